@@ -527,9 +527,7 @@ impl Error {
             | Self::Process(ProcessError::Sandbox(problem)) => sandbox_hint(problem),
             Self::Process(ProcessError::NotStarted { .. }) => "name a program that is there",
             Self::Process(ProcessError::NoSupervisor) => "start this program from its own file",
-            Self::Process(ProcessError::ForeignProc) => {
-                "mount `/proc` in the container, as `unshare --mount-proc` does, or let bubblewrap work"
-            }
+            Self::Process(ProcessError::ForeignProc) => FOREIGN_PROC_HINT,
             Self::Build(BuildError::Io { .. }) | Self::Process(ProcessError::Io(_)) => {
                 "see that the machine can start another process"
             }
@@ -554,6 +552,8 @@ fn input_hint(error: &InputError) -> &'static str {
     }
 }
 
+const FOREIGN_PROC_HINT: &str =
+    "mount `/proc` in the container, as `unshare --mount-proc` does, or let bubblewrap work";
 const PLAN_OUTSIDE_HINT: &str =
     "name another file, in a directory of the project that is there; not a link";
 const NOTHING_ASKED_HINT: &str =

@@ -29,12 +29,14 @@ const LONGEST_LINE: usize = 100;
 /// # Errors
 /// When it does not answer, or the tool fails.
 pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failure> {
-    Ok(match command {
+    let observer = Warnings(context.reporter);
+    match command {
         McpCommand::Tools { server, timeout } => {
-            let tools = connected(context, server, *timeout, |client| client.tools())?;
+            let client = connect(context, server, *timeout, &observer)?;
+            let tools = client.tools().map_err(failed)?;
             let json: Vec<&Value> = tools.iter().map(|tool| &tool.whole).collect();
             let json = json!({"schema": 1, "tools": json});
-            Outcome::shown(listed(&tools), json)
+            Ok(Outcome::shown(listed(&tools), json))
         }
         McpCommand::Call {
             server,
@@ -43,28 +45,27 @@ pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failu
             timeout,
         } => {
             let arguments = object(arguments)?;
-            let result = connected(context, server, *timeout, |client| {
-                client.call(tool, arguments, Repeat::UnlessBegun)
-            })?;
+            let client = connect(context, server, *timeout, &observer)?;
+            let result = client.call(tool, arguments, Repeat::UnlessBegun);
+            let result = result.map_err(failed)?;
             let text = match &result {
                 Value::String(text) => text.clone(),
                 result => format!("{result:#}"),
             };
-            Outcome::shown(text, json!({"schema": 1, "result": result}))
+            let json = json!({"schema": 1, "result": result});
+            Ok(Outcome::shown(text, json))
         }
-    })
+    }
 }
 
-/// What comes of a client that is connected.
-fn connected<T>(
-    context: &Context<'_>,
+fn connect<'a>(
+    context: &'a Context<'_>,
     server: &str,
     timeout: Duration,
-    ask: impl FnOnce(&McpClient<'_>) -> Result<T, McpError>,
-) -> Result<T, Error> {
+    observer: &'a dyn McpObserver,
+) -> Result<McpClient<'a>, Error> {
     let address = McpAddress::parse("SERVER", server)?;
     let proxies = Proxies::from_environment(context.environment).map_err(NotReady::from)?;
-    let observer = Warnings(context.reporter);
     let options = McpOptions {
         proxies,
         token: token(context)?,
@@ -72,17 +73,17 @@ fn connected<T>(
         timeout,
         clock: context.clock,
         interrupt: context.interrupt.clone(),
-        observer: &observer,
+        observer,
     };
-    let asked = McpClient::connect(&address, options).and_then(|client| {
-        let asked = ask(&client);
-        client.close();
-        asked
-    });
-    asked.map_err(|error| match error {
+    McpClient::connect(&address, options).map_err(failed)
+}
+
+fn failed(error: McpError) -> Error {
+    match error {
+        // There is no session that could be taken up again.
         McpError::Interrupted(interrupted) => interrupted.into(),
         error => Error::Agent(AgentError::Mcp(error)),
-    })
+    }
 }
 
 /// The token that travels along, where one is set.
@@ -111,9 +112,11 @@ impl McpObserver for Warnings<'_> {
     fn exchanged(&self, _exchange: &Exchange<'_>) {}
 
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
-        let seconds = wait.as_secs_f64();
-        let text = format!("{reason}; try {next_try} in {seconds:.1}s");
-        self.0.event(&Event::Warning(text));
+        self.0.event(&Event::Retrying {
+            next_try,
+            wait,
+            reason: reason.to_owned(),
+        });
     }
 }
 

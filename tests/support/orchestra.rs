@@ -113,12 +113,30 @@ impl Branch {
     }
 }
 
+/// What becomes of branches on a server.
 #[derive(Default)]
-struct Played {
+pub struct Played {
     /// Those that are started next.
     script: Vec<Branch>,
     started: Vec<(Branch, usize)>,
     messages: Vec<Value>,
+}
+
+impl Played {
+    /// One that starts these.
+    pub fn of(branches: impl IntoIterator<Item = Branch>) -> Self {
+        let mut script: Vec<Branch> = branches.into_iter().collect();
+        script.reverse();
+        Self {
+            script,
+            ..Self::default()
+        }
+    }
+
+    /// How many were started.
+    pub fn started(&self) -> usize {
+        self.started.len()
+    }
 }
 
 /// The server. What there is no branch for in its script, it refuses.
@@ -131,12 +149,7 @@ impl Pantheon {
     pub fn start(branches: impl IntoIterator<Item = Branch>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let mut script: Vec<Branch> = branches.into_iter().collect();
-        script.reverse();
-        let played = Arc::new(Mutex::new(Played {
-            script,
-            ..Played::default()
-        }));
+        let played = Arc::new(Mutex::new(Played::of(branches)));
         let shared = Arc::clone(&played);
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -220,7 +233,8 @@ fn answer(message: &Value, played: &mut Played) -> Answer {
     Answer::json(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
 }
 
-fn call(params: &Value, played: &mut Played) -> Result<Value, String> {
+/// The result of a tool.
+pub fn call(params: &Value, played: &mut Played) -> Result<Value, String> {
     let arguments = &params["arguments"];
     if params["name"] == "parallel_explore" {
         let next = played.script.pop().ok_or("there is no room for a branch")?;

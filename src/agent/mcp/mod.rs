@@ -152,7 +152,7 @@ pub trait McpTools {
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError>;
 }
 
-/// A client that is connected.
+/// A client that is connected. The session ends when it is dropped.
 pub struct McpClient<'a> {
     options: McpOptions<'a>,
     /// How the server is told of in errors.
@@ -208,7 +208,6 @@ impl<'a> McpClient<'a> {
         match client.try_handshake() {
             Ok(()) => Ok(client),
             Err(failed) => Err(client.handshake_failed(match failed.error {
-                error @ McpError::Interrupted(_) => error,
                 // What a server without this transport says to it matters less.
                 McpError::Status { .. } => refused.error,
                 error => error,
@@ -268,7 +267,7 @@ impl<'a> McpClient<'a> {
         let mut tools = Vec::new();
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
-            let mut page = self.exchange("tools/list", params, Repeat::Always)?;
+            let mut page = self.exchange("tools/list", &params, Repeat::Always)?;
             let Value::Array(listed) = page["tools"].take() else {
                 return Err(McpError::protocol(
                     &self.server,
@@ -288,11 +287,6 @@ impl<'a> McpClient<'a> {
             &self.server,
             "its list of tools does not end",
         ))
-    }
-
-    /// Ends the session. Where this is not called, the session ends when the client is dropped.
-    pub fn close(self) {
-        drop(self);
     }
 
     /// Makes the handshake for the first time, with as many tries as a call has.
@@ -318,17 +312,17 @@ impl<'a> McpClient<'a> {
     }
 
     /// Sends a request until there is a result, the failure is final, or the time is over.
-    fn exchange(&self, method: &str, params: Value, repeat: Repeat) -> Result<Value, McpError> {
+    fn exchange(&self, method: &str, params: &Value, repeat: Repeat) -> Result<Value, McpError> {
         let started = self.now();
         let once = |deadline: &CallDeadline<'_>| {
             let is_open = self.connection.borrow().version.is_some();
             if !is_open {
                 self.begin(deadline)?;
             }
-            self.ask(method, &params, deadline)
+            self.ask(method, params, deadline)
         };
         let outcome = self.persist(repeat, &once).map_err(|failed| failed.error);
-        self.tell(method, &params, outcome.as_ref(), started);
+        self.tell(method, params, outcome.as_ref(), started);
         outcome
     }
 
@@ -510,7 +504,7 @@ impl<'a> McpClient<'a> {
 impl McpTools for McpClient<'_> {
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError> {
         let params = json!({"name": tool, "arguments": arguments});
-        let result = self.exchange("tools/call", params, repeat)?;
+        let result = self.exchange("tools/call", &params, repeat)?;
         normalized(result, &self.server)
     }
 }

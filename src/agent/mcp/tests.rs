@@ -121,7 +121,7 @@ fn called(
     let client = McpClient::new("s".to_owned(), Box::new(transport), options);
     client.shake_hands().unwrap();
     let result = client.call("t", json!({}), repeat);
-    client.close();
+    drop(client);
     let asked = asked.take().split_off(3);
     (result, asked, observer.retries.take())
 }
