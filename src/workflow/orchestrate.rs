@@ -5,7 +5,6 @@
 //! folder ends with a report, however it ends.
 
 mod place;
-mod server;
 mod watch;
 
 use std::cell::RefCell;
@@ -14,9 +13,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use self::place::OrchestratePlace;
-use self::server::{ExchangeLog, connect};
 use self::watch::RunWatcher;
 use super::agent_run::{AgentRun, AgentSetup};
+use super::run::mcp_server::{ExchangeLog, connect, require_tools};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::mcp::McpClient;
@@ -26,7 +25,7 @@ use crate::agent::orchestrate::config::ConfigFlags;
 use crate::agent::orchestrate::handover::Handover;
 use crate::agent::orchestrate::instructions::{FORM, initial_messages, system_prompt};
 use crate::agent::orchestrate::lineage::BranchTracker;
-use crate::agent::orchestrate::pantheon::Pantheon;
+use crate::agent::orchestrate::pantheon::{self, Pantheon};
 use crate::agent::orchestrate::publish::{Publication, PublishOrder, publish};
 use crate::agent::orchestrate::report::{FinalReport, ending};
 use crate::agent::orchestrate::specialists::Specialists;
@@ -81,12 +80,17 @@ pub fn orchestrate(
     open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
     let place = OrchestratePlace::open(context, options, open)?;
-    let exchanges = ExchangeLog::new(context);
+    let exchanges = ExchangeLog::before_run(context);
     // Before the model is asked: a server that is not there is to cost nothing.
     let clock = AdvancedClock::new(context.clock);
     let passed = |time| clock.advance(time);
     let timeout = options.choice.timeout;
     let client = connect(context, &place.server, timeout, &exchanges, &passed)?;
+    require_tools(&client, &pantheon::TOOLS)?;
+    context.reporter.event(&Event::Connected {
+        server: client.server().to_owned(),
+        protocol: client.protocol().to_owned(),
+    });
     let setup = AgentSetup {
         name: NAME,
         models: &place.models,
@@ -156,6 +160,7 @@ impl Orchestration<'_, '_> {
         };
         let worked = self.work(&specialists);
         let published = self.publish(&worked, &specialists);
+        let worked = worked.and_then(|()| self.exchanges.check());
         let summary = match &worked {
             Ok(()) => self.summary.take(),
             Err(error) => format!("The work is not done: {error}."),

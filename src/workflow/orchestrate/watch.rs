@@ -4,7 +4,6 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::server::ExchangeLog;
 use crate::agent::AgentError;
 use crate::agent::orchestrate::lineage::BranchTracker;
 use crate::agent::orchestrate::specialists::{BranchWait, Watcher};
@@ -15,6 +14,7 @@ use crate::sys::interrupt::Interrupted;
 use crate::ui::Event;
 use crate::workflow::agent_run::AgentRun;
 use crate::workflow::run::context::Context;
+use crate::workflow::run::mcp_server::ExchangeLog;
 
 /// Who hears it.
 pub struct RunWatcher<'w, 'c> {
@@ -73,7 +73,7 @@ impl Watcher for RunWatcher<'_, '_> {
 
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
         self.tell_end(lineage);
-        self.exchanges.take_problem().map_or(Ok(()), Err)?;
+        self.exchanges.check()?;
         let latest = Lineage::from(lineage);
         Ok(self.run.log_json(LINEAGE, &latest)?)
     }
