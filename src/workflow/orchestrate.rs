@@ -37,6 +37,7 @@ use crate::agent::tool::{ToolError, ToolOutput, Toolbox};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::model::Purpose;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
+use crate::sys::environment::AdvancedClock;
 use crate::ui::Event;
 use crate::ui::input::{InputError, LineReader};
 use crate::workflow::error::{Error, Exit};
@@ -82,7 +83,10 @@ pub fn orchestrate(
     let place = OrchestratePlace::open(context, options, open)?;
     let exchanges = ExchangeLog::new(context);
     // Before the model is asked: a server that is not there is to cost nothing.
-    let client = connect(context, &place.server, options.choice.timeout, &exchanges)?;
+    let clock = AdvancedClock::new(context.clock);
+    let passed = |time| clock.advance(time);
+    let timeout = options.choice.timeout;
+    let client = connect(context, &place.server, timeout, &exchanges, &passed)?;
     let setup = AgentSetup {
         name: NAME,
         models: &place.models,
@@ -102,6 +106,7 @@ pub fn orchestrate(
             place: &place,
             run: &run,
             exchanges: &exchanges,
+            clock: &clock,
             summary: RefCell::default(),
         };
         orchestration.carry_out(&client)
@@ -127,6 +132,8 @@ struct Orchestration<'o, 'c> {
     place: &'o OrchestratePlace<'o>,
     run: &'o AgentRun<'c>,
     exchanges: &'o ExchangeLog<'c>,
+    /// Tells how long agents take, in a replay as it was then.
+    clock: &'o AdvancedClock<'o>,
     /// What the model says of the work that it has signed off.
     summary: RefCell<String>,
 }
@@ -135,11 +142,12 @@ impl Orchestration<'_, '_> {
     /// Works on the task, has the work published, and tells how that has ended.
     fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
         let place = self.place;
-        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, place.is_replay());
+        let replayed = place.is_replay().then_some(self.clock);
+        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, replayed);
         let specialists = Specialists {
             branches: &Pantheon { tools: client },
             watcher: &watcher,
-            clock: self.context.clock,
+            clock: self.clock,
             redactor: self.context.redactor,
             polling: place.polling,
             project: &place.settings.project_name,

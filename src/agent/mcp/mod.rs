@@ -215,13 +215,18 @@ impl<'a> McpClient<'a> {
         }
     }
 
-    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting.
+    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting; `passed` hears how
+    /// long each exchange took then.
     ///
     /// # Errors
     /// When the text is none, or the run has not begun so.
-    pub fn replay(text: &str, options: McpOptions<'a>) -> Result<Self, McpError> {
+    pub fn replay(
+        text: &str,
+        options: McpOptions<'a>,
+        passed: &'a dyn Fn(Duration),
+    ) -> Result<Self, McpError> {
         let server = "the recorded run";
-        let recorded = Recorded::read(text).map_err(|line| {
+        let recorded = Recorded::read(text, passed).map_err(|line| {
             McpError::protocol(server, format!("line {line} of `mcp.jsonl` is no exchange"))
         })?;
         let client = Self::new(server.to_owned(), Box::new(recorded), options);

@@ -4,6 +4,7 @@
 //! was asked then.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,9 +15,13 @@ use super::transport::{CallDeadline, Transport};
 use super::version::HANDSHAKE;
 
 /// The exchanges that are left.
-pub(super) struct Recorded(VecDeque<RecordedExchange>);
+pub(super) struct Recorded<'a> {
+    exchanges: VecDeque<RecordedExchange>,
+    /// Hears how long each has taken then.
+    passed: &'a dyn Fn(Duration),
+}
 
-/// A line of the record. How long it took does not matter.
+/// A line of the record.
 #[derive(Deserialize)]
 struct RecordedExchange {
     method: String,
@@ -25,14 +30,16 @@ struct RecordedExchange {
     result: Option<Value>,
     #[serde(default)]
     error: Value,
+    #[serde(default)]
+    seconds: f64,
 }
 
-impl Recorded {
+impl<'a> Recorded<'a> {
     /// Reads a run's `mcp.jsonl`.
     ///
     /// # Errors
     /// The number of the line that is none, from 1 on. A last line that was cut counts as not there.
-    pub fn read(text: &str) -> Result<Self, usize> {
+    pub fn read(text: &str, passed: &'a dyn Fn(Duration)) -> Result<Self, usize> {
         let mut exchanges = VecDeque::new();
         for (number, line) in text.lines().enumerate() {
             match serde_json::from_str(line) {
@@ -41,11 +48,11 @@ impl Recorded {
                 Err(_) => return Err(number + 1),
             }
         }
-        Ok(Self(exchanges))
+        Ok(Self { exchanges, passed })
     }
 }
 
-impl Transport for Recorded {
+impl Transport for Recorded<'_> {
     fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
         Ok(())
     }
@@ -57,15 +64,21 @@ impl Transport for Recorded {
     ) -> Result<Value, Failed> {
         // A session begins anew in a run whose server has forgotten it.
         while message.method != HANDSHAKE
-            && self.0.front().is_some_and(|next| next.method == HANDSHAKE)
+            && self
+                .exchanges
+                .front()
+                .is_some_and(|next| next.method == HANDSHAKE)
         {
-            self.0.pop_front();
+            self.exchanges.pop_front();
         }
         let asked = name(message.method, message.params);
-        let next = self.0.pop_front();
+        let next = self.exchanges.pop_front();
         let recorded = next.as_ref().map_or("nothing more".to_owned(), |next| {
             name(&next.method, &next.params)
         });
+        if let Some(next) = &next {
+            (self.passed)(Duration::try_from_secs_f64(next.seconds).unwrap_or_default());
+        }
         match next {
             Some(next) if recorded == asked => next
                 .result

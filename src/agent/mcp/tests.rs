@@ -251,7 +251,8 @@ fn a_recorded_run_is_played_again() {
         "{first}"
     );
 
-    let replayed = McpClient::replay(&record, options(&observer, &clock, &interrupt)).unwrap();
+    let replayed =
+        McpClient::replay(&record, options(&observer, &clock, &interrupt), &|_| ()).unwrap();
     assert_eq!(run(&replayed), said);
     let more = replayed.call("t", json!({}), Repeat::Always).unwrap_err();
     assert!(
@@ -261,7 +262,7 @@ fn a_recorded_run_is_played_again() {
     );
 
     let cut = &record[..record.len() - 20];
-    let replayed = McpClient::replay(cut, options(&observer, &clock, &interrupt)).unwrap();
+    let replayed = McpClient::replay(cut, options(&observer, &clock, &interrupt), &|_| ()).unwrap();
     let other = replayed.call("t", json!({}), Repeat::Always).unwrap_err();
     assert!(
         other
@@ -269,7 +270,7 @@ fn a_recorded_run_is_played_again() {
             .contains("for `t` here, but for `tools/list`"),
         "{other}"
     );
-    let wrong = McpClient::replay("{}\n", options(&observer, &clock, &interrupt));
+    let wrong = McpClient::replay("{}\n", options(&observer, &clock, &interrupt), &|_| ());
     assert!(
         wrong
             .err()

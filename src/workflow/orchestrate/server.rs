@@ -81,7 +81,8 @@ impl McpObserver for ExchangeLog<'_> {
     }
 }
 
-/// The server, of which it is known that it has the tools.
+/// The server, of which it is known that it has the tools. Of one whose answers are recorded, `passed` hears how long
+/// each took.
 ///
 /// # Errors
 /// When there is none, or it lacks one.
@@ -90,6 +91,7 @@ pub fn connect<'a>(
     answers: &Answers,
     timeout: Duration,
     log: &'a dyn McpObserver,
+    passed: &'a dyn Fn(Duration),
 ) -> Result<McpClient<'a>, Error> {
     let options = |proxies, token| McpOptions {
         proxies,
@@ -107,7 +109,7 @@ pub fn connect<'a>(
             McpClient::connect(address, options(proxies, token.clone()))?
         }
         Answers::Recorded(_, exchanges) => {
-            McpClient::replay(exchanges, options(Proxies::default(), None))?
+            McpClient::replay(exchanges, options(Proxies::default(), None), passed)?
         }
     };
     check_tools(&client)?;

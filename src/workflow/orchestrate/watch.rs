@@ -10,6 +10,7 @@ use crate::agent::orchestrate::lineage::BranchTracker;
 use crate::agent::orchestrate::specialists::{BranchWait, Watcher};
 use crate::record::orchestration::Lineage;
 use crate::record::run_files::LINEAGE;
+use crate::sys::environment::AdvancedClock;
 use crate::sys::interrupt::Interrupted;
 use crate::ui::Event;
 use crate::workflow::agent_run::AgentRun;
@@ -20,8 +21,8 @@ pub struct RunWatcher<'w, 'c> {
     run: &'w AgentRun<'c>,
     context: &'w Context<'w>,
     exchanges: &'w ExchangeLog<'c>,
-    /// Whether all that is waited for has happened already.
-    is_replay: bool,
+    /// What is put forward in place of waits, where all that is waited for has happened already.
+    replayed: Option<&'w AdvancedClock<'w>>,
     /// Whether a branch was waited for when the lineage has changed last.
     was_waiting: Cell<bool>,
 }
@@ -32,13 +33,13 @@ impl<'w, 'c> RunWatcher<'w, 'c> {
         run: &'w AgentRun<'c>,
         context: &'w Context<'w>,
         exchanges: &'w ExchangeLog<'c>,
-        is_replay: bool,
+        replayed: Option<&'w AdvancedClock<'w>>,
     ) -> Self {
         Self {
             run,
             context,
             exchanges,
-            is_replay,
+            replayed,
             was_waiting: Cell::new(false),
         }
     }
@@ -78,11 +79,10 @@ impl Watcher for RunWatcher<'_, '_> {
     }
 
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
-        let duration = if self.is_replay {
-            Duration::ZERO
-        } else {
-            duration
+        let Some(clock) = self.replayed else {
+            return self.context.interrupt.sleep(duration);
         };
-        self.context.interrupt.sleep(duration)
+        clock.advance(duration);
+        self.context.interrupt.check()
     }
 }
