@@ -83,12 +83,12 @@ fn options<'a>(
     }
 }
 
-fn hello() -> Result<Value, Failed> {
-    Ok(json!({"protocolVersion": "2025-06-18"}))
+fn hello() -> Value {
+    json!({"protocolVersion": "2025-06-18"})
 }
 
-fn text(text: &str) -> Result<Value, Failed> {
-    Ok(json!({"content": [{"type": "text", "text": text}]}))
+fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
 }
 
 fn reset() -> McpError {
@@ -112,7 +112,7 @@ fn called(
     let (observer, clock) = (Lines::default(), SystemClock::start());
     let interrupt = Interrupt::never().unwrap();
     let asked = Rc::default();
-    let outcomes = std::iter::once(hello()).chain(outcomes).collect();
+    let outcomes = std::iter::once(Ok(hello())).chain(outcomes).collect();
     let transport = Scripted {
         outcomes,
         asked: Rc::clone(&asked),
@@ -132,8 +132,18 @@ fn a_call_is_done_again_where_it_may_be() {
     let no = || Failed::unbegun(reset());
     let perhaps = || Failed::broken(reset());
     for (outcomes, repeat, calls, expected) in [
-        (vec![at_once(no()), text("a")], Repeat::UnlessBegun, 2, "a"),
-        (vec![at_once(perhaps()), text("a")], Repeat::Always, 2, "a"),
+        (
+            vec![at_once(no()), Ok(text("a"))],
+            Repeat::UnlessBegun,
+            2,
+            "a",
+        ),
+        (
+            vec![at_once(perhaps()), Ok(text("a"))],
+            Repeat::Always,
+            2,
+            "a",
+        ),
         (
             vec![at_once(perhaps())],
             Repeat::UnlessBegun,
@@ -153,13 +163,13 @@ fn a_call_is_done_again_where_it_may_be() {
             "(after 5 tries)",
         ),
         (
-            vec![gone(), hello(), text("a")],
+            vec![gone(), Ok(hello()), Ok(text("a"))],
             Repeat::UnlessBegun,
             2,
             "a",
         ),
         (
-            vec![gone(), hello(), gone()],
+            vec![gone(), Ok(hello()), gone()],
             Repeat::UnlessBegun,
             2,
             "gone",
@@ -211,12 +221,12 @@ fn a_recorded_run_is_played_again() {
         data,
     };
     let outcomes = [
-        hello(),
+        Ok(hello()),
         Ok(json!({"tools": [{"name": "t"}]})),
-        text("{\"a\": 1}"),
+        Ok(text("{\"a\": 1}")),
         Err(Failed::session_gone(reset())),
-        hello(),
-        text("b"),
+        Ok(hello()),
+        Ok(text("b")),
         Err(Failed::answered(McpError::server(error))),
         Err(Failed::broken(reset())),
         Ok(json!({"isError": true, "content": []})),
