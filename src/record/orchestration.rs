@@ -51,7 +51,7 @@ impl OrchestrationStatus {
     }
 }
 
-/// What a review's log says in its first line.
+/// What a review's log says in the first line that has a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewVerdict {

@@ -169,14 +169,12 @@ impl Orchestration<'_, '_> {
         };
         let status = status(&result);
         let lineage = specialists.lineage.borrow();
-        let range = lineage.range();
         let instructions = Handover {
             status,
             task: &place.task,
             project: &place.settings.project_name,
             workspace: &place.settings.workspace_dir,
-            range: &range,
-            working: lineage.working().map(|branch| &*branch.id),
+            lineage: &lineage,
             publishes: place.settings.publishes,
             is_published: publication.is_some(),
         }
@@ -189,8 +187,8 @@ impl Orchestration<'_, '_> {
             summary,
             status,
             is_finished: status.is_finished(),
-            start_branch_id: range.start,
-            latest_branch_id: range.latest,
+            start_branch_id: lineage.start().to_owned(),
+            latest_branch_id: lineage.latest().to_owned(),
             instructions,
             publish_report,
             publish_pantheon_branch_id,

@@ -2,24 +2,23 @@
 
 use crate::record::orchestration::ReviewVerdict;
 
-/// The log's first verdict, at the beginning of a line but for marks such as Markdown's; whatever is not clean is an
-/// issue. `None`: it has none.
+/// What may stand around a verdict: Markdown's marks, blanks, and a mark of the byte order.
+const MARKS: &[char] = &['#', '*', '>', '-', '`', '_', ' ', '\t', '\u{feff}'];
+
+/// What the first line says that begins with `VERDICT:`, less marks: clean where nothing but `CLEAN` follows. `None`:
+/// there is no such line.
 #[must_use]
 pub fn verdict_of(log: &str) -> Option<ReviewVerdict> {
-    const LABEL: &str = "verdict";
-    let is_mark = |c: char| !c.is_alphanumeric();
-    let mut said = log.lines().filter_map(|line| {
-        let line = line.trim_start_matches(is_mark);
-        let (label, rest) = line.split_at_checked(LABEL.len())?;
-        (label.eq_ignore_ascii_case(LABEL) && rest.starts_with(is_mark)).then_some(rest)
-    });
-    let said = said.next()?.trim_start_matches(is_mark);
-    let word = said.split_whitespace().next().unwrap_or_default();
-    let is_clean = word.trim_end_matches(is_mark).eq_ignore_ascii_case("clean");
-    Some(if is_clean {
-        ReviewVerdict::Clean
-    } else {
-        ReviewVerdict::Issues
+    const LABEL: &str = "VERDICT:";
+    let said = log.lines().find_map(|line| {
+        let (label, said) = line
+            .trim_start_matches(MARKS)
+            .split_at_checked(LABEL.len())?;
+        label.eq_ignore_ascii_case(LABEL).then_some(said)
+    })?;
+    Some(match said.trim_matches(MARKS) {
+        "CLEAN" => ReviewVerdict::Clean,
+        _ => ReviewVerdict::Issues,
     })
 }
 
@@ -33,10 +32,15 @@ mod tests {
         for (log, expected) in [
             ("VERDICT: CLEAN\n", Some(Clean)),
             ("VERDICT: ISSUES\nP0 ...", Some(Issues)),
-            ("\u{feff}\n# Verdict: clean.\n", Some(Clean)),
+            ("\u{feff}\n# VERDICT:CLEAN\r\n", Some(Clean)),
             ("**VERDICT:** CLEAN\nVERDICT: ISSUES", Some(Clean)),
-            ("# Review\n\n> `VERDICT: ISSUES`\n", Some(Issues)),
-            ("{\"verdict\": \"ISSUES\"}", Some(Issues)),
+            ("# Review\n\n> - `VERDICT: ISSUES`\n", Some(Issues)),
+            ("* **VERDICT: CLEAN**", Some(Clean)),
+            // What is not to the letter has passed nothing.
+            ("Verdict: clean", Some(Issues)),
+            ("VERDICT: CLEAN?", Some(Issues)),
+            ("VERDICT: CLEAN.", Some(Issues)),
+            ("VERDICT: CLEAN (but see P1)", Some(Issues)),
             ("VERDICT: CLEAN|ISSUES", Some(Issues)),
             ("VERDICT: not clean", Some(Issues)),
             ("VERDICT: CLEANUP", Some(Issues)),
