@@ -11,11 +11,12 @@ use super::branches::{
     BranchProgress, BranchStart, Branches, REVIEW_LOG, Specialist, in_workspace,
 };
 use super::lineage::BranchTracker;
-use super::polling::Polling;
+use super::polling::PollDelays;
 use super::review::verdict_of;
 use crate::agent::AgentError;
 use crate::agent::tool::{CallFailure, ToolError};
 use crate::agent::tools::OUTPUT_LIMIT;
+use crate::record::orchestration::Polling;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::excerpt::Excerpt;
@@ -164,7 +165,7 @@ impl Specialists<'_> {
 
     fn wait_for(&self, id: &str, agent: Specialist) -> Result<FinishedBranch, ToolError> {
         let began = self.clock.elapsed();
-        let mut delays = self.polling.delays();
+        let mut delays = PollDelays::new(self.polling);
         loop {
             let state = self.branches.state(id);
             let state = state.map_err(|error| self.unknown(id, agent, error))?;
@@ -266,6 +267,7 @@ mod tests {
     use super::super::scripted::{Scripted, failed_state, running, succeeded};
     use super::Specialist::{ClaudeCode, Codex};
     use super::*;
+    use crate::record::Seconds;
     use crate::sys::interrupt::Signal;
 
     #[test]
@@ -350,7 +352,7 @@ mod tests {
         let script = Scripted::new([running(), running(), running(), running()]);
         let specialists = Specialists {
             polling: Polling {
-                timeout: Duration::from_secs(9),
+                timeout: Seconds(Duration::from_secs(9)),
                 ..script.specialists().polling
             },
             ..script.specialists()
