@@ -164,8 +164,6 @@ fn orchestrate(
         config: ConfigFlags {
             project_name: arguments.project_name.clone(),
             no_publish: arguments.no_publish,
-            names_model: model.is_some(),
-            is_replay: replay.is_some(),
         },
         choice: ModelChoice {
             replay: replay.clone(),

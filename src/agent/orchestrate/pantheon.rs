@@ -93,10 +93,10 @@ const MCP_ERROR: &str = "mcp_error";
 
 /// The model is told what the server says; a server that is gone, or a signal, ends the work.
 fn told(error: McpError) -> ToolError {
-    match error {
-        error if error.is_lost() || matches!(error, McpError::Interrupted(_)) => error.into(),
-        error => ToolError::failed(CallFailure::new(MCP_ERROR, error.to_string(), "")),
+    if error.is_lost() {
+        return error.into();
     }
+    ToolError::failed(CallFailure::new(MCP_ERROR, error.to_string(), ""))
 }
 
 /// The new branch's id: at the top, in `branch`, or in the first of `branches`.

@@ -11,11 +11,12 @@ use super::branches::{
     BranchProgress, BranchStart, Branches, REVIEW_LOG, Specialist, in_workspace,
 };
 use super::lineage::BranchTracker;
-use super::polling::Polling;
+use super::polling::PollDelays;
 use super::review::verdict_of;
 use crate::agent::AgentError;
 use crate::agent::tool::{CallFailure, ToolError};
 use crate::agent::tools::OUTPUT_LIMIT;
+use crate::record::orchestration::Polling;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::excerpt::Excerpt;
@@ -112,7 +113,8 @@ impl Specialists<'_> {
     ///
     /// # Errors
     /// Failed: when nothing was started as far as is known, or the agent has failed, or the server does not tell how
-    /// it is getting on. Fatal: when it takes too long, or a signal comes; then it is still what is waited for.
+    /// it is getting on. Fatal: when it takes too long, or a signal comes. Where it is not known to have ended, it stays
+    /// what is waited for.
     pub fn run(&self, agent: Specialist, prompt: &str) -> Result<FinishedBranch, ToolError> {
         let parent = self.lineage.borrow().latest().to_owned();
         let id = self.branches.start(&BranchStart {
@@ -129,9 +131,6 @@ impl Specialists<'_> {
         self.lineage.borrow_mut().started(&id, &parent, agent);
         self.tell_change()?;
         let done = self.wait_for(&id, agent);
-        if !matches!(done, Err(ToolError::Fatal(_))) {
-            self.lineage.borrow_mut().ended();
-        }
         let told = self.tell_change();
         let finished = done?;
         told?;
@@ -166,14 +165,16 @@ impl Specialists<'_> {
 
     fn wait_for(&self, id: &str, agent: Specialist) -> Result<FinishedBranch, ToolError> {
         let began = self.clock.elapsed();
-        let mut delays = self.polling.delays();
+        let mut delays = PollDelays::new(self.polling);
         loop {
-            let state = self.branches.state(id).map_err(|error| of(id, error))?;
+            let state = self.branches.state(id);
+            let state = state.map_err(|error| self.unknown(id, agent, error))?;
             let waited = self.clock.elapsed().saturating_sub(began);
             self.lineage.borrow_mut().seen(&state.status, waited);
             match state.progress {
                 BranchProgress::Running => {}
                 BranchProgress::Succeeded => {
+                    self.lineage.borrow_mut().ended();
                     return Ok(FinishedBranch {
                         id: id.to_owned(),
                         response: self.shown(&state.output)?,
@@ -181,6 +182,7 @@ impl Specialists<'_> {
                     });
                 }
                 BranchProgress::Failed => {
+                    self.lineage.borrow_mut().ended();
                     let output = self.shown(&state.output)?;
                     return Err(self.failure(id, agent, &output));
                 }
@@ -228,26 +230,31 @@ impl Specialists<'_> {
         failed("branch_failed", message, hint)
     }
 
+    /// Of a branch whose state the server does not tell.
+    fn unknown(&self, id: &str, agent: Specialist, error: ToolError) -> ToolError {
+        let ToolError::Failed(failure) = error else {
+            return error;
+        };
+        ToolError::Failed(CallFailure {
+            message: format!(
+                "it is not known what has become of branch `{id}`: {}",
+                failure.message
+            ),
+            hint: format!(
+                "`{}` may still be at work on branch `{id}`; the work goes on from branch `{}`",
+                agent.name(),
+                self.lineage.borrow().latest()
+            ),
+            ..failure
+        })
+    }
+
     /// Tells how the branches stand.
     ///
     /// # Errors
     /// When that cannot be kept.
     pub fn tell_change(&self) -> Result<(), AgentError> {
         self.watcher.changed(&self.lineage.borrow())
-    }
-}
-
-/// What has failed on a branch, with the branch's id.
-fn of(id: &str, error: ToolError) -> ToolError {
-    match error {
-        ToolError::Failed(failure) => ToolError::Failed(CallFailure {
-            message: format!(
-                "it is not known what has become of branch `{id}`: {}",
-                failure.message
-            ),
-            ..failure
-        }),
-        fatal @ ToolError::Fatal(_) => fatal,
     }
 }
 
@@ -260,6 +267,7 @@ mod tests {
     use super::super::scripted::{Scripted, failed_state, running, succeeded};
     use super::Specialist::{ClaudeCode, Codex};
     use super::*;
+    use crate::record::Seconds;
     use crate::sys::interrupt::Signal;
 
     #[test]
@@ -344,7 +352,7 @@ mod tests {
         let script = Scripted::new([running(), running(), running(), running()]);
         let specialists = Specialists {
             polling: Polling {
-                timeout: Duration::from_secs(9),
+                timeout: Seconds(Duration::from_secs(9)),
                 ..script.specialists().polling
             },
             ..script.specialists()
@@ -382,17 +390,30 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_tell_is_told_with_the_branch() {
-        let script = Scripted::new([Err(ToolError::failed("boom".to_owned()))]);
+    fn a_branch_of_which_the_server_does_not_tell_is_still_named_as_working() {
+        let unknown = || Err(ToolError::failed("boom".to_owned()));
+        let script = Scripted::new([unknown(), unknown(), succeeded("done")]);
         let specialists = script.specialists();
-        match specialists.execute(ClaudeCode, "x", "") {
-            Err(ToolError::Failed(failure)) => assert_eq!(
-                failure.message,
-                "it is not known what has become of branch `b1`: boom"
-            ),
-            other => panic!("{other:?}"),
+        for id in ["b1", "b2"] {
+            match specialists.execute(ClaudeCode, "x", "") {
+                Err(ToolError::Failed(failure)) => {
+                    assert_eq!(
+                        failure.message,
+                        format!("it is not known what has become of branch `{id}`: boom")
+                    );
+                    let hint = format!(
+                        "`claude_code` may still be at work on branch `{id}`; the work goes on from branch `b0`"
+                    );
+                    assert_eq!(failure.hint, hint);
+                }
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(specialists.lineage.borrow().waiting().unwrap().id, id);
         }
-        assert_eq!(specialists.lineage.borrow().waiting(), None);
+        assert!(specialists.execute(ClaudeCode, "x", "").is_ok());
+        let lineage = specialists.lineage.borrow();
+        assert_eq!(lineage.waiting(), None);
+        assert!(lineage.working().eq(["b1", "b2"]));
     }
 
     #[test]
