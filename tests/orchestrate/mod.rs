@@ -1,4 +1,5 @@
 //! The orchestrator over MCP.
 
 mod config;
+mod models;
 mod workflow;
