@@ -139,7 +139,7 @@ impl Orchestration<'_, '_> {
         let specialists = Specialists {
             branches: &Pantheon { tools: client },
             watcher: &watcher,
-            clock: self.context.clock,
+            clock: place.clock(self.context),
             redactor: self.context.redactor,
             polling: place.polling,
             project: &place.settings.project_name,

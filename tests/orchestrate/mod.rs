@@ -2,4 +2,6 @@
 
 mod config;
 mod models;
+mod pantheon;
+mod replays;
 mod workflow;

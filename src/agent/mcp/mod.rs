@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 
 pub use self::address::{McpAddress, McpAddressProblem};
 pub use self::error::McpError;
+pub use self::recorded::RecordedClock;
 
 use self::error::{Begun, Failed, Retry};
 use self::http::{Caller, Peer};
@@ -92,6 +93,8 @@ pub struct Exchange<'e> {
     pub outcome: Result<&'e Value, &'e McpError>,
     /// How long it took, with all tries.
     pub seconds: f64,
+    /// When it was over, by the clock that never goes back, in seconds.
+    pub at: f64,
 }
 
 impl Serialize for Exchange<'_> {
@@ -109,6 +112,7 @@ impl Serialize for Exchange<'_> {
             #[serde(flatten)]
             outcome: Outcome<'e>,
             seconds: f64,
+            at: f64,
         }
         let outcome = match self.outcome {
             Ok(result) => Outcome::Result(result),
@@ -119,6 +123,7 @@ impl Serialize for Exchange<'_> {
             params: self.params,
             outcome,
             seconds: self.seconds,
+            at: self.at,
         }
         .serialize(serializer)
     }
@@ -216,13 +221,19 @@ impl<'a> McpClient<'a> {
         }
     }
 
-    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting.
+    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting; the clock tells
+    /// the time of that run.
     ///
     /// # Errors
     /// When the text is none, or the run has not begun so.
-    pub fn replay(text: &str, options: McpOptions<'a>) -> Result<Self, McpError> {
+    pub fn replay(
+        text: &str,
+        clock: &'a RecordedClock<'a>,
+        options: McpOptions<'a>,
+    ) -> Result<Self, McpError> {
         let server = "the recorded run";
-        let recorded = Recorded::read(text).map_err(|line| {
+        let options = McpOptions { clock, ..options };
+        let recorded = Recorded::read(text, clock).map_err(|line| {
             McpError::protocol(server, format!("line {line} of `mcp.jsonl` is no exchange"))
         })?;
         let client = Self::new(server.to_owned(), Box::new(recorded), options);
@@ -489,11 +500,13 @@ impl<'a> McpClient<'a> {
         outcome: Result<&Value, &McpError>,
         started: Duration,
     ) {
+        let now = self.now();
         self.options.observer.exchanged(&Exchange {
             method,
             params,
             outcome,
-            seconds: self.now().saturating_sub(started).as_secs_f64(),
+            seconds: now.saturating_sub(started).as_secs_f64(),
+            at: now.as_secs_f64(),
         });
     }
 

@@ -1,9 +1,13 @@
 //! The answers of a recorded run, in the place of a server's.
 //!
 //! Touches nothing: the record is read before. Guarantees that answers come in their order, at once, and only to what
-//! was asked then.
+//! was asked then; and that who looks at the [`RecordedClock`] sees the time that they came at.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,9 +16,47 @@ use super::error::{Failed, McpError};
 use super::message::Outgoing;
 use super::transport::{CallDeadline, Transport};
 use super::version::HANDSHAKE;
+use crate::sys::environment::Clock;
+
+/// The time of a recorded run: what an agent took then, it takes in the replay, so that it ends in the same way.
+pub struct RecordedClock<'c> {
+    clock: &'c dyn Clock,
+    /// When the answer came that was taken last, in nanoseconds.
+    elapsed: AtomicU64,
+}
+
+impl<'c> RecordedClock<'c> {
+    /// One of a run of which no answer was taken yet; the date is that of `clock`.
+    pub fn new(clock: &'c dyn Clock) -> Self {
+        Self {
+            clock,
+            elapsed: AtomicU64::new(0),
+        }
+    }
+
+    fn set(&self, seconds: f64) {
+        let elapsed = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let nanoseconds = u64::try_from(elapsed.as_nanos()).unwrap_or_default();
+        // Whatever the record says, time does not go back.
+        self.elapsed.fetch_max(nanoseconds, Ordering::Relaxed);
+    }
+}
+
+impl Clock for RecordedClock<'_> {
+    fn now(&self) -> DateTime<FixedOffset> {
+        self.clock.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.elapsed.load(Ordering::Relaxed))
+    }
+}
 
 /// The exchanges that are left.
-pub(super) struct Recorded(VecDeque<RecordedExchange>);
+pub(super) struct Recorded<'r> {
+    exchanges: VecDeque<RecordedExchange>,
+    clock: &'r RecordedClock<'r>,
+}
 
 /// A line of the record. How long it took does not matter.
 #[derive(Deserialize)]
@@ -25,14 +67,16 @@ struct RecordedExchange {
     result: Option<Value>,
     #[serde(default)]
     error: Value,
+    #[serde(default)]
+    at: f64,
 }
 
-impl Recorded {
-    /// Reads a run's `mcp.jsonl`.
+impl<'r> Recorded<'r> {
+    /// Reads a run's `mcp.jsonl`; the clock is told when an answer came.
     ///
     /// # Errors
     /// The number of the line that is none, from 1 on. A last line that was cut counts as not there.
-    pub fn read(text: &str) -> Result<Self, usize> {
+    pub fn read(text: &str, clock: &'r RecordedClock<'r>) -> Result<Self, usize> {
         let mut exchanges = VecDeque::new();
         for (number, line) in text.lines().enumerate() {
             match serde_json::from_str(line) {
@@ -41,11 +85,11 @@ impl Recorded {
                 Err(_) => return Err(number + 1),
             }
         }
-        Ok(Self(exchanges))
+        Ok(Self { exchanges, clock })
     }
 }
 
-impl Transport for Recorded {
+impl Transport for Recorded<'_> {
     fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
         Ok(())
     }
@@ -57,19 +101,24 @@ impl Transport for Recorded {
     ) -> Result<Value, Failed> {
         // A session begins anew in a run whose server has forgotten it.
         while message.method != HANDSHAKE
-            && self.0.front().is_some_and(|next| next.method == HANDSHAKE)
+            && self
+                .exchanges
+                .front()
+                .is_some_and(|next| next.method == HANDSHAKE)
         {
-            self.0.pop_front();
+            self.exchanges.pop_front();
         }
         let asked = name(message.method, message.params);
-        let next = self.0.pop_front();
+        let next = self.exchanges.pop_front();
         let recorded = next.as_ref().map_or("nothing more".to_owned(), |next| {
             name(&next.method, &next.params)
         });
         match next {
-            Some(next) if recorded == asked => next
-                .result
-                .ok_or_else(|| Failed::answered(McpError::from_record(next.error))),
+            Some(next) if recorded == asked => {
+                self.clock.set(next.at);
+                let failed = || Failed::answered(McpError::from_record(next.error));
+                next.result.ok_or_else(failed)
+            }
             _ => Err(Failed::answered(McpError::NotRecorded { asked, recorded })),
         }
     }

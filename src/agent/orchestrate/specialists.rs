@@ -121,6 +121,7 @@ impl Specialists<'_> {
             parent: &parent,
             project: self.project,
         })?;
+        let began = self.clock.elapsed();
         if self.lineage.borrow().has(&id) {
             let message = format!("`{id}` was named as the new branch, and is none");
             let hint = "an agent may be at work all the same, on a branch that is not known";
@@ -128,7 +129,7 @@ impl Specialists<'_> {
         }
         self.lineage.borrow_mut().started(&id, &parent, agent);
         self.tell_change()?;
-        let done = self.wait_for(&id, agent);
+        let done = self.wait_for(&id, agent, began);
         if !matches!(done, Err(ToolError::Fatal(_))) {
             self.lineage.borrow_mut().ended();
         }
@@ -164,8 +165,12 @@ impl Specialists<'_> {
         Ok(content)
     }
 
-    fn wait_for(&self, id: &str, agent: Specialist) -> Result<FinishedBranch, ToolError> {
-        let began = self.clock.elapsed();
+    fn wait_for(
+        &self,
+        id: &str,
+        agent: Specialist,
+        began: Duration,
+    ) -> Result<FinishedBranch, ToolError> {
         let mut delays = self.polling.delays();
         loop {
             let state = self.branches.state(id).map_err(|error| of(id, error))?;

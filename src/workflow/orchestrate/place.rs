@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 
 use super::{OpenUser, OrchestrateOptions};
-use crate::agent::mcp::McpAddress;
+use crate::agent::mcp::{McpAddress, RecordedClock};
 use crate::agent::orchestrate::config::{AgentConfig, AzureVariables};
 use crate::agent::orchestrate::polling::Polling;
 use crate::record::orchestration::{OrchestrationSettings, PollingRecord};
@@ -13,6 +13,7 @@ use crate::record::replay::Recording;
 use crate::record::run_files::MCP;
 use crate::record::{AgentRecord, LimitsRecord, Seconds};
 use crate::secret::ApiKey;
+use crate::sys::environment::Clock;
 use crate::sys::files::{self, Links, MIB};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, LineReader, Typed};
@@ -55,7 +56,7 @@ pub struct OrchestratePlace<'c> {
     /// How far the model can go.
     pub limits: LimitsRecord,
     /// Where the server's answers come from.
-    pub server: Answers,
+    pub server: Answers<'c>,
 }
 
 /// What the publishing agent is told.
@@ -70,11 +71,18 @@ pub struct Publishing {
 }
 
 /// Where the server's answers come from.
-pub enum Answers {
+pub enum Answers<'c> {
     /// From the server.
     Sent(Box<McpAddress>, Option<ApiKey>),
-    /// From a recorded run, which was about this: its `mcp.jsonl`.
-    Recorded(Box<AgentRecord>, String),
+    /// From a recorded run.
+    Recorded {
+        /// What it was about.
+        about: Box<AgentRecord>,
+        /// Its `mcp.jsonl`.
+        exchanges: String,
+        /// Its time.
+        clock: RecordedClock<'c>,
+    },
 }
 
 impl<'c> OrchestratePlace<'c> {
@@ -188,22 +196,31 @@ impl<'c> OrchestratePlace<'c> {
             settings,
             user: None,
             limits: record.limits,
-            server: Answers::Recorded(
-                Box::new(record),
-                String::from_utf8_lossy(&exchanges).into_owned(),
-            ),
+            server: Answers::Recorded {
+                about: Box::new(record),
+                exchanges: String::from_utf8_lossy(&exchanges).into_owned(),
+                clock: RecordedClock::new(context.clock),
+            },
         })
     }
 
     /// Whether all of it happens once more, as it was recorded.
     pub fn is_replay(&self) -> bool {
-        matches!(self.server, Answers::Recorded(..))
+        matches!(self.server, Answers::Recorded { .. })
+    }
+
+    /// The clock by which agents are waited for.
+    pub fn clock(&self, context: &'c Context<'c>) -> &dyn Clock {
+        match &self.server {
+            Answers::Recorded { clock, .. } => clock,
+            Answers::Sent(..) => context.clock,
+        }
     }
 
     /// Where answers to the model's questions come from.
     pub fn answers(&self) -> AnswerSource<'_> {
         match (&self.server, &self.user) {
-            (Answers::Recorded(record, _), _) => AnswerSource::recorded(record),
+            (Answers::Recorded { about, .. }, _) => AnswerSource::recorded(about),
             (Answers::Sent(..), Some(user)) => AnswerSource::Typed(user),
             (Answers::Sent(..), None) => AnswerSource::Nowhere,
         }

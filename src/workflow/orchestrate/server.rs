@@ -87,7 +87,7 @@ impl McpObserver for ExchangeLog<'_> {
 /// When there is none, or it lacks one.
 pub fn connect<'a>(
     context: &'a Context<'a>,
-    answers: &Answers,
+    answers: &'a Answers<'a>,
     timeout: Duration,
     log: &'a dyn McpObserver,
 ) -> Result<McpClient<'a>, Error> {
@@ -106,9 +106,9 @@ pub fn connect<'a>(
             let proxies = proxies.map_err(NotReady::from)?;
             McpClient::connect(address, options(proxies, token.clone()))?
         }
-        Answers::Recorded(_, exchanges) => {
-            McpClient::replay(exchanges, options(Proxies::default(), None))?
-        }
+        Answers::Recorded {
+            exchanges, clock, ..
+        } => McpClient::replay(exchanges, clock, options(Proxies::default(), None))?,
     };
     check_tools(&client)?;
     context.reporter.event(&Event::Connected {
