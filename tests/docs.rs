@@ -437,6 +437,7 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::Usage,
         Exit::NotReady,
         Exit::ModelFailed,
+        Exit::McpFailed,
         Exit::ReplyRejected,
         Exit::LocalIo,
         Exit::AuditFailed,
@@ -449,7 +450,6 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::IterationLimit,
         Exit::BranchTimeout,
         Exit::PublishFailed,
-        Exit::McpFailed,
         Exit::Interrupted(Signal::Hup),
         Exit::Interrupted(Signal::Int),
         Exit::Interrupted(Signal::Term),
@@ -463,6 +463,7 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::Usage
             | Exit::NotReady
             | Exit::ModelFailed
+            | Exit::McpFailed
             | Exit::ReplyRejected
             | Exit::LocalIo
             | Exit::AuditFailed
@@ -475,7 +476,6 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::IterationLimit
             | Exit::BranchTimeout
             | Exit::PublishFailed
-            | Exit::McpFailed
             | Exit::Interrupted(Signal::Hup | Signal::Int | Signal::Term) => {}
         }
     }
@@ -507,6 +507,7 @@ fn help_lists_the_exit_codes_of_the_program() {
         &["--help"][..],
         &["dev", "--help"],
         &["plan", "--help"],
+        &["mcp", "--help"],
         &["orchestrate", "--help"],
     ] {
         let help = project.run(arguments).stdout;

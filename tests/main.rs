@@ -32,6 +32,7 @@ mod hosts;
 mod inputs;
 mod keys;
 mod machine;
+mod mcp;
 mod models;
 mod odd_files;
 mod ollama;

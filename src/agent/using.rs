@@ -48,7 +48,7 @@ impl Env<'_> {
         let (output, failure) = match use_tool() {
             Ok(output) => (output, None),
             Err(ToolError::Failed(failure)) => {
-                let failure = self.redacted(failure);
+                let failure = self.redacted(&failure);
                 (ToolOutput::said(failure.to_string()), Some(failure))
             }
             Err(ToolError::Fatal(error)) => return Err(error),
@@ -84,12 +84,12 @@ impl Env<'_> {
     }
 
     /// The failure without keys, its message no longer than an output.
-    fn redacted(&self, failure: CallFailure) -> CallFailure {
+    fn redacted(&self, failure: &CallFailure) -> CallFailure {
         let redacted = |text: &str| bounded(&self.redactor.text(text), OUTPUT_LIMIT);
         CallFailure {
             message: redacted(&failure.message),
             hint: redacted(&failure.hint),
-            ..failure
+            code: failure.code,
         }
     }
 }

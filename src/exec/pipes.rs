@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct PipedProgram {
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
     last_words: Arc<Mutex<Vec<u8>>>,
+    /// Closes when all has been read that it says on stderr.
+    stderr_end: Receiver<()>,
 }
 
 impl PipedProgram {
@@ -56,11 +59,13 @@ impl PipedProgram {
             return Err(ErrorKind::BrokenPipe.into());
         };
         let last_words = Arc::new(Mutex::new(Vec::new()));
+        let (at_end, stderr_end) = mpsc::channel();
         let program = Self {
             child,
             stdin: Some(stdin),
             stdout,
             last_words: Arc::clone(&last_words),
+            stderr_end,
         };
         for pipe in [
             program.stdin.as_ref().map(|pipe| pipe.as_fd()),
@@ -69,7 +74,10 @@ impl PipedProgram {
             pipe.map_or(Ok(()), |pipe| ioctl_fionbio(pipe, true))?;
         }
         // It ends when the last one has closed stderr, and nobody waits for that.
-        thread::Builder::new().spawn(move || keep_end(stderr, &last_words))?;
+        thread::Builder::new().spawn(move || {
+            keep_end(stderr, &last_words);
+            drop(at_end);
+        })?;
         Ok(program)
     }
 
@@ -127,9 +135,11 @@ impl PipedProgram {
         }
     }
 
-    /// The end of what it has said on stderr so far.
+    /// The end of what it has said on stderr: all of it, where that ends within `patience`, or so far.
     #[must_use]
-    pub fn last_words(&self) -> String {
+    pub fn last_words(&self, patience: Duration) -> String {
+        // Nothing is ever sent.
+        let _ = self.stderr_end.recv_timeout(patience);
         let words = self.last_words.lock();
         let words = words.unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&words).into_owned()
@@ -217,8 +227,8 @@ mod tests {
         program.write(b"a line\n", &interrupt, &|| MINUTE).unwrap();
         assert_eq!(read(&mut program), "a line none\n");
         assert_eq!(read(&mut program), "");
-        assert_eq!(program.last_words(), "oh\n");
         program.end(MINUTE);
+        assert_eq!(program.last_words(MINUTE), "oh\n");
     }
 
     #[test]

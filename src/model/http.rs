@@ -123,12 +123,11 @@ impl<'a> HttpModel<'a> {
         if response.status().is_success() {
             let tier = self.wire.tier_header();
             let tier = tier.and_then(|name| Tier::told(header(headers, name)?.trim()));
-            let answer = match pieces {
-                Some(pieces) => self.read_stream(response, pieces, listener),
-                None => {
-                    let body = self.client.read_body(response, ANSWER_LIMIT);
-                    body.map_err(|error| self.failed(error))
-                }
+            let answer = if let Some(pieces) = pieces {
+                self.read_stream(response, pieces, listener)
+            } else {
+                let body = self.client.read_body(response, ANSWER_LIMIT);
+                body.map_err(|error| self.failed(error))
             };
             let answer = answer.map(|json| Answer { json, tier });
             return answer.map_err(|failed| TryError {

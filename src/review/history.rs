@@ -464,8 +464,8 @@ pub fn runs(project: &Project) -> Result<Vec<PastRun>, PathError> {
 /// The last run, by its folder's name, where it has not come to its end; of a project that is locked, in which no run
 /// goes on.
 pub fn cut_short(project: &Project) -> Option<String> {
-    let names = names(project).ok()?.into_iter();
-    let last = names.filter(|name| holds_project(name)).next_back()?;
+    let mut names = names(project).ok()?.into_iter();
+    let last = names.rfind(|name| holds_project(name))?;
     let result = project.logs().join(&last).join(RESULT);
     result.symlink_metadata().is_err().then_some(last)
 }

@@ -156,11 +156,9 @@ fn work(
         work_until_passed(&worker, &auditor, conversation, request)
     });
     warn_of_commands(place, &run);
-    let outcome = run.finish(result)?;
-    Ok(Outcome {
-        is_answer: true,
-        ..outcome
-    })
+    let mut outcome = run.finish(result)?;
+    outcome.is_answer = true;
+    Ok(outcome)
 }
 
 /// What the commands could not reach, and what they printed that is kept back.

@@ -504,12 +504,8 @@ impl Error {
             Self::Editor(_) => "set `VISUAL` or `EDITOR` to the command of an editor",
             Self::Interrupted(_)
             | Self::Build(BuildError::Interrupted(_))
-            | Self::Process(ProcessError::Interrupted(_))
-            | Self::Input(InputError::Interrupted(_)) => "run again",
-            Self::Input(InputError::Io(_)) => "see where standard input comes from",
-            Self::Input(_) => {
-                "say what is to be done as text; `-`, in place of the text, reads standard input"
-            }
+            | Self::Process(ProcessError::Interrupted(_)) => "run again",
+            Self::Input(error) => input_hint(error),
             Self::Verify(VerifyError::Io(error)) | Self::File(error)
                 if is_too_large(&error.source) =>
             {
@@ -547,6 +543,14 @@ impl Error {
             Self::Undo(UndoError::Io { .. }) => "make it readable; nothing was undone",
         };
         Some(hint.to_owned())
+    }
+}
+
+fn input_hint(error: &InputError) -> &'static str {
+    match error {
+        InputError::Interrupted(_) => "run again",
+        InputError::Io(_) => "see where standard input comes from",
+        _ => "say what is to be done as text; `-`, in place of the text, reads standard input",
     }
 }
 

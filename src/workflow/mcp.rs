@@ -112,7 +112,7 @@ impl McpObserver for Warnings<'_> {
 
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
         let seconds = wait.as_secs_f64();
-        let text = format!("{reason}; try {next_try} in {seconds:.1} s");
+        let text = format!("{reason}; try {next_try} in {seconds:.1}s");
         self.0.event(&Event::Warning(text));
     }
 }

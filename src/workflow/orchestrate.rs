@@ -168,7 +168,7 @@ impl Orchestration<'_, '_> {
             project: &place.settings.project_name,
             workspace: &place.settings.workspace_dir,
             range: &range,
-            working: lineage.waiting().map(|branch| &*branch.id),
+            working: lineage.working().map(|branch| &*branch.id),
             publishes: place.settings.publishes,
             is_published: publication.is_some(),
         }

@@ -1,6 +1,7 @@
 //! The orchestrator over MCP.
 
 mod config;
+mod demo;
 mod models;
 mod pantheon;
 mod replays;

@@ -87,7 +87,9 @@ pub enum McpError {
         output: String,
     },
     /// A run that is replayed has asked for something else then.
-    #[error("the recorded run has not asked the MCP server for {asked} here, but for {recorded}")]
+    #[error(
+        "by its `mcp.jsonl`, the recorded run has not asked the MCP server for {asked} here, but for {recorded}"
+    )]
     NotRecorded {
         /// What is asked for.
         asked: String,

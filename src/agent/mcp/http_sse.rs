@@ -309,7 +309,12 @@ impl Reading {
             };
         }
         if !is_stream(&response) {
-            return McpError::protocol(&self.server, "a GET gives no stream of events");
+            return McpError::Status {
+                server: self.server.clone(),
+                status: response.status().as_u16(),
+                words: "no stream of events".to_owned(),
+                tries: 1,
+            };
         }
         let mut reader = response.into_body().into_reader();
         let mut events = Events::default();

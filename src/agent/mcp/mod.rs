@@ -215,7 +215,7 @@ impl<'a> McpClient<'a> {
             Err(failed) => Err(client.handshake_failed(match failed.error {
                 error @ McpError::Interrupted(_) => error,
                 // What a server without this transport says to it matters less.
-                McpError::Status { .. } | McpError::Protocol { .. } => refused.error,
+                McpError::Status { .. } => refused.error,
                 error => error,
             })),
         }
@@ -412,7 +412,7 @@ impl<'a> McpClient<'a> {
             Err(Failed {
                 error: McpError::Server(error),
                 ..
-            }) => Version::after_refusal(error),
+            }) => Version::after_refusal(error.code, &error.data),
             Err(_) => None,
         };
         let Some(version) = version else {

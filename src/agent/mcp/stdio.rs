@@ -20,6 +20,9 @@ const CHUNK: usize = 64 << 10;
 /// How long the program may take to end, and as long again once it is asked to.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How many of a program's last lines are told.
+const TOLD_LINES: usize = 3;
+
 /// A server that is spoken to so.
 pub(super) struct Stdio {
     words: Vec<String>,
@@ -52,7 +55,15 @@ impl Stdio {
         };
         let line = format!("{message}\n");
         let sent = program.write(line.as_bytes(), &self.interrupt, &|| deadline.left());
-        sent.map_err(|error| self.broken(&error, deadline))
+        sent.map_err(|error| {
+            let failed = self.broken(&error, deadline);
+            // Half a line may have been written; no other could follow it.
+            self.program = None;
+            Failed {
+                ends_session: true,
+                ..failed
+            }
+        })
     }
 
     /// Reads what comes next; whether that ends a line.
@@ -78,6 +89,7 @@ impl Stdio {
         let end = memchr::memchr(b'\n', &self.received)?;
         let message = serde_json::from_slice(&self.received[..end]);
         self.received.drain(..=end);
+        self.received.shrink_to(CHUNK);
         Some(message.map_or_else(|_| Vec::new(), |message| Incoming::read(message, awaited)))
     }
 
@@ -92,13 +104,17 @@ impl Stdio {
         }
     }
 
+    /// Nothing more comes of the program.
     fn failed(&self, reason: &str) -> Failed {
-        let words = self.program.as_ref().map(PipedProgram::last_words);
+        let words = self
+            .program
+            .as_ref()
+            .map(|program| program.last_words(HURRY));
         let words = words.unwrap_or_default();
-        // The last line tells more than the first of a long trace.
-        let last: Vec<&str> = words.lines().rev().take(3).collect();
-        let last: Vec<&str> = last.into_iter().rev().collect();
-        Failed::lost(McpError::Program {
+        // The last lines tell more than the first of a long trace.
+        let first = words.lines().count().saturating_sub(TOLD_LINES);
+        let last: Vec<&str> = words.lines().skip(first).collect();
+        Failed::answered(McpError::Program {
             program: self.name().to_owned(),
             reason: reason.to_owned(),
             output: one_line(&last.join(" "), 500),

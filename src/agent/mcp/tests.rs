@@ -1,1 +1,283 @@
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
 
+use super::message::RpcError;
+use super::*;
+use crate::sys::environment::SystemClock;
+
+/// A transport by a script, which notes what it is asked for.
+struct Scripted {
+    outcomes: VecDeque<Result<Value, Failed>>,
+    asked: Rc<RefCell<Vec<String>>>,
+}
+
+impl Transport for Scripted {
+    fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+        self.asked.borrow_mut().push("open".to_owned());
+        Ok(())
+    }
+
+    fn request(&mut self, message: Outgoing<'_>, _: &CallDeadline<'_>) -> Result<Value, Failed> {
+        self.asked.borrow_mut().push(message.method.to_owned());
+        self.outcomes.pop_front().unwrap()
+    }
+
+    fn notify(
+        &mut self,
+        message: Outgoing<'_>,
+        _deadline: &CallDeadline<'_>,
+    ) -> Result<(), Failed> {
+        self.asked.borrow_mut().push(message.method.to_owned());
+        Ok(())
+    }
+
+    fn notify_in_hurry(&mut self, message: Outgoing<'_>) {
+        let line = format!("{} {}", message.method, message.params["requestId"]);
+        self.asked.borrow_mut().push(line);
+    }
+
+    fn close(&mut self, in_hurry: bool) {
+        let how = if in_hurry {
+            "close in a hurry"
+        } else {
+            "close"
+        };
+        self.asked.borrow_mut().push(how.to_owned());
+    }
+}
+
+/// Keeps the lines of a run's `mcp.jsonl`.
+#[derive(Default)]
+struct Lines {
+    exchanges: RefCell<Vec<String>>,
+    retries: RefCell<Vec<String>>,
+}
+
+impl McpObserver for Lines {
+    fn exchanged(&self, exchange: &Exchange<'_>) {
+        let line = serde_json::to_string(exchange).unwrap();
+        self.exchanges.borrow_mut().push(format!("{line}\n"));
+    }
+
+    fn retrying(&self, next_try: u32, _wait: Duration, reason: &str) {
+        self.retries
+            .borrow_mut()
+            .push(format!("{next_try}: {reason}"));
+    }
+}
+
+fn options<'a>(
+    observer: &'a dyn McpObserver,
+    clock: &'a SystemClock,
+    interrupt: &Interrupt,
+) -> McpOptions<'a> {
+    McpOptions {
+        proxies: Proxies::default(),
+        token: None,
+        hidden: Vec::new(),
+        timeout: Duration::from_secs(60),
+        clock,
+        interrupt: interrupt.clone(),
+        observer,
+    }
+}
+
+fn hello() -> Result<Value, Failed> {
+    Ok(json!({"protocolVersion": "2025-06-18"}))
+}
+
+fn text(text: &str) -> Result<Value, Failed> {
+    Ok(json!({"content": [{"type": "text", "text": text}]}))
+}
+
+fn reset() -> McpError {
+    McpError::no_answer("s", "reset")
+}
+
+/// At once, so that no test waits.
+fn at_once(failed: Failed) -> Result<Value, Failed> {
+    Err(Failed {
+        retry: Retry::After(Some(Duration::ZERO)),
+        ..failed
+    })
+}
+
+/// A call with these outcomes behind the first handshake: what it gives, what was asked for behind it, and the tries
+/// that were told.
+fn called(
+    outcomes: Vec<Result<Value, Failed>>,
+    repeat: Repeat,
+) -> (Result<Value, McpError>, Vec<String>, Vec<String>) {
+    let (observer, clock) = (Lines::default(), SystemClock::start());
+    let interrupt = Interrupt::never().unwrap();
+    let asked = Rc::default();
+    let outcomes = std::iter::once(hello()).chain(outcomes).collect();
+    let transport = Scripted {
+        outcomes,
+        asked: Rc::clone(&asked),
+    };
+    let options = options(&observer, &clock, &interrupt);
+    let client = McpClient::new("s".to_owned(), Box::new(transport), options);
+    client.shake_hands().unwrap();
+    let result = client.call("t", json!({}), repeat);
+    client.close();
+    let asked = asked.take().split_off(3);
+    (result, asked, observer.retries.take())
+}
+
+#[test]
+fn a_call_is_done_again_where_it_may_be() {
+    let gone = || Err(Failed::session_gone(McpError::no_answer("s", "gone")));
+    let no = || Failed::unbegun(reset());
+    let perhaps = || Failed::broken(reset());
+    for (outcomes, repeat, calls, expected) in [
+        (vec![at_once(no()), text("a")], Repeat::UnlessBegun, 2, "a"),
+        (vec![at_once(perhaps()), text("a")], Repeat::Always, 2, "a"),
+        (
+            vec![at_once(perhaps())],
+            Repeat::UnlessBegun,
+            1,
+            "not known",
+        ),
+        (
+            vec![Err(Failed::answered(reset()))],
+            Repeat::Always,
+            1,
+            "reset",
+        ),
+        (
+            (0..5).map(|_| at_once(no())).collect(),
+            Repeat::Always,
+            5,
+            "(after 5 tries)",
+        ),
+        (
+            vec![gone(), hello(), text("a")],
+            Repeat::UnlessBegun,
+            2,
+            "a",
+        ),
+        (
+            vec![gone(), hello(), gone()],
+            Repeat::UnlessBegun,
+            2,
+            "gone",
+        ),
+    ] {
+        let (result, asked, retries) = called(outcomes, repeat);
+        let told = result.map_or_else(|error| error.to_string(), |value| value.to_string());
+        assert!(told.contains(expected), "{told}");
+        let count = asked
+            .iter()
+            .filter(|method| *method == "tools/call")
+            .count();
+        assert_eq!(count, calls, "{asked:?}");
+        assert_eq!(asked.last().unwrap(), "close");
+        let renewals = asked.iter().filter(|method| *method == "open").count();
+        assert_eq!(retries.len(), calls - 1 - renewals, "{retries:?}");
+    }
+}
+
+#[test]
+fn a_lost_server_is_told_from_what_a_model_can_be_told() {
+    for (outcome, repeat, is_lost) in [
+        (Err(Failed::answered(reset())), Repeat::Always, true),
+        (Err(Failed::broken(reset())), Repeat::UnlessBegun, false),
+        (Ok(json!({"isError": true})), Repeat::Always, false),
+    ] {
+        let (result, ..) = called(vec![outcome], repeat);
+        assert_eq!(result.unwrap_err().is_lost(), is_lost);
+    }
+}
+
+#[test]
+fn a_signal_takes_a_call_back() {
+    let signal = crate::sys::interrupt::Signal::Int;
+    let interrupted = crate::sys::interrupt::Interrupted { signal };
+    let (result, asked, _) = called(vec![Err(interrupted.into())], Repeat::Always);
+    assert!(matches!(result, Err(McpError::Interrupted(_))));
+    assert_eq!(asked, ["tools/call", "notifications/cancelled 2", "close"]);
+}
+
+#[test]
+fn a_recorded_run_is_played_again() {
+    let (observer, clock) = (Lines::default(), SystemClock::start());
+    let interrupt = Interrupt::never().unwrap();
+    let data = json!({"supported": ["2026-07-28"]});
+    let error = RpcError {
+        code: -32602,
+        message: "no".to_owned(),
+        data,
+    };
+    let outcomes = [
+        hello(),
+        Ok(json!({"tools": [{"name": "t"}]})),
+        text("{\"a\": 1}"),
+        Err(Failed::session_gone(reset())),
+        hello(),
+        text("b"),
+        Err(Failed::answered(McpError::server(error))),
+        Err(Failed::broken(reset())),
+        Ok(json!({"isError": true, "content": []})),
+    ];
+    let transport = Scripted {
+        outcomes: outcomes.into(),
+        asked: Rc::default(),
+    };
+    let run = |client: &McpClient<'_>| {
+        let mut said = vec![format!("{:?}", client.tools().unwrap())];
+        for _ in 0..5 {
+            let result = client.call("t", json!({}), Repeat::UnlessBegun);
+            said.push(match result {
+                Ok(value) => value.to_string(),
+                Err(error) => format!("{error} {}", error.is_lost()),
+            });
+        }
+        said
+    };
+    let given = options(&observer, &clock, &interrupt);
+    let client = McpClient::new("s".to_owned(), Box::new(transport), given);
+    client.shake_hands().unwrap();
+    let said = run(&client);
+    let record: String = observer.exchanges.take().concat();
+    let first = record.lines().next().unwrap();
+    assert!(
+        first.starts_with(r#"{"method":"initialize","params":{"protocolVersion""#),
+        "{first}"
+    );
+    assert!(
+        first.contains(r#""result":{"protocolVersion":"2025-06-18"},"seconds":"#),
+        "{first}"
+    );
+
+    let recorded = RecordedClock::new(&clock);
+    let replayed =
+        McpClient::replay(&record, &recorded, options(&observer, &clock, &interrupt)).unwrap();
+    assert_eq!(run(&replayed), said);
+    let more = replayed.call("t", json!({}), Repeat::Always).unwrap_err();
+    assert!(
+        more.to_string()
+            .contains("for `t` here, but for nothing more")
+            && more.is_lost()
+    );
+
+    let cut = &record[..record.len() - 20];
+    let replayed =
+        McpClient::replay(cut, &recorded, options(&observer, &clock, &interrupt)).unwrap();
+    let other = replayed.call("t", json!({}), Repeat::Always).unwrap_err();
+    assert!(
+        other
+            .to_string()
+            .contains("for `t` here, but for `tools/list`"),
+        "{other}"
+    );
+    let wrong = McpClient::replay("{}\n", &recorded, options(&observer, &clock, &interrupt));
+    assert!(
+        wrong
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("line 1 of `mcp.jsonl`")
+    );
+}

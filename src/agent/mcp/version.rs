@@ -5,8 +5,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::message::RpcError;
-
 /// The request that is the handshake.
 pub const HANDSHAKE: &str = "initialize";
 /// The versions with a handshake, the newest first.
@@ -30,9 +28,9 @@ impl Version {
 
     /// The one without a handshake, where a server refuses the handshake and names it.
     #[must_use]
-    pub fn after_refusal(error: &RpcError) -> Option<Self> {
-        let names_it = error.data.to_string().contains(WITHOUT_HANDSHAKE);
-        (error.code == UNSUPPORTED && names_it).then_some(Self(WITHOUT_HANDSHAKE))
+    pub fn after_refusal(code: i64, data: &Value) -> Option<Self> {
+        let names_it = data.to_string().contains(WITHOUT_HANDSHAKE);
+        (code == UNSUPPORTED && names_it).then_some(Self(WITHOUT_HANDSHAKE))
     }
 
     /// Its name.
@@ -113,17 +111,11 @@ mod tests {
             (-32022, Value::Null, false),
             (-32602, supported, false),
         ] {
-            let message = "Unsupported protocol version".to_owned();
-            let error = RpcError {
-                code,
-                message,
-                data,
-            };
-            let version = Version::after_refusal(&error);
+            let version = Version::after_refusal(code, &data);
             assert_eq!(
                 version.is_some_and(Version::is_stateless),
                 expected,
-                "{error:?}"
+                "{code} {data}"
             );
         }
     }

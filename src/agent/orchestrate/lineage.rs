@@ -23,6 +23,8 @@ pub struct BranchTracker {
     latest: Option<(usize, Specialist)>,
     /// The run that is waited for, by its place.
     waiting: Option<usize>,
+    /// The run that took too long: it goes on.
+    left: Option<usize>,
     reviews: u32,
 }
 
@@ -44,6 +46,7 @@ impl BranchTracker {
             records: Vec::new(),
             latest: None,
             waiting: None,
+            left: None,
             reviews: 0,
         }
     }
@@ -88,6 +91,7 @@ impl BranchTracker {
 
     /// An agent was started on a new branch, and is waited for.
     pub fn started(&mut self, id: &str, parent: &str, agent: Specialist) {
+        self.left = self.waiting.or(self.left);
         self.waiting = Some(self.records.len());
         self.records.push(BranchRecord {
             id: id.to_owned(),
@@ -135,7 +139,13 @@ impl BranchTracker {
         self.reviews
     }
 
-    /// The branch that is waited for, or was when the work ended: its agent works on.
+    /// The branch whose agent works on: the one that is waited for, or was when the time was over or a signal came.
+    #[must_use]
+    pub fn working(&self) -> Option<&BranchRecord> {
+        self.records.get(self.waiting.or(self.left)?)
+    }
+
+    /// The branch that is waited for.
     #[must_use]
     pub fn waiting(&self) -> Option<&BranchRecord> {
         self.waiting.and_then(|at| self.records.get(at))
@@ -205,6 +215,14 @@ mod tests {
         let lineage = serde_json::to_value(Lineage::from(&tracker)).unwrap();
         let waiting = (&lineage["waiting_for"], &lineage["latest_branch_id"]);
         assert_eq!(waiting, (&"b5".into(), &"b3".into()));
+        // It takes too long, and what there is is published.
+        tracker.started("b6", "b3", ClaudeCode);
+        assert_eq!(tracker.working().unwrap().id, "b6");
+        tracker.ended();
+        assert_eq!(
+            (&*tracker.working().unwrap().id, tracker.waiting()),
+            ("b5", None)
+        );
         let last = &tracker.records()[3];
         assert_eq!(
             serde_json::to_value(last).unwrap(),

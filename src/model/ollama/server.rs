@@ -185,10 +185,10 @@ impl OllamaServer {
             .timeout_global(Some(PATIENCE))
             .build();
         let response = self.client.answer(call.call());
-        let response = response.map_err(|error| self.not_there(error))?;
+        let response = response.map_err(|error| self.not_there(&error))?;
         let status = response.status();
         let json = self.client.read_body(response, LIMIT);
-        let json = json.map_err(|error| self.not_there(error))?;
+        let json = json.map_err(|error| self.not_there(&error))?;
         let not_ollama = |reason| ServerProblem::NotOllama {
             url: self.url(),
             reason,
@@ -231,7 +231,7 @@ impl OllamaServer {
             model: model.to_owned(),
             reason,
         };
-        let failed = |error| match self.not_there(error) {
+        let failed = |error| match self.not_there(&error) {
             ServerProblem::NotThere { reason, .. } => not_pulled(reason),
             other => other,
         };
@@ -277,11 +277,11 @@ impl OllamaServer {
     }
 
     /// What became of a call without an answer.
-    fn not_there(&self, error: HttpError) -> ServerProblem {
+    fn not_there(&self, error: &HttpError) -> ServerProblem {
         let reason = match error {
-            HttpError::Interrupted(interrupted) => return interrupted.into(),
+            HttpError::Interrupted(interrupted) => return (*interrupted).into(),
             HttpError::TimedOut => "it gives no answer in time".to_owned(),
-            ref other => other.to_string(),
+            other => other.to_string(),
         };
         let url = self.url();
         match error {

@@ -22,7 +22,9 @@ impl Story {
     /// A step that no model was asked for.
     pub(super) fn own_step(&mut self, past: &PastStep) {
         let actions = &past.step.actions;
-        actions.iter().for_each(|action| self.action(action));
+        for action in actions {
+            self.action(action);
+        }
         if actions.is_empty() {
             self.line("  It did not come to its end.");
         }

@@ -73,15 +73,7 @@ impl Watcher for RunWatcher<'_, '_> {
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
         self.tell_end(lineage);
         self.exchanges.take_problem().map_or(Ok(()), Err)?;
-        let range = lineage.range();
-        let waiting = lineage.waiting();
-        let latest = Lineage {
-            start_branch_id: range.start,
-            latest_branch_id: range.latest,
-            waiting_for: waiting.map(|branch| branch.id.clone()),
-            iterations: lineage.reviews(),
-            branches: lineage.records().to_vec(),
-        };
+        let latest = Lineage::from(lineage);
         Ok(self.run.log_json(LINEAGE, &latest)?)
     }
 

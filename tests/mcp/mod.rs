@@ -1,0 +1,69 @@
+//! MCP servers, as `code-commit mcp` asks them: with faults at every call, and real ones.
+
+mod older;
+mod real;
+mod server;
+mod stdio;
+mod streamable;
+
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Finished, TestProject};
+
+/// Sends SIGINT, and says how the program ends; that must be at once.
+fn interrupt(project: &TestProject, child: Child) -> Finished {
+    let asked = Instant::now();
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let run = Finished::new(project, &["mcp"], child.wait_with_output().unwrap());
+    assert!(asked.elapsed() < Duration::from_secs(10));
+    run.exits(130).says(&["interrupted by SIGINT"])
+}
+
+#[test]
+fn what_cannot_be_asked_is_a_wrong_command_line() {
+    let project = TestProject::new();
+    for (arguments, said) in [
+        (
+            &["mcp", "tools", "nonsense?key=s3cret"][..],
+            "not a plain URL",
+        ),
+        (
+            &["mcp", "tools", "http://example.com/mcp?key=s3cret"],
+            "loopback",
+        ),
+        (&["mcp", "tools", "stdio:"], "is no command"),
+        (
+            &["mcp", "call", "http://127.0.0.1:1", "t", "[]"],
+            "a JSON object",
+        ),
+        (
+            &["mcp", "call", "http://127.0.0.1:1", "t", "{"],
+            "a JSON object",
+        ),
+    ] {
+        let run = project.run(arguments).exits(2).says(&[said, "hint: "]);
+        assert!(!run.stderr.contains("s3cret"), "{}", run.stderr);
+    }
+    let project = project.variable("MCP_BEARER_TOKEN", "a b");
+    let asked = project.run(&["mcp", "tools", "http://127.0.0.1:1"]);
+    asked.exits(3).says(&["`MCP_BEARER_TOKEN` has a blank"]);
+}
+
+#[test]
+fn a_server_that_is_not_there_costs_no_time() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp?key=s3cret", listener.local_addr().unwrap());
+    drop(listener);
+    let project = TestProject::new();
+    let run = project.run(&["mcp", "tools", &url]).exits(4);
+    let run = run.says(&["no answer from the MCP server", "see that the server runs"]);
+    assert!(!run.stderr.contains("s3cret") && !run.stderr.contains("try 2"));
+    assert!(project.runs().is_empty());
+    let run = project.run(&["mcp", "tools", &url, "--output-format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(json["exit"]["name"], "mcp-failed");
+}

@@ -1,0 +1,294 @@
+//! MCP servers by a script, for streamable HTTP and for the older HTTP+SSE: each tool call gets the next answer.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+/// What comes for a request that the script answers.
+pub enum Reply {
+    /// These bytes, and the connection closes. `$ID` is the id of the latest call.
+    Bytes(Vec<u8>),
+    /// These bytes, and the connection stays open until the client goes; the channel hears of it.
+    Hang(Vec<u8>, Sender<()>),
+}
+
+impl Reply {
+    pub fn status(status: u16, headers: &str, body: &str) -> Self {
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status} Status\r\ncontent-length: {length}\r\n{headers}\r\n");
+        Self::Bytes((head + body).into_bytes())
+    }
+
+    pub fn json(message: &Value) -> Self {
+        // The id is a number, which the placeholder is not yet.
+        let body = message.to_string().replace("\"$ID\"", "$ID");
+        Self::Bytes(
+            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{body}").into(),
+        )
+    }
+
+    /// The call's result: this text.
+    pub fn text(text: &str) -> Self {
+        Self::json(&result(text))
+    }
+
+    /// A stream of events that ends.
+    pub fn events(events: &str) -> Self {
+        Self::Bytes(stream(events))
+    }
+
+    /// One that does not.
+    pub fn hanging(events: &str) -> (Self, Receiver<()>) {
+        let (sender, receiver) = channel();
+        (Self::Hang(stream(events), sender), receiver)
+    }
+
+    /// Nothing at all.
+    pub fn silence() -> (Self, Receiver<()>) {
+        let (sender, receiver) = channel();
+        (Self::Hang(Vec::new(), sender), receiver)
+    }
+}
+
+fn stream(events: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{events}").into_bytes()
+}
+
+/// A call's answer with this text.
+pub fn result(text: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": text}]}})
+}
+
+/// The same as an event.
+pub fn event(text: &str) -> String {
+    format!(
+        "data: {}\n\n",
+        result(text).to_string().replace("\"$ID\"", "$ID")
+    )
+}
+
+/// A request, as it came.
+#[derive(Debug, Clone)]
+pub struct Got {
+    pub line: String,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Got {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        let found = headers.find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+
+    /// What it asks for: the JSON-RPC method, `reply` where it answers, or the HTTP method.
+    pub fn method(&self) -> String {
+        let json = self.json();
+        match (json["method"].as_str(), json.get("id")) {
+            (Some(method), _) => method.to_owned(),
+            (None, Some(_)) => "reply".to_owned(),
+            (None, None) => self.line.split(' ').next().unwrap().to_owned(),
+        }
+    }
+}
+
+/// What a server knows.
+struct Script {
+    replies: Vec<Reply>,
+    /// What comes for a handshake in the place of the usual, the next one last.
+    handshakes: Vec<Reply>,
+    requests: Vec<Got>,
+    sessions: usize,
+    last_id: String,
+    /// The stream of answers, of the older transport.
+    stream: Option<TcpStream>,
+}
+
+/// The server.
+pub struct McpServer {
+    pub port: u16,
+    script: Arc<Mutex<Script>>,
+    is_older: bool,
+}
+
+impl McpServer {
+    /// One that speaks streamable HTTP, with sessions.
+    pub fn streamable(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::begin(replies, [], false)
+    }
+
+    /// The same, whose first handshakes get these.
+    pub fn shaking(
+        handshakes: impl IntoIterator<Item = Reply>,
+        replies: impl IntoIterator<Item = Reply>,
+    ) -> Self {
+        Self::begin(replies, handshakes, false)
+    }
+
+    /// One that speaks HTTP+SSE. Bytes of the script go to the stream of answers; what begins with `HTTP` is the
+    /// answer to the POST itself, and "" closes the stream.
+    pub fn older(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::begin(replies, [], true)
+    }
+
+    fn begin(
+        replies: impl IntoIterator<Item = Reply>,
+        handshakes: impl IntoIterator<Item = Reply>,
+        is_older: bool,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut replies: Vec<Reply> = replies.into_iter().collect();
+        replies.reverse();
+        let mut handshakes: Vec<Reply> = handshakes.into_iter().collect();
+        handshakes.reverse();
+        let script = Arc::new(Mutex::new(Script {
+            replies,
+            handshakes,
+            requests: Vec::new(),
+            sessions: 0,
+            last_id: String::new(),
+            stream: None,
+        }));
+        let known = Arc::clone(&script);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let script = Arc::clone(&known);
+                // A client that goes away is part of what is tested.
+                thread::spawn(move || serve(&stream.unwrap(), &script, is_older));
+            }
+        });
+        Self {
+            port,
+            script,
+            is_older,
+        }
+    }
+
+    pub fn url(&self) -> String {
+        let path = if self.is_older { "sse" } else { "mcp" };
+        format!("http://127.0.0.1:{}/{path}", self.port)
+    }
+
+    pub fn requests(&self) -> Vec<Got> {
+        self.script.lock().unwrap().requests.clone()
+    }
+
+    /// What was asked for, in order.
+    pub fn methods(&self) -> Vec<String> {
+        self.requests().iter().map(Got::method).collect()
+    }
+}
+
+fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let got = read(&mut reader)?;
+    let (method, json) = (got.method(), got.json());
+    let mut script = script.lock().unwrap();
+    script.requests.push(got.clone());
+    let mut own = stream;
+    if is_older && method == "GET" {
+        script.sessions += 1;
+        let endpoint = format!(
+            "event: endpoint\ndata: /messages?session={}\n\n",
+            script.sessions
+        );
+        own.write_all(&self::stream(&endpoint))?;
+        script.stream = Some(stream.try_clone()?);
+        drop(script);
+        return reader.read_to_end(&mut Vec::new()).map(drop);
+    }
+    if is_older && got.line.starts_with("POST /sse") {
+        return own.write_all(b"HTTP/1.1 405 Not Allowed\r\ncontent-length: 0\r\n\r\n");
+    }
+    let reply = match &*method {
+        "initialize" => Some(script.handshakes.pop().unwrap_or_else(|| {
+            script.sessions += usize::from(!is_older);
+            let message = json!({"jsonrpc": "2.0", "id": json["id"], "result": {
+                "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "t", "version": "1"}}});
+            let session = format!(
+                "content-type: application/json\r\nmcp-session-id: s{}\r\n",
+                script.sessions
+            );
+            match is_older {
+                false => Reply::status(200, &session, &message.to_string()),
+                true => Reply::Bytes(format!("data: {message}\n\n").into_bytes()),
+            }
+        })),
+        "reply" | "DELETE" => None,
+        notification if notification.starts_with("notifications/") => None,
+        _ => {
+            if let Some(id) = json.get("id") {
+                script.last_id = id.to_string();
+            }
+            let over = || Reply::status(400, "", "the script is over");
+            Some(script.replies.pop().unwrap_or_else(over))
+        }
+    };
+    let fill = |bytes: Vec<u8>, id: &str| match bytes.len() {
+        0..10_000 => String::from_utf8(bytes)
+            .unwrap()
+            .replace("$ID", id)
+            .into_bytes(),
+        _ => bytes,
+    };
+    let accepted = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
+    match reply {
+        None => own.write_all(accepted),
+        Some(Reply::Bytes(bytes)) => {
+            let bytes = fill(bytes, &script.last_id);
+            if !is_older || bytes.starts_with(b"HTTP") {
+                drop(script);
+                return own.write_all(&bytes);
+            }
+            own.write_all(accepted)?;
+            let mut answers = script.stream.as_ref().unwrap();
+            match bytes.is_empty() {
+                true => answers.shutdown(Shutdown::Both),
+                false => answers.write_all(&bytes),
+            }
+        }
+        Some(Reply::Hang(bytes, told)) => {
+            let bytes = fill(bytes, &script.last_id);
+            drop(script);
+            own.write_all(&bytes)?;
+            let _ = told.send(());
+            reader.read_to_end(&mut Vec::new()).map(drop)
+        }
+    }
+}
+
+fn read(reader: &mut BufReader<&TcpStream>) -> std::io::Result<Got> {
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let mut headers = Vec::new();
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header)?;
+        let Some((name, value)) = header.trim_end().split_once(": ") else {
+            break;
+        };
+        headers.push((name.to_lowercase(), value.to_owned()));
+    }
+    let mut got = Got {
+        line: line.trim_end().to_owned(),
+        headers,
+        body: String::new(),
+    };
+    let length = got
+        .header("content-length")
+        .map_or(0, |length| length.parse().unwrap());
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    got.body = String::from_utf8(body).unwrap();
+    Ok(got)
+}

@@ -1,0 +1,73 @@
+//! Servers that are programs.
+
+use super::interrupt;
+use crate::support::{GEMINI_KEY, TestProject, ends, within_a_minute};
+
+/// A server in shell, which shakes hands, and does this with the next request.
+fn server(body: &str) -> String {
+    let hello =
+        r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+    format!(
+        "stdio:sh -c 'read hello; echo \"\"; echo noise; echo '\\''{hello}'\\''; read initialized; read request; {body}'"
+    )
+}
+
+fn say(text: &str) -> String {
+    let answer = format!(
+        r#"{{"jsonrpc":"2.0","id":2,"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#
+    );
+    format!(r#"echo '\''{answer}'\''"#)
+}
+
+#[test]
+fn a_program_is_asked_through_its_pipes() {
+    let ping =
+        r#"echo '\''{"jsonrpc":"2.0","id":9,"method":"ping"}'\''; read pong; echo "$pong" > pong"#;
+    let body = format!("{ping}; {}; cat > rest; echo ended > end", say("far"));
+    let project = TestProject::new();
+    let run = project
+        .run(&["mcp", "call", &server(&body), "say"])
+        .exits(0);
+    assert_eq!((&*run.stdout, &*run.stderr), ("far\n", ""));
+    assert_eq!(
+        project.read("pong"),
+        "{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}\n"
+    );
+    // It had the time to end by itself.
+    assert_eq!(project.read("end"), "ended\n");
+}
+
+#[test]
+fn a_program_that_does_not_speak_is_told_with_its_last_words() {
+    let project = TestProject::new();
+    for (server, said) in [
+        (
+            server("echo oh no >&2; exec >&-; sleep 0.2"),
+            "`sh` has ended before it has answered: oh no",
+        ),
+        (server("exit 3"), "`sh` has ended before it has answered"),
+        (
+            "stdio:./missing".to_owned(),
+            "`./missing` cannot be started: No such file",
+        ),
+    ] {
+        let run = project.run(&["mcp", "call", &server, "say"]).exits(4);
+        run.says(&[said, "hint: name a program that speaks MCP"]);
+    }
+    let late = server("sleep 600");
+    let run = project.run(&["mcp", "call", &late, "say", "--timeout", "1s"]);
+    run.exits(4).says(&["has not answered within 1 s"]);
+}
+
+#[test]
+fn a_program_gets_no_key_of_ours_and_is_gone_after_a_signal() {
+    let body = "echo \"$request\" \"$GEMINI_API_KEY\" > got; sleep 600 & echo $! > child; read more; echo \"$more\" > more; wait";
+    let project = TestProject::new().variable("GEMINI_API_KEY", GEMINI_KEY);
+    let child = project.start(&["mcp", "call", &server(body), "say"]);
+    let started = || project.path("child").exists() && project.read("child").ends_with('\n');
+    assert!(within_a_minute(started));
+    interrupt(&project, child);
+    assert!(!project.read("got").contains(GEMINI_KEY));
+    assert!(project.read("more").contains("notifications/cancelled"));
+    assert!(ends(project.read("child").trim()));
+}

@@ -1,0 +1,448 @@
+//! Streamable HTTP.
+
+use serde_json::json;
+
+use super::interrupt;
+use super::server::{McpServer, Reply, event, result};
+use crate::support::TestProject;
+
+const PING: &str = r#"data: {"jsonrpc":"2.0","id":"p","method":"ping"}"#;
+const OTHER: &str = r#"data: {"jsonrpc":"2.0","id":3,"method":"sampling/createMessage"}"#;
+const NOTIFICATION: &str = r#"data: {"jsonrpc":"2.0","method":"notifications/message"}"#;
+const FOREIGN: &str = r#"data: {"jsonrpc":"2.0","id":77,"result":{"content":[]}}"#;
+
+/// An answer whose data has several lines.
+fn lines() -> String {
+    let answer = serde_json::to_string_pretty(&result("far")).unwrap();
+    let answer = answer.replace("\"$ID\"", "$ID");
+    let lines: String = answer
+        .lines()
+        .map(|line| format!("data: {line}\n"))
+        .collect();
+    format!("{lines}\n")
+}
+
+#[test]
+fn every_form_of_an_answer_is_one() {
+    let noise = format!(
+        ": hi\n\n{PING}\n\ndata:\n\n{OTHER}\n\n{NOTIFICATION}\n\n{FOREIGN}\n\ndata: {{cut\n\n"
+    );
+    for (reply, expected) in [
+        (Reply::text("far"), "far\n"),
+        (Reply::events(&event("far")), "far\n"),
+        (
+            Reply::events(&format!("{noise}{}{}", event("far"), event("again"))),
+            "far\n",
+        ),
+        (Reply::events(&lines()), "far\n"),
+        (
+            Reply::json(&json!([{"jsonrpc": "2.0", "method": "notifications/x"}, result("far")])),
+            "far\n",
+        ),
+        (
+            Reply::json(
+                &json!({"jsonrpc": "2.0", "id": "$ID", "result": {"structuredContent": {"a": 1}, "content": []}}),
+            ),
+            "{\n  \"a\": 1\n}\n",
+        ),
+    ] {
+        let is_noisy =
+            matches!(&reply, Reply::Bytes(bytes) if bytes.windows(4).any(|part| part == b"ping"));
+        let server = McpServer::streamable([reply]);
+        let project = TestProject::new().variable("MCP_BEARER_TOKEN", "tok-12345678");
+        let url = format!("{}?key=s3cret", server.url());
+        let run = project
+            .run(&["mcp", "call", &url, "say", r#"{"to": "you"}"#])
+            .exits(0);
+        assert_eq!((&*run.stdout, &*run.stderr), (expected, ""));
+        let mut expected = vec!["initialize", "notifications/initialized", "tools/call"];
+        expected.extend(is_noisy.then_some(["reply"; 2]).into_iter().flatten());
+        expected.push("DELETE");
+        assert_eq!(server.methods(), expected);
+        let requests = server.requests();
+        for (index, request) in requests.iter().enumerate() {
+            assert!(request.line.contains(" /mcp?key=s3cret "), "{request:?}");
+            assert_eq!(request.header("authorization"), Some("Bearer tok-12345678"));
+            let later = (index > 0).then_some(("s1", "2025-06-18"));
+            assert_eq!(request.header("mcp-session-id"), later.map(|(id, _)| id));
+            assert_eq!(
+                request.header("mcp-protocol-version"),
+                later.map(|(_, version)| version)
+            );
+            if request.line.starts_with("POST") {
+                assert_eq!(
+                    request.header("accept"),
+                    Some("application/json, text/event-stream")
+                );
+            }
+        }
+        assert_eq!(
+            requests[0].json()["params"]["protocolVersion"],
+            "2025-11-25"
+        );
+        let params = json!({"name": "say", "arguments": {"to": "you"}});
+        assert_eq!(requests[2].json()["params"], params);
+        if is_noisy {
+            let said = [&requests[3], &requests[4]].map(super::server::Got::json);
+            assert_eq!(said[0], json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
+            assert_eq!(said[1]["error"]["code"], -32601);
+        }
+    }
+}
+
+#[test]
+fn a_call_is_done_again_only_where_it_was_not_begun() {
+    let now = "retry-after-ms: 10\r\n";
+    let cut = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
+    let cases: [(&str, Vec<Reply>, i32, &str, usize); 13] = [
+        (
+            "503",
+            vec![Reply::status(503, now, ""), Reply::text("far")],
+            0,
+            "answers 503; try 2 in 0.0",
+            2,
+        ),
+        (
+            "429",
+            vec![Reply::status(429, now, "slow"), Reply::text("far")],
+            0,
+            "answers 429: slow; try 2",
+            2,
+        ),
+        (
+            "502",
+            vec![Reply::status(502, now, "<html><title>Bad Gateway</title>")],
+            4,
+            "answers 502: Bad Gateway; whether the call was begun is not known",
+            1,
+        ),
+        (
+            "500",
+            vec![Reply::status(500, now, r#"{"detail": "oh"}"#)],
+            4,
+            "answers 500: oh; whether",
+            1,
+        ),
+        (
+            "closed",
+            vec![Reply::Bytes(Vec::new())],
+            4,
+            "whether the call was begun",
+            1,
+        ),
+        (
+            "cut",
+            vec![Reply::Bytes(cut.into())],
+            4,
+            "whether the call was begun",
+            1,
+        ),
+        (
+            "stream",
+            vec![Reply::events(": hi\n\n")],
+            4,
+            "the stream ended before the answer; whether",
+            1,
+        ),
+        (
+            "html",
+            vec![Reply::status(
+                200,
+                "content-type: text/html\r\n",
+                "<h1>Log in</h1>",
+            )],
+            4,
+            "no JSON: `Log in`",
+            1,
+        ),
+        (
+            "other id",
+            vec![Reply::json(
+                &json!({"jsonrpc": "2.0", "id": 99, "result": {}}),
+            )],
+            4,
+            "to another request",
+            1,
+        ),
+        (
+            "redirect",
+            vec![Reply::status(307, "location: http://127.0.0.1:1/\r\n", "")],
+            4,
+            "redirects to `http://127.0.0.1:1/`",
+            1,
+        ),
+        (
+            "401",
+            vec![Reply::status(
+                401,
+                "",
+                r#"{"error_description": "expired"}"#,
+            )],
+            4,
+            "answers 401: expired\nhint: set `MCP_BEARER_TOKEN`",
+            1,
+        ),
+        (
+            "error",
+            vec![Reply::json(
+                &json!({"jsonrpc": "2.0", "id": "$ID", "error": {"code": -32602, "message": "no branch"}}),
+            )],
+            4,
+            "no branch (-32602)",
+            1,
+        ),
+        (
+            "tool",
+            vec![Reply::json(
+                &json!({"jsonrpc": "2.0", "id": "$ID", "result": {"isError": true, "content": [{"type": "text", "text": "it broke"}]}}),
+            )],
+            4,
+            "error: it broke\n",
+            1,
+        ),
+    ];
+    for (name, replies, code, said, calls) in cases {
+        let server = McpServer::streamable(replies);
+        let project = TestProject::new();
+        let run = project
+            .run(&["mcp", "call", &server.url(), "say"])
+            .exits(code);
+        run.says(&[said]);
+        let methods = server.methods();
+        let called = methods.iter().filter(|method| *method == "tools/call");
+        assert_eq!(called.count(), calls, "{name}");
+        assert_eq!(methods.last().unwrap(), "DELETE", "{name}");
+    }
+}
+
+#[test]
+fn what_changes_nothing_is_tried_again_five_times() {
+    let now = "retry-after-ms: 1\r\n";
+    let list = json!({"jsonrpc": "2.0", "id": "$ID", "result": {"tools": [
+        {"name": "a", "description": "Does a.", "inputSchema": {"properties": {"x": {"type": "string"}}, "required": ["x"]}}],
+        "nextCursor": "2"}});
+    let rest = json!({"jsonrpc": "2.0", "id": "$ID", "result": {"tools": [{"name": "b"}]}});
+    let server = McpServer::streamable([
+        Reply::status(502, now, ""),
+        Reply::status(500, now, ""),
+        Reply::json(&list),
+        Reply::status(504, now, ""),
+        Reply::json(&rest),
+    ]);
+    let project = TestProject::new();
+    let run = project.run(&["mcp", "tools", &server.url()]).exits(0);
+    assert_eq!(run.stdout, "a  Does a.\n    x: string\nb\n");
+    let asked = server.requests();
+    let last = asked
+        .iter()
+        .rfind(|request| request.method() == "tools/list");
+    assert_eq!(last.unwrap().json()["params"], json!({"cursor": "2"}));
+
+    let server = McpServer::streamable((0..9).map(|_| Reply::status(503, now, "busy")));
+    let run = project.run(&["mcp", "tools", &server.url()]).exits(4);
+    run.says(&["try 5 in", "answers 503 (after 5 tries): busy"]);
+}
+
+#[test]
+fn a_session_that_is_gone_is_begun_anew_once() {
+    let gone = || Reply::status(404, "", "");
+    for (replies, code) in [
+        (vec![gone(), Reply::text("far")], 0),
+        (
+            vec![
+                Reply::status(400, "", r#"{"error": {"message": "No valid session ID"}}"#),
+                Reply::text("far"),
+            ],
+            0,
+        ),
+        (vec![gone(), gone(), Reply::text("far")], 4),
+        (vec![Reply::status(400, "", "bad"), Reply::text("far")], 4),
+    ] {
+        let server = McpServer::streamable(replies);
+        let run = TestProject::new().run(&["mcp", "call", &server.url(), "say"]);
+        let run = run.exits(code);
+        let requests = server.requests();
+        let calls = requests
+            .iter()
+            .filter(|request| request.method() == "tools/call");
+        let sessions: Vec<_> = calls
+            .map(|call| call.header("mcp-session-id").unwrap())
+            .collect();
+        let is_renewed = !run.stderr.contains("answers 400");
+        assert_eq!(
+            sessions,
+            if is_renewed {
+                vec!["s1", "s2"]
+            } else {
+                vec!["s1"]
+            }
+        );
+    }
+}
+
+#[test]
+fn a_stream_that_ends_is_taken_up_again_where_it_gave_ids() {
+    let server = McpServer::streamable([
+        Reply::events("id: 1\nretry: 5\ndata:\n\nid: 2\ndata: cut"),
+        Reply::status(503, "retry-after-ms: 1\r\n", ""),
+        Reply::events(&format!("id: 3\n{NOTIFICATION}\n\n")),
+        Reply::events(""),
+        Reply::events(&event("far")),
+    ]);
+    let project = TestProject::new();
+    let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(0);
+    assert_eq!(run.stdout, "far\n");
+    let requests = server.requests();
+    let ids: Vec<_> = requests
+        .iter()
+        .map(|request| request.header("last-event-id"))
+        .collect();
+    let resumed = [Some("1"), Some("1"), Some("3"), Some("3")];
+    assert_eq!(ids[3..7], resumed);
+    assert!(
+        requests[3..7]
+            .iter()
+            .all(|request| request.line.starts_with("GET /mcp ")
+                && request.header("accept") == Some("text/event-stream")
+                && request.header("mcp-session-id") == Some("s1"))
+    );
+    assert_eq!(
+        server
+            .methods()
+            .iter()
+            .filter(|method| *method == "tools/call")
+            .count(),
+        1
+    );
+
+    // A server that forgets it all the same: the call was begun.
+    let server = McpServer::streamable([
+        Reply::events("id: 1\nretry: 5\ndata:\n\n"),
+        Reply::status(405, "", ""),
+    ]);
+    let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(4);
+    run.says(&["whether the call was begun is not known"]);
+}
+
+#[test]
+fn more_than_16_mb_is_not_read() {
+    let announced =
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 16777217\r\n\r\n{";
+    let mut endless = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n".to_vec();
+    endless.resize(endless.len() + (16 << 20) + 1, b' ');
+    let mut long = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ".to_vec();
+    long.resize(long.len() + (17 << 20), b'x');
+    for reply in [announced.into(), endless, long] {
+        let server = McpServer::streamable([Reply::Bytes(reply)]);
+        let project = TestProject::new();
+        let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(4);
+        run.says(&["has more than 16 MB"]);
+    }
+}
+
+#[test]
+fn a_signal_takes_the_call_back_and_ends_the_session() {
+    let (silence, at_silence) = Reply::silence();
+    let (stream, at_stream) = Reply::hanging(": hi\n\n");
+    for (reply, told) in [(silence, at_silence), (stream, at_stream)] {
+        let server = McpServer::streamable([reply]);
+        let project = TestProject::new();
+        let child = project.start(&["mcp", "call", &server.url(), "say"]);
+        told.recv().unwrap();
+        interrupt(&project, child);
+        let requests = server.requests();
+        assert_eq!(
+            server.methods()[2..],
+            ["tools/call", "notifications/cancelled", "DELETE"]
+        );
+        assert_eq!(
+            requests[3].json()["params"]["requestId"],
+            requests[2].json()["id"]
+        );
+        assert_eq!(requests[4].header("mcp-session-id"), Some("s1"));
+    }
+}
+
+#[test]
+fn a_signal_ends_a_wait_for_the_handshake_and_between_tries() {
+    let (silence, told) = Reply::silence();
+    let server = McpServer::shaking([silence], []);
+    let project = TestProject::new();
+    let child = project.start(&["mcp", "tools", &server.url()]);
+    told.recv().unwrap();
+    interrupt(&project, child);
+    assert_eq!(server.methods(), ["initialize"]);
+
+    let server = McpServer::streamable([Reply::status(503, "retry-after: 200\r\n", "")]);
+    let mut child = project.start(&["mcp", "tools", &server.url()]);
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert!(line.contains("try 2 in 200"), "{line}");
+    let asked = std::time::Instant::now();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(asked.elapsed().as_secs() < 10);
+    // A longer wait than there is time is none.
+    let run = project.run(&[
+        "mcp",
+        "tools",
+        &McpServer::streamable([Reply::status(503, "retry-after: 9\r\n", "")]).url(),
+        "--timeout",
+        "5s",
+    ]);
+    run.exits(4).says(&["answers 503"]);
+}
+
+#[test]
+fn versions_are_agreed_on() {
+    let named = |version: &str| {
+        let result = json!({"protocolVersion": version, "capabilities": {}});
+        Reply::json(&json!({"jsonrpc": "2.0", "id": 1, "result": result}))
+    };
+    let project = TestProject::new();
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let server = McpServer::shaking([named(version)], [Reply::text("far")]);
+        project.run(&["mcp", "call", &server.url(), "say"]).exits(0);
+        let requests = server.requests();
+        assert_eq!(requests[2].header("mcp-protocol-version"), Some(version));
+        // There is no session, and none to end.
+        assert_eq!(requests[2].header("mcp-session-id"), None);
+        assert_eq!(server.methods().len(), 3);
+    }
+    let server = McpServer::shaking([named("2031-01-01")], []);
+    let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(4);
+    run.says(&["its version is \"2031-01-01\""]);
+}
+
+#[test]
+fn a_server_that_refuses_the_handshake_is_spoken_to_without() {
+    let data = json!({"supported": ["2026-07-28"]});
+    let refusal = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "no", "data": data}});
+    for status in [200, 400] {
+        let json = "content-type: application/json\r\n";
+        let refused = Reply::status(status, json, &refusal.to_string());
+        let server = McpServer::shaking([refused], [Reply::text("far")]);
+        let project = TestProject::new();
+        let run = project
+            .run(&["mcp", "call", &server.url(), "g\u{e9}n", r#"{"a": 1}"#])
+            .exits(0);
+        assert_eq!(run.stdout, "far\n");
+        assert_eq!(server.methods(), ["initialize", "tools/call"]);
+        let call = &server.requests()[1];
+        assert_eq!(call.header("mcp-protocol-version"), Some("2026-07-28"));
+        assert_eq!(call.header("mcp-method"), Some("tools/call"));
+        assert_eq!(call.header("mcp-name"), Some("=?base64?Z8Opbg==?="));
+        assert_eq!(call.header("mcp-session-id"), None);
+        let meta = &call.json()["params"]["_meta"];
+        assert_eq!(
+            meta["io.modelcontextprotocol/protocolVersion"],
+            "2026-07-28"
+        );
+        assert_eq!(
+            meta["io.modelcontextprotocol/clientCapabilities"],
+            json!({})
+        );
+    }
+}
