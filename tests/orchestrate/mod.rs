@@ -2,7 +2,9 @@
 
 mod config;
 mod demo;
+mod interactive;
 mod models;
 mod pantheon;
 mod replays;
+mod signals;
 mod workflow;
