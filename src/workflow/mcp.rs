@@ -70,6 +70,7 @@ fn connected<T>(
         token: token(context)?,
         hidden: KEY_VARIABLES.map(Into::into).to_vec(),
         timeout,
+        redactor: context.redactor,
         clock: context.clock,
         interrupt: context.interrupt.clone(),
         observer: &observer,

@@ -11,10 +11,9 @@ use crate::support::{Answer, openai};
 /// Every conversation that was sent has a result for each call, right behind it and in its order; and the requests are
 /// ones that Azure's description knows.
 #[track_caller]
-fn holds(orchestra: &OrchestraProject) {
-    let api = AzureApi::installed();
+fn holds(api: Option<&AzureApi>, orchestra: &OrchestraProject) {
     for request in orchestra.azure.requests() {
-        if let Some(api) = &api {
+        if let Some(api) = api {
             api.takes(&request);
         }
         let body = request.json();
@@ -56,6 +55,7 @@ fn choice(finish: &str, message: Value) -> Answer {
 
 #[test]
 fn a_call_that_cannot_be_carried_out_has_an_error_as_its_result() {
+    let api = AzureApi::installed();
     let foreign = format!(
         r#"{{"agent": "codex", "prompt": "x", "parent_branch_id": "{}"}}"#,
         branch(9)
@@ -107,12 +107,13 @@ fn a_call_that_cannot_be_carried_out_has_an_error_as_its_result() {
         if code == "wrong_parent" {
             assert!(error.to_string().contains(START), "{error}");
         }
-        holds(&orchestra);
+        holds(api.as_ref(), &orchestra);
     }
 }
 
 #[test]
 fn what_the_model_may_say_otherwise_changes_nothing() {
+    let api = AzureApi::installed();
     let prompt = "word ".repeat(200_000);
     for arguments in [
         json!({"agent": "codex", "prompt": "x", "project_name": "another"}),
@@ -131,12 +132,13 @@ fn what_the_model_may_say_otherwise_changes_nothing() {
             json!([arguments["prompt"]])
         );
         assert_eq!(results(&orchestra, 1)[0]["status"], "success");
-        holds(&orchestra);
+        holds(api.as_ref(), &orchestra);
     }
 }
 
 #[test]
 fn calls_of_one_reply_are_carried_out_in_their_order() {
+    let api = AzureApi::installed();
     let agent = |agent: &str| json!({"agent": agent, "prompt": agent}).to_string();
     for ids in [["a", "b", "c"], ["same", "same", "same"], ["", "", ""]] {
         let reply = raw_calls(
@@ -158,12 +160,13 @@ fn calls_of_one_reply_are_carried_out_in_their_order() {
         assert_eq!(told[2]["data"]["response"], "two");
         let explored = orchestra.pantheon.called("parallel_explore");
         assert_eq!(explored[1]["parent_branch_id"], branch(1));
-        holds(&orchestra);
+        holds(api.as_ref(), &orchestra);
     }
 }
 
 #[test]
 fn replies_without_a_call_or_a_report_are_asked_again() {
+    let api = AzureApi::installed();
     let report_of =
         |is_finished| json!({"is_finished": is_finished, "task": "t", "summary": "s"}).to_string();
     for (name, reply) in [
@@ -191,7 +194,7 @@ fn replies_without_a_call_or_a_report_are_asked_again() {
         let sent = orchestra.sent(1);
         let last = sent.last().unwrap();
         assert_eq!(last["role"], "user", "{name}: {last}");
-        holds(&orchestra);
+        holds(api.as_ref(), &orchestra);
     }
 }
 
@@ -211,6 +214,7 @@ fn a_report_may_stand_in_a_fence() {
 
 #[test]
 fn what_the_deployment_refuses_ends_the_work_with_its_words() {
+    let api = AzureApi::installed();
     let soon = |status: u16| {
         let body = json!({"error": {"code": status.to_string(), "message": "not now"}});
         Answer::new(status, &[("retry-after-ms", "1")], body.to_string())
@@ -258,6 +262,7 @@ fn what_the_deployment_refuses_ends_the_work_with_its_words() {
         assert_eq!(run.result()["exit"]["name"], "model-failed");
         assert!(run.stderr.contains(words), "{name}: {}", run.stderr);
         assert!(told["instructions"].as_str().unwrap().contains("dev-agent"));
+        assert!(run.stderr.contains("hint: ") && !run.stderr.contains("config.json"));
         assert!(orchestra.azure.requests().len() <= count, "{name}");
         assert!(orchestra.pantheon.called("parallel_explore").is_empty());
     }
@@ -265,5 +270,5 @@ fn what_the_deployment_refuses_ends_the_work_with_its_words() {
     let orchestra = OrchestraProject::clean_after(answers, []);
     let run = orchestra.run(&[]).exits(0);
     assert_eq!(run.stderr.matches("; try ").count(), 4, "{}", run.stderr);
-    holds(&orchestra);
+    holds(api.as_ref(), &orchestra);
 }

@@ -6,10 +6,10 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::machine::{fits, schema};
-use crate::support::Answer;
 use crate::support::orchestra::{
     AZURE_KEY, Branch, GITHUB_TOKEN, OrchestraProject, execute, finished, report, says,
 };
+use crate::support::{Answer, openai};
 
 /// Orchestrations that end in every way that has a name of its own.
 fn endings() -> Vec<(&'static str, OrchestraProject, i32)> {
@@ -93,8 +93,11 @@ fn a_budget_needs_a_price_and_is_kept() {
         .exits(3)
         .says(&["price", "hint: "]);
     assert!(run.folder.is_empty() && orchestra.azure.requests().is_empty());
-    for (dollars, code) in [("100", 0), ("0.000001", 3), ("0.9", 1)] {
-        let mut orchestra = OrchestraProject::clean();
+    for (dollars, code) in [("100", 0), ("0.000001", 3), ("40", 1)] {
+        // One that costs fifty dollars.
+        let mut dear = openai("Well?");
+        dear["usage"]["prompt_tokens"] = 1_000_000.into();
+        let mut orchestra = OrchestraProject::clean_after([Answer::json(&dear)], []);
         let table = table(&orchestra, r#", "price": {"input": 50, "output": 100}"#);
         orchestra.project = orchestra.project.file("agent-config/models.json", table);
         let run = orchestra.run(&["--model", "az", "--max-cost", dollars]);

@@ -40,6 +40,7 @@ fn chatty() -> OrchestraProject {
             "execute_agent",
             json!({"agent": "codex", "prompt": told(), told(): told()}),
         )]),
+        execute("claude_code", "x"),
         execute("claude_code", &told()),
         calls(&[("read_artifact", json!({"path": "notes.txt"}))]),
         calls(&[("read_artifact", json!({"path": "long.txt"}))]),

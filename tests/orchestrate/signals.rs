@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::orchestra::{
-    Branch, GITHUB_TOKEN, OrchestraProject, START, branch, execute, finished, report,
+    Branch, GITHUB_TOKEN, OrchestraProject, START, branch, execute, finished, report, says,
 };
 use crate::support::{Answer, Finished};
 
@@ -218,4 +218,34 @@ fn a_killed_run_tells_where_it_was_and_is_told_as_a_story() {
         let again = ["orchestrate", "--headless", "--replay", folder];
         project.run(&again).exits(4).says(&["the recorded run h"]);
     }
+}
+
+#[test]
+fn a_signal_before_the_work_begins_leaves_nothing() {
+    for method in ["initialize", "notifications/initialized", "tools/list"] {
+        let orchestra = OrchestraProject::clean();
+        let (silence, reached) = Answer::silence();
+        orchestra.pantheon.answers(method, 1, silence);
+        let child = orchestra.spawn(&HEADLESS);
+        reached.recv().unwrap();
+        kill(&child, Signal::INT);
+        let output = child.wait_with_output().unwrap();
+        let run = Finished::new(&orchestra.project, &HEADLESS, output).exits(130);
+        assert!(run.folder.is_empty() && run.stdout.is_empty(), "{method}");
+        assert!(orchestra.azure.requests().is_empty(), "{method}");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_user_who_types_nothing() {
+    let orchestra = OrchestraProject::scripted([says("Which?")], []);
+    let mut child = orchestra.spawn(&["--task", "x"]);
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut told = String::new();
+    stdout.read_line(&mut told).unwrap();
+    assert_eq!(told, "assistant> Which?\n");
+    kill(&child, Signal::TERM);
+    stdout.read_to_string(&mut told).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert!(told.contains("\"status\": \"interrupted\""), "{told}");
 }

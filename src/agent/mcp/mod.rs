@@ -43,7 +43,7 @@ use self::stdio::Stdio;
 use self::streamable::Streamable;
 use self::transport::{CallDeadline, Transport};
 use self::version::Version;
-use crate::secret::ApiKey;
+use crate::secret::{ApiKey, Redactor};
 use crate::sys::environment::Clock;
 use crate::sys::http::HttpClient;
 use crate::sys::http::endpoint::{Endpoint, Proxies};
@@ -65,6 +65,8 @@ pub struct McpOptions<'a> {
     pub hidden: Vec<OsString>,
     /// How long a call may take: all tries, and the waits between them.
     pub timeout: Duration,
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
     /// Tells the time.
     pub clock: &'a dyn Clock,
     /// Ends every wait.
@@ -348,10 +350,11 @@ impl<'a> McpClient<'a> {
         let deadline = CallDeadline::after(self.options.timeout, clock);
         let (mut tries, mut has_renewed) = (1, false);
         loop {
-            let failed = match once(&deadline) {
+            let mut failed = match once(&deadline) {
                 Ok(done) => return Ok(done),
                 Err(failed) => failed,
             };
+            failed.error = failed.error.fit(self.options.redactor);
             if failed.ends_session {
                 self.connection.borrow_mut().version = None;
             }
@@ -519,7 +522,7 @@ impl McpTools for McpClient<'_> {
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError> {
         let params = json!({"name": tool, "arguments": arguments});
         let result = self.exchange("tools/call", params, repeat)?;
-        normalized(result, &self.server)
+        normalized(result, &self.server).map_err(|error| error.fit(self.options.redactor))
     }
 }
 

@@ -96,6 +96,7 @@ pub fn connect<'a>(
         token,
         hidden: Vec::new(),
         timeout,
+        redactor: context.redactor,
         clock: context.clock,
         interrupt: context.interrupt.clone(),
         observer: log,
