@@ -7,6 +7,7 @@ mod secrets;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local};
@@ -124,6 +125,40 @@ pub trait Clock: Sync {
     /// What the local time zone is called at that time, as `MST` or `+03`; `None` where that is not known.
     fn zone(&self, _at: DateTime<FixedOffset>) -> Option<String> {
         None
+    }
+}
+
+/// A clock that can be put forward, by time that has passed in a recording and is not waited for.
+pub struct AdvancedClock<'c> {
+    inner: &'c dyn Clock,
+    ahead: Mutex<Duration>,
+}
+
+impl<'c> AdvancedClock<'c> {
+    /// One that shows what `inner` does.
+    #[must_use]
+    pub fn new(inner: &'c dyn Clock) -> Self {
+        Self {
+            inner,
+            ahead: Mutex::default(),
+        }
+    }
+
+    /// Puts it forward.
+    pub fn advance(&self, by: Duration) {
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        *ahead = ahead.saturating_add(by);
+    }
+}
+
+impl Clock for AdvancedClock<'_> {
+    fn now(&self) -> DateTime<FixedOffset> {
+        self.inner.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        let ahead = *self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        self.inner.elapsed().saturating_add(ahead)
     }
 }
 

@@ -319,6 +319,15 @@ impl From<AgentError> for Error {
     }
 }
 
+impl From<McpError> for Error {
+    fn from(error: McpError) -> Self {
+        match error {
+            McpError::Interrupted(interrupted) => interrupted.into(),
+            error => Self::Agent(AgentError::Mcp(error)),
+        }
+    }
+}
+
 impl From<Error> for AgentError {
     /// What a host fails with, for the agent in it.
     fn from(error: Error) -> Self {
@@ -527,9 +536,7 @@ impl Error {
             | Self::Process(ProcessError::Sandbox(problem)) => sandbox_hint(problem),
             Self::Process(ProcessError::NotStarted { .. }) => "name a program that is there",
             Self::Process(ProcessError::NoSupervisor) => "start this program from its own file",
-            Self::Process(ProcessError::ForeignProc) => {
-                "mount `/proc` in the container, as `unshare --mount-proc` does, or let bubblewrap work"
-            }
+            Self::Process(ProcessError::ForeignProc) => FOREIGN_PROC_HINT,
             Self::Build(BuildError::Io { .. }) | Self::Process(ProcessError::Io(_)) => {
                 "see that the machine can start another process"
             }
@@ -554,6 +561,8 @@ fn input_hint(error: &InputError) -> &'static str {
     }
 }
 
+const FOREIGN_PROC_HINT: &str =
+    "mount `/proc` in the container, as `unshare --mount-proc` does, or let bubblewrap work";
 const PLAN_OUTSIDE_HINT: &str =
     "name another file, in a directory of the project that is there; not a link";
 const NOTHING_ASKED_HINT: &str =

@@ -1,22 +1,14 @@
 //! Any MCP server's tools: lists them, or calls one. For people whose server does not answer, or not as they think.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
+use super::run::mcp_server::{ExchangeLog, McpSource, connect};
 use super::run::not_ready::{NotReady, Problem};
 use super::{Context, Failure, Outcome};
-use crate::agent::AgentError;
-use crate::agent::mcp::{
-    Exchange, McpAddress, McpClient, McpError, McpObserver, McpOptions, McpTools as _, Repeat,
-    ToolDescription,
-};
+use crate::agent::mcp::{McpAddress, McpTools as _, Repeat, ToolDescription};
 use crate::cli::McpCommand;
 use crate::secret::ApiKey;
-use crate::sys::environment::KEY_VARIABLES;
-use crate::sys::http::endpoint::Proxies;
 use crate::sys::text::cut;
-use crate::ui::{Event, Reporter};
 use crate::workflow::error::Error;
 
 /// The variable with the token that a server may want.
@@ -29,12 +21,23 @@ const LONGEST_LINE: usize = 100;
 /// # Errors
 /// When it does not answer, or the tool fails.
 pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failure> {
-    Ok(match command {
+    let exchanges = ExchangeLog::nowhere(context);
+    let connect = |server: &str, timeout| {
+        connect(
+            context,
+            &source(context, server)?,
+            timeout,
+            &exchanges,
+            &|_| (),
+        )
+    };
+    match command {
         McpCommand::Tools { server, timeout } => {
-            let tools = connected(context, server, *timeout, |client| client.tools())?;
+            let client = connect(server, *timeout)?;
+            let tools = client.tools()?;
             let json: Vec<&Value> = tools.iter().map(|tool| &tool.whole).collect();
             let json = json!({"schema": 1, "tools": json});
-            Outcome::shown(listed(&tools), json)
+            Ok(Outcome::shown(listed(&tools), json))
         }
         McpCommand::Call {
             server,
@@ -43,57 +46,37 @@ pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failu
             timeout,
         } => {
             let arguments = object(arguments)?;
-            let result = connected(context, server, *timeout, |client| {
-                client.call(tool, arguments, Repeat::UnlessBegun)
-            })?;
+            let client = connect(server, *timeout)?;
+            let result = client.call(tool, arguments, Repeat::UnlessBegun)?;
             let text = match &result {
                 Value::String(text) => text.clone(),
                 result => format!("{result:#}"),
             };
-            Outcome::shown(text, json!({"schema": 1, "result": result}))
+            let json = json!({"schema": 1, "result": result});
+            Ok(Outcome::shown(text, json))
         }
-    })
+    }
 }
 
-/// What comes of a client that is connected.
-fn connected<T>(
-    context: &Context<'_>,
-    server: &str,
-    timeout: Duration,
-    ask: impl FnOnce(&McpClient<'_>) -> Result<T, McpError>,
-) -> Result<T, Error> {
+fn source(context: &Context<'_>, server: &str) -> Result<McpSource, Error> {
     let address = McpAddress::parse("SERVER", server)?;
-    let proxies = Proxies::from_environment(context.environment).map_err(NotReady::from)?;
-    let observer = Warnings(context.reporter);
-    let options = McpOptions {
-        proxies,
-        token: token(context)?,
-        hidden: KEY_VARIABLES.map(Into::into).to_vec(),
-        timeout,
-        redactor: context.redactor,
-        clock: context.clock,
-        interrupt: context.interrupt.clone(),
-        observer: &observer,
-    };
-    let asked = McpClient::connect(&address, options).and_then(|client| {
-        let asked = ask(&client);
-        client.close();
-        asked
-    });
-    asked.map_err(|error| match error {
-        McpError::Interrupted(interrupted) => interrupted.into(),
-        error => Error::Agent(AgentError::Mcp(error)),
-    })
+    let mut missing = NotReady::default();
+    missing.note_env_file(context);
+    let token = missing.note(token(context));
+    match token {
+        Some(token) if missing.problems.is_empty() => Ok(McpSource::Server(address, token)),
+        _ => Err(missing.into()),
+    }
 }
 
 /// The token that travels along, where one is set.
-fn token(context: &Context<'_>) -> Result<Option<ApiKey>, NotReady> {
+fn token(context: &Context<'_>) -> Result<Option<ApiKey>, Problem> {
     let token = context.environment.get(TOKEN);
     let token = token.filter(|token| !token.trim().is_empty());
     let token = token
         .map(|token| ApiKey::parse(token.as_bytes()))
         .transpose();
-    token.map_err(|problem| Problem::Token(TOKEN, problem).into())
+    token.map_err(|problem| Problem::Token(TOKEN, problem))
 }
 
 fn object(text: &str) -> Result<Value, Error> {
@@ -102,19 +85,6 @@ fn object(text: &str) -> Result<Value, Error> {
         Ok(object @ Value::Object(_)) => Ok(object),
         Ok(_) => Err(wrong("it is JSON, but no object".to_owned())),
         Err(problem) => Err(wrong(problem.to_string())),
-    }
-}
-
-/// Tells the user of tries that have failed.
-struct Warnings<'a>(&'a dyn Reporter);
-
-impl McpObserver for Warnings<'_> {
-    fn exchanged(&self, _exchange: &Exchange<'_>) {}
-
-    fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
-        let seconds = wait.as_secs_f64();
-        let text = format!("{reason}; try {next_try} in {seconds:.1}s");
-        self.0.event(&Event::Warning(text));
     }
 }
 

@@ -5,7 +5,6 @@
 //! folder ends with a report, however it ends.
 
 mod place;
-mod server;
 mod watch;
 
 use std::cell::RefCell;
@@ -14,9 +13,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use self::place::OrchestratePlace;
-use self::server::{ExchangeLog, connect};
 use self::watch::RunWatcher;
 use super::agent_run::{AgentRun, AgentSetup};
+use super::run::mcp_server::{ExchangeLog, connect, require_tools};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::mcp::McpClient;
@@ -26,7 +25,7 @@ use crate::agent::orchestrate::config::ConfigFlags;
 use crate::agent::orchestrate::handover::Handover;
 use crate::agent::orchestrate::instructions::{FORM, initial_messages, system_prompt};
 use crate::agent::orchestrate::lineage::BranchTracker;
-use crate::agent::orchestrate::pantheon::Pantheon;
+use crate::agent::orchestrate::pantheon::{self, Pantheon};
 use crate::agent::orchestrate::publish::{Publication, PublishOrder, publish};
 use crate::agent::orchestrate::report::{FinalReport, ending};
 use crate::agent::orchestrate::specialists::Specialists;
@@ -37,6 +36,7 @@ use crate::agent::tool::{ToolError, ToolOutput, Toolbox};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::model::Purpose;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
+use crate::sys::environment::AdvancedClock;
 use crate::ui::Event;
 use crate::ui::input::{InputError, LineReader};
 use crate::workflow::error::{Error, Exit};
@@ -80,9 +80,17 @@ pub fn orchestrate(
     open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
     let place = OrchestratePlace::open(context, options, open)?;
-    let exchanges = ExchangeLog::new(context);
+    let exchanges = ExchangeLog::before_run(context);
     // Before the model is asked: a server that is not there is to cost nothing.
-    let client = connect(context, &place.server, options.choice.timeout, &exchanges)?;
+    let clock = AdvancedClock::new(context.clock);
+    let passed = |time| clock.advance(time);
+    let timeout = options.choice.timeout;
+    let client = connect(context, &place.server, timeout, &exchanges, &passed)?;
+    require_tools(&client, &pantheon::TOOLS)?;
+    context.reporter.event(&Event::Connected {
+        server: client.server().to_owned(),
+        protocol: client.protocol().to_owned(),
+    });
     let setup = AgentSetup {
         name: NAME,
         models: &place.models,
@@ -102,6 +110,7 @@ pub fn orchestrate(
             place: &place,
             run: &run,
             exchanges: &exchanges,
+            clock: &clock,
             summary: RefCell::default(),
         };
         orchestration.carry_out(&client)
@@ -127,6 +136,8 @@ struct Orchestration<'o, 'c> {
     place: &'o OrchestratePlace<'o>,
     run: &'o AgentRun<'c>,
     exchanges: &'o ExchangeLog<'c>,
+    /// Tells how long agents take, in a replay as it was then.
+    clock: &'o AdvancedClock<'o>,
     /// What the model says of the work that it has signed off.
     summary: RefCell<String>,
 }
@@ -135,14 +146,15 @@ impl Orchestration<'_, '_> {
     /// Works on the task, has the work published, and tells how that has ended.
     fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
         let place = self.place;
-        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, place.is_replay());
+        let replayed = place.is_replay().then_some(self.clock);
+        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, replayed);
         let specialists = Specialists {
             branches: &Pantheon {
                 tools: client,
                 redactor: self.context.redactor,
             },
             watcher: &watcher,
-            clock: place.clock(self.context),
+            clock: self.clock,
             redactor: self.context.redactor,
             polling: place.polling,
             project: &place.settings.project_name,
@@ -151,6 +163,7 @@ impl Orchestration<'_, '_> {
         };
         let worked = self.work(&specialists);
         let published = self.publish(&worked, &specialists);
+        let worked = worked.and_then(|()| self.exchanges.check());
         let summary = match &worked {
             Ok(()) => self.summary.take(),
             Err(error) => format!("The work is not done: {error}."),

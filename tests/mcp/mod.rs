@@ -1,5 +1,6 @@
 //! MCP servers, as `code-commit mcp` asks them: with faults at every call, and real ones.
 
+mod faults;
 mod older;
 mod real;
 mod server;

@@ -14,6 +14,8 @@ pub enum Reply {
     Bytes(Vec<u8>),
     /// These bytes, and the connection stays open until the client goes; the channel hears of it.
     Hang(Vec<u8>, Sender<()>),
+    /// These bytes, and the end of the stream of answers, where there is one.
+    Last(Vec<u8>),
 }
 
 impl Reply {
@@ -52,6 +54,14 @@ impl Reply {
         let (sender, receiver) = channel();
         (Self::Hang(Vec::new(), sender), receiver)
     }
+}
+
+/// The next reply for each request.
+fn by_script(
+    replies: impl IntoIterator<Item = Reply>,
+) -> impl FnMut(&Got) -> Option<Reply> + Send + 'static {
+    let mut replies = replies.into_iter().collect::<Vec<_>>().into_iter();
+    move |_| replies.next()
 }
 
 fn stream(events: &str) -> Vec<u8> {
@@ -101,9 +111,12 @@ impl Got {
     }
 }
 
+/// What makes a reply of a request.
+type Answering = dyn FnMut(&Got) -> Option<Reply> + Send;
+
 /// What a server knows.
 struct Script {
-    replies: Vec<Reply>,
+    answer: Box<Answering>,
     /// What comes for a handshake in the place of the usual, the next one last.
     handshakes: Vec<Reply>,
     requests: Vec<Got>,
@@ -123,7 +136,7 @@ pub struct McpServer {
 impl McpServer {
     /// One that speaks streamable HTTP, with sessions.
     pub fn streamable(replies: impl IntoIterator<Item = Reply>) -> Self {
-        Self::begin(replies, [], false)
+        Self::shaking([], replies)
     }
 
     /// The same, whose first handshakes get these.
@@ -131,28 +144,34 @@ impl McpServer {
         handshakes: impl IntoIterator<Item = Reply>,
         replies: impl IntoIterator<Item = Reply>,
     ) -> Self {
-        Self::begin(replies, handshakes, false)
+        Self::begin(by_script(replies), handshakes, false)
     }
 
     /// One that speaks HTTP+SSE. Bytes of the script go to the stream of answers; what begins with `HTTP` is the
     /// answer to the POST itself, and "" closes the stream.
     pub fn older(replies: impl IntoIterator<Item = Reply>) -> Self {
-        Self::begin(replies, [], true)
+        Self::begin(by_script(replies), [], true)
+    }
+
+    /// One that gives what is made of each request.
+    pub fn answering(
+        is_older: bool,
+        answer: impl FnMut(&Got) -> Option<Reply> + Send + 'static,
+    ) -> Self {
+        Self::begin(answer, [], is_older)
     }
 
     fn begin(
-        replies: impl IntoIterator<Item = Reply>,
+        answer: impl FnMut(&Got) -> Option<Reply> + Send + 'static,
         handshakes: impl IntoIterator<Item = Reply>,
         is_older: bool,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let mut replies: Vec<Reply> = replies.into_iter().collect();
-        replies.reverse();
         let mut handshakes: Vec<Reply> = handshakes.into_iter().collect();
         handshakes.reverse();
         let script = Arc::new(Mutex::new(Script {
-            replies,
+            answer: Box::new(answer),
             handshakes,
             requests: Vec::new(),
             sessions: 0,
@@ -219,10 +238,7 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
                 "content-type: application/json\r\nmcp-session-id: s{}\r\n",
                 script.sessions
             );
-            match is_older {
-                false => Reply::status(200, &session, &message.to_string()),
-                true => Reply::Bytes(format!("data: {message}\n\n").into_bytes()),
-            }
+            if is_older { Reply::Bytes(format!("data: {message}\n\n").into_bytes()) } else { Reply::status(200, &session, &message.to_string()) }
         })),
         "reply" | "DELETE" => None,
         notification if notification.starts_with("notifications/") => None,
@@ -231,7 +247,7 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
                 script.last_id = id.to_string();
             }
             let over = || Reply::status(400, "", "the script is over");
-            Some(script.replies.pop().unwrap_or_else(over))
+            Some((script.answer)(&got).unwrap_or_else(over))
         }
     };
     let fill = |bytes: Vec<u8>, id: &str| match bytes.len() {
@@ -244,7 +260,12 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
     let accepted = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
     match reply {
         None => own.write_all(accepted),
-        Some(Reply::Bytes(bytes)) => {
+        Some(reply @ (Reply::Bytes(_) | Reply::Last(_))) => {
+            let (bytes, is_last) = match reply {
+                Reply::Last(bytes) => (bytes, true),
+                Reply::Bytes(bytes) => (bytes, false),
+                Reply::Hang(..) => unreachable!("that is another arm"),
+            };
             let bytes = fill(bytes, &script.last_id);
             if !is_older || bytes.starts_with(b"HTTP") {
                 drop(script);
@@ -252,10 +273,11 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             }
             own.write_all(accepted)?;
             let mut answers = script.stream.as_ref().unwrap();
-            match bytes.is_empty() {
-                true => answers.shutdown(Shutdown::Both),
-                false => answers.write_all(&bytes),
+            answers.write_all(&bytes)?;
+            if is_last || bytes.is_empty() {
+                answers.shutdown(Shutdown::Both)?;
             }
+            Ok(())
         }
         Some(Reply::Hang(bytes, told)) => {
             let bytes = fill(bytes, &script.last_id);

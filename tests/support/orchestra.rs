@@ -132,10 +132,8 @@ impl Branch {
     }
 }
 
-/// What `parallel_explore`, `get_branch` and `branch_read_file` are, in that order.
-const TOOLS: [&str; 3] = ["parallel_explore", "get_branch", "branch_read_file"];
-
-struct Played {
+/// What becomes of branches on a server.
+pub struct Played {
     /// Those that are started next.
     script: Vec<Branch>,
     started: Vec<(Branch, usize)>,
@@ -152,6 +150,27 @@ fn as_text(told: Value) -> Value {
     json!({"content": [{"type": "text", "text": told.to_string()}]})
 }
 
+impl Played {
+    /// One that starts these.
+    pub fn of(branches: impl IntoIterator<Item = Branch>) -> Self {
+        let mut script: Vec<Branch> = branches.into_iter().collect();
+        script.reverse();
+        Self {
+            script,
+            started: Vec::new(),
+            messages: Vec::new(),
+            otherwise: Vec::new(),
+            result: as_text,
+            tools: ["parallel_explore", "get_branch", "branch_read_file"].to_vec(),
+        }
+    }
+
+    /// How many were started.
+    pub fn started(&self) -> usize {
+        self.started.len()
+    }
+}
+
 /// The server. What there is no branch for in its script, it refuses.
 pub struct Pantheon {
     port: u16,
@@ -162,16 +181,7 @@ impl Pantheon {
     pub fn start(branches: impl IntoIterator<Item = Branch>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let mut script: Vec<Branch> = branches.into_iter().collect();
-        script.reverse();
-        let played = Arc::new(Mutex::new(Played {
-            script,
-            started: Vec::new(),
-            messages: Vec::new(),
-            otherwise: Vec::new(),
-            result: as_text,
-            tools: TOOLS.to_vec(),
-        }));
+        let played = Arc::new(Mutex::new(Played::of(branches)));
         let shared = Arc::clone(&played);
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -274,7 +284,8 @@ fn answer(message: &Value, played: &mut Played) -> Answer {
     Answer::json(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
 }
 
-fn call(params: &Value, played: &mut Played) -> Result<Value, String> {
+/// The result of a tool.
+pub fn call(params: &Value, played: &mut Played) -> Result<Value, String> {
     let arguments = &params["arguments"];
     if params["name"] == "parallel_explore" {
         let next = played.script.pop().ok_or("there is no room for a branch")?;

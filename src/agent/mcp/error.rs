@@ -90,9 +90,7 @@ pub enum McpError {
         output: String,
     },
     /// A run that is replayed has asked for something else then.
-    #[error(
-        "by its `mcp.jsonl`, the recorded run has not asked the MCP server for {asked} here, but for {recorded}"
-    )]
+    #[error("the recorded run has not asked the MCP server for {asked} here, but for {recorded}")]
     NotRecorded {
         /// What is asked for.
         asked: String,
@@ -138,13 +136,15 @@ impl McpError {
     /// The same error in words that can be shown: without keys, and bounded after that, since a cut through a key
     /// would leave a part of it.
     pub(super) fn fit(mut self, redactor: &Redactor) -> Self {
-        let (words, limit) = match &mut self {
-            Self::Status { words, .. } | Self::Protocol { problem: words, .. } => (words, LINE),
-            Self::Server(error) => (&mut error.message, WORDS),
-            Self::Tool { message: words } | Self::Program { output: words, .. } => (words, WORDS),
-            _ => return self,
-        };
-        *words = cut(&redactor.text(words), limit).into_owned();
+        match &mut self {
+            Self::Status { words, .. } | Self::Protocol { problem: words, .. } => {
+                *words = cut(&redactor.text(words), LINE).into_owned();
+            }
+            Self::Server(RpcError { message: words, .. })
+            | Self::Tool { message: words }
+            | Self::Program { output: words, .. } => *words = bounded(&redactor.text(words)),
+            _ => {}
+        }
         self
     }
 
@@ -368,6 +368,10 @@ fn without_tags(page: &str) -> String {
         }
     }
     text
+}
+
+fn bounded(text: &str) -> String {
+    cut(text, WORDS).into_owned()
 }
 
 fn after_tries(count: u32) -> String {

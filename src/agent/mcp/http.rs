@@ -265,14 +265,12 @@ pub(super) fn same_origin(endpoint: &Endpoint, said: &str) -> Option<String> {
     } else if said.starts_with('/') {
         format!("{origin}{said}")
     } else {
-        let path = match said.starts_with('?') {
-            true => own.path(),
-            false => own
-                .path()
-                .rsplit_once('/')
-                .map_or("", |(directory, _)| directory),
+        let (path, joint) = if said.starts_with('?') {
+            (own.path(), "")
+        } else {
+            let directory = own.path().rsplit_once('/');
+            (directory.map_or("", |(directory, _)| directory), "/")
         };
-        let joint = if said.starts_with('?') { "" } else { "/" };
         format!("{origin}{path}{joint}{said}")
     };
     let named: Uri = url.parse().ok()?;

@@ -31,7 +31,6 @@ use serde_json::{Value, json};
 
 pub use self::address::{McpAddress, McpAddressProblem};
 pub use self::error::McpError;
-pub use self::recorded::RecordedClock;
 
 use self::error::{Begun, Failed, Retry};
 use self::http::{Caller, Peer};
@@ -57,6 +56,8 @@ const MAX_PAGES: usize = 100;
 
 /// What a client needs.
 pub struct McpOptions<'a> {
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
     /// What may stand on the way to a server.
     pub proxies: Proxies,
     /// The token that travels along, where the server wants one.
@@ -65,8 +66,6 @@ pub struct McpOptions<'a> {
     pub hidden: Vec<OsString>,
     /// How long a call may take: all tries, and the waits between them.
     pub timeout: Duration,
-    /// Knows the keys.
-    pub redactor: &'a Redactor,
     /// Tells the time.
     pub clock: &'a dyn Clock,
     /// Ends every wait.
@@ -95,8 +94,6 @@ pub struct Exchange<'e> {
     pub outcome: Result<&'e Value, &'e McpError>,
     /// How long it took, with all tries.
     pub seconds: f64,
-    /// When it was over, by the clock that never goes back, in seconds.
-    pub at: f64,
 }
 
 impl Serialize for Exchange<'_> {
@@ -114,7 +111,6 @@ impl Serialize for Exchange<'_> {
             #[serde(flatten)]
             outcome: Outcome<'e>,
             seconds: f64,
-            at: f64,
         }
         let outcome = match self.outcome {
             Ok(result) => Outcome::Result(result),
@@ -125,7 +121,6 @@ impl Serialize for Exchange<'_> {
             params: self.params,
             outcome,
             seconds: self.seconds,
-            at: self.at,
         }
         .serialize(serializer)
     }
@@ -159,7 +154,7 @@ pub trait McpTools {
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError>;
 }
 
-/// A client that is connected.
+/// A client that is connected. The session ends when it is dropped.
 pub struct McpClient<'a> {
     options: McpOptions<'a>,
     /// How the server is told of in errors.
@@ -215,7 +210,6 @@ impl<'a> McpClient<'a> {
         match client.try_handshake() {
             Ok(()) => Ok(client),
             Err(failed) => Err(client.handshake_failed(match failed.error {
-                error @ McpError::Interrupted(_) => error,
                 // What a server without this transport says to it matters less.
                 McpError::Status { .. } => refused.error,
                 error => error,
@@ -223,19 +217,18 @@ impl<'a> McpClient<'a> {
         }
     }
 
-    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting; the clock tells
-    /// the time of that run.
+    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting; `passed` hears how
+    /// long each exchange took then.
     ///
     /// # Errors
     /// When the text is none, or the run has not begun so.
     pub fn replay(
         text: &str,
-        clock: &'a RecordedClock<'a>,
         options: McpOptions<'a>,
+        passed: &'a dyn Fn(Duration),
     ) -> Result<Self, McpError> {
         let server = "the recorded run";
-        let options = McpOptions { clock, ..options };
-        let recorded = Recorded::read(text, clock).map_err(|line| {
+        let recorded = Recorded::read(text, passed).map_err(|line| {
             McpError::protocol(server, format!("line {line} of `mcp.jsonl` is no exchange"))
         })?;
         let client = Self::new(server.to_owned(), Box::new(recorded), options);
@@ -276,7 +269,7 @@ impl<'a> McpClient<'a> {
         let mut tools = Vec::new();
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
-            let mut page = self.exchange("tools/list", params, Repeat::Always)?;
+            let mut page = self.exchange("tools/list", &params, Repeat::Always)?;
             let Value::Array(listed) = page["tools"].take() else {
                 return Err(McpError::protocol(
                     &self.server,
@@ -296,11 +289,6 @@ impl<'a> McpClient<'a> {
             &self.server,
             "its list of tools does not end",
         ))
-    }
-
-    /// Ends the session. Where this is not called, the session ends when the client is dropped.
-    pub fn close(self) {
-        drop(self);
     }
 
     /// Makes the handshake for the first time, with as many tries as a call has.
@@ -326,17 +314,17 @@ impl<'a> McpClient<'a> {
     }
 
     /// Sends a request until there is a result, the failure is final, or the time is over.
-    fn exchange(&self, method: &str, params: Value, repeat: Repeat) -> Result<Value, McpError> {
+    fn exchange(&self, method: &str, params: &Value, repeat: Repeat) -> Result<Value, McpError> {
         let started = self.now();
         let once = |deadline: &CallDeadline<'_>| {
             let is_open = self.connection.borrow().version.is_some();
             if !is_open {
                 self.begin(deadline)?;
             }
-            self.ask(method, &params, deadline)
+            self.ask(method, params, deadline)
         };
         let outcome = self.persist(repeat, &once).map_err(|failed| failed.error);
-        self.tell(method, &params, outcome.as_ref(), started);
+        self.tell(method, params, outcome.as_ref(), started);
         outcome
     }
 
@@ -503,13 +491,11 @@ impl<'a> McpClient<'a> {
         outcome: Result<&Value, &McpError>,
         started: Duration,
     ) {
-        let now = self.now();
         self.options.observer.exchanged(&Exchange {
             method,
             params,
             outcome,
-            seconds: now.saturating_sub(started).as_secs_f64(),
-            at: now.as_secs_f64(),
+            seconds: self.now().saturating_sub(started).as_secs_f64(),
         });
     }
 
@@ -521,7 +507,7 @@ impl<'a> McpClient<'a> {
 impl McpTools for McpClient<'_> {
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError> {
         let params = json!({"name": tool, "arguments": arguments});
-        let result = self.exchange("tools/call", params, repeat)?;
+        let result = self.exchange("tools/call", &params, repeat)?;
         normalized(result, &self.server).map_err(|error| error.fit(self.options.redactor))
     }
 }

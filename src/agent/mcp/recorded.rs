@@ -1,13 +1,10 @@
 //! The answers of a recorded run, in the place of a server's.
 //!
 //! Touches nothing: the record is read before. Guarantees that answers come in their order, at once, and only to what
-//! was asked then; and that who looks at the [`RecordedClock`] sees the time that they came at.
+//! was asked then.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-use chrono::{DateTime, FixedOffset};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,49 +13,15 @@ use super::error::{Failed, McpError};
 use super::message::Outgoing;
 use super::transport::{CallDeadline, Transport};
 use super::version::HANDSHAKE;
-use crate::sys::environment::Clock;
-
-/// The time of a recorded run: what an agent took then, it takes in the replay, so that it ends in the same way.
-pub struct RecordedClock<'c> {
-    clock: &'c dyn Clock,
-    /// When the answer came that was taken last, in nanoseconds.
-    elapsed: AtomicU64,
-}
-
-impl<'c> RecordedClock<'c> {
-    /// One of a run of which no answer was taken yet; the date is that of `clock`.
-    pub fn new(clock: &'c dyn Clock) -> Self {
-        Self {
-            clock,
-            elapsed: AtomicU64::new(0),
-        }
-    }
-
-    fn set(&self, seconds: f64) {
-        let elapsed = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        let nanoseconds = u64::try_from(elapsed.as_nanos()).unwrap_or_default();
-        // Whatever the record says, time does not go back.
-        self.elapsed.fetch_max(nanoseconds, Ordering::Relaxed);
-    }
-}
-
-impl Clock for RecordedClock<'_> {
-    fn now(&self) -> DateTime<FixedOffset> {
-        self.clock.now()
-    }
-
-    fn elapsed(&self) -> Duration {
-        Duration::from_nanos(self.elapsed.load(Ordering::Relaxed))
-    }
-}
 
 /// The exchanges that are left.
-pub(super) struct Recorded<'r> {
+pub(super) struct Recorded<'a> {
     exchanges: VecDeque<RecordedExchange>,
-    clock: &'r RecordedClock<'r>,
+    /// Hears how long each has taken then.
+    passed: &'a dyn Fn(Duration),
 }
 
-/// A line of the record. How long it took does not matter.
+/// A line of the record.
 #[derive(Deserialize)]
 struct RecordedExchange {
     method: String,
@@ -68,15 +31,15 @@ struct RecordedExchange {
     #[serde(default)]
     error: Value,
     #[serde(default)]
-    at: f64,
+    seconds: f64,
 }
 
-impl<'r> Recorded<'r> {
-    /// Reads a run's `mcp.jsonl`; the clock is told when an answer came.
+impl<'a> Recorded<'a> {
+    /// Reads a run's `mcp.jsonl`.
     ///
     /// # Errors
     /// The number of the line that is none, from 1 on. A last line that was cut counts as not there.
-    pub fn read(text: &str, clock: &'r RecordedClock<'r>) -> Result<Self, usize> {
+    pub fn read(text: &str, passed: &'a dyn Fn(Duration)) -> Result<Self, usize> {
         let mut exchanges = VecDeque::new();
         let mut lines = text.lines().enumerate().peekable();
         while let Some((number, line)) = lines.next() {
@@ -87,7 +50,7 @@ impl<'r> Recorded<'r> {
                 Err(_) => return Err(number + 1),
             }
         }
-        Ok(Self { exchanges, clock })
+        Ok(Self { exchanges, passed })
     }
 }
 
@@ -115,12 +78,13 @@ impl Transport for Recorded<'_> {
         let recorded = next.as_ref().map_or("nothing more".to_owned(), |next| {
             name(&next.method, &next.params)
         });
+        if let Some(next) = &next {
+            (self.passed)(Duration::try_from_secs_f64(next.seconds).unwrap_or_default());
+        }
         match next {
-            Some(next) if recorded == asked => {
-                self.clock.set(next.at);
-                let failed = || Failed::answered(McpError::from_record(next.error));
-                next.result.ok_or_else(failed)
-            }
+            Some(next) if recorded == asked => next
+                .result
+                .ok_or_else(|| Failed::answered(McpError::from_record(next.error))),
             _ => Err(Failed::answered(McpError::NotRecorded { asked, recorded })),
         }
     }

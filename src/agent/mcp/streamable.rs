@@ -284,9 +284,10 @@ impl Transport for Streamable<'_> {
         if self.session.take().is_none() {
             return;
         }
-        let (caller, limit) = match in_hurry {
-            true => (&self.last, HURRY),
-            false => (&self.peer.caller, END),
+        let (caller, limit) = if in_hurry {
+            (&self.last, HURRY)
+        } else {
+            (&self.peer.caller, END)
         };
         let call = HttpCall {
             method: "DELETE",

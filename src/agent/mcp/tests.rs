@@ -87,12 +87,12 @@ fn options<'a>(
     }
 }
 
-fn hello() -> Result<Value, Failed> {
-    Ok(json!({"protocolVersion": "2025-06-18"}))
+fn hello() -> Value {
+    json!({"protocolVersion": "2025-06-18"})
 }
 
-fn text(text: &str) -> Result<Value, Failed> {
-    Ok(json!({"content": [{"type": "text", "text": text}]}))
+fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
 }
 
 fn reset() -> McpError {
@@ -116,7 +116,7 @@ fn called(
     let (observer, clock) = (Lines::default(), SystemClock::start());
     let interrupt = Interrupt::never().unwrap();
     let asked = Rc::default();
-    let outcomes = std::iter::once(hello()).chain(outcomes).collect();
+    let outcomes = std::iter::once(Ok(hello())).chain(outcomes).collect();
     let transport = Scripted {
         outcomes,
         asked: Rc::clone(&asked),
@@ -125,7 +125,7 @@ fn called(
     let client = McpClient::new("s".to_owned(), Box::new(transport), options);
     client.shake_hands().unwrap();
     let result = client.call("t", json!({}), repeat);
-    client.close();
+    drop(client);
     let asked = asked.take().split_off(3);
     (result, asked, observer.retries.take())
 }
@@ -136,8 +136,18 @@ fn a_call_is_done_again_where_it_may_be() {
     let no = || Failed::unbegun(reset());
     let perhaps = || Failed::broken(reset());
     for (outcomes, repeat, calls, expected) in [
-        (vec![at_once(no()), text("a")], Repeat::UnlessBegun, 2, "a"),
-        (vec![at_once(perhaps()), text("a")], Repeat::Always, 2, "a"),
+        (
+            vec![at_once(no()), Ok(text("a"))],
+            Repeat::UnlessBegun,
+            2,
+            "a",
+        ),
+        (
+            vec![at_once(perhaps()), Ok(text("a"))],
+            Repeat::Always,
+            2,
+            "a",
+        ),
         (
             vec![at_once(perhaps())],
             Repeat::UnlessBegun,
@@ -157,13 +167,13 @@ fn a_call_is_done_again_where_it_may_be() {
             "(after 5 tries)",
         ),
         (
-            vec![gone(), hello(), text("a")],
+            vec![gone(), Ok(hello()), Ok(text("a"))],
             Repeat::UnlessBegun,
             2,
             "a",
         ),
         (
-            vec![gone(), hello(), gone()],
+            vec![gone(), Ok(hello()), gone()],
             Repeat::UnlessBegun,
             2,
             "gone",
@@ -215,12 +225,12 @@ fn a_recorded_run_is_played_again() {
         data,
     };
     let outcomes = [
-        hello(),
+        Ok(hello()),
         Ok(json!({"tools": [{"name": "t"}]})),
-        text("{\"a\": 1}"),
+        Ok(text("{\"a\": 1}")),
         Err(Failed::session_gone(reset())),
-        hello(),
-        text("b"),
+        Ok(hello()),
+        Ok(text("b")),
         Err(Failed::answered(McpError::server(error))),
         Err(Failed::broken(reset())),
         Ok(json!({"isError": true, "content": []})),
@@ -255,9 +265,8 @@ fn a_recorded_run_is_played_again() {
         "{first}"
     );
 
-    let recorded = RecordedClock::new(&clock);
     let replayed =
-        McpClient::replay(&record, &recorded, options(&observer, &clock, &interrupt)).unwrap();
+        McpClient::replay(&record, options(&observer, &clock, &interrupt), &|_| ()).unwrap();
     assert_eq!(run(&replayed), said);
     let more = replayed.call("t", json!({}), Repeat::Always).unwrap_err();
     assert!(
@@ -267,8 +276,7 @@ fn a_recorded_run_is_played_again() {
     );
 
     let cut = &record[..record.len() - 20];
-    let replayed =
-        McpClient::replay(cut, &recorded, options(&observer, &clock, &interrupt)).unwrap();
+    let replayed = McpClient::replay(cut, options(&observer, &clock, &interrupt), &|_| ()).unwrap();
     let other = replayed.call("t", json!({}), Repeat::Always).unwrap_err();
     assert!(
         other
@@ -276,7 +284,7 @@ fn a_recorded_run_is_played_again() {
             .contains("for `t` here, but for `tools/list`"),
         "{other}"
     );
-    let wrong = McpClient::replay("{}\n", &recorded, options(&observer, &clock, &interrupt));
+    let wrong = McpClient::replay("{}\n", options(&observer, &clock, &interrupt), &|_| ());
     assert!(
         wrong
             .err()

@@ -3,22 +3,21 @@
 //! Guarantees that all that is missing or wrong is told at once, before anything is sent.
 
 use std::cell::RefCell;
+use std::io;
 
 use super::{OpenUser, OrchestrateOptions};
-use crate::agent::mcp::{McpAddress, RecordedClock};
 use crate::agent::orchestrate::config::{AgentConfig, AzureVariables};
 use crate::agent::orchestrate::polling::Polling;
 use crate::record::orchestration::{OrchestrationSettings, PollingRecord};
 use crate::record::replay::Recording;
 use crate::record::run_files::MCP;
 use crate::record::{AgentRecord, LimitsRecord, Seconds};
-use crate::secret::ApiKey;
-use crate::sys::environment::Clock;
-use crate::sys::files::{self, Links, MIB};
+use crate::sys::files::{self, Links, MIB, PathError};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, LineReader, Typed};
 use crate::workflow::error::Error;
 use crate::workflow::run::context::Context;
+use crate::workflow::run::mcp_server::McpSource;
 use crate::workflow::run::not_ready::NotReady;
 use crate::workflow::run::selection::{self, Models, SelectedModel};
 use crate::workflow::run::sending;
@@ -56,7 +55,9 @@ pub struct OrchestratePlace<'c> {
     /// How far the model can go.
     pub limits: LimitsRecord,
     /// Where the server's answers come from.
-    pub server: Answers<'c>,
+    pub server: McpSource,
+    /// What the run was about that is replayed, if one is.
+    recorded: Option<AgentRecord>,
 }
 
 /// What the publishing agent is told.
@@ -68,21 +69,6 @@ pub struct Publishing {
     pub author_name: Option<String>,
     /// The author's address; `None`: as git is configured there.
     pub author_email: Option<String>,
-}
-
-/// Where the server's answers come from.
-pub enum Answers<'c> {
-    /// From the server.
-    Sent(Box<McpAddress>, Option<ApiKey>),
-    /// From a recorded run.
-    Recorded {
-        /// What it was about.
-        about: Box<AgentRecord>,
-        /// Its `mcp.jsonl`.
-        exchanges: String,
-        /// Its time.
-        clock: RecordedClock<'c>,
-    },
 }
 
 impl<'c> OrchestratePlace<'c> {
@@ -106,11 +92,8 @@ impl<'c> OrchestratePlace<'c> {
         options: &OrchestrateOptions,
         open: OpenUser<'_>,
     ) -> Result<Self, Error> {
-        if let Some(exposure) = context.env_file.exposure() {
-            context.warn(exposure);
-        }
         let mut missing = NotReady::default();
-        missing.extend(context.env_file.problems());
+        missing.note_env_file(context);
         let config = AgentConfig::read(context.environment, &options.config);
         let config = config.map_err(|problems| missing.extend(problems)).ok();
         let azure = config.as_ref().and_then(|config| config.azure.as_ref());
@@ -158,7 +141,8 @@ impl<'c> OrchestratePlace<'c> {
             polling: config.polling,
             publishing,
             user: user.map(RefCell::new),
-            server: Answers::Sent(Box::new(address), token),
+            server: McpSource::Server(address, token),
+            recorded: None,
         })
     }
 
@@ -175,8 +159,10 @@ impl<'c> OrchestratePlace<'c> {
         let (Some(record), Some(task), Some(settings)) = (record, task, settings) else {
             return Err(Error::NothingAsked);
         };
-        let exchanges = files::read(&recording.folder().join(MCP), Links::Refused, LARGEST);
-        let exchanges = exchanges.unwrap_or_default();
+        let path = recording.folder().join(MCP);
+        let exchanges = files::read(&path, Links::Refused, LARGEST);
+        let text = exchanges.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+        let exchanges = text.map_err(PathError::of("read", &path))?;
         let PollingRecord {
             initial,
             max,
@@ -196,33 +182,22 @@ impl<'c> OrchestratePlace<'c> {
             settings,
             user: None,
             limits: record.limits,
-            server: Answers::Recorded {
-                about: Box::new(record),
-                exchanges: String::from_utf8_lossy(&exchanges).into_owned(),
-                clock: RecordedClock::new(context.clock),
-            },
+            server: McpSource::Recorded(exchanges),
+            recorded: Some(record),
         })
     }
 
     /// Whether all of it happens once more, as it was recorded.
     pub fn is_replay(&self) -> bool {
-        matches!(self.server, Answers::Recorded { .. })
-    }
-
-    /// The clock by which agents are waited for.
-    pub fn clock(&self, context: &'c Context<'c>) -> &dyn Clock {
-        match &self.server {
-            Answers::Recorded { clock, .. } => clock,
-            Answers::Sent(..) => context.clock,
-        }
+        self.recorded.is_some()
     }
 
     /// Where answers to the model's questions come from.
     pub fn answers(&self) -> AnswerSource<'_> {
-        match (&self.server, &self.user) {
-            (Answers::Recorded { about, .. }, _) => AnswerSource::recorded(about),
-            (Answers::Sent(..), Some(user)) => AnswerSource::Typed(user),
-            (Answers::Sent(..), None) => AnswerSource::Nowhere,
+        match (&self.recorded, &self.user) {
+            (Some(record), _) => AnswerSource::recorded(record),
+            (None, Some(user)) => AnswerSource::Typed(user),
+            (None, None) => AnswerSource::Nowhere,
         }
     }
 }

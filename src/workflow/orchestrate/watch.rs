@@ -4,24 +4,25 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::server::ExchangeLog;
 use crate::agent::AgentError;
 use crate::agent::orchestrate::lineage::BranchTracker;
 use crate::agent::orchestrate::specialists::{BranchWait, Watcher};
 use crate::record::orchestration::Lineage;
 use crate::record::run_files::LINEAGE;
+use crate::sys::environment::AdvancedClock;
 use crate::sys::interrupt::Interrupted;
 use crate::ui::Event;
 use crate::workflow::agent_run::AgentRun;
 use crate::workflow::run::context::Context;
+use crate::workflow::run::mcp_server::ExchangeLog;
 
 /// Who hears it.
 pub struct RunWatcher<'w, 'c> {
     run: &'w AgentRun<'c>,
     context: &'w Context<'w>,
     exchanges: &'w ExchangeLog<'c>,
-    /// Whether all that is waited for has happened already.
-    is_replay: bool,
+    /// What is put forward in place of waits, where all that is waited for has happened already.
+    replayed: Option<&'w AdvancedClock<'w>>,
     /// Whether a branch was waited for when the lineage has changed last.
     was_waiting: Cell<bool>,
 }
@@ -32,13 +33,13 @@ impl<'w, 'c> RunWatcher<'w, 'c> {
         run: &'w AgentRun<'c>,
         context: &'w Context<'w>,
         exchanges: &'w ExchangeLog<'c>,
-        is_replay: bool,
+        replayed: Option<&'w AdvancedClock<'w>>,
     ) -> Self {
         Self {
             run,
             context,
             exchanges,
-            is_replay,
+            replayed,
             was_waiting: Cell::new(false),
         }
     }
@@ -72,17 +73,16 @@ impl Watcher for RunWatcher<'_, '_> {
 
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
         self.tell_end(lineage);
-        self.exchanges.take_problem().map_or(Ok(()), Err)?;
+        self.exchanges.check()?;
         let latest = Lineage::from(lineage);
         Ok(self.run.log_json(LINEAGE, &latest)?)
     }
 
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
-        let duration = if self.is_replay {
-            Duration::ZERO
-        } else {
-            duration
+        let Some(clock) = self.replayed else {
+            return self.context.interrupt.sleep(duration);
         };
-        self.context.interrupt.sleep(duration)
+        clock.advance(duration);
+        self.context.interrupt.check()
     }
 }

@@ -39,6 +39,9 @@ pub enum EnvFileProblem {
         /// The system's word.
         cause: String,
     },
+    /// It has come with the repository: whoever wrote it would choose where keys go.
+    #[error("git tracks `.env`: others may have written it, and its keys are in the repository")]
+    Tracked,
     /// One of its lines cannot be read.
     #[error(transparent)]
     Line(#[from] DotenvProblem),
@@ -52,6 +55,7 @@ impl EnvFileProblem {
             Self::Unreadable { .. } => {
                 "make it a file of at most 1 MiB that you can read, or remove it"
             }
+            Self::Tracked => "read it; if it is yours, `git rm --cached .env` and ignore it",
             Self::Line(problem) => problem.hint(),
         }
     }
@@ -117,19 +121,20 @@ impl EnvFile {
     /// Why it cannot be used.
     #[must_use]
     pub fn problems(&self) -> Vec<EnvFileProblem> {
-        self.problems.clone()
+        let is_tracked = |directory: &Path| {
+            let tracked = TrackedPaths::below(directory);
+            tracked.is_ok_and(|tracked| tracked.find(FILE).is_some())
+        };
+        let is_tracked = self.directory.as_deref().is_some_and(is_tracked);
+        let tracked = is_tracked.then_some(EnvFileProblem::Tracked);
+        self.problems.iter().cloned().chain(tracked).collect()
     }
 
-    /// What to tell of a file that git would take, or has taken.
+    /// What to tell of a file that git would take.
     #[must_use]
     pub fn exposure(&self) -> Option<&'static str> {
         let directory = self.directory.as_deref()?;
         Repository::of(directory).ok()??;
-        if TrackedPaths::below(directory).is_ok_and(|tracked| tracked.find(FILE).is_some()) {
-            return Some(
-                "git tracks `.env`: its keys are in the repository, and others may have written it",
-            );
-        }
         let rules = IgnoreRules::load(directory);
         let is_ignored = rules.and_then(|rules| rules.is_ignored(FILE));
         (!is_ignored.is_ok_and(|ignored| ignored)).then_some(
