@@ -29,7 +29,7 @@ use crate::agent::orchestrate::pantheon::{self, Pantheon};
 use crate::agent::orchestrate::publish::{Publication, PublishOrder, publish};
 use crate::agent::orchestrate::report::{FinalReport, ending};
 use crate::agent::orchestrate::specialists::Specialists;
-use crate::agent::orchestrate::tools::{ExecuteAgent, ReadArtifact};
+use crate::agent::orchestrate::tools::{ExecuteAgent, MAX_REVIEWS, ReadArtifact};
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::{Native, ResultForm};
 use crate::agent::tool::{ToolError, ToolOutput, Toolbox};
@@ -271,10 +271,22 @@ impl Orchestration<'_, '_> {
         if let Some(answer) = answer.filter(|answer| !answer.trim().is_empty()) {
             return Err(Objection::NotDone(HistoryMessage::of_user(answer)));
         }
-        let report = report?;
-        ending(specialists)?;
-        self.summary.replace(report.summary);
-        Ok(())
+        let signed_off = report.map_err(Objection::Words).and_then(|report| {
+            ending(specialists)?;
+            Ok(report.summary)
+        });
+        match signed_off {
+            Ok(summary) => {
+                self.summary.replace(summary);
+                Ok(())
+            }
+            // Nothing else is left to the model: another agent would end the work, too.
+            Err(Objection::Words(_)) if specialists.lineage.borrow().reviews() >= MAX_REVIEWS => {
+                let reviews = MAX_REVIEWS;
+                Err(Objection::Over(AgentError::IterationLimit { reviews }))
+            }
+            Err(objection) => Err(objection),
+        }
     }
 
     /// Has what there is published, if it is to be: also where the reviews or the time were not enough.

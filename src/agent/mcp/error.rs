@@ -90,12 +90,12 @@ pub enum McpError {
         output: String,
     },
     /// A run that is replayed has asked for something else then.
-    #[error("the recorded run has not asked the MCP server for {asked} here, but for {recorded}")]
+    #[error("{}", not_recorded(asked, recorded.as_deref()))]
     NotRecorded {
         /// What is asked for.
         asked: String,
-        /// What was.
-        recorded: String,
+        /// What was; `None`: nothing more.
+        recorded: Option<String>,
     },
     /// The error of the run that is replayed.
     #[error("{message}")]
@@ -207,7 +207,7 @@ impl McpError {
             Self::Doubtful { .. } => "see on the server whether it was begun",
             Self::Program { .. } => "name a program that speaks MCP on stdin and stdout",
             Self::NotRecorded { .. } => {
-                "replay the run with the version of the program that has made it"
+                "the run was cut short there, or was made by another version of the program"
             }
             Self::Replayed { .. } => "the recorded run has ended so, too",
         }
@@ -372,6 +372,15 @@ fn without_tags(page: &str) -> String {
 
 fn bounded(text: &str) -> String {
     cut(text, WORDS).into_owned()
+}
+
+fn not_recorded(asked: &str, recorded: Option<&str>) -> String {
+    match recorded {
+        None => format!("the recording of the MCP server ends before {asked} is answered"),
+        Some(recorded) => {
+            format!("the recorded run asked the MCP server for {recorded} here, not for {asked}")
+        }
+    }
 }
 
 fn after_tries(count: u32) -> String {

@@ -75,14 +75,13 @@ impl Transport for Recorded<'_> {
         }
         let asked = name(message.method, message.params);
         let next = self.exchanges.pop_front();
-        let recorded = next.as_ref().map_or("nothing more".to_owned(), |next| {
-            name(&next.method, &next.params)
-        });
+        let recorded = next.as_ref();
+        let recorded = recorded.map(|next| name(&next.method, &next.params));
         if let Some(next) = &next {
             (self.passed)(Duration::try_from_secs_f64(next.seconds).unwrap_or_default());
         }
         match next {
-            Some(next) if recorded == asked => next
+            Some(next) if recorded.as_ref() == Some(&asked) => next
                 .result
                 .ok_or_else(|| Failed::answered(McpError::from_record(next.error))),
             _ => Err(Failed::answered(McpError::NotRecorded { asked, recorded })),

@@ -22,6 +22,15 @@ const FAILED: &str = "failed";
 /// Where the server has an agent's answer: the first of these that is there.
 const OUTPUTS: [&str; 3] = ["/output", "/latest_snap/output", "/manifest/summary"];
 
+/// Where it has a file's content.
+const CONTENTS: [&str; 5] = [
+    "/content",
+    "/file_content",
+    "/text",
+    "/data",
+    "/file/content",
+];
+
 /// How much is told of an answer that has no branch in it, in characters.
 const SHOWN: usize = 500;
 
@@ -66,7 +75,13 @@ impl Branches for Pantheon<'_> {
     fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
         let arguments = json!({"branch_id": branch, "file_path": path});
         let answer = self.call(READ_FILE, arguments, Repeat::Always)?;
-        Ok(content_of(answer))
+        content_of(answer).map_err(|problem| {
+            ToolError::failed(CallFailure::new(
+                MCP_ERROR,
+                format!("`{path}` on branch `{branch}` cannot be read: {problem}"),
+                "have the agent write it as text",
+            ))
+        })
     }
 }
 
@@ -129,12 +144,35 @@ fn is_parents(state: &Value) -> bool {
     !snap.is_null() && snap == parent
 }
 
-/// A file's content: the answer itself, or its `content`.
-fn content_of(mut answer: Value) -> String {
-    match answer.get_mut("content") {
-        Some(content @ Value::String(_)) => text_of(content.take()),
-        _ => text_of(answer),
+/// A file's content: the answer itself, or the first text of the names that servers give it.
+///
+/// # Errors
+/// What the answer says in its place.
+fn content_of(mut answer: Value) -> Result<String, String> {
+    if !answer["error"].is_null() || answer["status"] == "error" {
+        return Err(one_line(&answer.to_string(), SHOWN));
     }
+    if let Some(encoding) = answer["encoding"].as_str().filter(|name| !is_text(name)) {
+        return Err(format!("it is encoded as {}", one_line(encoding, SHOWN)));
+    }
+    let found = CONTENTS
+        .iter()
+        .find(|place| answer.pointer(place).is_some());
+    match found.and_then(|place| answer.pointer_mut(place)) {
+        Some(Value::String(content)) => Ok(std::mem::take(content)),
+        Some(other) => Err(format!(
+            "its content is {}",
+            one_line(&other.to_string(), SHOWN)
+        )),
+        // A file that is JSON is the answer itself.
+        None => Ok(text_of(answer)),
+    }
+}
+
+fn is_text(encoding: &str) -> bool {
+    ["utf-8", "utf8", "text", ""]
+        .iter()
+        .any(|text| encoding.eq_ignore_ascii_case(text))
 }
 
 /// A text as it is, and other JSON as it is written; of nothing, nothing.
@@ -332,13 +370,28 @@ mod tests {
     #[test]
     fn a_file_is_the_answer_or_its_content() {
         for (answer, expected) in [
-            (json!("VERDICT: CLEAN\n"), "VERDICT: CLEAN\n"),
-            (json!({"content": "x", "size": 1}), "x"),
-            (json!({"content": {"a": 1}}), "{\"content\":{\"a\":1}}"),
-            (json!([1]), "[1]"),
-            (Value::Null, ""),
+            (json!("VERDICT: CLEAN\n"), Ok("VERDICT: CLEAN\n")),
+            (json!({"content": "x", "size": 1}), Ok("x")),
+            (json!({"content": "x", "encoding": "UTF-8"}), Ok("x")),
+            (json!({"file": {"content": "x"}}), Ok("x")),
+            (json!({"data": "x"}), Ok("x")),
+            (json!([1]), Ok("[1]")),
+            (json!({"a": 1}), Ok("{\"a\":1}")),
+            (Value::Null, Ok("")),
+            (json!({"content": null}), Err("its content is null")),
+            (
+                json!({"content": "eA==", "encoding": "base64"}),
+                Err("it is encoded as base64"),
+            ),
+            (
+                json!({"error": "not found"}),
+                Err("{\"error\":\"not found\"}"),
+            ),
+            (json!({"status": "error"}), Err("{\"status\":\"error\"}")),
         ] {
-            assert_eq!(content_of(answer), expected);
+            let content = content_of(answer.clone());
+            let content = content.as_deref().map_err(String::as_str);
+            assert_eq!(content, expected, "{answer}");
         }
     }
 

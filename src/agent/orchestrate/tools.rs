@@ -220,7 +220,7 @@ mod tests {
             ),
             (
                 json!({"agent": 1, "prompt": "x"}),
-                "unfit: `agent` of execute_agent is a JSON string",
+                "unfit: `agent` of execute_agent must be a JSON string",
             ),
             (
                 json!({"agent": "claude", "prompt": "x"}),

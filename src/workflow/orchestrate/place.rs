@@ -29,8 +29,8 @@ const TASK_PROMPT: &str = "task> ";
 
 /// How many replies in a row may be neither a call nor a report.
 const TRIES: u32 = 3;
-/// How often the model may be asked. The reviews that there may be end the work long before, unless it does nothing.
-const MOST_LOOPS: u16 = 500;
+/// How often the model may be asked. Eight rounds of work, review and reading take 25 calls.
+const MOST_LOOPS: u16 = 100;
 
 /// So large a record of a server's answers is read, in bytes: every one of them may have 16 MB.
 const LARGEST: u64 = 4096 * MIB;
