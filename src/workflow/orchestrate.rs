@@ -149,7 +149,10 @@ impl Orchestration<'_, '_> {
         let replayed = place.is_replay().then_some(self.clock);
         let watcher = RunWatcher::new(self.run, self.context, self.exchanges, replayed);
         let specialists = Specialists {
-            branches: &Pantheon { tools: client },
+            branches: &Pantheon {
+                tools: client,
+                redactor: self.context.redactor,
+            },
             watcher: &watcher,
             clock: self.clock,
             redactor: self.context.redactor,
@@ -234,7 +237,7 @@ impl Orchestration<'_, '_> {
             temperature: None,
             env: self.run.env(),
         };
-        self.run.work(|conversation: &mut Conversation| {
+        let worked = self.run.work(|conversation: &mut Conversation| {
             conversation.history = initial_messages(
                 &self.place.task,
                 &settings.parent_branch_id,
@@ -242,8 +245,13 @@ impl Orchestration<'_, '_> {
                 &settings.workspace_dir,
             );
             Ok(agent.work_on(conversation, None)?.words)
-        })?;
-        Ok(())
+        });
+        match worked {
+            Ok(_) => Ok(()),
+            // Its hints are not to name a `config.json`, which is not read here.
+            Err(Error::AgentsModel(error)) => Err(Error::Model(error)),
+            Err(error) => Err(error),
+        }
     }
 
     /// What stands against the model's last words. Words that are no report are for the user, where there is one.

@@ -41,10 +41,12 @@ impl<'a> Recorded<'a> {
     /// The number of the line that is none, from 1 on. A last line that was cut counts as not there.
     pub fn read(text: &str, passed: &'a dyn Fn(Duration)) -> Result<Self, usize> {
         let mut exchanges = VecDeque::new();
-        for (number, line) in text.lines().enumerate() {
+        let mut lines = text.lines().enumerate().peekable();
+        while let Some((number, line)) = lines.next() {
+            let is_cut = lines.peek().is_none() && !text.ends_with('\n');
             match serde_json::from_str(line) {
                 Ok(recording) => exchanges.push_back(recording),
-                Err(problem) if problem.is_eof() && !text.ends_with('\n') => {}
+                Err(_) if is_cut => {}
                 Err(_) => return Err(number + 1),
             }
         }

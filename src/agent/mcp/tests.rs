@@ -1,6 +1,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use super::message::RpcError;
 use super::*;
@@ -67,6 +68,8 @@ impl McpObserver for Lines {
     }
 }
 
+static NO_KEYS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
+
 fn options<'a>(
     observer: &'a dyn McpObserver,
     clock: &'a SystemClock,
@@ -76,6 +79,7 @@ fn options<'a>(
         proxies: Proxies::default(),
         token: None,
         hidden: Vec::new(),
+        redactor: &NO_KEYS,
         timeout: Duration::from_secs(60),
         clock,
         interrupt: interrupt.clone(),
