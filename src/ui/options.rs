@@ -26,6 +26,8 @@ pub struct ConsoleOptions {
     pub mirrors: bool,
     /// stdin and stdout are terminals: what is typed is seen on stdout by itself.
     pub echoes: bool,
+    /// What a model says is for somebody at the terminal, who may be asked for an answer to it.
+    pub asks: bool,
 }
 
 impl ConsoleOptions {
@@ -53,6 +55,7 @@ impl ConsoleOptions {
             },
             mirrors: false,
             echoes: false,
+            asks: false,
         }
     }
 

@@ -7,6 +7,7 @@ use bstr::ByteSlice as _;
 use console::{measure_text_width, strip_ansi_codes};
 
 use crate::support::agent::{AgentProject, PASS, done, last_told, reply};
+use crate::support::orchestra::{OrchestraProject, START, says};
 use crate::support::skipped;
 
 /// `dev` in a terminal of so many columns. Of each pair, the second is typed when the first is seen: what
@@ -63,9 +64,19 @@ impl Terminal {
         columns: usize,
         variables: &[(&str, &str)],
     ) -> Option<Self> {
-        let program = agent.command(&[]);
+        let run = format!("dev {arguments}");
+        Self::with(&agent.command(&[]), &run, columns, variables)
+    }
+
+    /// The same for these arguments, as a shell reads them.
+    fn with(
+        program: &Command,
+        arguments: &str,
+        columns: usize,
+        variables: &[(&str, &str)],
+    ) -> Option<Self> {
         let run = format!(
-            "stty cols {columns} rows 50; exec {} dev {arguments}",
+            "stty cols {columns} rows 50; exec {} {arguments}",
             program.get_program().to_str().unwrap()
         );
         if Command::new("script").arg("--version").output().is_err() {
@@ -313,6 +324,29 @@ fn a_signal_ends_a_prompt_of_every_terminal_and_one_that_is_not_seen() {
             let (shown, ended) = terminal.end();
             assert_eq!(ended, Some(code), "{signal} {term} {arguments}: {shown}");
         }
+    }
+}
+
+#[test]
+fn a_question_is_seen_by_who_is_asked() {
+    for (arguments, term) in [
+        ("--quiet", "xterm-256color"),
+        ("--quiet", "dumb"),
+        ("> out.txt", "xterm-256color"),
+        ("--quiet > out.txt", "xterm-256color"),
+    ] {
+        let orchestra = OrchestraProject::scripted([says("Which *branch* is it?")], []);
+        let run = format!("orchestrate --parent-branch-id {START} --task x {arguments}");
+        let program = orchestra.command(&[]);
+        let Some(mut terminal) = Terminal::with(&program, &run, 80, &[("TERM", term)]) else {
+            return;
+        };
+        terminal.see("Which *branch* is it?");
+        terminal.see("you> ");
+        terminal.keyboard.write_all(b"\x03").unwrap();
+        let (shown, code) = terminal.end();
+        assert_eq!(code, Some(130), "{arguments} {term}: {shown}");
+        assert_eq!(shown.matches("you> ").count(), 1, "{shown}");
     }
 }
 
