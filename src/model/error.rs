@@ -234,8 +234,8 @@ impl ModelError {
             Self::Status {
                 status: 400 | 413, ..
             } => {
-                "the vendor did not accept the request: often it is too large for the model; \
-                 `agent-config/codeRollup.txt` may leave files out"
+                "the vendor did not accept the request: often it is too large for the model \
+                 (`agent-config/codeRollup.txt` may leave files out of a rollup)"
             }
             Self::Status { status: 429, .. } => "wait a while, or use another model with `--model`",
             Self::Status { .. } | Self::ErrorInAnswer(_) => {

@@ -2,9 +2,7 @@
 
 mod orchestration;
 
-use std::iter::Peekable;
 use std::path::Path;
-use std::vec::IntoIter;
 
 use serde_json::{Value, json};
 
@@ -16,7 +14,7 @@ use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::project::Project;
 use crate::record::diff::{self, FileChange};
-use crate::record::orchestration::{BranchRecord, EXECUTE_AGENT, READ_ARTIFACT};
+use crate::record::orchestration::{EXECUTE_AGENT, READ_ARTIFACT};
 use crate::record::run_files::ORCHESTRATE;
 use crate::record::{self, Action, AgentRecord, BuildRecord, RunRecord, Step};
 use crate::review::figures::{Figures, taken_back};
@@ -180,10 +178,8 @@ fn result(record: &RunRecord) -> String {
 }
 
 fn story(context: &Context<'_>, run: &PastRun) -> String {
-    let branches = run.lineage().unwrap_or_default().branches;
     let mut told = Story {
         text: String::new(),
-        branches: branches.into_iter().peekable(),
     };
     let may_go_on = run.may_go_on() || run.record.is_none() && context.project.is_held();
     told.beginning(run, may_go_on);
@@ -195,7 +191,7 @@ fn story(context: &Context<'_>, run: &PastRun) -> String {
         let changes = run.changes(&context.project).unwrap_or_default();
         told.changed(&changes);
     }
-    told.open_branches(run);
+    told.branches(run);
     told.end(run.record.as_ref());
     columns::folded(&told.text, context.reporter.columns(), 2)
 }
@@ -212,8 +208,6 @@ fn first_of(input: &str) -> String {
 /// A run in words, as it is being told.
 struct Story {
     text: String,
-    /// The branches of an orchestration that were not told of yet.
-    branches: Peekable<IntoIter<BranchRecord>>,
 }
 
 impl Story {
@@ -315,7 +309,7 @@ impl Story {
     fn step(&mut self, past: &PastStep) {
         self.line(&format!("\n{}", heading(&past.step)));
         match &past.reply {
-            _ if !past.step.purpose.asks_model() => self.own_step(past),
+            _ if past.step.is_own() => self.own_step(past),
             None => self.line("  There is no reply."),
             Some(Err(error)) => error
                 .lines()

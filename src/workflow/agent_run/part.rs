@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::AgentRun;
+use super::worktree::Worktree;
+use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::diff::ChangesSoFar;
 use crate::edit::{EditKind, FileEdit, ParsedReply, PathPolicy};
@@ -30,7 +32,13 @@ pub struct FailedBuild {
     pub log: String,
 }
 
-impl AgentRun<'_> {
+impl<'c> AgentRun<'c> {
+    fn worktree(&self) -> Result<&Worktree<'c>, Error> {
+        let problem = "this run may not change the project's files";
+        let problem = || AgentError::Host(problem.into()).into();
+        self.worktree.as_ref().ok_or_else(problem)
+    }
+
     /// Begins a part: what is written from now on is its own.
     pub fn begin_part(&self) {
         if let Some(worktree) = &self.worktree {
@@ -41,11 +49,9 @@ impl AgentRun<'_> {
     /// Builds what is there now, in the step that was made last.
     ///
     /// # Errors
-    /// When it cannot be built, or the build changes what it is judged by.
+    /// When it cannot be built, the build changes what it is judged by, or the run may change nothing.
     pub fn build(&self, how: Baseline<'_>) -> Result<Option<FailedBuild>, Error> {
-        let Some(worktree) = &self.worktree else {
-            return Ok(None);
-        };
+        let worktree = self.worktree()?;
         let mut run = self.run.borrow_mut();
         let step = self.latest.borrow().clone();
         let log = run.log.build(&step)?;
@@ -61,11 +67,9 @@ impl AgentRun<'_> {
     /// Takes back what the part has written, all or nothing.
     ///
     /// # Errors
-    /// When it cannot be taken back.
+    /// When it cannot be taken back, or the run may change nothing.
     pub fn revert_part(&self) -> Result<(), Error> {
-        let Some(worktree) = &self.worktree else {
-            return Ok(());
-        };
+        let worktree = self.worktree()?;
         let written = worktree.written.take();
         let edits = written.into_iter().map(|(path, before)| {
             let kind = match before.map(|before| before.map(String::from_utf8)) {
