@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 
 use super::AgentRun;
-use super::worktree::Worktree;
-use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::diff::ChangesSoFar;
 use crate::edit::{EditKind, FileEdit, ParsedReply, PathPolicy};
@@ -32,13 +30,7 @@ pub struct FailedBuild {
     pub log: String,
 }
 
-impl<'c> AgentRun<'c> {
-    fn worktree(&self) -> Result<&Worktree<'c>, Error> {
-        let problem = "this run may not change the project's files";
-        let problem = || AgentError::Host(problem.into()).into();
-        self.worktree.as_ref().ok_or_else(problem)
-    }
-
+impl AgentRun<'_> {
     /// Begins a part: what is written from now on is its own.
     pub fn begin_part(&self) {
         if let Some(worktree) = &self.worktree {
