@@ -269,3 +269,14 @@ fn a_run_that_holds_the_project_leaves_an_orchestration_alone() {
     assert!(!run.stderr.contains("was killed"), "{}", run.stderr);
     assert!(fs::exists(project.path(&staged)).unwrap());
 }
+
+#[test]
+fn a_run_that_is_no_orchestration_is_not_replayed_as_one() {
+    let name = "2026-11-21-20-15-03";
+    let project = TestProject::new().file(&format!("logs/{name}/0000-initial-query.txt"), "");
+    let replay = format!("logs/{name}");
+    let run = project
+        .run(&["orchestrate", "--replay", &replay, "--headless"])
+        .exits(2);
+    run.says(&["is no orchestration", "name one of `orchestrate`"]);
+}
