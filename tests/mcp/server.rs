@@ -292,7 +292,7 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
         }
         Some(Reply::Hang(bytes, told)) => {
             let bytes = fill(bytes, &script.last_id);
-            match &script.stream {
+            match script.stream.as_ref() {
                 Some(mut answers) if !bytes.starts_with(b"HTTP") => answers.write_all(&bytes)?,
                 _ => own.write_all(&bytes)?,
             }

@@ -162,10 +162,10 @@ impl McpError {
         Self::Tool { message }
     }
 
-    /// The same error after so many tries.
+    /// The same error after so many tries, or more where it knows of more.
     pub(super) fn after(mut self, count: u32) -> Self {
         if let Self::NoAnswer { tries, .. } | Self::Status { tries, .. } = &mut self {
-            *tries = count;
+            *tries = count.max(*tries);
         }
         self
     }

@@ -104,9 +104,11 @@ impl Caller {
 
     /// All of an answer; of one with an error's status no more than an error takes.
     pub fn read(&self, response: Response<Body>) -> WholeAnswer {
-        let limit = match response.status().is_success() {
-            true => ANSWER_LIMIT as u64,
-            false => FAILURE_LIMIT,
+        let is_success = response.status().is_success();
+        let limit = if is_success {
+            ANSWER_LIMIT as u64
+        } else {
+            FAILURE_LIMIT
         };
         let (head, body) = response.into_parts();
         let body = Response::new(body);

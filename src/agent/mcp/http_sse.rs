@@ -358,14 +358,15 @@ impl Reading {
         };
         let status = response.status();
         if !status.is_success() || !is_stream(&response) {
-            let said = || words(&self.caller.read(response).body.unwrap_or_default());
+            let said = if status.is_success() {
+                "no stream of events".to_owned()
+            } else {
+                words(&self.caller.read(response).body.unwrap_or_default())
+            };
             return McpError::Status {
                 server: self.server.clone(),
                 status: status.as_u16(),
-                words: match status.is_success() {
-                    true => "no stream of events".to_owned(),
-                    false => said(),
-                },
+                words: said,
                 tries: 1,
             };
         }
