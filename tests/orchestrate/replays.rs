@@ -134,15 +134,9 @@ fn a_record_that_was_changed_is_an_error_that_names_it() {
         kept.map(|(_, line)| format!("{line}\n"))
             .collect::<String>()
     };
-    let explored = lines
-        .iter()
-        .position(|line| line.contains("parallel_explore"));
-    let explored = lines.iter().enumerate().skip(explored.unwrap());
-    let explored = explored
-        .filter(|(_, line)| line.contains(r#""name":"parallel_explore""#))
-        .next()
-        .unwrap()
-        .0;
+    let is_start =
+        |line: &&str| line.contains(r#""name":"parallel_explore""#) && line.contains("tools/call");
+    let explored = lines.iter().position(is_start).unwrap();
     for changed in [
         String::new(),
         record.replacen('{', "[", 1),

@@ -134,8 +134,8 @@ impl Hanging {
             (Some(reached), _) => reached.recv().unwrap(),
             (None, waiting) => {
                 let waits = format!("on branch {} (running)", waiting.as_deref().unwrap());
-                let told = stderr.by_ref().lines().map(Result::unwrap);
-                assert!(told.map(|line| line.contains(&waits)).any(|waits| waits));
+                let mut told = stderr.by_ref().lines().map(Result::unwrap);
+                assert!(told.any(|line| line.contains(&waits)));
             }
         }
         (child, stderr)

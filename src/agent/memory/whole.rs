@@ -82,8 +82,9 @@ mod tests {
             HistoryMessage::of_agent(""),
             HistoryMessage::of_tool("look", "1", "word ".repeat(1000)),
         ];
-        said.into_iter()
-            .for_each(|message| conversation.say(message));
+        for message in said {
+            conversation.say(message);
+        }
         let system = ["system".to_owned()];
         for (window, fits) in [(None, true), (Some(10_000), true), (Some(1000), false)] {
             let mut said = conversation.clone();
