@@ -450,7 +450,6 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::IterationLimit,
         Exit::BranchTimeout,
         Exit::PublishFailed,
-        Exit::McpFailed,
         Exit::Interrupted(Signal::Hup),
         Exit::Interrupted(Signal::Int),
         Exit::Interrupted(Signal::Term),
@@ -477,7 +476,6 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::IterationLimit
             | Exit::BranchTimeout
             | Exit::PublishFailed
-            | Exit::McpFailed
             | Exit::Interrupted(Signal::Hup | Signal::Int | Signal::Term) => {}
         }
     }

@@ -240,7 +240,9 @@ mod tests {
         let late = program.read(&mut buffer, &interrupt, &|| Duration::from_millis(1));
         assert_eq!(late.unwrap_err().kind(), ErrorKind::TimedOut);
         // More than the pipe holds.
-        let full = program.write(&[b'x'; 1 << 20], &interrupt, &|| Duration::from_millis(1));
+        let full = program.write(&vec![b'x'; 1 << 20], &interrupt, &|| {
+            Duration::from_millis(1)
+        });
         assert_eq!(full.unwrap_err().kind(), ErrorKind::TimedOut);
         interrupt.raise();
         let woken = program.read(&mut buffer, &interrupt, &|| MINUTE);

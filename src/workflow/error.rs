@@ -319,6 +319,15 @@ impl From<AgentError> for Error {
     }
 }
 
+impl From<McpError> for Error {
+    fn from(error: McpError) -> Self {
+        match error {
+            McpError::Interrupted(interrupted) => interrupted.into(),
+            error => Self::Agent(AgentError::Mcp(error)),
+        }
+    }
+}
+
 impl From<Error> for AgentError {
     /// What a host fails with, for the agent in it.
     fn from(error: Error) -> Self {

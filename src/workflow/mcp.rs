@@ -1,22 +1,15 @@
 //! Any MCP server's tools: lists them, or calls one. For people whose server does not answer, or not as they think.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
+use super::run::mcp_server::{ExchangeLog, McpSource, connect};
 use super::run::not_ready::{NotReady, Problem};
 use super::{Context, Failure, Outcome};
-use crate::agent::AgentError;
-use crate::agent::mcp::{
-    Exchange, McpAddress, McpClient, McpError, McpObserver, McpOptions, McpTools as _, Repeat,
-    ToolDescription,
-};
+use crate::agent::mcp::{McpAddress, McpTools as _, Repeat, ToolDescription};
 use crate::cli::McpCommand;
 use crate::secret::ApiKey;
-use crate::sys::environment::KEY_VARIABLES;
-use crate::sys::http::endpoint::Proxies;
+use crate::sys::environment::RecordedClock;
 use crate::sys::text::cut;
-use crate::ui::{Event, Reporter};
 use crate::workflow::error::Error;
 
 /// The variable with the token that a server may want.
@@ -29,11 +22,21 @@ const LONGEST_LINE: usize = 100;
 /// # Errors
 /// When it does not answer, or the tool fails.
 pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failure> {
-    let observer = Warnings(context.reporter);
+    let exchanges = ExchangeLog::nowhere(context);
+    let clock = RecordedClock::new(context.clock);
+    let connect = |server: &str, timeout| {
+        connect(
+            context,
+            &source(context, server)?,
+            timeout,
+            &exchanges,
+            &clock,
+        )
+    };
     match command {
         McpCommand::Tools { server, timeout } => {
-            let client = connect(context, server, *timeout, &observer)?;
-            let tools = client.tools().map_err(failed)?;
+            let client = connect(server, *timeout)?;
+            let tools = client.tools()?;
             let json: Vec<&Value> = tools.iter().map(|tool| &tool.whole).collect();
             let json = json!({"schema": 1, "tools": json});
             Ok(Outcome::shown(listed(&tools), json))
@@ -45,9 +48,8 @@ pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failu
             timeout,
         } => {
             let arguments = object(arguments)?;
-            let client = connect(context, server, *timeout, &observer)?;
-            let result = client.call(tool, arguments, Repeat::UnlessBegun);
-            let result = result.map_err(failed)?;
+            let client = connect(server, *timeout)?;
+            let result = client.call(tool, arguments, Repeat::UnlessBegun)?;
             let text = match &result {
                 Value::String(text) => text.clone(),
                 result => format!("{result:#}"),
@@ -58,42 +60,25 @@ pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failu
     }
 }
 
-fn connect<'a>(
-    context: &'a Context<'_>,
-    server: &str,
-    timeout: Duration,
-    observer: &'a dyn McpObserver,
-) -> Result<McpClient<'a>, Error> {
+fn source(context: &Context<'_>, server: &str) -> Result<McpSource, Error> {
     let address = McpAddress::parse("SERVER", server)?;
-    let proxies = Proxies::from_environment(context.environment).map_err(NotReady::from)?;
-    let options = McpOptions {
-        proxies,
-        token: token(context)?,
-        hidden: KEY_VARIABLES.map(Into::into).to_vec(),
-        timeout,
-        clock: context.clock,
-        interrupt: context.interrupt.clone(),
-        observer,
-    };
-    McpClient::connect(&address, options).map_err(failed)
-}
-
-fn failed(error: McpError) -> Error {
-    match error {
-        // There is no session that could be taken up again.
-        McpError::Interrupted(interrupted) => interrupted.into(),
-        error => Error::Agent(AgentError::Mcp(error)),
+    let mut missing = NotReady::default();
+    missing.note_env_file(context);
+    let token = missing.note(token(context));
+    match token {
+        Some(token) if missing.problems.is_empty() => Ok(McpSource::Server(address, token)),
+        _ => Err(missing.into()),
     }
 }
 
 /// The token that travels along, where one is set.
-fn token(context: &Context<'_>) -> Result<Option<ApiKey>, NotReady> {
+fn token(context: &Context<'_>) -> Result<Option<ApiKey>, Problem> {
     let token = context.environment.get(TOKEN);
     let token = token.filter(|token| !token.trim().is_empty());
     let token = token
         .map(|token| ApiKey::parse(token.as_bytes()))
         .transpose();
-    token.map_err(|problem| Problem::Token(TOKEN, problem).into())
+    token.map_err(|problem| Problem::Token(TOKEN, problem))
 }
 
 fn object(text: &str) -> Result<Value, Error> {
@@ -102,21 +87,6 @@ fn object(text: &str) -> Result<Value, Error> {
         Ok(object @ Value::Object(_)) => Ok(object),
         Ok(_) => Err(wrong("it is JSON, but no object".to_owned())),
         Err(problem) => Err(wrong(problem.to_string())),
-    }
-}
-
-/// Tells the user of tries that have failed.
-struct Warnings<'a>(&'a dyn Reporter);
-
-impl McpObserver for Warnings<'_> {
-    fn exchanged(&self, _exchange: &Exchange<'_>) {}
-
-    fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
-        self.0.event(&Event::Retrying {
-            next_try,
-            wait,
-            reason: reason.to_owned(),
-        });
     }
 }
 

@@ -5,7 +5,6 @@
 //! folder ends with a report, however it ends.
 
 mod place;
-mod server;
 mod watch;
 
 use std::cell::RefCell;
@@ -14,9 +13,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use self::place::OrchestratePlace;
-use self::server::{ExchangeLog, connect};
 use self::watch::RunWatcher;
 use super::agent_run::{AgentRun, AgentSetup};
+use super::run::mcp_server::{ExchangeLog, connect, require_tools};
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::mcp::McpClient;
@@ -26,18 +25,18 @@ use crate::agent::orchestrate::config::ConfigFlags;
 use crate::agent::orchestrate::handover::Handover;
 use crate::agent::orchestrate::instructions::{FORM, initial_messages, system_prompt};
 use crate::agent::orchestrate::lineage::BranchTracker;
-use crate::agent::orchestrate::pantheon::Pantheon;
+use crate::agent::orchestrate::pantheon::{self, Pantheon};
 use crate::agent::orchestrate::publish::publish;
 use crate::agent::orchestrate::report::{FinalReport, ending};
 use crate::agent::orchestrate::specialists::Specialists;
-use crate::agent::orchestrate::tools::{ExecuteAgent, ReadArtifact};
+use crate::agent::orchestrate::tools::{ExecuteAgent, MAX_REVIEWS, ReadArtifact};
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::{Native, ResultForm};
 use crate::agent::tool::Toolbox;
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::model::Purpose;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
-use crate::sys::environment::AdvancedClock;
+use crate::sys::environment::RecordedClock;
 use crate::ui::Event;
 use crate::ui::input::{InputError, LineReader};
 use crate::workflow::error::{Error, Exit};
@@ -81,12 +80,16 @@ pub fn orchestrate(
     open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
     let place = OrchestratePlace::open(context, options, open)?;
-    let exchanges = ExchangeLog::new(context);
+    let exchanges = ExchangeLog::before_run(context);
     // Before the model is asked: a server that is not there is to cost nothing.
-    let clock = AdvancedClock::new(context.clock);
-    let passed = |time| clock.advance(time);
+    let clock = RecordedClock::new(context.clock);
     let timeout = options.choice.timeout;
-    let client = connect(context, &place.server, timeout, &exchanges, &passed)?;
+    let client = connect(context, &place.server, timeout, &exchanges, &clock)?;
+    require_tools(&client, &pantheon::TOOLS)?;
+    context.reporter.event(&Event::Connected {
+        server: client.server().to_owned(),
+        protocol: client.protocol().to_owned(),
+    });
     let setup = AgentSetup {
         name: NAME,
         models: &place.models,
@@ -133,7 +136,7 @@ struct Orchestration<'o, 'c> {
     run: &'o AgentRun<'c>,
     exchanges: &'o ExchangeLog<'c>,
     /// Tells how long agents take, in a replay as it was then.
-    clock: &'o AdvancedClock<'o>,
+    clock: &'o RecordedClock<'o>,
     /// What the model says of the work that it has signed off.
     summary: RefCell<String>,
 }
@@ -142,10 +145,12 @@ impl Orchestration<'_, '_> {
     /// Works on the task, has the work published, and tells how that has ended.
     fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
         let place = self.place;
-        let replayed = place.is_replay().then_some(self.clock);
-        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, replayed);
+        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, place.is_replay());
         let specialists = Specialists {
-            branches: &Pantheon { tools: client },
+            branches: &Pantheon {
+                tools: client,
+                redactor: self.context.redactor,
+            },
             watcher: &watcher,
             clock: self.clock,
             redactor: self.context.redactor,
@@ -156,6 +161,7 @@ impl Orchestration<'_, '_> {
         };
         let worked = self.work(&specialists);
         let published = self.publish(&worked, &specialists);
+        let worked = worked.and_then(|()| self.exchanges.check());
         let summary = match &worked {
             Ok(()) => self.summary.take(),
             Err(error) => format!("The work is not done: {error}."),
@@ -229,7 +235,7 @@ impl Orchestration<'_, '_> {
             temperature: None,
             env: self.run.env(),
         };
-        self.run.work(|conversation: &mut Conversation| {
+        let worked = self.run.work(|conversation: &mut Conversation| {
             conversation.history = initial_messages(
                 &self.place.task,
                 &settings.parent_branch_id,
@@ -237,8 +243,13 @@ impl Orchestration<'_, '_> {
                 &settings.workspace_dir,
             );
             Ok(agent.work_on(conversation, None)?.words)
-        })?;
-        Ok(())
+        });
+        match worked {
+            Ok(_) => Ok(()),
+            // Its hints are not to name a `config.json`, which is not read here.
+            Err(Error::AgentsModel(error)) => Err(Error::Model(error)),
+            Err(error) => Err(error),
+        }
     }
 
     /// What stands against the model's last words. Words that are no report are for the user, where there is one.
@@ -255,10 +266,22 @@ impl Orchestration<'_, '_> {
         if let Some(answer) = answer.filter(|answer| !answer.trim().is_empty()) {
             return Err(Objection::NotDone(HistoryMessage::of_user(answer)));
         }
-        let report = report?;
-        ending(specialists)?;
-        self.summary.replace(report.summary);
-        Ok(())
+        let signed_off = report.map_err(Objection::Words).and_then(|report| {
+            ending(specialists)?;
+            Ok(report.summary)
+        });
+        match signed_off {
+            Ok(summary) => {
+                self.summary.replace(summary);
+                Ok(())
+            }
+            // Nothing else is left to the model: another agent would end the work, too.
+            Err(Objection::Words(_)) if specialists.lineage.borrow().reviews() >= MAX_REVIEWS => {
+                let reviews = MAX_REVIEWS;
+                Err(Objection::Over(AgentError::IterationLimit { reviews }))
+            }
+            Err(objection) => Err(objection),
+        }
     }
 
     /// Has what there is published, if it is to be: also where the reviews or the time were not enough. The agent's

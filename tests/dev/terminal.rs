@@ -1,13 +1,9 @@
 //! What a person sees in a terminal, which `script` of util-linux makes.
 
-use std::io::{Read, Write as _};
-use std::process::{Command, Stdio};
-
-use bstr::ByteSlice as _;
 use console::{measure_text_width, strip_ansi_codes};
 
+use crate::support;
 use crate::support::agent::{AgentProject, PASS, done, last_told, reply};
-use crate::support::skipped;
 
 /// `dev` in a terminal of so many columns. Of each pair, the second is typed when the first is seen: what
 /// is typed before the prompt is there would be lost. All that is shown, until it ends.
@@ -37,63 +33,11 @@ fn with_arguments(
     variables: &[(&str, &str)],
     typed: &[(&str, &str)],
 ) -> Option<String> {
-    let program = agent.command(&[]);
-    let run = format!(
-        "stty cols {columns} rows 50; exec {} dev {arguments}",
-        program.get_program().to_str().unwrap()
-    );
-    if Command::new("script").arg("--version").output().is_err() {
-        skipped("there is no `script`");
-        return None;
-    }
-    // A prompt that never comes is a failure, not a wait.
-    let mut command = Command::new("timeout");
-    command
-        .args([
-            "60",
-            "script",
-            "--quiet",
-            "--return",
-            "--command",
-            &run,
-            "/dev/null",
-        ])
-        .current_dir(program.get_current_dir().unwrap())
-        .env_clear()
-        .envs(
-            program
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
-        .envs(variables.iter().copied())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut keyboard = child.stdin.take().unwrap();
-    let mut screen = child.stdout.take().unwrap();
-    let mut shown = Vec::new();
-    let mut seen = 0;
-    for (awaited, keys) in typed {
-        seen += loop {
-            if let Some(at) = shown[seen..].find(awaited) {
-                break at + awaited.len();
-            }
-            assert!(read(&mut screen, &mut shown), "no {awaited:?} in {shown:?}");
-        };
-        keyboard.write_all(keys.as_bytes()).unwrap();
-    }
-    while read(&mut screen, &mut shown) {}
-    child.wait().unwrap();
-    Some(String::from_utf8_lossy(&shown).into_owned())
-}
-
-/// Reads a piece, until there is nothing more.
-fn read(screen: &mut impl Read, shown: &mut Vec<u8>) -> bool {
-    let mut piece = [0; 4096];
-    let length = screen.read(&mut piece).unwrap();
-    shown.extend(&piece[..length]);
-    length > 0
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    let mut command = agent.command(&arguments);
+    command.envs(variables.iter().copied());
+    let (shown, _) = support::in_terminal(&command, columns, typed)?;
+    Some(shown)
 }
 
 /// A request, and the end.

@@ -111,9 +111,12 @@ impl Got {
     }
 }
 
+/// What makes a reply of a request.
+type Answering = dyn FnMut(&Got) -> Option<Reply> + Send;
+
 /// What a server knows.
 struct Script {
-    answer: Box<dyn FnMut(&Got) -> Option<Reply> + Send>,
+    answer: Box<Answering>,
     /// What comes for a handshake in the place of the usual, the next one last.
     handshakes: Vec<Reply>,
     requests: Vec<Got>,
@@ -235,10 +238,7 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
                 "content-type: application/json\r\nmcp-session-id: s{}\r\n",
                 script.sessions
             );
-            match is_older {
-                false => Reply::status(200, &session, &message.to_string()),
-                true => Reply::Bytes(format!("data: {message}\n\n").into_bytes()),
-            }
+            if is_older { Reply::Bytes(format!("data: {message}\n\n").into_bytes()) } else { Reply::status(200, &session, &message.to_string()) }
         })),
         "reply" | "DELETE" => None,
         notification if notification.starts_with("notifications/") => None,

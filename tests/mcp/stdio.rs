@@ -16,7 +16,7 @@ fn say(text: &str) -> String {
     let answer = format!(
         r#"{{"jsonrpc":"2.0","id":2,"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#
     );
-    format!(r#"echo '\''{answer}'\''"#)
+    format!(r"echo '\''{answer}'\''")
 }
 
 #[test]

@@ -90,129 +90,55 @@ fn every_form_of_an_answer_is_one() {
     }
 }
 
+/// Asks for a call whose first reply is this, and whose next would do: how it ends, what is said, and how often it is
+/// called.
+#[track_caller]
+fn replied(reply: Reply, code: i32, said: &str, calls: usize) {
+    let server = McpServer::streamable([reply, Reply::text("far")]);
+    let project = TestProject::new();
+    let run = project.run(&["mcp", "call", &server.url(), "say"]);
+    run.exits(code).says(&[said]);
+    let methods = server.methods();
+    let called = methods.iter().filter(|method| *method == "tools/call");
+    assert_eq!(called.count(), calls, "{said}");
+    assert_eq!(methods.last().unwrap(), "DELETE", "{said}");
+}
+
 #[test]
 fn a_call_is_done_again_only_where_it_was_not_begun() {
-    let now = "retry-after-ms: 10\r\n";
+    let status = |status, body| Reply::status(status, "retry-after-ms: 10\r\n", body);
+    let doubt = "whether the call was begun is not known";
     let cut = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
-    let cases: [(&str, Vec<Reply>, i32, &str, usize); 13] = [
-        (
-            "503",
-            vec![Reply::status(503, now, ""), Reply::text("far")],
-            0,
-            "answers 503; try 2 in 0.0",
-            2,
-        ),
-        (
-            "429",
-            vec![Reply::status(429, now, "slow"), Reply::text("far")],
-            0,
-            "answers 429: slow; try 2",
-            2,
-        ),
-        (
-            "502",
-            vec![Reply::status(502, now, "<html><title>Bad Gateway</title>")],
-            4,
-            "answers 502: Bad Gateway; whether the call was begun is not known",
-            1,
-        ),
-        (
-            "500",
-            vec![Reply::status(500, now, r#"{"detail": "oh"}"#)],
-            4,
-            "answers 500: oh; whether",
-            1,
-        ),
-        (
-            "closed",
-            vec![Reply::Bytes(Vec::new())],
-            4,
-            "whether the call was begun",
-            1,
-        ),
-        (
-            "cut",
-            vec![Reply::Bytes(cut.into())],
-            4,
-            "whether the call was begun",
-            1,
-        ),
-        (
-            "stream",
-            vec![Reply::events(": hi\n\n")],
-            4,
-            "the stream ended before the answer; whether",
-            1,
-        ),
-        (
-            "html",
-            vec![Reply::status(
-                200,
-                "content-type: text/html\r\n",
-                "<h1>Log in</h1>",
-            )],
-            4,
-            "no JSON: `Log in`",
-            1,
-        ),
-        (
-            "other id",
-            vec![Reply::json(
-                &json!({"jsonrpc": "2.0", "id": 99, "result": {}}),
-            )],
-            4,
-            "to another request",
-            1,
-        ),
-        (
-            "redirect",
-            vec![Reply::status(307, "location: http://127.0.0.1:1/\r\n", "")],
-            4,
-            "redirects to `http://127.0.0.1:1/`",
-            1,
-        ),
-        (
-            "401",
-            vec![Reply::status(
-                401,
-                "",
-                r#"{"error_description": "expired"}"#,
-            )],
-            4,
-            "answers 401: expired\nhint: set `MCP_BEARER_TOKEN`",
-            1,
-        ),
-        (
-            "error",
-            vec![Reply::json(
-                &json!({"jsonrpc": "2.0", "id": "$ID", "error": {"code": -32602, "message": "no branch"}}),
-            )],
-            4,
-            "no branch (-32602)",
-            1,
-        ),
-        (
-            "tool",
-            vec![Reply::json(
-                &json!({"jsonrpc": "2.0", "id": "$ID", "result": {"isError": true, "content": [{"type": "text", "text": "it broke"}]}}),
-            )],
-            4,
-            "error: it broke\n",
-            1,
-        ),
-    ];
-    for (name, replies, code, said, calls) in cases {
-        let server = McpServer::streamable(replies);
-        let project = TestProject::new();
-        let run = project
-            .run(&["mcp", "call", &server.url(), "say"])
-            .exits(code);
-        run.says(&[said]);
-        let methods = server.methods();
-        let called = methods.iter().filter(|method| *method == "tools/call");
-        assert_eq!(called.count(), calls, "{name}");
-        assert_eq!(methods.last().unwrap(), "DELETE", "{name}");
-    }
+    replied(status(503, ""), 0, "answers 503; try 2 in 0.0", 2);
+    replied(status(429, "slow"), 0, "answers 429: slow; try 2", 2);
+    let page = "<html><title>Bad Gateway</title>";
+    let said = format!("answers 502: Bad Gateway; {doubt}");
+    replied(status(502, page), 4, &said, 1);
+    let said = format!("answers 500: oh; {doubt}");
+    replied(status(500, r#"{"detail": "oh"}"#), 4, &said, 1);
+    replied(Reply::Bytes(Vec::new()), 4, doubt, 1);
+    replied(Reply::Bytes(cut.into()), 4, doubt, 1);
+    let said = format!("the stream ended before the answer; {doubt}");
+    replied(Reply::events(": hi\n\n"), 4, &said, 1);
+}
+
+#[test]
+fn an_answer_that_is_no_result_is_told_in_its_words() {
+    let page = Reply::status(200, "content-type: text/html\r\n", "<h1>Log in</h1>");
+    replied(page, 4, "no JSON: `Log in`", 1);
+    let other = json!({"jsonrpc": "2.0", "id": 99, "result": {}});
+    replied(Reply::json(&other), 4, "to another request", 1);
+    let elsewhere = Reply::status(307, "location: http://127.0.0.1:1/\r\n", "");
+    replied(elsewhere, 4, "redirects to `http://127.0.0.1:1/`", 1);
+    let denied = Reply::status(401, "", r#"{"error_description": "expired"}"#);
+    let said = "answers 401: expired\nhint: set `MCP_BEARER_TOKEN`";
+    replied(denied, 4, said, 1);
+    let error = json!({"code": -32602, "message": "no branch"});
+    let error = json!({"jsonrpc": "2.0", "id": "$ID", "error": error});
+    replied(Reply::json(&error), 4, "no branch (-32602)", 1);
+    let mut failed = result("it broke");
+    failed["result"]["isError"] = true.into();
+    replied(Reply::json(&failed), 4, "error: it broke\n", 1);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use super::message::RpcError;
 use super::*;
@@ -67,6 +68,8 @@ impl McpObserver for Lines {
     }
 }
 
+static NO_KEYS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
+
 fn options<'a>(
     observer: &'a dyn McpObserver,
     clock: &'a SystemClock,
@@ -76,6 +79,7 @@ fn options<'a>(
         proxies: Proxies::default(),
         token: None,
         hidden: Vec::new(),
+        redactor: &NO_KEYS,
         timeout: Duration::from_secs(60),
         clock,
         interrupt: interrupt.clone(),
@@ -83,12 +87,12 @@ fn options<'a>(
     }
 }
 
-fn hello() -> Result<Value, Failed> {
-    Ok(json!({"protocolVersion": "2025-06-18"}))
+fn hello() -> Value {
+    json!({"protocolVersion": "2025-06-18"})
 }
 
-fn text(text: &str) -> Result<Value, Failed> {
-    Ok(json!({"content": [{"type": "text", "text": text}]}))
+fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
 }
 
 fn reset() -> McpError {
@@ -112,7 +116,7 @@ fn called(
     let (observer, clock) = (Lines::default(), SystemClock::start());
     let interrupt = Interrupt::never().unwrap();
     let asked = Rc::default();
-    let outcomes = std::iter::once(hello()).chain(outcomes).collect();
+    let outcomes = std::iter::once(Ok(hello())).chain(outcomes).collect();
     let transport = Scripted {
         outcomes,
         asked: Rc::clone(&asked),
@@ -132,8 +136,18 @@ fn a_call_is_done_again_where_it_may_be() {
     let no = || Failed::unbegun(reset());
     let perhaps = || Failed::broken(reset());
     for (outcomes, repeat, calls, expected) in [
-        (vec![at_once(no()), text("a")], Repeat::UnlessBegun, 2, "a"),
-        (vec![at_once(perhaps()), text("a")], Repeat::Always, 2, "a"),
+        (
+            vec![at_once(no()), Ok(text("a"))],
+            Repeat::UnlessBegun,
+            2,
+            "a",
+        ),
+        (
+            vec![at_once(perhaps()), Ok(text("a"))],
+            Repeat::Always,
+            2,
+            "a",
+        ),
         (
             vec![at_once(perhaps())],
             Repeat::UnlessBegun,
@@ -153,13 +167,13 @@ fn a_call_is_done_again_where_it_may_be() {
             "(after 5 tries)",
         ),
         (
-            vec![gone(), hello(), text("a")],
+            vec![gone(), Ok(hello()), Ok(text("a"))],
             Repeat::UnlessBegun,
             2,
             "a",
         ),
         (
-            vec![gone(), hello(), gone()],
+            vec![gone(), Ok(hello()), gone()],
             Repeat::UnlessBegun,
             2,
             "gone",
@@ -211,12 +225,12 @@ fn a_recorded_run_is_played_again() {
         data,
     };
     let outcomes = [
-        hello(),
+        Ok(hello()),
         Ok(json!({"tools": [{"name": "t"}]})),
-        text("{\"a\": 1}"),
+        Ok(text("{\"a\": 1}")),
         Err(Failed::session_gone(reset())),
-        hello(),
-        text("b"),
+        Ok(hello()),
+        Ok(text("b")),
         Err(Failed::answered(McpError::server(error))),
         Err(Failed::broken(reset())),
         Ok(json!({"isError": true, "content": []})),
@@ -251,26 +265,24 @@ fn a_recorded_run_is_played_again() {
         "{first}"
     );
 
+    let recorded = RecordedClock::new(&clock);
     let replayed =
-        McpClient::replay(&record, options(&observer, &clock, &interrupt), &|_| ()).unwrap();
+        McpClient::replay(&record, options(&observer, &clock, &interrupt), &recorded).unwrap();
     assert_eq!(run(&replayed), said);
     let more = replayed.call("t", json!({}), Repeat::Always).unwrap_err();
-    assert!(
-        more.to_string()
-            .contains("for `t` here, but for nothing more")
-            && more.is_lost()
-    );
+    assert!(more.to_string().contains("ends before `t` is answered") && more.is_lost());
 
     let cut = &record[..record.len() - 20];
-    let replayed = McpClient::replay(cut, options(&observer, &clock, &interrupt), &|_| ()).unwrap();
+    let replayed =
+        McpClient::replay(cut, options(&observer, &clock, &interrupt), &recorded).unwrap();
     let other = replayed.call("t", json!({}), Repeat::Always).unwrap_err();
     assert!(
         other
             .to_string()
-            .contains("for `t` here, but for `tools/list`"),
+            .contains("asked the MCP server for `tools/list` here, not for `t`"),
         "{other}"
     );
-    let wrong = McpClient::replay("{}\n", options(&observer, &clock, &interrupt), &|_| ());
+    let wrong = McpClient::replay("{}\n", options(&observer, &clock, &interrupt), &recorded);
     assert!(
         wrong
             .err()

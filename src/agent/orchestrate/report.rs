@@ -123,9 +123,12 @@ mod tests {
             (REPORT.replace("true", "false"), "`is_finished` is false"),
             (
                 REPORT.replace("true", "\"true\""),
-                "`is_finished` is a JSON boolean",
+                "`is_finished` must be a JSON boolean",
             ),
-            (REPORT.replace("\"s\"", "3"), "`summary` is a JSON string"),
+            (
+                REPORT.replace("\"s\"", "3"),
+                "`summary` must be a JSON string",
+            ),
             (r#"{"is_finished": true}"#.to_owned(), "needs `task`"),
             (r#"{"is_finished": true, "#.to_owned(), "is no JSON object"),
             ("[true]".to_owned(), "does not begin with `{`"),

@@ -1,24 +1,31 @@
 //! What a review's log says of the change. Pure.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use crate::record::orchestration::ReviewVerdict;
+use crate::sys::text::{regex, without_escapes};
 
-/// What may stand around a verdict: Markdown's marks, blanks, and a mark of the byte order.
-const MARKS: &[char] = &['#', '*', '>', '-', '`', '_', ' ', '\t', '\u{feff}'];
+/// A verdict's label, and what stands behind it on its line.
+static VERDICT: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"(?i)\bverdict["*_`]*[ \t]*:(?<said>[^\n]*)"#));
 
-/// What the first line says that begins with `VERDICT:`, less marks: clean where nothing but `CLEAN` follows. `None`:
-/// there is no such line.
+/// What may stand around a verdict: marks of Markdown and JSON.
+const MARKS: &[char] = &['*', '_', '`', '"', ',', '.', '}', ' ', '\t', '\r'];
+
+/// What stands behind the log's first `VERDICT:`: clean where that is `CLEAN` and nothing more. `None`: there is none.
 #[must_use]
 pub fn verdict_of(log: &str) -> Option<ReviewVerdict> {
-    const LABEL: &str = "VERDICT:";
-    let said = log.lines().find_map(|line| {
-        let (label, said) = line
-            .trim_start_matches(MARKS)
-            .split_at_checked(LABEL.len())?;
-        label.eq_ignore_ascii_case(LABEL).then_some(said)
-    })?;
-    Some(match said.trim_matches(MARKS) {
-        "CLEAN" => ReviewVerdict::Clean,
-        _ => ReviewVerdict::Issues,
+    let log = without_escapes(log);
+    let said = VERDICT.captures(&log)?;
+    let is_clean = said["said"]
+        .trim_matches(MARKS)
+        .eq_ignore_ascii_case("clean");
+    Some(if is_clean {
+        ReviewVerdict::Clean
+    } else {
+        ReviewVerdict::Issues
     })
 }
 
@@ -37,16 +44,18 @@ mod tests {
             ("# Review\n\n> - `VERDICT: ISSUES`\n", Some(Issues)),
             ("* **VERDICT: CLEAN**", Some(Clean)),
             // What is not to the letter has passed nothing.
-            ("Verdict: clean", Some(Issues)),
             ("VERDICT: CLEAN?", Some(Issues)),
-            ("VERDICT: CLEAN.", Some(Issues)),
             ("VERDICT: CLEAN (but see P1)", Some(Issues)),
             ("VERDICT: CLEAN|ISSUES", Some(Issues)),
             ("VERDICT: not clean", Some(Issues)),
             ("VERDICT: CLEANUP", Some(Issues)),
             ("VERDICT:", Some(Issues)),
             ("Verdicts differ: CLEAN", None),
-            ("The VERDICT: ISSUES", None),
+            ("Verdict: clean.", Some(Clean)),
+            ("{\"verdict\": \"CLEAN\"}", Some(Clean)),
+            ("{\"verdict\": \"ISSUES\"}", Some(Issues)),
+            ("2026-11-23 [codex] FINAL VERDICT: ISSUES", Some(Issues)),
+            ("\u{1b}[1mVERDICT: ISSUES\u{1b}[0m", Some(Issues)),
             ("No findings.", None),
             ("", None),
         ] {

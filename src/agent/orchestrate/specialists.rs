@@ -8,14 +8,13 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::branches::{
-    BranchProgress, BranchStart, Branches, REVIEW_LOG, Specialist, in_workspace,
+    BranchProgress, BranchStart, BranchState, Branches, REVIEW_LOG, Specialist, in_workspace,
 };
 use super::lineage::BranchTracker;
 use super::polling::PollDelays;
 use super::review::verdict_of;
 use crate::agent::AgentError;
 use crate::agent::tool::{CallFailure, ToolError};
-use crate::agent::tools::OUTPUT_LIMIT;
 use crate::record::orchestration::Polling;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -23,6 +22,10 @@ use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::{bounded, tail_of};
 use crate::sys::interrupt::Interrupted;
 
+/// How much is told of an answer or a file, in bytes: eight rounds of them fit into a window of 128,000 tokens.
+const LONGEST_TEXT: usize = 12 << 10;
+/// How often in a row a branch may be asked for in vain.
+const POLL_TRIES: u32 = 5;
 /// How much is told of the answer of an agent that has failed, in bytes.
 const END: usize = 4 << 10;
 
@@ -66,7 +69,7 @@ pub struct FinishedBranch {
     pub id: String,
     /// Its last status.
     pub status: String,
-    /// The agent's answer, without keys and no longer than [`OUTPUT_LIMIT`].
+    /// The agent's answer, without keys and no longer than [`LONGEST_TEXT`].
     pub response: String,
 }
 
@@ -123,6 +126,7 @@ impl Specialists<'_> {
             parent: &parent,
             project: self.project,
         })?;
+        let began = self.clock.elapsed();
         if self.lineage.borrow().has(&id) {
             let message = format!("`{id}` was named as the new branch, and is none");
             let hint = "an agent may be at work all the same, on a branch that is not known";
@@ -130,7 +134,7 @@ impl Specialists<'_> {
         }
         self.lineage.borrow_mut().started(&id, &parent, agent);
         self.tell_change()?;
-        let done = self.wait_for(&id, agent);
+        let done = self.wait_for(&id, agent, began);
         let told = self.tell_change();
         let finished = done?;
         told?;
@@ -163,13 +167,29 @@ impl Specialists<'_> {
         Ok(content)
     }
 
-    fn wait_for(&self, id: &str, agent: Specialist) -> Result<FinishedBranch, ToolError> {
-        let began = self.clock.elapsed();
+    fn wait_for(
+        &self,
+        id: &str,
+        agent: Specialist,
+        began: Duration,
+    ) -> Result<FinishedBranch, ToolError> {
         let mut delays = PollDelays::new(self.polling);
+        let (mut last, mut failures) = (String::new(), 0);
         loop {
             let state = self.branches.state(id);
-            let state = state.map_err(|error| self.unknown(id, agent, error))?;
             let waited = self.clock.elapsed().saturating_sub(began);
+            let state = match state {
+                // The agent works on, whatever goes wrong when it is asked for.
+                Err(ToolError::Failed(_)) if failures + 1 < POLL_TRIES => {
+                    failures += 1;
+                    BranchState::running(std::mem::take(&mut last))
+                }
+                Err(error) => return Err(self.unknown(id, agent, error)),
+                Ok(state) => {
+                    failures = 0;
+                    state
+                }
+            };
             self.lineage.borrow_mut().seen(&state.status, waited);
             match state.progress {
                 BranchProgress::Running => {}
@@ -203,6 +223,7 @@ impl Specialists<'_> {
                 delay,
             });
             self.watcher.sleep(delay)?;
+            last = state.status;
         }
     }
 
@@ -213,7 +234,7 @@ impl Specialists<'_> {
         let written = writer.write_all(text.as_bytes());
         let excerpt = written.and_then(|()| writer.finish());
         let excerpt = excerpt.map_err(|error| AgentError::Host(Box::new(error)))?;
-        Ok(bounded(&excerpt.into_text(), OUTPUT_LIMIT))
+        Ok(bounded(&excerpt.into_text(), LONGEST_TEXT))
     }
 
     fn failure(&self, id: &str, agent: Specialist, output: &str) -> ToolError {
@@ -392,7 +413,10 @@ mod tests {
     #[test]
     fn a_branch_of_which_the_server_does_not_tell_is_still_named_as_working() {
         let unknown = || Err(ToolError::failed("boom".to_owned()));
-        let script = Scripted::new([unknown(), unknown(), succeeded("done")]);
+        // Each time but the third it is asked for five times in vain.
+        let tries = || (0..POLL_TRIES).map(|_| unknown());
+        let answers = tries().chain(tries()).chain(tries().skip(1));
+        let script = Scripted::new(answers.chain([succeeded("done")]));
         let specialists = script.specialists();
         for id in ["b1", "b2"] {
             match specialists.execute(ClaudeCode, "x", "") {
@@ -427,10 +451,10 @@ mod tests {
         // The key would lie across each of the cuts.
         let keys = "sekret-key-1".repeat(200_000);
         let shown = specialists.shown(&keys).unwrap();
-        assert!(shown.len() <= OUTPUT_LIMIT && !shown.contains("sekret"));
+        assert!(shown.len() <= LONGEST_TEXT && !shown.contains("sekret"));
         let escapes = "\u{1b}[1m".repeat(4 << 20);
         let shown = specialists.shown(&escapes).unwrap();
-        assert!(shown.len() <= OUTPUT_LIMIT, "{}", shown.len());
+        assert!(shown.len() <= LONGEST_TEXT, "{}", shown.len());
         assert!(shown.contains(" bytes left out ...]"));
     }
 }

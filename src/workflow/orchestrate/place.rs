@@ -3,21 +3,21 @@
 //! Guarantees that all that is missing or wrong is told at once, before anything is sent.
 
 use std::cell::RefCell;
+use std::io;
 
 use super::{OpenUser, OrchestrateOptions};
-use crate::agent::mcp::McpAddress;
 use crate::agent::orchestrate::config::{AgentConfig, AzureVariables};
 use crate::agent::orchestrate::publish::Publishing;
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem};
 use crate::record::run_files::MCP;
 use crate::record::{AgentRecord, LimitsRecord};
-use crate::secret::ApiKey;
-use crate::sys::files::{self, Links, MIB};
+use crate::sys::files::{self, Links, MIB, PathError};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, LineReader, Typed};
 use crate::workflow::error::Error;
 use crate::workflow::run::context::Context;
+use crate::workflow::run::mcp_server::McpSource;
 use crate::workflow::run::not_ready::NotReady;
 use crate::workflow::run::selection::{self, Models, SelectedModel};
 use crate::workflow::run::sending;
@@ -29,8 +29,8 @@ const TASK_PROMPT: &str = "task> ";
 
 /// How many replies in a row may be neither a call nor a report.
 const TRIES: u32 = 3;
-/// How often the model may be asked. The reviews that there may be end the work long before, unless it does nothing.
-const MOST_LOOPS: u16 = 500;
+/// How often the model may be asked. Eight rounds of work, review and reading take 25 calls.
+const MOST_LOOPS: u16 = 100;
 
 /// So large a record of a server's answers is read, in bytes: every one of them may have 16 MB.
 const LARGEST: u64 = 4096 * MIB;
@@ -53,15 +53,9 @@ pub struct OrchestratePlace<'c> {
     /// How far the model can go.
     pub limits: LimitsRecord,
     /// Where the server's answers come from.
-    pub server: Answers,
-}
-
-/// Where the server's answers come from.
-pub enum Answers {
-    /// From the server.
-    Sent(Box<McpAddress>, Option<ApiKey>),
-    /// From a recorded run, which was about this: its `mcp.jsonl`.
-    Recorded(Box<AgentRecord>, String),
+    pub server: McpSource,
+    /// What the run was about that is replayed, if one is.
+    recorded: Option<AgentRecord>,
 }
 
 impl<'c> OrchestratePlace<'c> {
@@ -85,11 +79,8 @@ impl<'c> OrchestratePlace<'c> {
         options: &OrchestrateOptions,
         open: OpenUser<'_>,
     ) -> Result<Self, Error> {
-        if let Some(exposure) = context.env_file.exposure() {
-            context.warn(exposure);
-        }
         let mut missing = NotReady::default();
-        missing.extend(context.env_file.problems());
+        missing.note_env_file(context);
         let config = AgentConfig::read(
             context.environment,
             &options.config,
@@ -134,7 +125,8 @@ impl<'c> OrchestratePlace<'c> {
             settings,
             publishing: config.publishing,
             user: user.map(RefCell::new),
-            server: Answers::Sent(Box::new(address), token),
+            server: McpSource::Server(address, token),
+            recorded: None,
         })
     }
 
@@ -152,8 +144,10 @@ impl<'c> OrchestratePlace<'c> {
             let folder = recording.folder().to_owned();
             return Err(RecordingProblem::NoOrchestration(folder).into());
         };
-        let exchanges = files::read(&recording.folder().join(MCP), Links::Refused, LARGEST);
-        let exchanges = exchanges.unwrap_or_default();
+        let path = recording.folder().join(MCP);
+        let exchanges = files::read(&path, Links::Refused, LARGEST);
+        let text = exchanges.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+        let exchanges = text.map_err(PathError::of("read", &path))?;
         Ok(Self {
             models: selection::recorded_model(context, choice, recording, &settings)?,
             task,
@@ -161,24 +155,22 @@ impl<'c> OrchestratePlace<'c> {
             settings,
             user: None,
             limits: record.limits,
-            server: Answers::Recorded(
-                Box::new(record),
-                String::from_utf8_lossy(&exchanges).into_owned(),
-            ),
+            server: McpSource::Recorded(exchanges),
+            recorded: Some(record),
         })
     }
 
     /// Whether all of it happens once more, as it was recorded.
     pub fn is_replay(&self) -> bool {
-        matches!(self.server, Answers::Recorded(..))
+        self.recorded.is_some()
     }
 
     /// Where answers to the model's questions come from.
     pub fn answers(&self) -> AnswerSource<'_> {
-        match (&self.server, &self.user) {
-            (Answers::Recorded(record, _), _) => AnswerSource::recorded(record),
-            (Answers::Sent(..), Some(user)) => AnswerSource::Typed(user),
-            (Answers::Sent(..), None) => AnswerSource::Nowhere,
+        match (&self.recorded, &self.user) {
+            (Some(record), _) => AnswerSource::recorded(record),
+            (None, Some(user)) => AnswerSource::Typed(user),
+            (None, None) => AnswerSource::Nowhere,
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use super::context::Context;
 use super::context::ModelsProblem;
 use super::env_file::EnvFileProblem;
 use super::keys::NoKey;
@@ -203,6 +204,14 @@ impl<P: Into<Problem>> From<P> for NotReady {
 }
 
 impl NotReady {
+    /// Notes why the `.env` cannot be used, and warns of one that git would take.
+    pub fn note_env_file(&mut self, context: &Context<'_>) {
+        if let Some(exposure) = context.env_file.exposure() {
+            context.warn(exposure);
+        }
+        self.extend(context.env_file.problems());
+    }
+
     /// What is there; what is not is noted, once.
     pub fn note<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
         let note = |problem: E| {
