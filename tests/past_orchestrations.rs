@@ -221,6 +221,70 @@ fn an_orchestration_that_was_killed_tells_where_it_was() {
     );
 }
 
+/// Killed during a call, after words, which the user has answered, and a report that did not count.
+fn talked() -> TestProject {
+    let idle = |number, parts: &[&str]| {
+        let mut step = step("step", number, None);
+        step.as_object_mut().unwrap().remove("answer");
+        let parts = parts.iter().map(|part| json!({"part": part, "bytes": 9}));
+        step["reply"] = parts.collect();
+        step
+    };
+    let mut agent = agent();
+    agent["interactive"] = true.into();
+    agent["answers"] = json!(["The first.", null]);
+    let steps = [
+        idle(1, &["text"]),
+        idle(2, &["text"]),
+        idle(3, &["text"]),
+        idle(4, &["text", "call"]),
+    ];
+    let lines: String = steps.iter().map(|step| format!("{step}\n")).collect();
+    let file = |name: &str| format!("logs/{NAME}/{name}");
+    let report = r#"{"is_finished": true, "task": "t", "summary": "All is well."}"#;
+    TestProject::new()
+        .file(&file("agent.json"), agent.to_string())
+        .file(&file("steps.jsonl"), lines)
+        .file(&file("0001-step-response.txt"), "Which one?")
+        .file(&file("0002-step-response.txt"), report)
+        .file(&file("0003-step-response.txt"), "And how?")
+        .file(&file("0004-step-response.txt"), "I will do it.")
+}
+
+#[test]
+fn words_and_calls_that_nothing_came_of_are_told() {
+    let project = talked();
+    let story = project.run(&["log", NAME]).exits(0).stdout;
+    in_order(
+        &story,
+        &[
+            "Step 1 to",
+            "  It said:\n    Which one?\nThe user answered:\n  The first.\n",
+            "Step 2 to",
+            "  It said that it is done, which did not count:\n    {\"is_finished\"",
+            "Step 3 to",
+            "  It said:\n    And how?\nThe user answered:\n",
+            "Step 4 to",
+            "    I will do it.\n  The call did not come to its end: the run ended first.\n",
+        ],
+    );
+    assert!(!story.contains("Nothing was done"), "{story}");
+    project.run(&["report", NAME]).exits(0);
+    let page = project.read(&format!("logs/{NAME}/report.html"));
+    in_order(
+        &page,
+        &[
+            "Which one?",
+            "did not end the work",
+            "All is well.",
+            "did not end the work",
+            "I will do it.",
+            "did not come to its end",
+        ],
+    );
+    assert!(!page.contains("nothing done"), "{page}");
+}
+
 #[test]
 fn the_page_has_its_branches_and_its_report() {
     let project = recorded();

@@ -3,10 +3,12 @@
 mod orchestration;
 
 use std::path::Path;
+use std::vec::IntoIter;
 
 use serde_json::{Value, json};
 
 use super::{Context, Failure, Outcome};
+use crate::agent::orchestrate::report::FinalReport;
 use crate::agent::tools::notes::DONE;
 use crate::edit;
 use crate::model::Purpose;
@@ -19,7 +21,7 @@ use crate::record::run_files::ORCHESTRATE;
 use crate::record::{self, Action, AgentRecord, BuildRecord, RunRecord, Step};
 use crate::review::figures::{Figures, taken_back};
 use crate::review::findings;
-use crate::review::history::{self, PastRun, PastStep, RunChanges};
+use crate::review::history::{self, IdleReply, PastRun, PastStep, RunChanges};
 use crate::review::naming;
 use crate::sys::numbers::grouped;
 use crate::sys::text::one_line;
@@ -180,6 +182,11 @@ fn result(record: &RunRecord) -> String {
 fn story(context: &Context<'_>, run: &PastRun) -> String {
     let mut told = Story {
         text: String::new(),
+        answers: run
+            .agent()
+            .map(|agent| agent.answers.clone())
+            .unwrap_or_default()
+            .into_iter(),
     };
     let may_go_on = run.may_go_on() || run.record.is_none() && context.project.is_held();
     told.beginning(run, may_go_on);
@@ -208,6 +215,8 @@ fn first_of(input: &str) -> String {
 /// A run in words, as it is being told.
 struct Story {
     text: String,
+    /// The user's answers to the model of an orchestration that were not told of yet.
+    answers: IntoIter<Option<String>>,
 }
 
 impl Story {
@@ -276,9 +285,11 @@ impl Story {
         if let Some(settings) = &agent.orchestration {
             self.started_from(settings);
         }
-        for answer in &agent.answers {
-            self.line("The user answered:");
-            self.beginning_of(answer.as_deref().unwrap_or(record::NO_ANSWER), "  ");
+        if agent.orchestration.is_none() {
+            agent
+                .answers
+                .iter()
+                .for_each(|answer| self.answer(answer.as_deref()));
         }
     }
 
@@ -396,8 +407,8 @@ impl Story {
         {
             self.line("  Answer:");
             self.beginning_of(answer, "    ");
-        } else if past.came_to_nothing() {
-            self.line("  Nothing was done: the reply was not understood, or the run ended first.");
+        } else if let Some(idle) = past.idle() {
+            self.idle(idle, reply);
         } else if step.purpose == Purpose::COMPRESSION {
             self.line("  The reply summarizes the conversation so far.");
         } else if step.purpose == Purpose::AUDIT && step.actions.is_empty() {
@@ -411,6 +422,40 @@ impl Story {
         for (did, path) in step.changed_files() {
             self.line(&format!("  {did} {path}"));
         }
+    }
+
+    /// A reply that was followed by nothing.
+    fn idle(&mut self, idle: IdleReply, reply: &str) {
+        match idle {
+            IdleReply::Words if FinalReport::read(reply).is_ok() => {
+                self.line("  It said that it is done, which did not count:");
+                self.beginning_of(reply, "    ");
+            }
+            IdleReply::Words => {
+                self.line("  It said:");
+                self.beginning_of(reply, "    ");
+                // Each reply in words is put to the user, where there is one.
+                if let Some(answer) = self.answers.next() {
+                    self.answer(answer.as_deref());
+                }
+            }
+            IdleReply::Call => {
+                if !reply.trim().is_empty() {
+                    self.beginning_of(reply, "    ");
+                }
+                self.line("  The call did not come to its end: the run ended first.");
+            }
+            IdleReply::NotUnderstood => {
+                self.line(
+                    "  Nothing was done: the reply was not understood, or the run ended first.",
+                );
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: Option<&str>) {
+        self.line("The user answered:");
+        self.beginning_of(answer.unwrap_or(record::NO_ANSWER), "  ");
     }
 
     fn action(&mut self, action: &Action) {

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::record::orchestration::ReviewVerdict;
-use crate::sys::text::{regex, without_escapes};
+use crate::secret::escapes::without_escapes;
+use crate::sys::text::regex;
 
 /// A verdict's label, and what stands behind it on its line.
 static VERDICT: LazyLock<Regex> =

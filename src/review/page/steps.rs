@@ -12,7 +12,7 @@ use super::{output, reply};
 use crate::model::Purpose;
 use crate::record::run_files::STEPS;
 use crate::record::{Action, SectionRecord, Step};
-use crate::review::history::PastStep;
+use crate::review::history::{IdleReply, PastStep};
 
 /// So many steps are shown in any case; a commit has four at the most.
 const LEAST: usize = 12;
@@ -47,7 +47,11 @@ pub fn ended(past: &PastStep) -> (StatusMark, String) {
         _ if step.purpose == Purpose::REPORT || step.answer.is_some() => {
             (StatusMark::Good, "answered")
         }
-        _ if past.came_to_nothing() => (StatusMark::Bad, "nothing done"),
+        _ if let Some(idle) = past.idle() => match idle {
+            IdleReply::Words => (StatusMark::Open, "words"),
+            IdleReply::Call => (StatusMark::Bad, "not ended"),
+            IdleReply::NotUnderstood => (StatusMark::Bad, "nothing done"),
+        },
         _ if step.is_agents() => (StatusMark::Open, "answered"),
         _ if step.edits.is_none() => (StatusMark::Bad, "not applied"),
         // Of a run that was killed, the build's log may tell more.
@@ -167,10 +171,20 @@ fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Mar
             h3 { "Answer" }
             (prose(escaper, answer, INPUT))
         }
-        @if past.came_to_nothing() {
-            p.note { "Nothing came of this reply: it was not understood, or the run ended before." }
-        }
+        @if let Some(idle) = past.idle() { p.note { (why_idle(idle)) } }
         (files(escaper, step))
+    }
+}
+
+fn why_idle(idle: IdleReply) -> &'static str {
+    match idle {
+        IdleReply::Words => {
+            "This reply did not end the work: it is a question, or a report that did not count."
+        }
+        IdleReply::Call => "The call did not come to its end: the run ended first.",
+        IdleReply::NotUnderstood => {
+            "Nothing came of this reply: it was not understood, or the run ended before."
+        }
     }
 }
 
