@@ -119,8 +119,6 @@ pub enum AgentError {
     PublishFailed {
         /// Why.
         reason: String,
-        /// The branch on which that was tried; `None` where there is none.
-        branch: Option<String>,
     },
     /// A signal came, or somebody has asked for a stop.
     #[error(transparent)]

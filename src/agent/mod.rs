@@ -351,7 +351,7 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         progress: &mut Progress,
     ) -> Result<Option<Ended>, AgentError> {
-        let resolved = tools.resolve(call);
+        let resolved = self.resolve(call, tools);
         let effect = resolved.as_ref().ok().map(|(_, call)| call.tool.effect);
         let subject = resolved.as_ref().ok();
         let subject = subject.map(|(_, call)| call.subject().to_owned());
@@ -405,6 +405,23 @@ impl Agent<'_> {
         if self.tool_tries == ToolTries::AsReplies {
             progress.failures += 1;
         }
+    }
+
+    /// The tool that a call is of, and the call with arguments that fit it; else why there is none, without keys: a part
+    /// of what the model has written is quoted there.
+    fn resolve<'t>(
+        &self,
+        call: &Call,
+        tools: &'t Toolbox<'_>,
+    ) -> Result<(&'t (dyn Tool + 't), ToolCall), CallFailure> {
+        tools.resolve(call).map_err(|failure| {
+            let redacted = Call {
+                name: self.env.redactor.text(&call.name).into_owned(),
+                input: self.env.redactor.json(&call.input),
+                ..call.clone()
+            };
+            tools.resolve(&redacted).err().unwrap_or(failure)
+        })
     }
 
     /// Uses a tool, if it may be used.

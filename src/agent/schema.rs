@@ -76,7 +76,7 @@ pub(super) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str
 /// What is wrong first, and where: `task_list[2].step`.
 pub(super) fn check(value: &Value, schema: &Value, at: &str) -> Result<(), String> {
     if let Some(expected) = other_type(value, schema) {
-        return Err(format!("`{at}` is a JSON {expected}"));
+        return Err(format!("`{at}` must be a JSON {expected}"));
     }
     match value {
         // Of what is not known, anything is taken.
@@ -127,7 +127,7 @@ mod tests {
                 "properties": {"title": {"type": "string"}, "more": {"type": "object"}}}}}});
         for (value, expected) in [
             (json!({"list": [{"title": "a", "more": {"any": [1]}}]}), ""),
-            (json!([]), "`x` is a JSON object"),
+            (json!([]), "`x` must be a JSON object"),
             (json!({}), "`x` needs `list`"),
             (
                 json!({"lists": []}),
@@ -139,10 +139,10 @@ mod tests {
                 json!({"list": [1, 2, 3]}),
                 "`x.list` has 3 entries, and at most 2 are taken",
             ),
-            (json!({"list": [1]}), "`x.list[0]` is a JSON object"),
+            (json!({"list": [1]}), "`x.list[0]` must be a JSON object"),
             (
                 json!({"list": [{"title": "a"}, {"title": null}]}),
-                "`x.list[1].title` is a JSON string",
+                "`x.list[1].title` must be a JSON string",
             ),
             (
                 json!({"list": [{"name": "a"}]}),

@@ -228,14 +228,20 @@ impl ToolSpec {
     /// What is wrong, for the model.
     pub fn check(&self, input: &Value) -> Result<Arguments, String> {
         let Value::Object(given) = input else {
-            return Err(format!("what {} is given is a JSON object", self.name));
+            return Err(format!(
+                "{} must be given its arguments as a JSON object",
+                self.name
+            ));
         };
         let schema = self.schema();
         schema::check_names(&self.name, given, &schema)?;
         for (name, value) in given {
             let known = &schema["properties"][name];
             if let Some(expected) = schema::other_type(value, known) {
-                return Err(format!("`{name}` of {} is a JSON {expected}", self.name));
+                return Err(format!(
+                    "`{name}` of {} must be a JSON {expected}",
+                    self.name
+                ));
             }
         }
         let mut arguments = Arguments(given.clone());
@@ -463,7 +469,8 @@ impl<'a> Toolbox<'a> {
     pub fn resolve(&self, call: &Call) -> Result<(&(dyn Tool + 'a), ToolCall), CallFailure> {
         let Some(tool) = self.named(&call.name) else {
             let message = self.unknown(&call.name);
-            return Err(CallFailure::new(CallFailure::UNKNOWN_TOOL, message, ""));
+            let hint = "call one of these";
+            return Err(CallFailure::new(CallFailure::UNKNOWN_TOOL, message, hint));
         };
         let arguments = tool.spec().check(&call.input);
         let arguments = arguments
@@ -498,7 +505,7 @@ mod tests {
             (
                 &own,
                 json!({"path": 1}),
-                Some("`path` of WRITE is a JSON string"),
+                Some("`path` of WRITE must be a JSON string"),
             ),
             (
                 &own,
@@ -508,14 +515,14 @@ mod tests {
             (
                 &own,
                 json!("{\"path\": "),
-                Some("what WRITE is given is a JSON object"),
+                Some("WRITE must be given its arguments as a JSON object"),
             ),
             (&came, json!({}), None),
             (&came, json!({"count": 3, "more": {}}), None),
             (
                 &came,
                 json!({"count": 3.5}),
-                Some("`count` of server.count is a JSON integer"),
+                Some("`count` of server.count must be a JSON integer"),
             ),
         ] {
             let problem = spec.check(&input).err();
@@ -548,17 +555,26 @@ mod tests {
         let arguments = spec.check(&json!({"deep": false, "names": ["a"]})).unwrap();
         assert!(!arguments.is_set("deep"));
         for (input, expected) in [
-            (json!({"deep": "true"}), "`deep` of list is a JSON boolean"),
-            (json!({"names": "a"}), "`names` of list is a JSON array"),
+            (
+                json!({"deep": "true"}),
+                "`deep` of list must be a JSON boolean",
+            ),
+            (
+                json!({"names": "a"}),
+                "`names` of list must be a JSON array",
+            ),
             (
                 json!({"names": ["a", 1]}),
-                "`names[1]` is a JSON string, for list",
+                "`names[1]` must be a JSON string, for list",
             ),
             (
                 json!({"name": ["a"]}),
                 "list takes no `name`: did you mean `names`?",
             ),
-            (json!({"note": null}), "`note` of list is a JSON string"),
+            (
+                json!({"note": null}),
+                "`note` of list must be a JSON string",
+            ),
         ] {
             assert_eq!(spec.check(&input).unwrap_err(), expected);
         }

@@ -29,6 +29,7 @@ Exit codes (also in the run's result.json):
      branch-timeout   an agent took too long
      publish-failed   there is no full report of what was pushed
      tools-failed     too many failures in a row
+     loop-limit       a hundred model calls, and no end
      over-budget      the next call could exceed --max-cost
   2  usage            invalid command line, or a blank task
   3  not-ready        a variable is missing or wrong, first call over budget, or
@@ -98,7 +99,7 @@ pub struct OrchestrateArgs {
     pub timeout: Duration,
 
     /// Take the replies and the server's answers from an earlier run's folder
-    #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["parent_branch_id", "task"], help_heading = SELDOM)]
+    #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["parent_branch_id", "task", "project_name", "no_publish", "max_cost"], help_heading = SELDOM)]
     pub replay: Option<PathBuf>,
 }
 

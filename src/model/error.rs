@@ -202,13 +202,11 @@ impl ModelError {
     pub fn hint(&self) -> String {
         let hint = match self {
             Self::Status {
-                vendor:
-                    VendorError {
-                        remedy: Some(remedy),
-                        ..
-                    },
+                vendor: VendorError {
+                    hint: Some(hint), ..
+                },
                 ..
-            } => remedy.hint(),
+            } => hint,
             Self::Status {
                 status,
                 vendor,
@@ -306,7 +304,7 @@ impl ModelError {
     #[must_use]
     pub fn hint_for_agent(&self) -> String {
         match self {
-            Self::Status { vendor, .. } if vendor.remedy.is_some() => self.hint(),
+            Self::Status { vendor, .. } if vendor.hint.is_some() => self.hint(),
             Self::Status { status, vendor, .. }
                 if vendor.bad_key || matches!(status, 401 | 403) =>
             {

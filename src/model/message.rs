@@ -197,6 +197,7 @@ impl<'a> Message<'a> {
                 ..result
             }),
             Part::Call(call) => Part::Call(Call {
+                name: change(call.name.into()).into_owned(),
                 input: changed(call.input, &change),
                 ..call
             }),

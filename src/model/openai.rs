@@ -250,7 +250,7 @@ impl Wire for OpenAi {
             retry_delay: None,
             message: text(&error["message"]),
             code: code.or(kind),
-            remedy: None,
+            hint: None,
         }
     }
 }
@@ -329,7 +329,22 @@ fn body_call(call: &Call) -> Value {
         Value::String(text) => text.clone(),
         input => input.to_string(),
     };
-    json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
+    let name = plain_name(&call.name);
+    json!({"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+/// A tool's name as the API takes it: models make up others, and are told that there are no such tools; but Azure refuses
+/// a conversation with such a name in it.
+fn plain_name(name: &str) -> String {
+    const LONGEST: usize = 64;
+    let plain = |c: char| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
+        _ => '_',
+    };
+    match name {
+        "" => "_".to_owned(),
+        name => name.chars().take(LONGEST).map(plain).collect(),
+    }
 }
 
 /// What holds a reply to `schema` as it is: the vendor's strict form would know only a part of JSON schema.

@@ -26,13 +26,13 @@ use crate::agent::orchestrate::handover::Handover;
 use crate::agent::orchestrate::instructions::{FORM, initial_messages, system_prompt};
 use crate::agent::orchestrate::lineage::BranchTracker;
 use crate::agent::orchestrate::pantheon::{self, Pantheon};
-use crate::agent::orchestrate::publish::{Publication, PublishOrder, publish};
+use crate::agent::orchestrate::publish::publish;
 use crate::agent::orchestrate::report::{FinalReport, ending};
 use crate::agent::orchestrate::specialists::Specialists;
-use crate::agent::orchestrate::tools::{ExecuteAgent, ReadArtifact};
+use crate::agent::orchestrate::tools::{ExecuteAgent, MAX_REVIEWS, ReadArtifact};
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::{Native, ResultForm};
-use crate::agent::tool::{ToolError, ToolOutput, Toolbox};
+use crate::agent::tool::Toolbox;
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::model::Purpose;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
@@ -149,11 +149,14 @@ impl Orchestration<'_, '_> {
         let replayed = place.is_replay().then_some(self.clock);
         let watcher = RunWatcher::new(self.run, self.context, self.exchanges, replayed);
         let specialists = Specialists {
-            branches: &Pantheon { tools: client },
+            branches: &Pantheon {
+                tools: client,
+                redactor: self.context.redactor,
+            },
             watcher: &watcher,
             clock: self.clock,
             redactor: self.context.redactor,
-            polling: place.polling,
+            polling: place.settings.polling,
             project: &place.settings.project_name,
             workspace: &place.settings.workspace_dir,
             lineage: RefCell::new(BranchTracker::new(&place.settings.parent_branch_id)),
@@ -166,39 +169,36 @@ impl Orchestration<'_, '_> {
             Err(error) => format!("The work is not done: {error}."),
         };
         let publish_error = published.as_ref().err().map(ToString::to_string);
-        let (publication, result) = match (worked, published) {
-            (Ok(()), Ok(publication)) => (publication, Ok(())),
-            (Err(error), Ok(publication)) => (publication, Err(error)),
-            (_, Err(error)) if matches!(error.exit(), Exit::Interrupted(_)) => (None, Err(error)),
-            (Err(error), Err(_)) | (Ok(()), Err(error)) => (None, Err(error)),
+        let (publish_report, result) = match published {
+            Ok(report) => (report, worked),
+            Err(error) if worked.is_ok() || matches!(error.exit(), Exit::Interrupted(_)) => {
+                (None, Err(error))
+            }
+            Err(_) => (None, worked),
         };
         let status = status(&result);
         let lineage = specialists.lineage.borrow();
-        let range = lineage.range();
         let instructions = Handover {
             status,
             task: &place.task,
             project: &place.settings.project_name,
             workspace: &place.settings.workspace_dir,
-            range: &range,
-            working: lineage.working().map(|branch| &*branch.id),
+            lineage: &lineage,
             publishes: place.settings.publishes,
-            is_published: publication.is_some(),
+            is_published: publish_report.is_some(),
         }
         .instructions();
-        let (publish_report, publish_pantheon_branch_id) = publication
-            .map(|publication| (publication.answer, publication.branch_id))
-            .unzip();
+        let latest = lineage.latest().to_owned();
         let report = OrchestrationRecord {
             task: place.task.clone(),
             summary,
             status,
             is_finished: status.is_finished(),
-            start_branch_id: range.start,
-            latest_branch_id: range.latest,
+            start_branch_id: lineage.start().to_owned(),
+            latest_branch_id: latest.clone(),
             instructions,
+            publish_pantheon_branch_id: publish_report.as_ref().map(|_| latest),
             publish_report,
-            publish_pantheon_branch_id,
             publish_error,
             iterations: lineage.reviews(),
             log: self.run.folder(),
@@ -237,7 +237,7 @@ impl Orchestration<'_, '_> {
             temperature: None,
             env: self.run.env(),
         };
-        self.run.work(|conversation: &mut Conversation| {
+        let worked = self.run.work(|conversation: &mut Conversation| {
             conversation.history = initial_messages(
                 &self.place.task,
                 &settings.parent_branch_id,
@@ -245,8 +245,13 @@ impl Orchestration<'_, '_> {
                 &settings.workspace_dir,
             );
             Ok(agent.work_on(conversation, None)?.words)
-        })?;
-        Ok(())
+        });
+        match worked {
+            Ok(_) => Ok(()),
+            // Its hints are not to name a `config.json`, which is not read here.
+            Err(Error::AgentsModel(error)) => Err(Error::Model(error)),
+            Err(error) => Err(error),
+        }
     }
 
     /// What stands against the model's last words. Words that are no report are for the user, where there is one.
@@ -263,18 +268,31 @@ impl Orchestration<'_, '_> {
         if let Some(answer) = answer.filter(|answer| !answer.trim().is_empty()) {
             return Err(Objection::NotDone(HistoryMessage::of_user(answer)));
         }
-        let report = report?;
-        ending(specialists)?;
-        self.summary.replace(report.summary);
-        Ok(())
+        let signed_off = report.map_err(Objection::Words).and_then(|report| {
+            ending(specialists)?;
+            Ok(report.summary)
+        });
+        match signed_off {
+            Ok(summary) => {
+                self.summary.replace(summary);
+                Ok(())
+            }
+            // Nothing else is left to the model: another agent would end the work, too.
+            Err(Objection::Words(_)) if specialists.lineage.borrow().reviews() >= MAX_REVIEWS => {
+                let reviews = MAX_REVIEWS;
+                Err(Objection::Over(AgentError::IterationLimit { reviews }))
+            }
+            Err(objection) => Err(objection),
+        }
     }
 
-    /// Has what there is published, if it is to be: also where the reviews or the time were not enough.
+    /// Has what there is published, if it is to be: also where the reviews or the time were not enough. The agent's
+    /// report.
     fn publish(
         &self,
         worked: &Result<(), Error>,
         specialists: &Specialists<'_>,
-    ) -> Result<Option<Publication>, Error> {
+    ) -> Result<Option<String>, Error> {
         let place = self.place;
         let has_work = specialists.lineage.borrow().last_success().is_some();
         let is_over = match worked {
@@ -287,34 +305,20 @@ impl Orchestration<'_, '_> {
         let Some(publishing) = place.publishing.as_ref().filter(|_| is_over) else {
             return Ok(None);
         };
-        let order = PublishOrder {
-            task: &place.task,
-            workspace: &place.settings.workspace_dir,
-            token: &publishing.token,
-            author_name: publishing.author_name.as_deref(),
-            author_email: publishing.author_email.as_deref(),
-        };
-        let input = json!({"agent": Specialist::ClaudeCode.name(), "prompt": order.prompt()});
-        let mut published = None;
+        let prompt = publishing.prompt(&place.task, &place.settings.workspace_dir);
+        let input = json!({"agent": Specialist::ClaudeCode.name(), "prompt": prompt});
         let used = self
             .run
             .own_step(Purpose::PUBLISH, (EXECUTE_AGENT, input), || {
-                match publish(specialists, &order) {
-                    Ok(publication) => {
-                        let answer = publication.answer.clone();
-                        published = Some(Ok(publication));
-                        Ok(ToolOutput::said(answer))
-                    }
-                    Err(error @ AgentError::PublishFailed { .. }) => {
-                        let told = ToolError::failed(error.to_string());
-                        published = Some(Err(error));
-                        Err(told)
-                    }
-                    Err(error) => Err(ToolError::Fatal(error)),
-                }
-            });
-        used.map_err(Error::from)?;
-        published.transpose().map_err(Error::from)
+                publish(specialists, &prompt)
+            })?;
+        match used.failure {
+            None => Ok(Some(used.text)),
+            Some(failure) => Err(AgentError::PublishFailed {
+                reason: failure.message,
+            }
+            .into()),
+        }
     }
 }
 

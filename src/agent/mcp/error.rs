@@ -5,11 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::message::RpcError;
+use crate::secret::Redactor;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text::{cut, one_line};
 
 /// How many characters are kept of what a server says in the place of a result.
 const WORDS: usize = 4000;
+/// How much of them where they are in a sentence, in characters.
+const LINE: usize = 300;
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -87,12 +90,12 @@ pub enum McpError {
         output: String,
     },
     /// A run that is replayed has asked for something else then.
-    #[error("the recorded run has not asked the MCP server for {asked} here, but for {recorded}")]
+    #[error("{}", not_recorded(asked, recorded.as_deref()))]
     NotRecorded {
         /// What is asked for.
         asked: String,
-        /// What was.
-        recorded: String,
+        /// What was; `None`: nothing more.
+        recorded: Option<String>,
     },
     /// The error of the run that is replayed.
     #[error("{message}")]
@@ -121,15 +124,28 @@ impl McpError {
     }
 
     /// What the server says in the place of a result.
-    pub(super) fn server(mut error: RpcError) -> Self {
-        error.message = bounded(&error.message);
+    pub(super) fn server(error: RpcError) -> Self {
         Self::Server(error)
     }
 
     /// The same of a tool.
-    pub(super) fn tool(message: &str) -> Self {
-        let message = bounded(message);
+    pub(super) fn tool(message: String) -> Self {
         Self::Tool { message }
+    }
+
+    /// The same error in words that can be shown: without keys, and bounded after that, since a cut through a key
+    /// would leave a part of it.
+    pub(super) fn fit(mut self, redactor: &Redactor) -> Self {
+        match &mut self {
+            Self::Status { words, .. } | Self::Protocol { problem: words, .. } => {
+                *words = cut(&redactor.text(words), LINE).into_owned();
+            }
+            Self::Server(RpcError { message: words, .. })
+            | Self::Tool { message: words }
+            | Self::Program { output: words, .. } => *words = bounded(&redactor.text(words)),
+            _ => {}
+        }
+        self
     }
 
     /// The same error after so many tries.
@@ -191,7 +207,7 @@ impl McpError {
             Self::Doubtful { .. } => "see on the server whether it was begun",
             Self::Program { .. } => "name a program that speaks MCP on stdin and stdout",
             Self::NotRecorded { .. } => {
-                "replay the run with the version of the program that has made it"
+                "the run was cut short there, or was made by another version of the program"
             }
             Self::Replayed { .. } => "the recorded run has ended so, too",
         }
@@ -324,13 +340,13 @@ pub(super) fn words(body: &[u8]) -> String {
             &json["error"],
         ];
         let said = fields.into_iter().find_map(Value::as_str);
-        return one_line(said.unwrap_or(&json.to_string()), 300);
+        return one_line(said.unwrap_or(&json.to_string()), usize::MAX);
     }
     let text = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);
     if text.trim_start().starts_with('<') {
-        one_line(&without_tags(&text), 300)
+        one_line(&without_tags(&text), usize::MAX)
     } else {
-        one_line(&text, 300)
+        one_line(&text, usize::MAX)
     }
 }
 
@@ -356,6 +372,15 @@ fn without_tags(page: &str) -> String {
 
 fn bounded(text: &str) -> String {
     cut(text, WORDS).into_owned()
+}
+
+fn not_recorded(asked: &str, recorded: Option<&str>) -> String {
+    match recorded {
+        None => format!("the recording of the MCP server ends before {asked} is answered"),
+        Some(recorded) => {
+            format!("the recorded run asked the MCP server for {recorded} here, not for {asked}")
+        }
+    }
 }
 
 fn after_tries(count: u32) -> String {

@@ -42,7 +42,7 @@ use self::stdio::Stdio;
 use self::streamable::Streamable;
 use self::transport::{CallDeadline, Transport};
 use self::version::Version;
-use crate::secret::ApiKey;
+use crate::secret::{ApiKey, Redactor};
 use crate::sys::environment::Clock;
 use crate::sys::http::HttpClient;
 use crate::sys::http::endpoint::{Endpoint, Proxies};
@@ -56,6 +56,8 @@ const MAX_PAGES: usize = 100;
 
 /// What a client needs.
 pub struct McpOptions<'a> {
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
     /// What may stand on the way to a server.
     pub proxies: Proxies,
     /// The token that travels along, where the server wants one.
@@ -336,10 +338,11 @@ impl<'a> McpClient<'a> {
         let deadline = CallDeadline::after(self.options.timeout, clock);
         let (mut tries, mut has_renewed) = (1, false);
         loop {
-            let failed = match once(&deadline) {
+            let mut failed = match once(&deadline) {
                 Ok(done) => return Ok(done),
                 Err(failed) => failed,
             };
+            failed.error = failed.error.fit(self.options.redactor);
             if failed.ends_session {
                 self.connection.borrow_mut().version = None;
             }
@@ -505,7 +508,7 @@ impl McpTools for McpClient<'_> {
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError> {
         let params = json!({"name": tool, "arguments": arguments});
         let result = self.exchange("tools/call", &params, repeat)?;
-        normalized(result, &self.server)
+        normalized(result, &self.server).map_err(|error| error.fit(self.options.redactor))
     }
 }
 

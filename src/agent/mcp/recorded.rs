@@ -41,10 +41,12 @@ impl<'a> Recorded<'a> {
     /// The number of the line that is none, from 1 on. A last line that was cut counts as not there.
     pub fn read(text: &str, passed: &'a dyn Fn(Duration)) -> Result<Self, usize> {
         let mut exchanges = VecDeque::new();
-        for (number, line) in text.lines().enumerate() {
+        let mut lines = text.lines().enumerate().peekable();
+        while let Some((number, line)) = lines.next() {
+            let is_cut = lines.peek().is_none() && !text.ends_with('\n');
             match serde_json::from_str(line) {
                 Ok(recording) => exchanges.push_back(recording),
-                Err(problem) if problem.is_eof() && !text.ends_with('\n') => {}
+                Err(_) if is_cut => {}
                 Err(_) => return Err(number + 1),
             }
         }
@@ -73,14 +75,13 @@ impl Transport for Recorded<'_> {
         }
         let asked = name(message.method, message.params);
         let next = self.exchanges.pop_front();
-        let recorded = next.as_ref().map_or("nothing more".to_owned(), |next| {
-            name(&next.method, &next.params)
-        });
+        let recorded = next.as_ref();
+        let recorded = recorded.map(|next| name(&next.method, &next.params));
         if let Some(next) = &next {
             (self.passed)(Duration::try_from_secs_f64(next.seconds).unwrap_or_default());
         }
         match next {
-            Some(next) if recorded == asked => next
+            Some(next) if recorded.as_ref() == Some(&asked) => next
                 .result
                 .ok_or_else(|| Failed::answered(McpError::from_record(next.error))),
             _ => Err(Failed::answered(McpError::NotRecorded { asked, recorded })),

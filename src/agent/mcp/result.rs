@@ -32,7 +32,7 @@ pub fn normalized(result: Value, server: &str) -> Result<Value, McpError> {
             Value::String(said) => said,
             said => said.to_string(),
         };
-        return Err(McpError::tool(&message));
+        return Err(McpError::tool(message));
     }
     if let Some(structured) = structured {
         return Ok(unwrapped(structured));

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::branches::{BranchProgress, BranchStart, BranchState, Branches};
 use crate::agent::mcp::{McpError, McpTools, Repeat};
 use crate::agent::tool::{CallFailure, ToolError};
+use crate::secret::Redactor;
 use crate::sys::text::one_line;
 
 /// The tools that the server must have.
@@ -21,6 +22,15 @@ const FAILED: &str = "failed";
 /// Where the server has an agent's answer: the first of these that is there.
 const OUTPUTS: [&str; 3] = ["/output", "/latest_snap/output", "/manifest/summary"];
 
+/// Where it has a file's content.
+const CONTENTS: [&str; 5] = [
+    "/content",
+    "/file_content",
+    "/text",
+    "/data",
+    "/file/content",
+];
+
 /// How much is told of an answer that has no branch in it, in characters.
 const SHOWN: usize = 500;
 
@@ -28,6 +38,8 @@ const SHOWN: usize = 500;
 pub struct Pantheon<'a> {
     /// The server.
     pub tools: &'a dyn McpTools,
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
 }
 
 impl Branches for Pantheon<'_> {
@@ -47,7 +59,7 @@ impl Branches for Pantheon<'_> {
                 MCP_ERROR,
                 format!(
                     "`{EXPLORE}` has named no new branch; it says: {}",
-                    one_line(&answer.to_string(), SHOWN)
+                    one_line(&self.redactor.json(&answer).to_string(), SHOWN)
                 ),
                 "an agent may be at work all the same, on a branch that is not known",
             ))
@@ -63,7 +75,13 @@ impl Branches for Pantheon<'_> {
     fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
         let arguments = json!({"branch_id": branch, "file_path": path});
         let answer = self.call(READ_FILE, arguments, Repeat::Always)?;
-        Ok(content_of(answer))
+        content_of(answer).map_err(|problem| {
+            ToolError::failed(CallFailure::new(
+                MCP_ERROR,
+                format!("`{path}` on branch `{branch}` cannot be read: {problem}"),
+                "have the agent write it as text",
+            ))
+        })
     }
 }
 
@@ -78,10 +96,10 @@ const MCP_ERROR: &str = "mcp_error";
 
 /// The model is told what the server says; a server that is gone, or a signal, ends the work.
 fn told(error: McpError) -> ToolError {
-    match error {
-        error if error.is_lost() || matches!(error, McpError::Interrupted(_)) => error.into(),
-        error => ToolError::failed(CallFailure::new(MCP_ERROR, error.to_string(), "")),
+    if error.is_lost() {
+        return error.into();
     }
+    ToolError::failed(CallFailure::new(MCP_ERROR, error.to_string(), ""))
 }
 
 /// The new branch's id: at the top, in `branch`, or in the first of `branches`.
@@ -126,12 +144,35 @@ fn is_parents(state: &Value) -> bool {
     !snap.is_null() && snap == parent
 }
 
-/// A file's content: the answer itself, or its `content`.
-fn content_of(mut answer: Value) -> String {
-    match answer.get_mut("content") {
-        Some(content @ Value::String(_)) => text_of(content.take()),
-        _ => text_of(answer),
+/// A file's content: the answer itself, or the first text of the names that servers give it.
+///
+/// # Errors
+/// What the answer says in its place.
+fn content_of(mut answer: Value) -> Result<String, String> {
+    if !answer["error"].is_null() || answer["status"] == "error" {
+        return Err(one_line(&answer.to_string(), SHOWN));
     }
+    if let Some(encoding) = answer["encoding"].as_str().filter(|name| !is_text(name)) {
+        return Err(format!("it is encoded as {}", one_line(encoding, SHOWN)));
+    }
+    let found = CONTENTS
+        .iter()
+        .find(|place| answer.pointer(place).is_some());
+    match found.and_then(|place| answer.pointer_mut(place)) {
+        Some(Value::String(content)) => Ok(std::mem::take(content)),
+        Some(other) => Err(format!(
+            "its content is {}",
+            one_line(&other.to_string(), SHOWN)
+        )),
+        // A file that is JSON is the answer itself.
+        None => Ok(text_of(answer)),
+    }
+}
+
+fn is_text(encoding: &str) -> bool {
+    ["utf-8", "utf8", "text", ""]
+        .iter()
+        .any(|text| encoding.eq_ignore_ascii_case(text))
 }
 
 /// A text as it is, and other JSON as it is written; of nothing, nothing.
@@ -146,6 +187,7 @@ fn text_of(value: Value) -> String {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::sync::LazyLock;
 
     use super::super::branches::Specialist;
     use super::*;
@@ -174,6 +216,14 @@ mod tests {
         }
     }
 
+    fn pantheon(tools: &Answer) -> Pantheon<'_> {
+        static NO_KEYS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
+        Pantheon {
+            tools,
+            redactor: &NO_KEYS,
+        }
+    }
+
     const START: BranchStart<'static> = BranchStart {
         agent: Specialist::Codex,
         prompt: "review it",
@@ -185,7 +235,7 @@ mod tests {
     fn tools_are_called_with_what_they_take() {
         let server = Answer::new(Ok(json!({"branch_id": "b1"})));
         let tools = &server;
-        assert_eq!(Pantheon { tools }.start(&START).unwrap(), "b1");
+        assert_eq!(pantheon(tools).start(&START).unwrap(), "b1");
         let explore = json!({"project_name": "demo", "parent_branch_id": "b0",
             "shared_prompt_sequence": ["review it"], "num_branches": 1, "agent": "codex"});
         let asked = ("parallel_explore".to_owned(), explore, Repeat::UnlessBegun);
@@ -193,7 +243,7 @@ mod tests {
 
         let server = Answer::new(Ok(json!({"status": "running"})));
         let tools = &server;
-        Pantheon { tools }.state("b1").unwrap();
+        pantheon(tools).state("b1").unwrap();
         let asked = (
             "get_branch".to_owned(),
             json!({"branch_id": "b1"}),
@@ -203,7 +253,7 @@ mod tests {
 
         let server = Answer::new(Ok("text".into()));
         let tools = &server;
-        assert_eq!(Pantheon { tools }.read("b1", "/w/a.log").unwrap(), "text");
+        assert_eq!(pantheon(tools).read("b1", "/w/a.log").unwrap(), "text");
         let read = json!({"branch_id": "b1", "file_path": "/w/a.log"});
         let asked = ("branch_read_file".to_owned(), read, Repeat::Always);
         assert_eq!(server.asked.take(), Some(asked));
@@ -234,7 +284,7 @@ mod tests {
             assert_eq!(id_in(&answer), expected, "{answer}");
         }
         let server = Answer::new(Ok(json!({"message": "queued"})));
-        match (Pantheon { tools: &server }).start(&START) {
+        match pantheon(&server).start(&START) {
             Err(ToolError::Failed(failure)) => assert_eq!(
                 failure.message,
                 "`parallel_explore` has named no new branch; it says: {\"message\":\"queued\"}"
@@ -320,13 +370,28 @@ mod tests {
     #[test]
     fn a_file_is_the_answer_or_its_content() {
         for (answer, expected) in [
-            (json!("VERDICT: CLEAN\n"), "VERDICT: CLEAN\n"),
-            (json!({"content": "x", "size": 1}), "x"),
-            (json!({"content": {"a": 1}}), "{\"content\":{\"a\":1}}"),
-            (json!([1]), "[1]"),
-            (Value::Null, ""),
+            (json!("VERDICT: CLEAN\n"), Ok("VERDICT: CLEAN\n")),
+            (json!({"content": "x", "size": 1}), Ok("x")),
+            (json!({"content": "x", "encoding": "UTF-8"}), Ok("x")),
+            (json!({"file": {"content": "x"}}), Ok("x")),
+            (json!({"data": "x"}), Ok("x")),
+            (json!([1]), Ok("[1]")),
+            (json!({"a": 1}), Ok("{\"a\":1}")),
+            (Value::Null, Ok("")),
+            (json!({"content": null}), Err("its content is null")),
+            (
+                json!({"content": "eA==", "encoding": "base64"}),
+                Err("it is encoded as base64"),
+            ),
+            (
+                json!({"error": "not found"}),
+                Err("{\"error\":\"not found\"}"),
+            ),
+            (json!({"status": "error"}), Err("{\"status\":\"error\"}")),
         ] {
-            assert_eq!(content_of(answer), expected);
+            let content = content_of(answer.clone());
+            let content = content.as_deref().map_err(String::as_str);
+            assert_eq!(content, expected, "{answer}");
         }
     }
 
@@ -337,7 +402,7 @@ mod tests {
         };
         let state = |error| {
             let server = Answer::new(Err(error));
-            (Pantheon { tools: &server }).state("b").unwrap_err()
+            pantheon(&server).state("b").unwrap_err()
         };
         match state(McpError::Tool {
             message: "no such branch".to_owned(),

@@ -18,8 +18,6 @@ use crate::record::orchestration::ReviewVerdict;
 /// What the model says at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FinalReport {
-    /// The task in the model's words: not what the user is told.
-    pub task: String,
     /// What was done.
     pub summary: String,
     is_finished: bool,
@@ -112,7 +110,7 @@ mod tests {
         let more = REPORT.replace('}', ", \"reviews\": 2}");
         for reply in [REPORT, &fenced, &format!(" \n{REPORT}\n"), &more] {
             let report = FinalReport::read(reply).unwrap();
-            assert_eq!((&*report.task, &*report.summary), ("t", "s"), "{reply}");
+            assert_eq!(report.summary, "s", "{reply}");
         }
         for (reply, problem) in [
             ("I am done.".to_owned(), "does not begin with `{`"),
@@ -125,9 +123,12 @@ mod tests {
             (REPORT.replace("true", "false"), "`is_finished` is false"),
             (
                 REPORT.replace("true", "\"true\""),
-                "`is_finished` is a JSON boolean",
+                "`is_finished` must be a JSON boolean",
             ),
-            (REPORT.replace("\"s\"", "3"), "`summary` is a JSON string"),
+            (
+                REPORT.replace("\"s\"", "3"),
+                "`summary` must be a JSON string",
+            ),
             (r#"{"is_finished": true}"#.to_owned(), "needs `task`"),
             (r#"{"is_finished": true, "#.to_owned(), "is no JSON object"),
             ("[true]".to_owned(), "does not begin with `{`"),

@@ -289,7 +289,10 @@ fn every_call_of_the_vendors_own_gets_one_result_also_a_bad_one_and_one_behind_t
                 "b",
                 "ERROR: there is no tool `NO_SUCH_TOOL`: there are READ_FILE, UPDATE_TASK_LIST, DONE"
             ),
-            ("c", "ERROR: what READ_FILE is given is a JSON object"),
+            (
+                "c",
+                "ERROR: READ_FILE must be given its arguments as a JSON object"
+            ),
             ("d", "task list updated"),
         ]
     );

@@ -113,7 +113,7 @@ impl ToolCalls {
             (None, Some(response), None) => match response.as_str() {
                 Some(words) if words.trim().is_empty() => Err("`response` is blank".to_owned()),
                 Some(words) => Ok(Decision::Answer(bounded(words, LONGEST_KEPT))),
-                None => Err("`response` is a JSON string".to_owned()),
+                None => Err("`response` must be a JSON string".to_owned()),
             },
         }
     }

@@ -29,6 +29,8 @@ use super::text::one_line;
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of an answer is read at once, in bytes.
+const CHUNK: usize = 64 << 10;
 /// How much of a header's value is told, in characters.
 const LONGEST_HEADER: usize = 200;
 
@@ -160,13 +162,19 @@ impl HttpClient {
             return Err(HttpError::TooLarge(limit));
         }
         let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
-        let mut reader = response.into_body().into_reader().take(limit + 1);
-        let read = reader.read_to_end(&mut body);
-        read.map_err(|error| self.classify(error.into()))?;
-        if body.len() as u64 > limit {
-            return Err(HttpError::TooLarge(limit));
+        let mut reader = response.into_body().into_reader();
+        let mut chunk = vec![0; CHUNK];
+        // Not `read_to_end`, which reads on where a signal has ended a wait.
+        loop {
+            match reader.read(&mut chunk) {
+                Ok(0) => return Ok(body),
+                Ok(amount) if body.len() as u64 + amount as u64 > limit => {
+                    return Err(HttpError::TooLarge(limit));
+                }
+                Ok(amount) => body.extend_from_slice(&chunk[..amount]),
+                Err(error) => return Err(self.classify(error.into())),
+            }
         }
-        Ok(body)
     }
 
     /// What an error of ureq's means for the call.

@@ -126,6 +126,7 @@ pub fn connect<'a>(
         token,
         hidden: KEY_VARIABLES.map(Into::into).to_vec(),
         timeout,
+        redactor: context.redactor,
         clock: context.clock,
         interrupt: context.interrupt.clone(),
         observer: log,

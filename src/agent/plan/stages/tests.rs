@@ -91,7 +91,10 @@ fn a_task_list_that_is_none_is_told_by_its_place() {
             json!({"tasks": []}),
             "the reply takes no `tasks`: did you mean `task_list`?",
         ),
-        (json!({"task_list": "a"}), "`task_list` is a JSON array"),
+        (
+            json!({"task_list": "a"}),
+            "`task_list` must be a JSON array",
+        ),
         (list(vec![]), "`task_list` is empty"),
         (
             list(vec![task("a"); 1000]),
@@ -107,7 +110,7 @@ fn a_task_list_that_is_none_is_told_by_its_place() {
         ),
         (
             json!({"task_list": [task("a")], "acceptance_criteria": [1]}),
-            "`acceptance_criteria[0]` is a JSON string",
+            "`acceptance_criteria[0]` must be a JSON string",
         ),
     ] {
         assert_eq!(TaskList::read(&reply).unwrap_err(), expected);

@@ -190,14 +190,17 @@ fn what_is_not_of_the_form_is_refused_as_a_whole_and_named() {
         (r#"{"response": " \n"}"#.to_owned(), "`response` is blank"),
         (
             r#"{"response": null}"#.to_owned(),
-            "`response` is a JSON string",
+            "`response` must be a JSON string",
         ),
         (call(""), "`tool_calls` is empty"),
         (
             r#"{"tool_calls": {"name": "read_file"}}"#.to_owned(),
-            "`tool_calls` is a JSON array",
+            "`tool_calls` must be a JSON array",
         ),
-        (call("\"read_file\""), "`tool_calls[0]` is a JSON object"),
+        (
+            call("\"read_file\""),
+            "`tool_calls[0]` must be a JSON object",
+        ),
         (
             call(r#"{"name": "read_file"}"#),
             "`tool_calls[0]` needs `parameters`",
@@ -208,7 +211,7 @@ fn what_is_not_of_the_form_is_refused_as_a_whole_and_named() {
         ),
         (
             call(r#"{"name": "read_file", "parameters": []}"#),
-            "`tool_calls[0].parameters` is a JSON object",
+            "`tool_calls[0].parameters` must be a JSON object",
         ),
         (
             call(&format!(
@@ -228,11 +231,11 @@ fn what_is_not_of_the_form_is_refused_as_a_whole_and_named() {
         (with(r#"{"file_path": "a"}"#), "write_file needs `content`"),
         (
             with(r#"{"file_path": "a", "content": ["b"]}"#),
-            "`content` of write_file is a JSON string",
+            "`content` of write_file must be a JSON string",
         ),
         (
             with(r#"{"file_path": "a", "content": "b", "create_directories": "yes"}"#),
-            "`create_directories` of write_file is a JSON boolean",
+            "`create_directories` of write_file must be a JSON boolean",
         ),
         (
             call(r#"{"name": "update_plan", "parameters": {"decisions_made": [{"titel": "x"}]}}"#),
