@@ -205,7 +205,7 @@ fn a_signal_ends_the_prompt_of_every_terminal_and_where_stdout_is_not_seen() {
     ] {
         for (signal, expected) in [("TERM", 143), ("HUP", 129)] {
             let (agent, _server) = agent();
-            let mut command = agent.command(&["dev"]);
+            let mut command = agent.command(&[]);
             command.env("TERM", term);
             // The shell, whose number that is, becomes the program.
             let behind = format!("{redirection} $(echo $$ > pid.txt)");
