@@ -36,7 +36,7 @@ use crate::agent::tool::Toolbox;
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::model::Purpose;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
-use crate::sys::environment::AdvancedClock;
+use crate::sys::environment::RecordedClock;
 use crate::ui::Event;
 use crate::ui::input::{InputError, LineReader};
 use crate::workflow::error::{Error, Exit};
@@ -82,10 +82,9 @@ pub fn orchestrate(
     let place = OrchestratePlace::open(context, options, open)?;
     let exchanges = ExchangeLog::before_run(context);
     // Before the model is asked: a server that is not there is to cost nothing.
-    let clock = AdvancedClock::new(context.clock);
-    let passed = |time| clock.advance(time);
+    let clock = RecordedClock::new(context.clock);
     let timeout = options.choice.timeout;
-    let client = connect(context, &place.server, timeout, &exchanges, &passed)?;
+    let client = connect(context, &place.server, timeout, &exchanges, &clock)?;
     require_tools(&client, &pantheon::TOOLS)?;
     context.reporter.event(&Event::Connected {
         server: client.server().to_owned(),
@@ -137,7 +136,7 @@ struct Orchestration<'o, 'c> {
     run: &'o AgentRun<'c>,
     exchanges: &'o ExchangeLog<'c>,
     /// Tells how long agents take, in a replay as it was then.
-    clock: &'o AdvancedClock<'o>,
+    clock: &'o RecordedClock<'o>,
     /// What the model says of the work that it has signed off.
     summary: RefCell<String>,
 }
@@ -146,8 +145,7 @@ impl Orchestration<'_, '_> {
     /// Works on the task, has the work published, and tells how that has ended.
     fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
         let place = self.place;
-        let replayed = place.is_replay().then_some(self.clock);
-        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, replayed);
+        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, place.is_replay());
         let specialists = Specialists {
             branches: &Pantheon {
                 tools: client,

@@ -155,6 +155,6 @@ fn a_record_that_was_changed_is_an_error_that_names_it() {
             .project
             .run(&["orchestrate", "--headless", "--replay", &run.folder]);
         let again = again.exits(4);
-        again.says(&["`mcp.jsonl`"]);
+        again.says(&["record"]);
     }
 }

@@ -216,7 +216,7 @@ fn a_killed_run_tells_where_it_was_and_is_told_as_a_story() {
         project.run(&["report", folder]).exits(0);
         // It is played as far as it came.
         let again = ["orchestrate", "--headless", "--replay", folder];
-        project.run(&again).exits(4).says(&["the recorded run h"]);
+        project.run(&again).exits(4).says(&["record"]);
     }
 }
 

@@ -43,7 +43,7 @@ use self::streamable::Streamable;
 use self::transport::{CallDeadline, Transport};
 use self::version::Version;
 use crate::secret::{ApiKey, Redactor};
-use crate::sys::environment::Clock;
+use crate::sys::environment::{Clock, RecordedClock};
 use crate::sys::http::HttpClient;
 use crate::sys::http::endpoint::{Endpoint, Proxies};
 use crate::sys::http::retry::{MAX_TRIES, backoff};
@@ -94,6 +94,8 @@ pub struct Exchange<'e> {
     pub outcome: Result<&'e Value, &'e McpError>,
     /// How long it took, with all tries.
     pub seconds: f64,
+    /// When it was over, by the clock that never goes back, in seconds.
+    pub at: f64,
 }
 
 impl Serialize for Exchange<'_> {
@@ -111,6 +113,7 @@ impl Serialize for Exchange<'_> {
             #[serde(flatten)]
             outcome: Outcome<'e>,
             seconds: f64,
+            at: f64,
         }
         let outcome = match self.outcome {
             Ok(result) => Outcome::Result(result),
@@ -121,6 +124,7 @@ impl Serialize for Exchange<'_> {
             params: self.params,
             outcome,
             seconds: self.seconds,
+            at: self.at,
         }
         .serialize(serializer)
     }
@@ -217,18 +221,19 @@ impl<'a> McpClient<'a> {
         }
     }
 
-    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting; `passed` hears how
-    /// long each exchange took then.
+    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting; `clock` shows the
+    /// time of that run.
     ///
     /// # Errors
     /// When the text is none, or the run has not begun so.
     pub fn replay(
         text: &str,
         options: McpOptions<'a>,
-        passed: &'a dyn Fn(Duration),
+        clock: &'a RecordedClock<'a>,
     ) -> Result<Self, McpError> {
         let server = "the recorded run";
-        let recorded = Recorded::read(text, passed).map_err(|line| {
+        let options = McpOptions { clock, ..options };
+        let recorded = Recorded::read(text, clock).map_err(|line| {
             McpError::protocol(server, format!("line {line} of `mcp.jsonl` is no exchange"))
         })?;
         let client = Self::new(server.to_owned(), Box::new(recorded), options);
@@ -491,11 +496,13 @@ impl<'a> McpClient<'a> {
         outcome: Result<&Value, &McpError>,
         started: Duration,
     ) {
+        let now = self.now();
         self.options.observer.exchanged(&Exchange {
             method,
             params,
             outcome,
-            seconds: self.now().saturating_sub(started).as_secs_f64(),
+            seconds: now.saturating_sub(started).as_secs_f64(),
+            at: now.as_secs_f64(),
         });
     }
 
