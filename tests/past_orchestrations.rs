@@ -171,11 +171,14 @@ fn an_orchestration_is_listed_and_told_as_a_story() {
             "The task:\n  Mend <it>.\n",
             "It began from branch start of the project proj.",
             "Step 1 to my-deployment",
-            "  execute_agent claude_code: branch b-1 from start, succeed, 12.5s\n    I have done it on b-1.\n",
-            "  execute_agent codex: branch b-2 from b-1, succeed, 12.5s, VERDICT: CLEAN\n",
+            "  execute_agent claude_code:\n    branch b-1: succeed\n    I have done it on b-1.\n",
+            "  execute_agent codex:\n    branch b-2: succeed\n",
             "  read_artifact codex_review.log: VERDICT: CLEAN",
             "  Answer:\n    It is mended.\n",
-            "Publish 5:\n  execute_agent claude_code: branch b-3 from b-2, succeed, 12.5s\n",
+            "Publish 5:\n  execute_agent claude_code:\n    branch b-3: succeed\n",
+            "The branches:\n  b-1 from start: claude_code, succeed, 12.5s\n",
+            "  b-2 from b-1: codex, succeed, 12.5s, VERDICT: CLEAN\n",
+            "  b-3 from b-2: claude_code, succeed, 12.5s\n",
             "completed, after 1 review; the latest branch is b-3.",
             "It was published from branch b-3:\n    repository: r\n",
             "What to do now:\n    Merge the branch.\n",
@@ -201,10 +204,11 @@ fn an_orchestration_that_was_killed_tells_where_it_was() {
             "it is still running, or it was killed.",
             "The task:\n  Mend <it>.\n",
             "It began from branch start",
-            "branch b-1 from start, succeed",
-            "branch b-2 from b-1, succeed, 12.5s, VERDICT: CLEAN",
+            "branch b-1: succeed",
             "Publish 5:\n  It did not come to its end.\n",
-            "  claude_code did not come back: branch b-3 from b-2, running",
+            "  b-1 from start: claude_code, succeed",
+            "  b-2 from b-1: codex, succeed, 12.5s, VERDICT: CLEAN",
+            "  b-3 from b-2: claude_code, running",
             "It was waiting for branch b-3, which may go on remotely.",
             "the last one that succeeded is b-2, after 1 review.",
         ],
@@ -328,4 +332,15 @@ fn a_run_that_holds_the_project_leaves_an_orchestration_alone() {
     let run = project.run(&[]).exits(0);
     assert!(!run.stderr.contains("was killed"), "{}", run.stderr);
     assert!(fs::exists(project.path(&staged)).unwrap());
+}
+
+#[test]
+fn a_run_that_is_no_orchestration_is_not_replayed_as_one() {
+    let name = "2026-11-21-20-15-03";
+    let project = TestProject::new().file(&format!("logs/{name}/0000-initial-query.txt"), "");
+    let replay = format!("logs/{name}");
+    let run = project
+        .run(&["orchestrate", "--replay", &replay, "--headless"])
+        .exits(2);
+    run.says(&["is no orchestration", "name one of `orchestrate`"]);
 }

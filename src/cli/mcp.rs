@@ -59,3 +59,13 @@ pub enum McpCommand {
         timeout: Duration,
     },
 }
+
+impl McpCommand {
+    /// The server that is asked: a URL, whose query may hold a key, or `stdio:` and a command.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        match self {
+            Self::Tools { server, .. } | Self::Call { server, .. } => server,
+        }
+    }
+}

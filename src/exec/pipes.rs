@@ -135,22 +135,22 @@ impl PipedProgram {
         }
     }
 
-    /// The end of what it has said on stderr: all of it, where that ends within `patience`, or so far.
+    /// The end of what it has said on stderr: all of it, where that ends within `limit`, or so far.
     #[must_use]
-    pub fn last_words(&self, patience: Duration) -> String {
+    pub fn last_words(&self, limit: Duration) -> String {
         // Nothing is ever sent.
-        let _ = self.stderr_end.recv_timeout(patience);
+        let _ = self.stderr_end.recv_timeout(limit);
         let words = self.last_words.lock();
         let words = words.unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&words).into_owned()
     }
 
-    /// Closes its stdin, and has it end: by itself, or it is asked to after `patience`, and ended after as long again.
-    pub fn end(&mut self, patience: Duration) {
+    /// Closes its stdin, and has it end: by itself, or it is asked to after `limit`, and ended after as long again.
+    pub fn end(&mut self, limit: Duration) {
         self.stdin = None;
-        if !self.has_ended_within(patience) {
+        if !self.has_ended_within(limit) {
             self.signal(Signal::TERM);
-            self.has_ended_within(patience);
+            self.has_ended_within(limit);
         }
         // What it has started may still be there; as long as it is not waited for, its number is its own.
         self.signal(Signal::KILL);

@@ -154,7 +154,7 @@ impl<'a> HttpModel<'a> {
             vendor,
             model: self.spec.id.clone(),
             tries: 1,
-            answer: body,
+            answer: body.into(),
             setup: Setup::default(),
         };
         Err(TryError {

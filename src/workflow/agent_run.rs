@@ -132,6 +132,16 @@ impl<'c> AgentRun<'c> {
         })
     }
 
+    /// The project's files.
+    ///
+    /// # Errors
+    /// When they are not for the agents.
+    fn worktree(&self) -> Result<&Worktree<'c>, Error> {
+        let problem = "this run may not change the project's files";
+        let problem = || AgentError::Host(problem.into()).into();
+        self.worktree.as_ref().ok_or_else(problem)
+    }
+
     /// Whether the agent may ask questions.
     pub fn is_interactive(&self) -> bool {
         self.setup.answers.are_there()

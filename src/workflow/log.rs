@@ -2,7 +2,6 @@
 
 mod orchestration;
 
-use std::iter::Peekable;
 use std::path::Path;
 use std::vec::IntoIter;
 
@@ -17,7 +16,7 @@ use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::project::Project;
 use crate::record::diff::{self, FileChange};
-use crate::record::orchestration::{BranchRecord, EXECUTE_AGENT, READ_ARTIFACT};
+use crate::record::orchestration::{EXECUTE_AGENT, READ_ARTIFACT};
 use crate::record::run_files::ORCHESTRATE;
 use crate::record::{self, Action, AgentRecord, BuildRecord, RunRecord, Step};
 use crate::review::figures::{Figures, taken_back};
@@ -181,10 +180,8 @@ fn result(record: &RunRecord) -> String {
 }
 
 fn story(context: &Context<'_>, run: &PastRun) -> String {
-    let branches = run.lineage().unwrap_or_default().branches;
     let mut told = Story {
         text: String::new(),
-        branches: branches.into_iter().peekable(),
         answers: run
             .agent()
             .map(|agent| agent.answers.clone())
@@ -201,7 +198,7 @@ fn story(context: &Context<'_>, run: &PastRun) -> String {
         let changes = run.changes(&context.project).unwrap_or_default();
         told.changed(&changes);
     }
-    told.open_branches(run);
+    told.branches(run);
     told.end(run.record.as_ref());
     columns::folded(&told.text, context.reporter.columns(), 2)
 }
@@ -218,8 +215,6 @@ fn first_of(input: &str) -> String {
 /// A run in words, as it is being told.
 struct Story {
     text: String,
-    /// The branches of an orchestration that were not told of yet.
-    branches: Peekable<IntoIter<BranchRecord>>,
     /// The user's answers to the model of an orchestration that were not told of yet.
     answers: IntoIter<Option<String>>,
 }
@@ -324,7 +319,7 @@ impl Story {
     fn step(&mut self, past: &PastStep) {
         self.line(&format!("\n{}", heading(&past.step)));
         match &past.reply {
-            _ if !past.step.purpose.asks_model() => self.own_step(past),
+            _ if past.step.is_own() => self.own_step(past),
             None => self.line("  There is no reply."),
             Some(Err(error)) => error
                 .lines()

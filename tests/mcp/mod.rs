@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use self::server::{McpServer, Reply};
 use crate::support::{Finished, TestProject};
 
 /// Sends SIGINT, and says how the program ends; that must be at once.
@@ -30,7 +31,7 @@ fn what_cannot_be_asked_is_a_wrong_command_line() {
     for (arguments, said) in [
         (
             &["mcp", "tools", "nonsense?key=s3cret"][..],
-            "not a plain URL",
+            "hint: name a server like",
         ),
         (
             &["mcp", "tools", "http://example.com/mcp?key=s3cret"],
@@ -52,6 +53,24 @@ fn what_cannot_be_asked_is_a_wrong_command_line() {
     let project = project.variable("MCP_BEARER_TOKEN", "a b");
     let asked = project.run(&["mcp", "tools", "http://127.0.0.1:1"]);
     asked.exits(3).says(&["`MCP_BEARER_TOKEN` has a blank"]);
+}
+
+#[test]
+fn a_query_is_not_shown_whoever_says_it() {
+    let server = McpServer::streamable([Reply::status(400, "", "no: key=s3cret-longer")]);
+    let url = format!("{}?key=s3cret-longer", server.url());
+    let run = TestProject::new().run(&["mcp", "tools", &url]).exits(4);
+    let run = run.says(&["answers 400: no: "]);
+    assert!(!run.stderr.contains("s3cret"), "{}", run.stderr);
+}
+
+#[test]
+fn a_connection_that_was_not_made_has_begun_nothing() {
+    // There is no connection to a broadcast address.
+    let url = "http://127.255.255.255:1/mcp";
+    let asked = ["mcp", "tools", url, "--timeout", "1s"];
+    let run = TestProject::new().run(&asked).exits(4);
+    run.says(&["no answer", "unreachable", "try 2 in"]);
 }
 
 #[test]

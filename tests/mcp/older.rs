@@ -54,6 +54,37 @@ fn answers_come_on_the_stream() {
 }
 
 #[test]
+fn an_answer_may_come_to_the_post_or_before_its_end() {
+    let error = json!({"jsonrpc": "2.0", "id": "$ID", "error": {"code": -32602, "message": "no"}});
+    let page = Reply::status(200, "content-type: text/html\r\n", "<h1>Log in</h1>");
+    let (held, _told) = Reply::silence();
+    let Reply::Hang(_, sender) = held else {
+        unreachable!("it is silence")
+    };
+    for (reply, code, said) in [
+        (Reply::text("far"), 0, ""),
+        (Reply::Hang(event("far").into_bytes(), sender), 0, ""),
+        (Reply::json(&error), 4, "the MCP server says: no (-32602)"),
+        (page, 4, "no JSON: `Log in`"),
+    ] {
+        let server = McpServer::older([reply]);
+        let run = TestProject::new().run(&["mcp", "call", &server.url(), "say"]);
+        let run = run.exits(code).says(&[said]);
+        assert_eq!(run.stdout, if code == 0 { "far\n" } else { "" });
+    }
+}
+
+#[test]
+fn what_refuses_both_transports_for_its_token_says_so() {
+    let denied = Reply::status(401, "", "who?");
+    let server = McpServer::shaking([Reply::status(405, "", "")], [denied]);
+    let run = TestProject::new()
+        .run(&["mcp", "tools", &server.url()])
+        .exits(4);
+    run.says(&["answers 401: who?\nhint: set `MCP_BEARER_TOKEN`"]);
+}
+
+#[test]
 fn an_endpoint_of_another_origin_gets_nothing() {
     let elsewhere = McpServer::streamable([]);
     let said = format!("event: endpoint\ndata: {}\n\n", elsewhere.url());

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 pub enum Reply {
     /// These bytes, and the connection closes. `$ID` is the id of the latest call.
     Bytes(Vec<u8>),
-    /// These bytes, and the connection stays open until the client goes; the channel hears of it.
+    /// These bytes, and the connection stays open until the client goes; the channel hears of it. In the older transport
+    /// they go to the stream of answers, unless they begin with `HTTP`.
     Hang(Vec<u8>, Sender<()>),
     /// These bytes, and the end of the stream of answers, where there is one.
     Last(Vec<u8>),
@@ -119,6 +120,8 @@ struct Script {
     answer: Box<Answering>,
     /// What comes for a handshake in the place of the usual, the next one last.
     handshakes: Vec<Reply>,
+    /// What comes for the end of the first one.
+    initialized: Option<Reply>,
     requests: Vec<Got>,
     sessions: usize,
     last_id: String,
@@ -173,6 +176,7 @@ impl McpServer {
         let script = Arc::new(Mutex::new(Script {
             answer: Box::new(answer),
             handshakes,
+            initialized: None,
             requests: Vec::new(),
             sessions: 0,
             last_id: String::new(),
@@ -191,6 +195,12 @@ impl McpServer {
             script,
             is_older,
         }
+    }
+
+    /// Answers so to the end of the first handshake.
+    pub fn with_initialized(self, reply: Reply) -> Self {
+        self.script.lock().unwrap().initialized = Some(reply);
+        self
     }
 
     pub fn url(&self) -> String {
@@ -241,6 +251,7 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             if is_older { Reply::Bytes(format!("data: {message}\n\n").into_bytes()) } else { Reply::status(200, &session, &message.to_string()) }
         })),
         "reply" | "DELETE" => None,
+        "notifications/initialized" => script.initialized.take(),
         notification if notification.starts_with("notifications/") => None,
         _ => {
             if let Some(id) = json.get("id") {
@@ -281,8 +292,11 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
         }
         Some(Reply::Hang(bytes, told)) => {
             let bytes = fill(bytes, &script.last_id);
+            match script.stream.as_ref() {
+                Some(mut answers) if !bytes.starts_with(b"HTTP") => answers.write_all(&bytes)?,
+                _ => own.write_all(&bytes)?,
+            }
             drop(script);
-            own.write_all(&bytes)?;
             let _ = told.send(());
             reader.read_to_end(&mut Vec::new()).map(drop)
         }

@@ -40,20 +40,27 @@ fn a_program_is_asked_through_its_pipes() {
 #[test]
 fn a_program_that_does_not_speak_is_told_with_its_last_words() {
     let project = TestProject::new();
+    let doubt = "whether the call was begun is not known";
     for (server, said) in [
         (
             server("echo oh no >&2; exec >&-; sleep 0.2"),
-            "`sh` has ended before it has answered: oh no",
+            format!("`sh` has ended before it has answered: oh no; {doubt}"),
         ),
-        (server("exit 3"), "`sh` has ended before it has answered"),
+        (
+            server("exit 3"),
+            format!("`sh` has ended before it has answered; {doubt}"),
+        ),
         (
             "stdio:./missing".to_owned(),
-            "`./missing` cannot be started: No such file",
+            "`./missing` cannot be started: No such file or directory (os error 2)\nhint: name a program that speaks MCP"
+                .to_owned(),
         ),
     ] {
         let run = project.run(&["mcp", "call", &server, "say"]).exits(4);
-        run.says(&[said, "hint: name a program that speaks MCP"]);
+        run.says(&[&said]);
     }
+    let run = project.run(&["mcp", "tools", &server("exit 3")]).exits(4);
+    run.says(&["hint: see why the server has ended"]);
     let late = server("sleep 600");
     let run = project.run(&["mcp", "call", &late, "say", "--timeout", "1s"]);
     run.exits(4).says(&["has not answered within 1 s"]);

@@ -116,6 +116,9 @@ fn a_call_is_done_again_only_where_it_was_not_begun() {
     replied(status(502, page), 4, &said, 1);
     let said = format!("answers 500: oh; {doubt}");
     replied(status(500, r#"{"detail": "oh"}"#), 4, &said, 1);
+    let gzip = Reply::status(200, "content-encoding: gzip\r\n", "");
+    let said = format!("which was not asked for; {doubt}");
+    replied(gzip, 4, &said, 1);
     replied(Reply::Bytes(Vec::new()), 4, doubt, 1);
     replied(Reply::Bytes(cut.into()), 4, doubt, 1);
     let said = format!("the stream ended before the answer; {doubt}");
@@ -128,7 +131,8 @@ fn an_answer_that_is_no_result_is_told_in_its_words() {
     replied(page, 4, "no JSON: `Log in`", 1);
     let other = json!({"jsonrpc": "2.0", "id": 99, "result": {}});
     replied(Reply::json(&other), 4, "to another request", 1);
-    let elsewhere = Reply::status(307, "location: http://127.0.0.1:1/\r\n", "");
+    let there = "location: http://u:pw@127.0.0.1:1/?key=k\r\n";
+    let elsewhere = Reply::status(307, there, "");
     replied(elsewhere, 4, "redirects to `http://127.0.0.1:1/`", 1);
     let denied = Reply::status(401, "", r#"{"error_description": "expired"}"#);
     let said = "answers 401: expired\nhint: set `MCP_BEARER_TOKEN`";
@@ -166,7 +170,8 @@ fn what_changes_nothing_is_tried_again_five_times() {
 
     let server = McpServer::streamable((0..9).map(|_| Reply::status(503, now, "busy")));
     let run = project.run(&["mcp", "tools", &server.url()]).exits(4);
-    run.says(&["try 5 in", "answers 503 (after 5 tries): busy"]);
+    let said = "answers 503 (after 5 tries): busy\nhint: try again later";
+    run.says(&["try 5 in", said]);
 }
 
 #[test]
@@ -179,7 +184,7 @@ fn a_session_that_is_gone_is_begun_anew_once() {
                 Reply::status(400, "", r#"{"error": {"message": "No valid session ID"}}"#),
                 Reply::text("far"),
             ],
-            0,
+            4,
         ),
         (vec![gone(), gone(), Reply::text("far")], 4),
         (vec![Reply::status(400, "", "bad"), Reply::text("far")], 4),
@@ -262,7 +267,7 @@ fn more_than_16_mb_is_not_read() {
         let server = McpServer::streamable([Reply::Bytes(reply)]);
         let project = TestProject::new();
         let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(4);
-        run.says(&["has more than 16 MB"]);
+        run.says(&["has more than 16 MB; whether the call was begun is not known"]);
     }
 }
 
@@ -270,7 +275,10 @@ fn more_than_16_mb_is_not_read() {
 fn a_signal_takes_the_call_back_and_ends_the_session() {
     let (silence, at_silence) = Reply::silence();
     let (stream, at_stream) = Reply::hanging(": hi\n\n");
-    for (reply, told) in [(silence, at_silence), (stream, at_stream)] {
+    let half = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
+    let (sender, at_half) = std::sync::mpsc::channel();
+    let half = Reply::Hang(half.into(), sender);
+    for (reply, told) in [(silence, at_silence), (stream, at_stream), (half, at_half)] {
         let server = McpServer::streamable([reply]);
         let project = TestProject::new();
         let child = project.start(&["mcp", "call", &server.url(), "say"]);
@@ -318,7 +326,8 @@ fn a_signal_ends_a_wait_for_the_handshake_and_between_tries() {
         "--timeout",
         "5s",
     ]);
-    run.exits(4).says(&["answers 503"]);
+    let said = "answers 503; the next try is 9 s away, beyond the time limit\nhint: ";
+    run.exits(4).says(&[said, "`--timeout`"]);
 }
 
 #[test]
@@ -339,7 +348,89 @@ fn versions_are_agreed_on() {
     }
     let server = McpServer::shaking([named("2031-01-01")], []);
     let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(4);
-    run.says(&["its version is \"2031-01-01\""]);
+    run.says(&["speaks \"2031-01-01\", which this client does not\nhint: use a version"]);
+    let data = json!({"supported": ["2031-01-01"]});
+    let error = json!({"code": -32022, "message": "no", "data": data});
+    let refused = Reply::json(&json!({"jsonrpc": "2.0", "id": 1, "error": error}));
+    let server = McpServer::shaking([refused], []);
+    let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(4);
+    run.says(&["speaks [\"2031-01-01\"], which this client does not"]);
+    let server = McpServer::shaking([named("2026-07-28")], [Reply::text("far")]);
+    project.run(&["mcp", "call", &server.url(), "say"]).exits(0);
+    assert_eq!(server.methods(), ["initialize", "tools/call"]);
+}
+
+#[test]
+fn a_session_that_was_begun_is_ended_whatever_came_of_it() {
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2031-01-01"}});
+    let hello = Reply::status(200, "mcp-session-id: x\r\n", &hello.to_string());
+    let server = McpServer::shaking([hello], []);
+    let project = TestProject::new();
+    project.run(&["mcp", "call", &server.url(), "say"]).exits(4);
+    assert_eq!(server.methods(), ["initialize", "DELETE"]);
+    assert_eq!(server.requests()[1].header("mcp-session-id"), Some("x"));
+
+    // What is said to a notification does not matter, unless the session is gone.
+    for (status, begun) in [(400, 1), (500, 1), (404, 2)] {
+        let server = McpServer::streamable([Reply::text("far")]);
+        let server = server.with_initialized(Reply::status(status, "", "what?"));
+        let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(0);
+        assert_eq!((&*run.stdout, &*run.stderr), ("far\n", ""), "{status}");
+        let methods = server.methods();
+        let shaken = methods.iter().filter(|method| *method == "initialize");
+        assert_eq!(shaken.count(), begun, "{status}");
+        assert_eq!(methods.last().unwrap(), "DELETE");
+    }
+}
+
+#[test]
+fn a_redirect_that_adds_a_slash_is_followed_once() {
+    let moved = || Reply::status(307, "location: /mcp/?key=s3cret\r\n", "");
+    let server = McpServer::shaking([moved()], [Reply::text("far")]);
+    let project = TestProject::new();
+    let url = format!("{}?key=s3cret", server.url());
+    let run = project.run(&["mcp", "call", &url, "say"]).exits(0);
+    assert_eq!((&*run.stdout, &*run.stderr), ("far\n", ""));
+    let requests = server.requests();
+    assert!(requests[0].line.contains(" /mcp?key=s3cret "));
+    assert_eq!(requests.len(), 5);
+    for request in &requests[1..] {
+        let line = &request.line;
+        assert!(line.contains(" /mcp/?key=s3cret "), "{line}");
+    }
+    let server = McpServer::shaking([moved(), moved()], []);
+    let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(4);
+    run.says(&["it redirects to `/mcp/` with status 307"]);
+}
+
+#[test]
+fn a_stream_that_does_not_go_on_is_not_taken_up_for_ever() {
+    let project = TestProject::new();
+    let ended = |retry| {
+        let stream = format!("id: 1\nretry: {retry}\ndata:\n\n");
+        McpServer::answering(false, move |_| Some(Reply::events(&stream)))
+    };
+    let taken_up = |server: &McpServer| {
+        let requests = server.requests();
+        let ids = requests
+            .iter()
+            .filter(|got| got.header("last-event-id").is_some());
+        ids.count()
+    };
+    let server = ended(1);
+    let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(4);
+    run.says(&["try 2 in", "try 5 in", "(after 5 tries)", "not known"]);
+    assert_eq!(taken_up(&server), 5);
+    // No wait at all counts as not said.
+    let server = ended(0);
+    let asked = ["mcp", "call", &server.url(), "say", "--timeout", "1s"];
+    project.run(&asked).exits(4);
+    assert!(taken_up(&server) < 4);
+    let server = ended(100_000);
+    let asked = ["mcp", "call", &server.url(), "say", "--timeout", "9s"];
+    let run = project.run(&asked).exits(4);
+    run.says(&["the next try is 100 s away, beyond the time limit"]);
+    assert_eq!(taken_up(&server), 0);
 }
 
 #[test]

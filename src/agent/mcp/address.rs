@@ -40,7 +40,11 @@ impl McpAddressProblem {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::Url(problem) => problem.hint(),
+            Self::Url(_) => {
+                "name a server like `https://host/mcp`, or `http://localhost:8000/mcp`, or \
+                `stdio:npx some-server`"
+                    .to_owned()
+            }
             Self::Query(_) => "escape them by `%` and two digits".to_owned(),
             Self::Command(_) => "write it like `stdio:npx some-server --flag`".to_owned(),
         }
@@ -82,6 +86,17 @@ impl McpAddress {
     }
 }
 
+/// A URL as it is shown: without user, query and fragment, which may hold a key.
+pub(super) fn shown(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = url.split_once("//") else {
+        return url.to_owned();
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}//{host}{path}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +131,20 @@ mod tests {
                     "{problem}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn what_may_be_a_key_is_not_shown() {
+        for (url, expected) in [
+            ("https://u:p@host:1/a/?key=k#x", "https://host:1/a/"),
+            ("//u@host", "//host"),
+            ("/a@b?key=k", "/a@b"),
+            ("https://host/a@b", "https://host/a@b"),
+            ("https://host?u@h", "https://host"),
+            ("nowhere", "nowhere"),
+        ] {
+            assert_eq!(shown(url), expected);
         }
     }
 

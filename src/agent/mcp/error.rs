@@ -58,6 +58,22 @@ pub enum McpError {
         /// What is wrong.
         problem: String,
     },
+    /// It speaks other versions of the protocol.
+    #[error("the MCP server at `{server}` speaks {versions}, which this client does not")]
+    Version {
+        /// The server.
+        server: String,
+        /// What it says about that.
+        versions: String,
+    },
+    /// The next try would come when the time for the call is over.
+    #[error("{source}; the next try is {} s away, beyond the time limit", .wait.as_secs_f64())]
+    NoTimeLeft {
+        /// How the last one failed.
+        source: Box<McpError>,
+        /// The wait until the next.
+        wait: Duration,
+    },
     /// An answer of more than 16 MB.
     #[error("the answer of the MCP server at `{server}` has more than 16 MB")]
     TooLarge {
@@ -88,6 +104,8 @@ pub enum McpError {
         reason: String,
         /// The end of what it has said on stderr; may be "".
         output: String,
+        /// Whether it was started.
+        was_started: bool,
     },
     /// A run that is replayed has asked for something else then.
     #[error("{}", not_recorded(asked, recorded.as_deref()))]
@@ -112,6 +130,18 @@ impl McpError {
     pub(super) fn protocol(server: &str, problem: impl Into<String>) -> Self {
         let (server, problem) = (server.to_owned(), problem.into());
         Self::Protocol { server, problem }
+    }
+
+    /// More has come than is read.
+    pub(super) fn too_large(server: &str) -> Self {
+        let server = server.to_owned();
+        Self::TooLarge { server }
+    }
+
+    /// There is no time for a next try.
+    pub(super) fn no_time_left(self, wait: Duration) -> Self {
+        let source = Box::new(self);
+        Self::NoTimeLeft { source, wait }
     }
 
     /// Nothing has answered.
@@ -148,17 +178,20 @@ impl McpError {
         self
     }
 
-    /// The same error after so many tries.
+    /// The same error after so many tries, or more where it knows of more.
     pub(super) fn after(mut self, count: u32) -> Self {
         if let Self::NoAnswer { tries, .. } | Self::Status { tries, .. } = &mut self {
-            *tries = count;
+            *tries = count.max(*tries);
         }
         self
     }
 
     /// Whether nothing can follow: a signal came, or the time is over.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self, Self::Interrupted(_) | Self::TimedOut { .. })
+        matches!(
+            self,
+            Self::Interrupted(_) | Self::TimedOut { .. } | Self::NoTimeLeft { .. }
+        )
     }
 
     /// Whether the server is lost to the work: no further call would fare better. Else it is something that a model
@@ -176,7 +209,9 @@ impl McpError {
                 matches!(status, 401 | 403 | 404 | 407 | 408 | 429 | 500..=599)
             }
             Self::Replayed { is_lost, .. } => *is_lost,
-            Self::Protocol { .. }
+            Self::NoTimeLeft { source, .. } => source.is_lost(),
+            Self::Version { .. }
+            | Self::Protocol { .. }
             | Self::TooLarge { .. }
             | Self::Server(_)
             | Self::Tool { .. }
@@ -190,13 +225,20 @@ impl McpError {
         match self {
             Self::Interrupted(_) => "run again",
             Self::NoAnswer { .. } => "see that the server runs and the URL is right",
-            Self::TimedOut { .. } => {
+            Self::TimedOut { .. } | Self::NoTimeLeft { .. } => {
                 "see what the server is doing, or give it more time with `--timeout`"
             }
             Self::Status {
                 status: 401 | 403 | 407,
                 ..
             } => "set `MCP_BEARER_TOKEN` to a token that the server takes",
+            Self::Status {
+                status: 408 | 429 | 500..=599,
+                ..
+            } => "try again later, or see what the server says in its log",
+            Self::Version { .. } => {
+                "use a version of the server that speaks one of 2024-11-05 to 2026-07-28"
+            }
             Self::Status { .. } | Self::Protocol { .. } => {
                 "see that the URL is that of the server's MCP endpoint, as `https://host/mcp`"
             }
@@ -205,6 +247,9 @@ impl McpError {
                 "`code-commit mcp tools` shows what the server's tools take"
             }
             Self::Doubtful { .. } => "see on the server whether it was begun",
+            Self::Program {
+                was_started: true, ..
+            } => "see why the server has ended, and run again",
             Self::Program { .. } => "name a program that speaks MCP on stdin and stdout",
             Self::NotRecorded { .. } => {
                 "the run was cut short there, or was made by another version of the program"
@@ -309,6 +354,15 @@ impl Failed {
         Self {
             begun: Begun::Perhaps,
             ..Self::answered(error)
+        }
+    }
+
+    /// It was tried so often, and is not tried again.
+    pub fn for_good(self, tries: u32) -> Self {
+        Self {
+            error: self.error.after(tries),
+            retry: Retry::Never,
+            ..self
         }
     }
 

@@ -4,20 +4,26 @@
 //! of an answer no more than 16 MB is read.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::Value;
+use ureq::http::response::Parts;
 use ureq::http::{Request, Response, Uri};
 use ureq::{AsSendBody, Body};
 
+use super::address::shown;
 use super::error::{Begun, Failed, McpError, Retry, words};
-use super::message::{Incoming, error_without_id};
-use super::transport::{ANSWER_LIMIT, CallDeadline};
+use super::message::{Incoming, Outgoing, error_without_id};
+use super::observer::McpObserver;
+use super::retries::Retries;
+use super::transport::{ANSWER_LIMIT, CallDeadline, FAREWELL_LIMIT};
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
 use crate::sys::http::endpoint::Endpoint;
 use crate::sys::http::retry::{Advice, is_retryable};
 use crate::sys::http::{HttpClient, HttpError, header};
+use crate::sys::interrupt::Interrupt;
 
 /// What a request for an answer takes.
 pub(super) const JSON_OR_EVENTS: &str = "application/json, text/event-stream";
@@ -30,13 +36,18 @@ const FAILURE_LIMIT: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Caller {
     pub client: HttpClient,
-    pub token: Option<ApiKey>,
+    token: Option<ApiKey>,
+    /// Where the server is asked, with the query.
+    url: String,
+    /// The same with a slash behind the path, where the server has redirected there.
+    with_slash: OnceLock<String>,
 }
 
 /// A call.
 pub(super) struct HttpCall<'c> {
     pub method: &'static str,
-    pub url: &'c str,
+    /// Where it goes; `None`: to the server's URL.
+    pub url: Option<&'c str>,
     pub headers: &'c [(&'static str, String)],
     pub body: Option<&'c str>,
     /// How long it may take; `None`: as long as it does.
@@ -44,9 +55,38 @@ pub(super) struct HttpCall<'c> {
 }
 
 impl Caller {
-    /// The answer, of whatever status.
+    /// What makes calls to the server at `url`.
+    pub fn new(client: HttpClient, token: Option<ApiKey>, url: String) -> Self {
+        Self {
+            client,
+            token,
+            url,
+            with_slash: OnceLock::new(),
+        }
+    }
+
+    /// The answer, of whatever status. A redirect that adds a slash to the server's own URL is followed, and remembered:
+    /// many servers are mounted so.
     pub fn call(&self, call: &HttpCall<'_>) -> Result<Response<Body>, HttpError> {
-        let mut request = Request::builder().method(call.method).uri(call.url);
+        if let Some(url) = call.url.or(self.with_slash.get().map(String::as_str)) {
+            return self.call_at(url, call);
+        }
+        match self.call_at(&self.url, call) {
+            Err(HttpError::Redirect {
+                status: 301 | 302 | 307 | 308,
+                location,
+            }) if adds_slash(self.client.endpoint(), &location) => {
+                let (base, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
+                let joint = if query.is_empty() { "" } else { "?" };
+                let url = format!("{base}/{joint}{query}");
+                self.call_at(self.with_slash.get_or_init(|| url), call)
+            }
+            called => called,
+        }
+    }
+
+    fn call_at(&self, url: &str, call: &HttpCall<'_>) -> Result<Response<Body>, HttpError> {
+        let mut request = Request::builder().method(call.method).uri(url);
         for (name, value) in call.headers {
             request = request.header(*name, value);
         }
@@ -62,6 +102,20 @@ impl Caller {
         }
     }
 
+    /// All of an answer; of one with an error's status no more than an error takes.
+    pub fn read(&self, response: Response<Body>) -> WholeAnswer {
+        let is_success = response.status().is_success();
+        let limit = if is_success {
+            ANSWER_LIMIT as u64
+        } else {
+            FAILURE_LIMIT
+        };
+        let (head, body) = response.into_parts();
+        let body = Response::new(body);
+        let body = self.client.read_body(body, limit);
+        WholeAnswer { head, body }
+    }
+
     fn run<B: AsSendBody>(
         &self,
         request: Result<Request<B>, ureq::http::Error>,
@@ -75,28 +129,60 @@ impl Caller {
     }
 }
 
+/// An answer that was read.
+pub(super) struct WholeAnswer {
+    pub head: Parts,
+    pub body: Result<Vec<u8>, HttpError>,
+}
+
+impl WholeAnswer {
+    /// One whose body does not matter.
+    pub fn without_body(response: Response<Body>) -> Self {
+        Self {
+            head: response.into_parts().0,
+            body: Ok(Vec::new()),
+        }
+    }
+}
+
 /// A server, as calls for its client are made.
 pub(super) struct Peer<'a> {
     pub caller: Caller,
-    /// Where it is asked, with the query.
-    pub url: String,
-    /// The same without, to be shown.
+    /// Makes the last calls, after a signal, which does not end them.
+    last: Caller,
+    /// Its URL without the query, to be shown.
     pub server: String,
+    /// Ends every wait.
+    pub interrupt: Interrupt,
     clock: &'a dyn Clock,
+    observer: &'a dyn McpObserver,
     /// Whether it has ever answered.
     was_reached: Cell<bool>,
 }
 
 impl<'a> Peer<'a> {
     /// A server that has not been asked yet.
-    pub fn new(caller: Caller, url: String, clock: &'a dyn Clock) -> Self {
+    pub fn new(
+        caller: Caller,
+        last: Caller,
+        interrupt: Interrupt,
+        clock: &'a dyn Clock,
+        observer: &'a dyn McpObserver,
+    ) -> Self {
         Self {
             server: caller.client.endpoint().base().to_owned(),
             caller,
-            url,
+            last,
+            interrupt,
             clock,
+            observer,
             was_reached: Cell::new(false),
         }
+    }
+
+    /// The tries of something at it.
+    pub fn retries(&self) -> Retries<'_> {
+        Retries::new(self.clock, self.observer, &self.interrupt)
     }
 
     /// The answer of a call that has been successful.
@@ -115,7 +201,40 @@ impl<'a> Peer<'a> {
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(self.refused(response, in_session, deadline))
+        Err(self.refused(self.caller.read(response), in_session, deadline))
+    }
+
+    /// All of the answer of a call that has been successful.
+    ///
+    /// # Errors
+    /// Those of [`call`](Self::call).
+    pub fn checked(
+        &self,
+        answer: WholeAnswer,
+        in_session: bool,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Vec<u8>, Failed> {
+        if !answer.head.status.is_success() {
+            return Err(self.refused(answer, in_session, deadline));
+        }
+        answer.body.map_err(|error| self.failed(error, deadline))
+    }
+
+    /// Makes a call after a signal, within [`FAREWELL_LIMIT`]. Nobody asks how it went.
+    pub fn call_last(
+        &self,
+        method: &'static str,
+        url: Option<&str>,
+        headers: &[(&'static str, String)],
+        message: Option<Outgoing<'_>>,
+    ) {
+        let _ = self.last.call(&HttpCall {
+            method,
+            url,
+            headers,
+            body: message.map(Outgoing::to_text).as_deref(),
+            limit: Some(FAREWELL_LIMIT),
+        });
     }
 
     /// All of an answer.
@@ -127,8 +246,8 @@ impl<'a> Peer<'a> {
         response: Response<Body>,
         deadline: &CallDeadline<'_>,
     ) -> Result<Vec<u8>, Failed> {
-        let read = self.caller.client.read_body(response, ANSWER_LIMIT as u64);
-        read.map_err(|error| self.failed(error, deadline))
+        let body = self.caller.read(response).body;
+        body.map_err(|error| self.failed(error, deadline))
     }
 
     /// The result in an answer that is one JSON text.
@@ -177,26 +296,33 @@ impl<'a> Peer<'a> {
             }
             HttpError::Broken(reason) => Failed::broken(McpError::no_answer(server, reason)),
             HttpError::Tls(reason) => Failed::answered(McpError::no_answer(server, reason)),
-            HttpError::TooLarge(_) => Failed::answered(McpError::TooLarge {
-                server: server.clone(),
-            }),
-            HttpError::Redirect { .. } | HttpError::Compressed(_) => {
+            HttpError::TooLarge(_) => self.too_large(),
+            HttpError::Redirect { status, location } => {
+                let location = shown(&location);
+                let error = HttpError::Redirect { status, location };
                 Failed::answered(McpError::protocol(server, error.to_string()))
             }
-            HttpError::Protocol(reason) => Failed::lost(McpError::protocol(server, reason)),
+            HttpError::Compressed(_) | HttpError::Protocol(_) => {
+                Failed::lost(McpError::protocol(server, error.to_string()))
+            }
         }
+    }
+
+    /// More has come than is read: that was an answer.
+    pub fn too_large(&self) -> Failed {
+        Failed::lost(McpError::too_large(&self.server))
     }
 
     /// What an answer with an error's status means.
     fn refused(
         &self,
-        response: Response<Body>,
+        answer: WholeAnswer,
         in_session: bool,
         deadline: &CallDeadline<'_>,
     ) -> Failed {
-        let status = response.status().as_u16();
-        let advice = Advice::read(|name| header(response.headers(), name), self.clock.now());
-        let body = match self.caller.client.read_body(response, FAILURE_LIMIT) {
+        let status = answer.head.status.as_u16();
+        let advice = Advice::read(|name| header(&answer.head.headers, name), self.clock.now());
+        let body = match answer.body {
             Ok(body) => body,
             Err(error @ (HttpError::Interrupted(_) | HttpError::TimedOut)) => {
                 return self.failed(error, deadline);
@@ -205,9 +331,6 @@ impl<'a> Peer<'a> {
             Err(_) => Vec::new(),
         };
         let said = words(&body);
-        // By the specification, 404 says that a session is gone; some servers say 400, and why.
-        let names_session = said.to_ascii_lowercase().contains("session");
-        let is_gone = in_session && (status == 404 || status == 400 && names_session);
         let rpc = serde_json::from_slice::<Value>(&body).ok();
         let rpc = rpc.and_then(|mut message| {
             message.as_object_mut()?.remove("id");
@@ -219,7 +342,7 @@ impl<'a> Peer<'a> {
             words: said,
             tries: 1,
         });
-        let failed = if is_gone {
+        let failed = if in_session && status == 404 {
             Failed::session_gone(error)
         } else if is_retryable(status, &advice) {
             Failed {
@@ -253,25 +376,21 @@ pub(super) fn is_stream(response: &Response<Body>) -> bool {
     kind.eq_ignore_ascii_case(EVENTS)
 }
 
-/// The URL that a server has named, seen from its own, where it is of the same origin.
+/// Whether a redirect leads to the server's own path with a slash behind it.
+fn adds_slash(endpoint: &Endpoint, location: &str) -> bool {
+    let path = |url: &str| Some(url.parse::<Uri>().ok()?.path().to_owned());
+    let named = same_origin(endpoint, location).and_then(|url| path(&url));
+    named.is_some_and(|named| Some(named) == path(&endpoint.url("/")))
+}
+
+/// The URL that a server has named, where it is a path, or a URL of the same origin.
 pub(super) fn same_origin(endpoint: &Endpoint, said: &str) -> Option<String> {
     let own: Uri = endpoint.base().parse().ok()?;
     let said = said.trim();
-    let origin = format!("{}://{}", own.scheme_str()?, own.authority()?);
-    let url = if said.contains("://") {
-        said.to_owned()
-    } else if said.starts_with("//") {
-        format!("{}:{said}", own.scheme_str()?)
-    } else if said.starts_with('/') {
-        format!("{origin}{said}")
+    let url = if said.starts_with('/') && !said.starts_with("//") {
+        format!("{}://{}{said}", own.scheme_str()?, own.authority()?)
     } else {
-        let (path, joint) = if said.starts_with('?') {
-            (own.path(), "")
-        } else {
-            let directory = own.path().rsplit_once('/');
-            (directory.map_or("", |(directory, _)| directory), "/")
-        };
-        format!("{origin}{path}{joint}{said}")
+        said.to_owned()
     };
     let named: Uri = url.parse().ok()?;
     let port = |uri: &Uri| {
@@ -294,6 +413,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_redirect_that_adds_a_slash_is_followed() {
+        let endpoint = Endpoint::parse("URL", "http://127.0.0.1:8000/mcp", true).unwrap();
+        for (location, expected) in [
+            ("/mcp/", true),
+            ("http://127.0.0.1:8000/mcp/?key=k", true),
+            ("/mcp", false),
+            ("/mcp//", false),
+            ("/", false),
+            ("http://127.0.0.1:8001/mcp/", false),
+            ("mcp/", false),
+            ("nowhere", false),
+        ] {
+            assert_eq!(adds_slash(&endpoint, location), expected, "{location}");
+        }
+    }
+
+    #[test]
     fn an_endpoint_is_of_the_same_origin_or_none() {
         let endpoint = Endpoint::parse("URL", "http://127.0.0.1:8000/mcp/sse", true).unwrap();
         for (said, expected) in [
@@ -302,13 +438,16 @@ mod tests {
                 Some("http://127.0.0.1:8000/messages/?session_id=1"),
             ),
             (
-                "messages?s=1",
-                Some("http://127.0.0.1:8000/mcp/messages?s=1"),
+                "/messages?next=http://x",
+                Some("http://127.0.0.1:8000/messages?next=http://x"),
             ),
-            ("?s=1", Some("http://127.0.0.1:8000/mcp/sse?s=1")),
             (" /a\n", Some("http://127.0.0.1:8000/a")),
             ("http://127.0.0.1:8000/a", Some("http://127.0.0.1:8000/a")),
-            ("//127.0.0.1:8000/a", Some("http://127.0.0.1:8000/a")),
+            ("messages?s=1", None),
+            ("?s=1", None),
+            ("//127.0.0.1:8000/a", None),
+            ("127.0.0.1:8000", None),
+            ("", None),
             ("//evil.example/a", None),
             ("http://evil.example/a", None),
             ("http://127.0.0.1:8001/a", None),

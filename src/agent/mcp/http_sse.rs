@@ -1,8 +1,8 @@
 //! HTTP+SSE, the transport of 2024: requests are POSTs to an endpoint that the server names, and all answers come on
-//! one stream of events, which a thread reads.
+//! one stream of events, which a thread reads. A request is made by a thread, too, since its answer may be there first.
 //!
-//! Touches the network. Guarantees that the thread ends with the connection, that nothing is sent to another origin,
-//! and that the thread keeps of what comes no more than the answer that is waited for.
+//! Touches the network. Guarantees that the threads end with the connection, that nothing is sent to another origin,
+//! and that the first thread keeps of what comes no more than the answer that is waited for.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -15,83 +15,83 @@ use std::thread::{self, JoinHandle};
 use rustix::event::PollFlags;
 use serde_json::Value;
 
-use super::error::{Failed, McpError};
-use super::http::{Caller, EVENTS, HttpCall, Peer, is_stream, same_origin};
+use super::error::{Failed, McpError, words};
+use super::http::{Caller, EVENTS, HttpCall, Peer, WholeAnswer, is_stream, same_origin};
 use super::message::{Incoming, Outgoing, RpcError};
-use super::transport::{ANSWER_LIMIT, ASIDE, CallDeadline, HURRY, Transport};
-use crate::sys::http::HttpClient;
-use crate::sys::http::endpoint::Proxies;
+use super::transport::{ANSWER_LIMIT, ASIDE, CHUNK, CallDeadline, Transport};
+use crate::sys::http::HttpError;
 use crate::sys::http::retry::{Advice, is_retryable};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::sse::{Event, Events};
 
-/// How much of a stream is read at once.
-const CHUNK: usize = 16 << 10;
 /// An id that no request has.
 const NONE: u64 = 0;
+/// The statuses of an answer that says nothing more than that a request has come.
+const ACCEPTED: [u16; 2] = [202, 204];
+
+/// Makes what makes calls, which the interrupt ends.
+type MakeCaller<'a> = dyn Fn(&Interrupt) -> Caller + 'a;
 
 /// A server that is spoken to so.
 pub(super) struct HttpSse<'a> {
     peer: Peer<'a>,
-    /// Makes the last calls, after a signal.
-    last: Caller,
-    proxies: Proxies,
-    interrupt: Interrupt,
+    caller: Box<MakeCaller<'a>>,
     stream: Option<AnswerStream>,
 }
 
-/// The stream with the answers, and the thread that reads it.
+/// The stream with the answers, the thread that reads it, and those that make the requests.
 struct AnswerStream {
     /// Where requests go.
     endpoint: String,
     /// The id of the answer that is waited for.
     awaited: Arc<AtomicU64>,
+    caller: Arc<Caller>,
     news: Receiver<News>,
     /// Can be read when there are news.
     bell: UnixStream,
-    /// Ends the thread.
+    teller: Teller,
+    /// Ends the threads.
     stop: Interrupt,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
-/// What the thread has to say.
+/// What the threads have to say.
 enum News {
     /// Where requests go.
     Endpoint(String),
     /// The answer to the request with this id.
     Answer(u64, Result<Value, RpcError>),
+    /// What was said to the POST of the request with this id.
+    Posted(u64, Result<WholeAnswer, HttpError>),
     /// An event with more than may be read.
     TooLarge,
     /// The stream has ended.
     Ended(McpError),
 }
 
+/// Tells news.
+#[derive(Clone)]
+struct Teller {
+    news: Sender<News>,
+    ring: Arc<UnixStream>,
+}
+
+impl Teller {
+    fn tell(&self, news: News) {
+        // Where nobody listens any more, the thread is about to end.
+        let _ = self.news.send(news);
+        let _ = (&*self.ring).write_all(&[0]);
+    }
+}
+
 impl<'a> HttpSse<'a> {
-    /// One without a connection. `last` is not ended by signals.
-    pub fn new(peer: Peer<'a>, last: Caller, proxies: Proxies, interrupt: Interrupt) -> Self {
+    /// One without a connection.
+    pub fn new(peer: Peer<'a>, caller: Box<MakeCaller<'a>>) -> Self {
         Self {
             peer,
-            last,
-            proxies,
-            interrupt,
+            caller,
             stream: None,
         }
-    }
-
-    fn post(
-        &self,
-        stream: &AnswerStream,
-        message: Outgoing<'_>,
-        deadline: &CallDeadline<'_>,
-    ) -> Result<(), Failed> {
-        let call = HttpCall {
-            method: "POST",
-            url: &stream.endpoint,
-            headers: &headers(message),
-            body: Some(&message.to_text()),
-            limit: Some(deadline.left()),
-        };
-        self.peer.call(&call, true, deadline).map(drop)
     }
 
     /// Waits for the next news.
@@ -106,13 +106,72 @@ impl<'a> HttpSse<'a> {
             if left.is_zero() {
                 return Err(deadline.is_over(&self.peer.server));
             }
-            let polled = self
-                .interrupt
-                .poll(&[stream.bell.as_fd()], PollFlags::IN, Some(left));
-            self.interrupt.check()?;
+            let interrupt = &self.peer.interrupt;
+            let polled = interrupt.poll(&[stream.bell.as_fd()], PollFlags::IN, Some(left));
+            interrupt.check()?;
             if matches!(polled, Ok(true)) {
                 // One ring for each of the news; how many there are does not matter.
                 let _ = (&stream.bell).read(&mut [0; 16]);
+            }
+        }
+    }
+
+    /// The result in what was said to a POST, where there is one.
+    fn posted(
+        &self,
+        posted: Result<WholeAnswer, HttpError>,
+        awaited: u64,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Option<Value>, Failed> {
+        let answer = posted.map_err(|error| self.peer.failed(error, deadline))?;
+        if ACCEPTED.contains(&answer.head.status.as_u16()) {
+            return Ok(None);
+        }
+        let body = self.peer.checked(answer, true, deadline)?;
+        if body.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        self.peer.result(&body, awaited).map(Some)
+    }
+
+    fn request_on(
+        &self,
+        stream: &mut AnswerStream,
+        message: Outgoing<'_>,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Value, Failed> {
+        while let Ok(news) = stream.news.try_recv() {
+            if let News::Ended(error) = news {
+                return Err(Failed::session_gone(error));
+            }
+        }
+        let awaited = message.id.unwrap_or(NONE);
+        stream.awaited.store(awaited, Ordering::SeqCst);
+        let posted = stream.post(message, deadline);
+        posted.map_err(|error| self.no_thread(&error))?;
+        loop {
+            match self.next(stream, deadline)? {
+                News::Answer(id, outcome) if id == awaited => {
+                    return outcome.map_err(|error| Failed::answered(McpError::server(error)));
+                }
+                News::Posted(id, posted) if id == awaited => {
+                    if let Some(result) = self.posted(posted, awaited, deadline)? {
+                        return Ok(result);
+                    }
+                }
+                News::TooLarge => {
+                    return Err(Failed {
+                        ends_session: true,
+                        ..self.peer.too_large()
+                    });
+                }
+                News::Ended(error) => {
+                    return Err(Failed {
+                        ends_session: true,
+                        ..Failed::broken(error)
+                    });
+                }
+                News::Answer(..) | News::Posted(..) | News::Endpoint(_) => {}
             }
         }
     }
@@ -121,33 +180,67 @@ impl<'a> HttpSse<'a> {
         McpError::no_answer(&self.peer.server, "the stream of answers has ended")
     }
 
+    fn no_thread(&self, error: &io::Error) -> Failed {
+        Failed::answered(McpError::no_answer(&self.peer.server, error.to_string()))
+    }
+
     fn connect(&self) -> io::Result<AnswerStream> {
         let stop = Interrupt::never()?;
-        let endpoint = self.peer.caller.client.endpoint().clone();
         let (bell, ring) = UnixStream::pair()?;
         let (sender, news) = mpsc::channel();
         let awaited = Arc::new(AtomicU64::new(NONE));
+        let caller = Arc::new((self.caller)(&stop));
+        let teller = Teller {
+            news: sender,
+            ring: Arc::new(ring),
+        };
         let reading = Reading {
-            caller: Caller {
-                client: HttpClient::new(endpoint, &self.proxies, &stop),
-                token: self.peer.caller.token.clone(),
-            },
-            url: self.peer.url.clone(),
+            caller: Arc::clone(&caller),
             server: self.peer.server.clone(),
             endpoint: None,
             awaited: Arc::clone(&awaited),
-            news: sender,
-            ring,
+            teller: teller.clone(),
         };
         let thread = thread::Builder::new().spawn(move || reading.run())?;
         Ok(AnswerStream {
             endpoint: String::new(),
             awaited,
+            caller,
             news,
             bell,
+            teller,
             stop,
-            thread: Some(thread),
+            threads: vec![thread],
         })
+    }
+}
+
+impl AnswerStream {
+    /// Sends a request by a thread of its own: its answer may come on the stream before the POST has one.
+    fn post(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> io::Result<()> {
+        let (caller, teller) = (Arc::clone(&self.caller), self.teller.clone());
+        let (endpoint, headers, body) =
+            (self.endpoint.clone(), headers(message), message.to_text());
+        let (id, limit) = (message.id.unwrap_or(NONE), Some(deadline.left()));
+        let run = move || {
+            let answered = caller.call(&HttpCall {
+                method: "POST",
+                url: Some(&endpoint),
+                headers: &headers,
+                body: Some(&body),
+                limit,
+            });
+            let is_accepted = |status: u16| ACCEPTED.contains(&status);
+            let answered = answered.map(|response| match response.status().as_u16() {
+                // What else it says is not waited for.
+                status if is_accepted(status) => WholeAnswer::without_body(response),
+                _ => caller.read(response),
+            });
+            teller.tell(News::Posted(id, answered));
+        };
+        self.threads.retain(|thread| !thread.is_finished());
+        self.threads.push(thread::Builder::new().spawn(run)?);
+        Ok(())
     }
 }
 
@@ -155,11 +248,8 @@ impl Transport for HttpSse<'_> {
     fn open(&mut self, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
         // The old thread ends first.
         self.stream = None;
-        let no_thread = |error: io::Error| {
-            let error = McpError::no_answer(&self.peer.server, error.to_string());
-            Failed::answered(error)
-        };
-        let mut stream = self.connect().map_err(no_thread)?;
+        let connected = self.connect();
+        let mut stream = connected.map_err(|error| self.no_thread(&error))?;
         loop {
             match self.next(&stream, deadline)? {
                 News::Endpoint(endpoint) => {
@@ -182,7 +272,7 @@ impl Transport for HttpSse<'_> {
                     };
                     return Err(failed(error));
                 }
-                News::TooLarge | News::Answer(..) => {}
+                News::TooLarge | News::Answer(..) | News::Posted(..) => {}
             }
         }
     }
@@ -192,63 +282,37 @@ impl Transport for HttpSse<'_> {
         message: Outgoing<'_>,
         deadline: &CallDeadline<'_>,
     ) -> Result<Value, Failed> {
-        let Some(stream) = &self.stream else {
+        let Some(mut stream) = self.stream.take() else {
             return Err(Failed::session_gone(self.ended()));
         };
-        while let Ok(news) = stream.news.try_recv() {
-            if let News::Ended(error) = news {
-                return Err(Failed::session_gone(error));
-            }
-        }
-        let awaited = message.id.unwrap_or(NONE);
-        stream.awaited.store(awaited, Ordering::SeqCst);
-        self.post(stream, message, deadline)?;
-        loop {
-            match self.next(stream, deadline)? {
-                News::Answer(id, outcome) if id == awaited => {
-                    return outcome.map_err(|error| Failed::answered(McpError::server(error)));
-                }
-                News::TooLarge => {
-                    let server = self.peer.server.clone();
-                    let failed = Failed::answered(McpError::TooLarge { server });
-                    return Err(Failed {
-                        ends_session: true,
-                        ..failed
-                    });
-                }
-                News::Ended(error) => {
-                    return Err(Failed {
-                        ends_session: true,
-                        ..Failed::broken(error)
-                    });
-                }
-                News::Answer(..) | News::Endpoint(_) => {}
-            }
-        }
+        let outcome = self.request_on(&mut stream, message, deadline);
+        self.stream = Some(stream);
+        outcome
     }
 
     fn notify(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
-        match &self.stream {
-            Some(stream) => self.post(stream, message, deadline),
-            None => Err(Failed::session_gone(self.ended())),
-        }
-    }
-
-    fn notify_in_hurry(&mut self, message: Outgoing<'_>) {
         let Some(stream) = &self.stream else {
-            return;
+            return Err(Failed::session_gone(self.ended()));
         };
         let call = HttpCall {
             method: "POST",
-            url: &stream.endpoint,
+            url: Some(&stream.endpoint),
             headers: &headers(message),
             body: Some(&message.to_text()),
-            limit: Some(HURRY),
+            limit: Some(deadline.left()),
         };
-        let _ = self.last.call(&call);
+        self.peer.call(&call, true, deadline).map(drop)
     }
 
-    fn close(&mut self, _in_hurry: bool) {
+    fn notify_last(&mut self, message: Outgoing<'_>) {
+        if let Some(stream) = &self.stream {
+            let url = Some(&*stream.endpoint);
+            let headers = headers(message);
+            self.peer.call_last("POST", url, &headers, Some(message));
+        }
+    }
+
+    fn close(&mut self, _after_signal: bool) {
         self.stream = None;
     }
 }
@@ -256,7 +320,7 @@ impl Transport for HttpSse<'_> {
 impl Drop for AnswerStream {
     fn drop(&mut self) {
         self.stop.raise();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             // A thread that has panicked has ended, too.
             let _ = thread.join();
         }
@@ -265,33 +329,25 @@ impl Drop for AnswerStream {
 
 /// What the thread works with.
 struct Reading {
-    caller: Caller,
-    url: String,
+    caller: Arc<Caller>,
     server: String,
     /// Where answers to the server's own requests go.
     endpoint: Option<String>,
     awaited: Arc<AtomicU64>,
-    news: Sender<News>,
-    ring: UnixStream,
+    teller: Teller,
 }
 
 impl Reading {
     fn run(mut self) {
         let ended = self.read();
-        self.tell(News::Ended(ended));
-    }
-
-    fn tell(&mut self, news: News) {
-        // Where nobody listens any more, the thread is about to end.
-        let _ = self.news.send(news);
-        let _ = self.ring.write_all(&[0]);
+        self.teller.tell(News::Ended(ended));
     }
 
     /// Reads the stream to its end, which is for this reason.
     fn read(&mut self) -> McpError {
         let call = HttpCall {
             method: "GET",
-            url: &self.url,
+            url: None,
             headers: &[("accept", EVENTS.to_owned())],
             body: None,
             limit: None,
@@ -300,19 +356,17 @@ impl Reading {
             Ok(response) => response,
             Err(error) => return McpError::no_answer(&self.server, error.to_string()),
         };
-        if !response.status().is_success() {
-            return McpError::Status {
-                server: self.server.clone(),
-                status: response.status().as_u16(),
-                words: String::new(),
-                tries: 1,
+        let status = response.status();
+        if !status.is_success() || !is_stream(&response) {
+            let said = if status.is_success() {
+                "no stream of events".to_owned()
+            } else {
+                words(&self.caller.read(response).body.unwrap_or_default())
             };
-        }
-        if !is_stream(&response) {
             return McpError::Status {
                 server: self.server.clone(),
-                status: response.status().as_u16(),
-                words: "no stream of events".to_owned(),
+                status: status.as_u16(),
+                words: said,
                 tries: 1,
             };
         }
@@ -334,10 +388,8 @@ impl Reading {
                 return error;
             }
             if events.pending() > ANSWER_LIMIT {
-                self.tell(News::TooLarge);
-                return McpError::TooLarge {
-                    server: self.server.clone(),
-                };
+                self.teller.tell(News::TooLarge);
+                return McpError::too_large(&self.server);
             }
         }
     }
@@ -356,7 +408,7 @@ impl Reading {
                 Incoming::Answer(outcome) => {
                     // A second answer is none.
                     self.awaited.store(NONE, Ordering::SeqCst);
-                    self.tell(News::Answer(awaited, outcome));
+                    self.teller.tell(News::Answer(awaited, outcome));
                 }
                 Incoming::Asks(reply) => self.reply(&reply),
                 Incoming::Other => {}
@@ -374,7 +426,7 @@ impl Reading {
             return Err(McpError::protocol(&self.server, problem));
         };
         self.endpoint = Some(url.clone());
-        self.tell(News::Endpoint(url));
+        self.teller.tell(News::Endpoint(url));
         Ok(())
     }
 
@@ -385,7 +437,7 @@ impl Reading {
         };
         let call = HttpCall {
             method: "POST",
-            url: endpoint,
+            url: Some(endpoint),
             headers: &[],
             body: Some(&reply.to_string()),
             limit: Some(ASIDE),

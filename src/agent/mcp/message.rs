@@ -116,14 +116,18 @@ fn reply(method: &str, id: &Value) -> Value {
 }
 
 fn outcome(message: &mut Map<String, Value>) -> Option<Result<Value, RpcError>> {
-    if let Some(result) = message.remove("result") {
-        return Some(Ok(result));
-    }
-    let mut error = message.remove("error")?;
+    let result = message.remove("result");
+    let error = message.remove("error").filter(|error| !error.is_null());
+    let mut error = match (result, error) {
+        (None | Some(Value::Null), Some(error)) => error,
+        (result, _) => return result.map(Ok),
+    };
     let said = match error.get_mut("message").map(Value::take) {
         Some(Value::String(said)) => said,
         // Some proxies and servers put a text in the place of an error.
-        _ => error.to_string(),
+        _ => error
+            .as_str()
+            .map_or_else(|| error.to_string(), str::to_owned),
     };
     Some(Err(RpcError {
         code: error["code"].as_i64().unwrap_or_default(),
@@ -183,9 +187,14 @@ mod tests {
                 json!({"id": 7, "error": {"code": -32602, "message": "no", "data": [1]}}),
                 error(-32602, "no", json!([1])),
             ),
+            (json!({"id": 7, "error": "no"}), error(0, "no", Value::Null)),
             (
-                json!({"id": 7, "error": "no"}),
-                error(0, "\"no\"", Value::Null),
+                json!({"id": 7, "result": null, "error": {"code": 1, "message": "no"}}),
+                error(1, "no", Value::Null),
+            ),
+            (
+                json!({"id": 7, "result": 1, "error": null}),
+                Incoming::Answer(Ok(json!(1))),
             ),
             (
                 json!({"id": 7, "method": "ping"}),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | here | [`McpClient`]: handshake, retries, and what is asked for |
 //! | `address`, `version`, `message`, `result` | what goes over the wire, and what that means |
+//! | `error`, `retries`, `observer` | what can go wrong, what is tried again, and who hears of it |
 //! | `transport` | what carries it: `streamable` and `http_sse`, both by `http`; `stdio`; `recorded` |
 //!
 //! Touches the network, or the program that is the server. Guarantees that a call that must not be done twice is tried
@@ -15,8 +16,10 @@ mod error;
 mod http;
 mod http_sse;
 mod message;
+mod observer;
 mod recorded;
 mod result;
+mod retries;
 mod stdio;
 mod streamable;
 mod transport;
@@ -26,11 +29,11 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 pub use self::address::{McpAddress, McpAddressProblem};
 pub use self::error::McpError;
+pub use self::observer::{Exchange, McpObserver};
 
 use self::error::{Begun, Failed, Retry};
 use self::http::{Caller, Peer};
@@ -38,16 +41,17 @@ use self::http_sse::HttpSse;
 use self::message::Outgoing;
 use self::recorded::Recorded;
 use self::result::normalized;
+use self::retries::Retries;
 use self::stdio::Stdio;
 use self::streamable::Streamable;
 use self::transport::{CallDeadline, Transport};
-use self::version::Version;
+use self::version::{Version, supported};
 use crate::secret::{ApiKey, Redactor};
 use crate::sys::environment::{Clock, RecordedClock};
 use crate::sys::http::HttpClient;
-use crate::sys::http::endpoint::{Endpoint, Proxies};
-use crate::sys::http::retry::{MAX_TRIES, backoff};
+use crate::sys::http::endpoint::Proxies;
 use crate::sys::interrupt::Interrupt;
+use crate::sys::text::one_line;
 
 /// How long a handshake may take: a server that is there answers it at once.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(60);
@@ -72,62 +76,6 @@ pub struct McpOptions<'a> {
     pub interrupt: Interrupt,
     /// Hears what happens.
     pub observer: &'a dyn McpObserver,
-}
-
-/// Hears what happens between client and server.
-pub trait McpObserver {
-    /// The server was asked, and has answered or not.
-    fn exchanged(&self, exchange: &Exchange<'_>);
-
-    /// It is asked again after `wait`, because of this; `next_try` counts from 1.
-    fn retrying(&self, next_try: u32, wait: Duration, reason: &str);
-}
-
-/// A request, and what came of it. As JSON a line of a run's `mcp.jsonl`, which [`McpClient::replay`] reads.
-#[derive(Debug)]
-pub struct Exchange<'e> {
-    /// The request's method, as `tools/call`.
-    pub method: &'e str,
-    /// Its parameters.
-    pub params: &'e Value,
-    /// The result as the server has sent it, or why there is none.
-    pub outcome: Result<&'e Value, &'e McpError>,
-    /// How long it took, with all tries.
-    pub seconds: f64,
-    /// When it was over, by the clock that never goes back, in seconds.
-    pub at: f64,
-}
-
-impl Serialize for Exchange<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        #[serde(rename_all = "lowercase")]
-        enum Outcome<'e> {
-            Result(&'e Value),
-            Error(Value),
-        }
-        #[derive(Serialize)]
-        struct Line<'e> {
-            method: &'e str,
-            params: &'e Value,
-            #[serde(flatten)]
-            outcome: Outcome<'e>,
-            seconds: f64,
-            at: f64,
-        }
-        let outcome = match self.outcome {
-            Ok(result) => Outcome::Result(result),
-            Err(error) => Outcome::Error(error.to_record()),
-        };
-        Line {
-            method: self.method,
-            params: self.params,
-            outcome,
-            seconds: self.seconds,
-            at: self.at,
-        }
-        .serialize(serializer)
-    }
 }
 
 /// Whether a call that has failed may be done again.
@@ -186,34 +134,44 @@ impl<'a> McpClient<'a> {
                 let stdio = Stdio::new(words.clone(), hidden, interrupt);
                 let server = words.first().cloned().unwrap_or_default();
                 let client = Self::new(server, Box::new(stdio), options);
-                client.shake_hands()?;
+                client.initialize()?;
                 return Ok(client);
             }
         };
         let server = endpoint.base().to_owned();
         let never =
             Interrupt::never().map_err(|error| McpError::no_answer(&server, error.to_string()))?;
+        let (there, proxies) = (endpoint.clone(), options.proxies.clone());
+        let (token, url) = (options.token.clone(), address.url());
+        let caller = move |interrupt: &Interrupt| {
+            let client = HttpClient::new(there.clone(), &proxies, interrupt);
+            Caller::new(client, token.clone(), url.clone())
+        };
         let peer = || {
             Peer::new(
-                caller(endpoint, &options, &interrupt),
-                address.url(),
+                caller(&interrupt),
+                caller(&never),
+                interrupt.clone(),
                 options.clock,
+                options.observer,
             )
         };
-        let last = || caller(endpoint, &options, &never);
-        let streamable = Streamable::new(peer(), last(), interrupt.clone());
-        let older = HttpSse::new(peer(), last(), options.proxies.clone(), interrupt.clone());
+        let streamable = Streamable::new(peer());
+        let older = HttpSse::new(peer(), Box::new(caller));
         let mut client = Self::new(server, Box::new(streamable), options);
-        let Err(refused) = client.try_handshake() else {
+        let Err(refused) = client.try_to_initialize() else {
             return Ok(client);
         };
         if !matches!(refused.status, Some(400 | 404 | 405 | 406)) {
             return Err(client.handshake_failed(refused.error));
         }
         client.connection.get_mut().transport = Box::new(older);
-        match client.try_handshake() {
+        match client.try_to_initialize() {
             Ok(()) => Ok(client),
             Err(failed) => Err(client.handshake_failed(match failed.error {
+                McpError::Status {
+                    status: 401 | 403, ..
+                } => failed.error,
                 // What a server without this transport says to it matters less.
                 McpError::Status { .. } => refused.error,
                 error => error,
@@ -237,7 +195,7 @@ impl<'a> McpClient<'a> {
             McpError::protocol(server, format!("line {line} of `mcp.jsonl` is no exchange"))
         })?;
         let client = Self::new(server.to_owned(), Box::new(recorded), options);
-        client.shake_hands()?;
+        client.initialize()?;
         Ok(client)
     }
 
@@ -286,7 +244,7 @@ impl<'a> McpClient<'a> {
                 Some(ToolDescription { name, whole })
             }));
             match page["nextCursor"].take() {
-                Value::String(cursor) => params = json!({"cursor": cursor}),
+                Value::String(cursor) if !cursor.is_empty() => params = json!({"cursor": cursor}),
                 _ => return Ok(tools),
             }
         }
@@ -297,14 +255,14 @@ impl<'a> McpClient<'a> {
     }
 
     /// Makes the handshake for the first time, with as many tries as a call has.
-    fn shake_hands(&self) -> Result<(), McpError> {
-        self.try_handshake()
+    fn initialize(&self) -> Result<(), McpError> {
+        self.try_to_initialize()
             .map_err(|failed| self.handshake_failed(failed.error))
     }
 
-    fn try_handshake(&self) -> Result<(), Failed> {
+    fn try_to_initialize(&self) -> Result<(), Failed> {
         let begin = |deadline: &CallDeadline<'_>| self.begin(deadline);
-        self.persist(Repeat::Always, &begin)
+        self.retry(Repeat::Always, &begin)
     }
 
     /// Tells of a handshake that has come to nothing.
@@ -328,20 +286,21 @@ impl<'a> McpClient<'a> {
             }
             self.ask(method, params, deadline)
         };
-        let outcome = self.persist(repeat, &once).map_err(|failed| failed.error);
+        let outcome = self.retry(repeat, &once).map_err(|failed| failed.error);
         self.tell(method, params, outcome.as_ref(), started);
         outcome
     }
 
     /// Tries until it works, the failure is final, or the time is over.
-    fn persist<T>(
+    fn retry<T>(
         &self,
         repeat: Repeat,
         once: &dyn Fn(&CallDeadline<'_>) -> Result<T, Failed>,
     ) -> Result<T, Failed> {
-        let clock = self.options.clock;
-        let deadline = CallDeadline::after(self.options.timeout, clock);
-        let (mut tries, mut has_renewed) = (1, false);
+        let options = &self.options;
+        let deadline = CallDeadline::after(options.timeout, options.clock);
+        let mut retries = Retries::new(options.clock, options.observer, &options.interrupt);
+        let mut has_renewed = false;
         loop {
             let mut failed = match once(&deadline) {
                 Ok(done) => return Ok(done),
@@ -355,32 +314,14 @@ impl<'a> McpClient<'a> {
                 return Err(failed);
             }
             if repeat == Repeat::UnlessBegun && failed.begun == Begun::Perhaps {
-                let source = Box::new(failed.error.after(tries));
+                let source = Box::new(failed.error.after(retries.count));
                 return Err(Failed::answered(McpError::Doubtful { source }));
             }
-            let wait = match failed.retry {
-                Retry::InNewSession if !has_renewed => {
-                    has_renewed = true;
-                    continue;
-                }
-                Retry::After(wait) if tries < MAX_TRIES => {
-                    // The wall clock's sub-second part is as good a die as any: it only keeps clients apart.
-                    let jitter = f64::from(clock.now().timestamp_subsec_micros()) / 1e6;
-                    wait.unwrap_or_else(|| backoff(tries, jitter))
-                }
-                Retry::Never | Retry::InNewSession | Retry::After(_) => {
-                    let error = failed.error.after(tries);
-                    return Err(Failed { error, ..failed });
-                }
-            };
-            if wait >= deadline.left() {
-                let error = failed.error.after(tries);
-                return Err(Failed { error, ..failed });
+            match failed.retry {
+                Retry::InNewSession if !has_renewed => has_renewed = true,
+                Retry::After(advised) => retries.next(failed, advised, &deadline)?,
+                Retry::Never | Retry::InNewSession => return Err(failed.for_good(retries.count)),
             }
-            tries += 1;
-            let reason = failed.error.to_string();
-            self.options.observer.retrying(tries, wait, &reason);
-            self.options.interrupt.sleep(wait)?;
         }
     }
 
@@ -408,17 +349,11 @@ impl<'a> McpClient<'a> {
             Err(Failed {
                 error: McpError::Server(error),
                 ..
-            }) => Version::after_refusal(error.code, &error.data),
+            }) => Version::after_refusal(error),
             Err(_) => None,
         };
         let Some(version) = version else {
-            let result = outcome.map_err(unbegun)?;
-            let problem = format!(
-                "its version is {}, which this client does not speak",
-                result["protocolVersion"]
-            );
-            let error = McpError::protocol(&self.server, problem);
-            return Err(unbegun(Failed::answered(error)));
+            return Err(unbegun(self.no_version(outcome)));
         };
         let told = outcome.as_ref().map_err(|failed| &failed.error);
         self.tell(version::HANDSHAKE, &offer, told, started);
@@ -431,10 +366,33 @@ impl<'a> McpClient<'a> {
                 version: Some(version),
             };
             let notified = connection.transport.notify(message, deadline);
-            notified.map_err(unbegun)?;
+            // Where the session works, it does not matter what the server says to that.
+            notified.map_err(unbegun).or_else(|failed| {
+                let is_answer = failed.status.is_some() && !failed.ends_session;
+                if is_answer { Ok(()) } else { Err(failed) }
+            })?;
         }
         connection.version = Some(version);
         Ok(())
+    }
+
+    /// A handshake that has led to no version.
+    fn no_version(&self, outcome: Result<Value, Failed>) -> Failed {
+        let versions = match &outcome {
+            Ok(result) => Some(result["protocolVersion"].to_string()),
+            Err(Failed {
+                error: McpError::Server(error),
+                ..
+            }) => supported(error).map(|versions| Value::from(versions.clone()).to_string()),
+            Err(_) => None,
+        };
+        match (outcome, versions) {
+            (Err(failed), None) => failed,
+            (_, versions) => Failed::answered(McpError::Version {
+                server: self.server.clone(),
+                versions: one_line(&versions.unwrap_or_default(), 300),
+            }),
+        }
     }
 
     /// Sends a request in the session.
@@ -479,7 +437,7 @@ impl<'a> McpClient<'a> {
             .is_err_and(|failed| failed.error.is_final());
         if let (true, Some(version)) = (is_over, version) {
             let params = json!({"requestId": id, "reason": "nobody waits for it any longer"});
-            connection.transport.notify_in_hurry(Outgoing {
+            connection.transport.notify_last(Outgoing {
                 id: None,
                 method: "notifications/cancelled",
                 params: &version.complete(params),
@@ -521,15 +479,8 @@ impl McpTools for McpClient<'_> {
 
 impl Drop for McpClient<'_> {
     fn drop(&mut self) {
-        let in_hurry = self.options.interrupt.check().is_err();
-        self.connection.get_mut().transport.close(in_hurry);
-    }
-}
-
-fn caller(endpoint: &Endpoint, options: &McpOptions<'_>, interrupt: &Interrupt) -> Caller {
-    Caller {
-        client: HttpClient::new(endpoint.clone(), &options.proxies, interrupt),
-        token: options.token.clone(),
+        let after_signal = self.options.interrupt.check().is_err();
+        self.connection.get_mut().transport.close(after_signal);
     }
 }
 

@@ -98,9 +98,9 @@ impl Transport for Recorded<'_> {
         Ok(())
     }
 
-    fn notify_in_hurry(&mut self, _message: Outgoing<'_>) {}
+    fn notify_last(&mut self, _message: Outgoing<'_>) {}
 
-    fn close(&mut self, _in_hurry: bool) {}
+    fn close(&mut self, _after_signal: bool) {}
 }
 
 /// What is asked for: the method, and of a call the tool.

@@ -26,11 +26,12 @@ pub fn normalized(result: Value, server: &str) -> Result<Value, McpError> {
         .filter(|content| !content.is_null());
     let content = result.remove("content");
     if has_failed {
-        let said = content.map(text).or(structured).unwrap_or_default();
-        let message = match said {
-            Value::String(said) if said.trim().is_empty() => "it does not say why".to_owned(),
-            Value::String(said) => said,
-            said => said.to_string(),
+        let is_blank = |said: &Value| said.as_str().is_some_and(|said| said.trim().is_empty());
+        let content = content.map(text).filter(|said| !is_blank(said));
+        let message = match content.or(structured) {
+            Some(Value::String(said)) => said,
+            Some(said) => said.to_string(),
+            None => "it does not say why".to_owned(),
         };
         return Err(McpError::tool(message));
     }
@@ -187,6 +188,10 @@ mod tests {
             ),
             (
                 json!({"isError": true, "structuredContent": {"a": 1}}),
+                "{\"a\":1}",
+            ),
+            (
+                json!({"isError": true, "structuredContent": {"a": 1}, "content": []}),
                 "{\"a\":1}",
             ),
             (

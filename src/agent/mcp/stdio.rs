@@ -1,6 +1,6 @@
 //! A server that is a program: messages are lines on its stdin and stdout.
 //!
-//! Touches that program. Guarantees that it is gone when the client is. One that has ended by itself is not started again.
+//! Touches that program. Guarantees that it is gone when the client is.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -10,15 +10,13 @@ use serde_json::Value;
 
 use super::error::{Failed, McpError};
 use super::message::{Incoming, Outgoing};
-use super::transport::{ANSWER_LIMIT, CallDeadline, HURRY, Transport};
+use super::transport::{ANSWER_LIMIT, CHUNK, CallDeadline, FAREWELL_LIMIT, Transport};
 use crate::exec::pipes::PipedProgram;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::one_line;
 
-/// How much is read at once.
-const CHUNK: usize = 64 << 10;
 /// How long the program may take to end, and as long again once it is asked to.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_END: Duration = Duration::from_secs(2);
 
 /// How many of a program's last lines are told.
 const TOLD_LINES: usize = 3;
@@ -78,7 +76,10 @@ impl Stdio {
         });
         self.received.truncate(known + *read.as_ref().unwrap_or(&0));
         match read {
-            Ok(0) => Err(self.failed("has ended before it has answered")),
+            // It may have begun before.
+            Ok(0) => Err(Failed::lost(
+                self.failed("has ended before it has answered").error,
+            )),
             Ok(_) => Ok(self.received[known..].contains(&b'\n')),
             Err(error) => Err(self.broken(&error, deadline)),
         }
@@ -109,7 +110,7 @@ impl Stdio {
         let words = self
             .program
             .as_ref()
-            .map(|program| program.last_words(HURRY));
+            .map(|program| program.last_words(FAREWELL_LIMIT));
         let words = words.unwrap_or_default();
         // The last lines tell more than the first of a long trace.
         let first = words.lines().count().saturating_sub(TOLD_LINES);
@@ -117,6 +118,7 @@ impl Stdio {
         Failed::answered(McpError::Program {
             program: self.name().to_owned(),
             reason: reason.to_owned(),
+            was_started: self.program.is_some(),
             output: one_line(&last.join(" "), 500),
         })
     }
@@ -157,10 +159,9 @@ impl Transport for Stdio {
                 if self.received.len() > ANSWER_LIMIT {
                     // The rest of the line would be taken for the next.
                     self.program = None;
-                    let server = self.name().to_owned();
                     return Err(Failed {
                         ends_session: true,
-                        ..Failed::answered(McpError::TooLarge { server })
+                        ..Failed::lost(McpError::too_large(self.name()))
                     });
                 }
             }
@@ -171,16 +172,20 @@ impl Transport for Stdio {
         self.send(&message.to_text(), deadline)
     }
 
-    fn notify_in_hurry(&mut self, message: Outgoing<'_>) {
+    fn notify_last(&mut self, message: Outgoing<'_>) {
         let line = format!("{}\n", message.to_text());
         if let Some(program) = &mut self.program {
             program.write_at_once(line.as_bytes());
         }
     }
 
-    fn close(&mut self, in_hurry: bool) {
+    fn close(&mut self, after_signal: bool) {
         if let Some(mut program) = self.program.take() {
-            program.end(if in_hurry { HURRY } else { PATIENCE });
+            program.end(if after_signal {
+                FAREWELL_LIMIT
+            } else {
+                MAX_END
+            });
         }
     }
 }

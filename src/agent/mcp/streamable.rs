@@ -1,7 +1,7 @@
 //! Streamable HTTP: a request is a POST, and its answer JSON or a stream of events.
 //!
 //! Touches the network. Guarantees that the session's id is the server's, and that a stream that ends without the
-//! answer is taken up again where it gave ids, and never begun anew.
+//! answer is taken up again where it gave ids; whether the request is then begun anew is not decided here.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -13,25 +13,18 @@ use ureq::Body;
 use ureq::http::Response;
 
 use super::error::{Begun, Failed, McpError, Retry};
-use super::http::{Caller, EVENTS, HttpCall, JSON_OR_EVENTS, Peer, is_stream};
+use super::http::{EVENTS, HttpCall, JSON_OR_EVENTS, Peer, is_stream};
 use super::message::{Incoming, Outgoing};
-use super::transport::{ANSWER_LIMIT, ASIDE, CallDeadline, HURRY, Transport};
-use crate::sys::http::retry::{MAX_TRIES, backoff};
+use super::transport::{ANSWER_LIMIT, ASIDE, CHUNK, CallDeadline, Transport};
 use crate::sys::http::{HttpError, header};
-use crate::sys::interrupt::Interrupt;
 use crate::sys::sse::Events;
 
-/// How much of a stream is read at once.
-const CHUNK: usize = 16 << 10;
 /// How long the end of a session may take.
 const END: Duration = Duration::from_secs(2);
 
 /// A server that is spoken to so.
 pub(super) struct Streamable<'a> {
     peer: Peer<'a>,
-    /// Makes the last calls, after a signal.
-    last: Caller,
-    interrupt: Interrupt,
     /// The id that the server has given, and the version that was agreed on, for the session's end.
     session: Option<String>,
     headers_of_session: Vec<(&'static str, String)>,
@@ -42,15 +35,15 @@ pub(super) struct Streamable<'a> {
 struct StreamPlace {
     last_id: Option<String>,
     retry: Option<Duration>,
+    /// Whether there was a new id since it was taken up last.
+    has_advanced: bool,
 }
 
 impl<'a> Streamable<'a> {
-    /// One that has not been asked yet. `last` is not ended by signals.
-    pub fn new(peer: Peer<'a>, last: Caller, interrupt: Interrupt) -> Self {
+    /// One that has not been asked yet.
+    pub fn new(peer: Peer<'a>) -> Self {
         Self {
             peer,
-            last,
-            interrupt,
             session: None,
             headers_of_session: Vec::new(),
         }
@@ -79,7 +72,7 @@ impl<'a> Streamable<'a> {
     ) -> Result<Response<Body>, Failed> {
         let call = HttpCall {
             method: "POST",
-            url: &self.peer.url,
+            url: None,
             headers,
             body: Some(body),
             limit: Some(deadline.left()),
@@ -87,25 +80,41 @@ impl<'a> Streamable<'a> {
         self.peer.call(&call, self.session.is_some(), deadline)
     }
 
-    /// The result in a stream, which is taken up again as often as it ends before.
+    /// The result in a stream, which is taken up again as often as it ends before, and goes on.
     fn follow(
         &self,
-        mut response: Response<Body>,
+        response: Response<Body>,
         message: Outgoing<'_>,
         deadline: &CallDeadline<'_>,
     ) -> Result<Value, Failed> {
         let mut place = StreamPlace::default();
+        let mut retries = self.peer.retries();
+        let mut outcome = self.read(response, &mut place, message, deadline);
         loop {
-            let ended = match self.read(response, &mut place, message, deadline) {
+            let ended = match outcome {
                 Ok(result) => return Ok(result),
                 Err(ended) => ended,
             };
-            // What nobody can take up again was begun all the same.
-            let resumable = ended.retry == Retry::After(None);
-            let Some(id) = place.last_id.clone().filter(|_| resumable) else {
+            let id = place.last_id.clone().filter(|id| !id.is_empty());
+            let (Some(id), Retry::After(advised)) = (id, ended.retry) else {
                 return Err(ended);
             };
-            response = self.resume(&id, place.retry, message, deadline)?;
+            let wait = advised.or(place.retry);
+            if std::mem::take(&mut place.has_advanced) {
+                retries.go_on(ended, wait, deadline)?;
+            } else {
+                retries.next(ended, wait, deadline)?;
+            }
+            outcome = match self.resume(&id, message, deadline) {
+                Ok(response) => self.read(response, &mut place, message, deadline),
+                Err(failed) if matches!(failed.retry, Retry::After(_)) => Err(failed),
+                Err(failed) if failed.error.is_final() => return Err(failed),
+                // The request can be made anew, where it may be made twice.
+                Err(failed) => {
+                    let retry = Retry::After(None);
+                    return Err(Failed { retry, ..failed });
+                }
+            };
         }
     }
 
@@ -139,12 +148,13 @@ impl<'a> Streamable<'a> {
                 came.push(event.data);
                 Ok::<(), ()>(())
             });
-            place.last_id = events
-                .last_id()
-                .map(str::to_owned)
-                .or(place.last_id.take())
-                .filter(|id| !id.is_empty());
-            place.retry = events.retry().or(place.retry);
+            if events.last_id().is_some() && events.last_id() != place.last_id.as_deref() {
+                place.last_id = events.last_id().map(str::to_owned);
+                place.has_advanced = true;
+            }
+            // No wait at all is no advice.
+            let said = events.retry().filter(|wait| !wait.is_zero());
+            place.retry = said.or(place.retry);
             for data in came {
                 let Ok(json) = serde_json::from_slice(&data) else {
                     continue;
@@ -162,8 +172,7 @@ impl<'a> Streamable<'a> {
                 }
             }
             if events.pending() > ANSWER_LIMIT {
-                let server = self.peer.server.clone();
-                return Err(Failed::answered(McpError::TooLarge { server }));
+                return Err(self.peer.too_large());
             }
             if amount == 0 {
                 return Err(Failed::broken(
@@ -188,58 +197,35 @@ impl<'a> Streamable<'a> {
     fn resume(
         &self,
         id: &str,
-        retry: Option<Duration>,
         message: Outgoing<'_>,
         deadline: &CallDeadline<'_>,
     ) -> Result<Response<Body>, Failed> {
-        let mut tries = 0;
-        let mut wait = retry.unwrap_or_else(|| backoff(1, 0.0));
-        loop {
-            tries += 1;
-            if wait >= deadline.left() {
-                return Err(deadline.is_over(&self.peer.server));
-            }
-            self.interrupt.sleep(wait)?;
-            let mut headers = self.headers(message, EVENTS);
-            headers.push(("last-event-id", id.to_owned()));
-            let call = HttpCall {
-                method: "GET",
-                url: &self.peer.url,
-                headers: &headers,
-                body: None,
-                limit: Some(deadline.left()),
-            };
-            let failed = match self.peer.call(&call, self.session.is_some(), deadline) {
-                Ok(response) if is_stream(&response) => return Ok(response),
-                Ok(_) => Failed::broken(self.ended("the stream cannot be taken up again")),
-                Err(failed) => failed,
-            };
-            // The request itself was begun before.
-            let failed = Failed {
-                begun: Begun::Perhaps,
-                ..failed
-            };
-            match failed.retry {
-                Retry::After(advised) if tries < MAX_TRIES => {
-                    wait = advised.or(retry).unwrap_or_else(|| backoff(tries, 0.0));
-                }
-                Retry::After(_) => return Err(failed),
-                Retry::Never if failed.error.is_final() => return Err(failed),
-                // The request can be made anew, where it may be made twice.
-                Retry::Never | Retry::InNewSession => {
-                    return Err(Failed {
-                        retry: Retry::After(None),
-                        ..failed
-                    });
-                }
-            }
-        }
+        let mut headers = self.headers(message, EVENTS);
+        headers.push(("last-event-id", id.to_owned()));
+        let call = HttpCall {
+            method: "GET",
+            url: None,
+            headers: &headers,
+            body: None,
+            limit: Some(deadline.left()),
+        };
+        let failed = match self.peer.call(&call, self.session.is_some(), deadline) {
+            Ok(response) if is_stream(&response) => return Ok(response),
+            Ok(_) => Failed::broken(self.ended("the stream cannot be taken up again")),
+            Err(failed) => failed,
+        };
+        // The request itself was begun before.
+        Err(Failed {
+            begun: Begun::Perhaps,
+            ..failed
+        })
     }
 }
 
 impl Transport for Streamable<'_> {
     fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
-        self.session = None;
+        // A session whose handshake was cut short.
+        self.close(false);
         Ok(())
     }
 
@@ -249,10 +235,16 @@ impl Transport for Streamable<'_> {
         deadline: &CallDeadline<'_>,
     ) -> Result<Value, Failed> {
         let headers = self.headers(message, JSON_OR_EVENTS);
-        let response = self.post(&headers, &message.to_text(), deadline)?;
+        let posted = self.post(&headers, &message.to_text(), deadline);
+        if posted.as_ref().is_err_and(|failed| failed.ends_session) {
+            self.session = None;
+        }
+        let response = posted?;
         if message.version.is_none() {
             let id = header(response.headers(), "mcp-session-id");
             self.session = id.filter(|id| !id.is_empty()).map(str::to_owned);
+            let id = self.session.clone();
+            self.headers_of_session = id.map(|id| ("mcp-session-id", id)).into_iter().collect();
         }
         if is_stream(&response) {
             return self.follow(response, message, deadline);
@@ -268,36 +260,28 @@ impl Transport for Streamable<'_> {
         self.post(&headers, &message.to_text(), deadline).map(drop)
     }
 
-    fn notify_in_hurry(&mut self, message: Outgoing<'_>) {
+    fn notify_last(&mut self, message: Outgoing<'_>) {
         let headers = self.headers(message, JSON_OR_EVENTS);
-        let call = HttpCall {
-            method: "POST",
-            url: &self.peer.url,
-            headers: &headers,
-            body: Some(&message.to_text()),
-            limit: Some(HURRY),
-        };
-        let _ = self.last.call(&call);
+        self.peer.call_last("POST", None, &headers, Some(message));
     }
 
-    fn close(&mut self, in_hurry: bool) {
+    fn close(&mut self, after_signal: bool) {
         if self.session.take().is_none() {
             return;
         }
-        let (caller, limit) = if in_hurry {
-            (&self.last, HURRY)
-        } else {
-            (&self.peer.caller, END)
-        };
-        let call = HttpCall {
-            method: "DELETE",
-            url: &self.peer.url,
-            headers: &self.headers_of_session,
-            body: None,
-            limit: Some(limit),
-        };
+        let headers = &self.headers_of_session;
+        if after_signal {
+            self.peer.call_last("DELETE", None, headers, None);
+            return;
+        }
         // A server may refuse it, and forgets the session by itself.
-        let _ = caller.call(&call);
+        let _ = self.peer.caller.call(&HttpCall {
+            method: "DELETE",
+            url: None,
+            headers,
+            body: None,
+            limit: Some(END),
+        });
     }
 }
 

@@ -33,13 +33,13 @@ impl Transport for Scripted {
         Ok(())
     }
 
-    fn notify_in_hurry(&mut self, message: Outgoing<'_>) {
+    fn notify_last(&mut self, message: Outgoing<'_>) {
         let line = format!("{} {}", message.method, message.params["requestId"]);
         self.asked.borrow_mut().push(line);
     }
 
-    fn close(&mut self, in_hurry: bool) {
-        let how = if in_hurry {
+    fn close(&mut self, after_signal: bool) {
+        let how = if after_signal {
             "close in a hurry"
         } else {
             "close"
@@ -123,7 +123,7 @@ fn called(
     };
     let options = options(&observer, &clock, &interrupt);
     let client = McpClient::new("s".to_owned(), Box::new(transport), options);
-    client.shake_hands().unwrap();
+    client.initialize().unwrap();
     let result = client.call("t", json!({}), repeat);
     drop(client);
     let asked = asked.take().split_off(3);
@@ -252,7 +252,7 @@ fn a_recorded_run_is_played_again() {
     };
     let given = options(&observer, &clock, &interrupt);
     let client = McpClient::new("s".to_owned(), Box::new(transport), given);
-    client.shake_hands().unwrap();
+    client.initialize().unwrap();
     let said = run(&client);
     let record: String = observer.exchanges.take().concat();
     let first = record.lines().next().unwrap();

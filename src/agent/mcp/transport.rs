@@ -8,12 +8,14 @@ use super::error::{Failed, McpError};
 use super::message::Outgoing;
 use crate::sys::environment::Clock;
 
+/// How much of an answer is read at once.
+pub(super) const CHUNK: usize = 16 << 10;
 /// More of an answer, or of an event, is not read.
 pub(super) const ANSWER_LIMIT: usize = 16 << 20;
 /// How long a server may take for what is not the client's own request: a notification, or the answer to its ping.
 pub(super) const ASIDE: Duration = Duration::from_secs(10);
 /// How long all may take that is still said to a server after a signal.
-pub(super) const HURRY: Duration = Duration::from_millis(80);
+pub(super) const FAREWELL_LIMIT: Duration = Duration::from_millis(80);
 
 /// A way to a server. One request at a time; whether it is tried again is not decided here.
 pub(super) trait Transport {
@@ -39,11 +41,11 @@ pub(super) trait Transport {
     /// When the server does not take it.
     fn notify(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<(), Failed>;
 
-    /// The same after a signal, which does not end it, but [`HURRY`] does. Nobody asks how it went.
-    fn notify_in_hurry(&mut self, message: Outgoing<'_>);
+    /// The same after a signal, which does not end it, but [`FAREWELL_LIMIT`] does. Nobody asks how it went.
+    fn notify_last(&mut self, message: Outgoing<'_>);
 
-    /// Ends the session; after a signal within [`HURRY`], give or take.
-    fn close(&mut self, in_hurry: bool);
+    /// Ends the session; after a signal within [`FAREWELL_LIMIT`], give or take.
+    fn close(&mut self, after_signal: bool);
 }
 
 /// When a call has to be over.

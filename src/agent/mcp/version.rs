@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::message::RpcError;
+
 /// The request that is the handshake.
 pub const HANDSHAKE: &str = "initialize";
 /// The versions with a handshake, the newest first.
@@ -19,18 +21,21 @@ const UNSUPPORTED: i64 = -32022;
 pub struct Version(&'static str);
 
 impl Version {
-    /// The one that this client speaks and a server has named in the handshake, if it is one.
+    /// The one that this client speaks and a server has named in the handshake, if it is one. A server that names the
+    /// one without a handshake is taken at its word.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let known = WITH_HANDSHAKE.into_iter().find(|known| *known == name);
-        known.map(Self)
+        let mut known = WITH_HANDSHAKE.into_iter().chain([WITHOUT_HANDSHAKE]);
+        known.find(|known| *known == name).map(Self)
     }
 
     /// The one without a handshake, where a server refuses the handshake and names it.
     #[must_use]
-    pub fn after_refusal(code: i64, data: &Value) -> Option<Self> {
-        let names_it = data.to_string().contains(WITHOUT_HANDSHAKE);
-        (code == UNSUPPORTED && names_it).then_some(Self(WITHOUT_HANDSHAKE))
+    pub fn after_refusal(error: &RpcError) -> Option<Self> {
+        let mut named = supported(error)?.iter();
+        named
+            .any(|name| name == WITHOUT_HANDSHAKE)
+            .then_some(Self(WITHOUT_HANDSHAKE))
     }
 
     /// Its name.
@@ -66,6 +71,13 @@ impl Version {
     }
 }
 
+/// The versions that a server names when it refuses the handshake for its version.
+#[must_use]
+pub fn supported(error: &RpcError) -> Option<&Vec<Value>> {
+    let versions = error.data["supported"].as_array();
+    versions.filter(|_| error.code == UNSUPPORTED)
+}
+
 /// What the handshake offers.
 #[must_use]
 pub fn offer() -> Value {
@@ -88,8 +100,6 @@ mod tests {
             ("2025-03-26", true),
             ("2025-06-18", true),
             ("2025-11-25", true),
-            // Nobody agrees on it by a handshake.
-            ("2026-07-28", false),
             ("2024-10-07", false),
             ("", false),
         ] {
@@ -99,6 +109,7 @@ mod tests {
                 version.is_none_or(|version| version.name() == name && !version.is_stateless())
             );
         }
+        assert!(Version::named("2026-07-28").unwrap().is_stateless());
         assert_eq!(offer()["protocolVersion"], "2025-11-25");
     }
 
@@ -109,13 +120,19 @@ mod tests {
             (-32022, supported.clone(), true),
             (-32022, json!({"supported": ["2027-01-01"]}), false),
             (-32022, Value::Null, false),
+            (-32022, json!({"requested": "2026-07-28"}), false),
             (-32602, supported, false),
         ] {
-            let version = Version::after_refusal(code, &data);
+            let error = RpcError {
+                code,
+                message: String::new(),
+                data,
+            };
+            let version = Version::after_refusal(&error);
             assert_eq!(
                 version.is_some_and(Version::is_stateless),
                 expected,
-                "{code} {data}"
+                "{error:?}"
             );
         }
     }

@@ -176,6 +176,9 @@ impl ConfigProblem {
             Self::NotAUrl { variable } | Self::Insecure { variable } => {
                 format!("set `{variable}` to something like `https://host/path`")
             }
+            Self::NotAName {
+                variable: AZURE_VERSION,
+            } => format!("set `{AZURE_VERSION}` to a version like `2024-10-21`, or unset it"),
             Self::NotAName { variable } => {
                 format!("set `{variable}` to the name that the Azure portal shows")
             }

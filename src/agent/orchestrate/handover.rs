@@ -54,7 +54,7 @@ impl Handover<'_> {
                  hand, or go on."
             )],
             (OrchestrationStatus::Failed, _) => vec![format!(
-                "The work ended before its time; the run's log tells why. The last branch that succeeded is `{latest}`."
+                "The work ended early; the run's log tells why. The last branch that succeeded is `{latest}`."
             )],
             (OrchestrationStatus::Interrupted, _) => vec![format!(
                 "The work was interrupted. The last branch that succeeded is `{latest}`."

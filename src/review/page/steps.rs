@@ -35,7 +35,7 @@ pub fn ended(past: &PastStep) -> (StatusMark, String) {
     let step = &past.step;
     let (status, words) = match (&past.reply, &step.build, step.passed) {
         (_, Some(build), _) => return words::build(build),
-        _ if !step.purpose.asks_model() => match step.actions.as_slice() {
+        _ if step.is_own() => match step.actions.as_slice() {
             [] => (StatusMark::Open, "not ended"),
             actions => return actions_ended(actions),
         },
@@ -103,7 +103,7 @@ pub fn show(
                 h2 { (past.step.id().title()) " " (status.badge(&escaper.name(&words))) }
                 @if !past.step.is_agents() { (reply::prompt(escaper, &past.step)) }
                 @match &past.reply {
-                    None if !past.step.purpose.asks_model() => {}
+                    None if past.step.is_own() => {}
                     None => { h3 { "Reply" } p.note { "There is none." } }
                     Some(Err(error)) => (reply::error(escaper, error)),
                     Some(Ok(text)) if past.step.purpose == Purpose::REPORT => {

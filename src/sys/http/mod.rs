@@ -213,6 +213,10 @@ impl HttpClient {
                 reason,
                 is_refused: true,
             },
+            io::ErrorKind::NotConnected => HttpError::NoConnection {
+                reason,
+                is_refused: false,
+            },
             io::ErrorKind::PermissionDenied => HttpError::Protocol(reason),
             _ => HttpError::Broken(reason),
         }

@@ -109,7 +109,11 @@ impl TcpConnector {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     last = Error::Timeout(details.timeout.reason);
                 }
-                Err(error) => last = error.into(),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    last = error.into();
+                }
+                // Of a kind that an established connection cannot have: nothing was sent.
+                Err(error) => last = io::Error::new(io::ErrorKind::NotConnected, error).into(),
             }
         }
         Err(last)

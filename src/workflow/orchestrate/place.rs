@@ -9,7 +9,7 @@ use super::{OpenUser, OrchestrateOptions};
 use crate::agent::orchestrate::config::{AgentConfig, AzureVariables};
 use crate::agent::orchestrate::publish::Publishing;
 use crate::record::orchestration::OrchestrationSettings;
-use crate::record::replay::Recording;
+use crate::record::replay::{Recording, RecordingProblem};
 use crate::record::run_files::MCP;
 use crate::record::{AgentRecord, LimitsRecord};
 use crate::sys::files::{self, Links, MIB, PathError};
@@ -141,7 +141,8 @@ impl<'c> OrchestratePlace<'c> {
             .as_ref()
             .and_then(|record| record.orchestration.clone());
         let (Some(record), Some(task), Some(settings)) = (record, task, settings) else {
-            return Err(Error::NothingAsked);
+            let folder = recording.folder().to_owned();
+            return Err(RecordingProblem::NoOrchestration(folder).into());
         };
         let path = recording.folder().join(MCP);
         let exchanges = files::read(&path, Links::Refused, LARGEST);

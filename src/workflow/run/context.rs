@@ -1,5 +1,6 @@
 //! What every workflow is given. Plain data.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::model::prompt::Inputs;
 use crate::model::{Delivery, ModelTable, TableProblem, Tier, Unselected};
 use crate::project::{DRAFT, Project, QUERY};
 use crate::secret::Redactor;
-use crate::sys::environment::{Clock, Environment};
+use crate::sys::environment::{Clock, Environment, query_secrets};
 use crate::sys::files::{self, Links, MIB};
 use crate::sys::interrupt::Interrupt;
 use crate::ui::{Event, Reporter};
@@ -242,5 +243,10 @@ pub fn redactor(
     let orchestrators = environments.into_iter().filter(|_| cli.reads_env_file());
     let further = agents_key.iter().map(|key| key.expose().to_owned());
     let further = further.chain(orchestrators.flat_map(config::secrets));
+    let server = match &cli.command {
+        Some(Command::Mcp(arguments)) => arguments.command.server(),
+        _ => "",
+    };
+    let further = further.chain(query_secrets(server).map(Cow::into_owned));
     project.redactor(&environments, key_files, further)
 }
