@@ -277,10 +277,17 @@ fn there_is_a_manual_page_for_the_program_and_each_command() {
     );
     let rollup = project.run(&["man", "rollup"]).exits(0).stdout;
     assert!(rollup.contains("budget"), "{rollup}");
-    project
-        .run(&["man", "surprise"])
-        .exits(2)
-        .says(&["there is no command `surprise`"]);
+    let call = project.run(&["man", "mcp", "call"]).exits(0).stdout;
+    assert!(call.contains("JSON"), "{call}");
+    for (command, told) in [
+        (&["man", "surprise"][..], "there is no command `surprise`"),
+        (
+            &["man", "mcp", "surprise"],
+            "there is no command `mcp surprise`",
+        ),
+    ] {
+        project.run(command).exits(2).says(&[told]);
+    }
     assert_eq!(project.runs().len(), 0);
 }
 

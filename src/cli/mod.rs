@@ -315,8 +315,8 @@ pub enum Command {
     },
     /// Print the manual page of the program or of a command
     Man {
-        /// Command to describe [default: the whole program]
-        command: Option<String>,
+        /// Command to describe, such as `mcp call` [default: the whole program]
+        command: Vec<String>,
     },
 }
 
@@ -581,18 +581,17 @@ pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
 
 /// The manual page of the program, or of one of its commands; `None` where there is no such command.
 #[must_use]
-pub fn manual(command: Option<&str>) -> Option<Vec<u8>> {
+pub fn manual(command: &[String]) -> Option<Vec<u8>> {
     let mut whole = Cli::command();
     whole.build();
     let summary = ABOUT.lines().next().unwrap_or_default();
-    let page = match command {
-        // The name's line of a manual page is one line.
-        None => whole.about(summary).long_about(ABOUT),
-        Some(name) => whole.find_subcommand(name)?.clone(),
-    };
+    // The name's line of a manual page is one line.
+    let whole = whole.about(summary).long_about(ABOUT);
+    let mut names = command.iter();
+    let page = names.try_fold(&whole, |page, name| page.find_subcommand(name))?;
     let mut roff = Vec::new();
     // A vector takes all that is written.
-    clap_mangen::Man::new(page).render(&mut roff).ok()?;
+    clap_mangen::Man::new(page.clone()).render(&mut roff).ok()?;
     Some(roff)
 }
 

@@ -48,8 +48,8 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Mcp(arguments)) => mcp::mcp(context, &arguments.command),
         Some(Command::Completions { shell }) => Ok(Outcome::verbatim(cli::completions(*shell))),
         Some(Command::Man { command }) => {
-            let unknown = || Error::NoSuchCommand(command.clone().unwrap_or_default());
-            let page = cli::manual(command.as_deref()).ok_or_else(unknown)?;
+            let unknown = || Error::NoSuchCommand(command.join(" "));
+            let page = cli::manual(command).ok_or_else(unknown)?;
             Ok(Outcome::verbatim(page))
         }
         None if cli.dry_run => {

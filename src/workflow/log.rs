@@ -286,10 +286,9 @@ impl Story {
             self.started_from(settings);
         }
         if agent.orchestration.is_none() {
-            agent
-                .answers
-                .iter()
-                .for_each(|answer| self.answer(answer.as_deref()));
+            for answer in &agent.answers {
+                self.answer(answer.as_deref());
+            }
         }
     }
 

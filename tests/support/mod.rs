@@ -6,7 +6,7 @@ pub mod orchestra;
 pub mod plan;
 mod project;
 mod server;
-mod terminal;
+pub mod terminal;
 
 use std::io::Write as _;
 use std::path::Path;

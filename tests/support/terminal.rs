@@ -1,7 +1,7 @@
 //! The program in a terminal, and somebody who types.
 
 use std::io::{Read as _, Write as _};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use bstr::ByteSlice as _;
 
@@ -15,48 +15,81 @@ pub fn in_terminal(
     columns: usize,
     typed: &[(&str, &str)],
 ) -> Option<(String, i32)> {
-    if Command::new("script").arg("--version").output().is_err() {
-        skipped("there is no `script`");
-        return None;
-    }
-    let words = std::iter::once(program.get_program()).chain(program.get_args());
-    let words = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
-    let run = format!("stty cols {columns} rows 50; exec {words}");
-    // A prompt that never comes is a failure, not a wait.
-    let mut command = Command::new("timeout");
-    command
-        .args(["60", "script", "--quiet", "--return", "--command", &run])
-        .arg("/dev/null")
-        .current_dir(program.get_current_dir().unwrap())
-        .env_clear()
-        .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
-        .envs(
-            program
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut keyboard = child.stdin.take().unwrap();
-    let mut screen = child.stdout.take().unwrap();
-    let (mut shown, mut seen) = (Vec::new(), 0);
-    let mut read = |shown: &mut Vec<u8>| {
-        let mut piece = [0; 4096];
-        let length = screen.read(&mut piece).unwrap();
-        shown.extend(&piece[..length]);
-        length > 0
-    };
+    let mut terminal = Terminal::open(program, columns, "")?;
     for (awaited, keys) in typed {
-        seen += loop {
-            if let Some(at) = shown[seen..].find(awaited) {
+        terminal.types(awaited, keys);
+    }
+    Some(terminal.end())
+}
+
+/// A terminal in which the program runs.
+pub struct Terminal {
+    child: Child,
+    keyboard: ChildStdin,
+    screen: ChildStdout,
+    shown: Vec<u8>,
+    /// How much of what was shown was awaited.
+    seen: usize,
+}
+
+impl Terminal {
+    /// One in which a shell becomes the command, with `behind` behind it, as a shell reads that.
+    pub fn open(program: &Command, columns: usize, behind: &str) -> Option<Self> {
+        if Command::new("script").arg("--version").output().is_err() {
+            skipped("there is no `script`");
+            return None;
+        }
+        let words = std::iter::once(program.get_program()).chain(program.get_args());
+        let words = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
+        let run = format!("stty cols {columns} rows 50; exec {words} {behind}");
+        // A prompt that never comes is a failure, not a wait.
+        let mut command = Command::new("timeout");
+        command
+            .args(["60", "script", "--quiet", "--return", "--command", &run])
+            .arg("/dev/null")
+            .current_dir(program.get_current_dir().unwrap())
+            .env_clear()
+            .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
+            .envs(
+                program
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        Some(Self {
+            keyboard: child.stdin.take().unwrap(),
+            screen: child.stdout.take().unwrap(),
+            child,
+            shown: Vec::new(),
+            seen: 0,
+        })
+    }
+
+    /// Types when that is seen, behind what was seen before.
+    pub fn types(&mut self, awaited: &str, keys: &str) {
+        self.seen += loop {
+            if let Some(at) = self.shown[self.seen..].find(awaited) {
                 break at + awaited.len();
             }
-            assert!(read(&mut shown), "no {awaited:?} in {}", shown.as_bstr());
+            let more = self.read();
+            assert!(more, "no {awaited:?} in {}", self.shown.as_bstr());
         };
-        keyboard.write_all(keys.as_bytes()).unwrap();
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
-    while read(&mut shown) {}
-    let code = child.wait().unwrap().code().unwrap_or(-1);
-    Some((String::from_utf8_lossy(&shown).into_owned(), code))
+
+    /// All that was shown, until it ends, and the exit code.
+    pub fn end(mut self) -> (String, i32) {
+        while self.read() {}
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        (String::from_utf8_lossy(&self.shown).into_owned(), code)
+    }
+
+    fn read(&mut self) -> bool {
+        let mut piece = [0; 4096];
+        let length = self.screen.read(&mut piece).unwrap();
+        self.shown.extend(&piece[..length]);
+        length > 0
+    }
 }
