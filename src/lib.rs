@@ -139,9 +139,12 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
 
 fn console_options(cli: &Cli, world: &World) -> ConsoleOptions {
     let terminals = (world.stdout_terminal, world.terminal);
+    let mirrors =
+        matches!(&cli.command, Some(Command::Orchestrate(arguments)) if !arguments.headless);
     ConsoleOptions {
         echoes: world.stdin_terminal && world.stdout_terminal,
-        mirrors: matches!(&cli.command, Some(Command::Orchestrate(arguments)) if !arguments.headless),
+        mirrors,
+        asks: mirrors && world.stdin_terminal,
         ..ConsoleOptions::new(cli.output.quiet, terminals, &world.environment)
     }
 }

@@ -171,11 +171,14 @@ fn an_orchestration_is_listed_and_told_as_a_story() {
             "The task:\n  Mend <it>.\n",
             "It began from branch start of the project proj.",
             "Step 1 to my-deployment",
-            "  execute_agent claude_code: branch b-1 from start, succeed, 12.5s\n    I have done it on b-1.\n",
-            "  execute_agent codex: branch b-2 from b-1, succeed, 12.5s, VERDICT: CLEAN\n",
+            "  execute_agent claude_code:\n    branch b-1: succeed\n    I have done it on b-1.\n",
+            "  execute_agent codex:\n    branch b-2: succeed\n",
             "  read_artifact codex_review.log: VERDICT: CLEAN",
             "  Answer:\n    It is mended.\n",
-            "Publish 5:\n  execute_agent claude_code: branch b-3 from b-2, succeed, 12.5s\n",
+            "Publish 5:\n  execute_agent claude_code:\n    branch b-3: succeed\n",
+            "The branches:\n  b-1 from start: claude_code, succeed, 12.5s\n",
+            "  b-2 from b-1: codex, succeed, 12.5s, VERDICT: CLEAN\n",
+            "  b-3 from b-2: claude_code, succeed, 12.5s\n",
             "completed, after 1 review; the latest branch is b-3.",
             "It was published from branch b-3:\n    repository: r\n",
             "What to do now:\n    Merge the branch.\n",
@@ -201,10 +204,11 @@ fn an_orchestration_that_was_killed_tells_where_it_was() {
             "it is still running, or it was killed.",
             "The task:\n  Mend <it>.\n",
             "It began from branch start",
-            "branch b-1 from start, succeed",
-            "branch b-2 from b-1, succeed, 12.5s, VERDICT: CLEAN",
+            "branch b-1: succeed",
             "Publish 5:\n  It did not come to its end.\n",
-            "  claude_code did not come back: branch b-3 from b-2, running",
+            "  b-1 from start: claude_code, succeed",
+            "  b-2 from b-1: codex, succeed, 12.5s, VERDICT: CLEAN",
+            "  b-3 from b-2: claude_code, running",
             "It was waiting for branch b-3, which may go on remotely.",
             "the last one that succeeded is b-2, after 1 review.",
         ],
@@ -215,6 +219,70 @@ fn an_orchestration_that_was_killed_tells_where_it_was() {
         &page,
         &["Mend &lt;it&gt;.", "Waiting for", "b-3", "not ended"],
     );
+}
+
+/// Killed during a call, after words, which the user has answered, and a report that did not count.
+fn talked() -> TestProject {
+    let idle = |number, parts: &[&str]| {
+        let mut step = step("step", number, None);
+        step.as_object_mut().unwrap().remove("answer");
+        let parts = parts.iter().map(|part| json!({"part": part, "bytes": 9}));
+        step["reply"] = parts.collect();
+        step
+    };
+    let mut agent = agent();
+    agent["interactive"] = true.into();
+    agent["answers"] = json!(["The first.", null]);
+    let steps = [
+        idle(1, &["text"]),
+        idle(2, &["text"]),
+        idle(3, &["text"]),
+        idle(4, &["text", "call"]),
+    ];
+    let lines: String = steps.iter().map(|step| format!("{step}\n")).collect();
+    let file = |name: &str| format!("logs/{NAME}/{name}");
+    let report = r#"{"is_finished": true, "task": "t", "summary": "All is well."}"#;
+    TestProject::new()
+        .file(&file("agent.json"), agent.to_string())
+        .file(&file("steps.jsonl"), lines)
+        .file(&file("0001-step-response.txt"), "Which one?")
+        .file(&file("0002-step-response.txt"), report)
+        .file(&file("0003-step-response.txt"), "And how?")
+        .file(&file("0004-step-response.txt"), "I will do it.")
+}
+
+#[test]
+fn words_and_calls_that_nothing_came_of_are_told() {
+    let project = talked();
+    let story = project.run(&["log", NAME]).exits(0).stdout;
+    in_order(
+        &story,
+        &[
+            "Step 1 to",
+            "  It said:\n    Which one?\nThe user answered:\n  The first.\n",
+            "Step 2 to",
+            "  It said that it is done, which did not count:\n    {\"is_finished\"",
+            "Step 3 to",
+            "  It said:\n    And how?\nThe user answered:\n",
+            "Step 4 to",
+            "    I will do it.\n  The call did not come to its end: the run ended first.\n",
+        ],
+    );
+    assert!(!story.contains("Nothing was done"), "{story}");
+    project.run(&["report", NAME]).exits(0);
+    let page = project.read(&format!("logs/{NAME}/report.html"));
+    in_order(
+        &page,
+        &[
+            "Which one?",
+            "did not end the work",
+            "All is well.",
+            "did not end the work",
+            "I will do it.",
+            "did not come to its end",
+        ],
+    );
+    assert!(!page.contains("nothing done"), "{page}");
 }
 
 #[test]
@@ -264,4 +332,15 @@ fn a_run_that_holds_the_project_leaves_an_orchestration_alone() {
     let run = project.run(&[]).exits(0);
     assert!(!run.stderr.contains("was killed"), "{}", run.stderr);
     assert!(fs::exists(project.path(&staged)).unwrap());
+}
+
+#[test]
+fn a_run_that_is_no_orchestration_is_not_replayed_as_one() {
+    let name = "2026-11-21-20-15-03";
+    let project = TestProject::new().file(&format!("logs/{name}/0000-initial-query.txt"), "");
+    let replay = format!("logs/{name}");
+    let run = project
+        .run(&["orchestrate", "--replay", &replay, "--headless"])
+        .exits(2);
+    run.says(&["is no orchestration", "name one of `orchestrate`"]);
 }

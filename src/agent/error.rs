@@ -119,8 +119,6 @@ pub enum AgentError {
     PublishFailed {
         /// Why.
         reason: String,
-        /// The branch on which that was tried; `None` where there is none.
-        branch: Option<String>,
     },
     /// A signal came, or somebody has asked for a stop.
     #[error(transparent)]
@@ -203,7 +201,7 @@ impl AgentError {
                 "read the last review's log; run again from the last branch, or finish the work by hand"
             }
             Self::BranchTimeout { .. } => {
-                "look at the branch, where the agent works on; `MCP_POLL_TIMEOUT_SECONDS` sets how long one may take"
+                "the agent may still be at work: look at the branch; `MCP_POLL_TIMEOUT_SECONDS` sets how long one may take"
             }
             Self::PublishFailed { .. } => {
                 "publish the last branch by hand, or run again from it; see that `GITHUB_TOKEN` may push"

@@ -29,7 +29,7 @@ Exit codes (also in the run's result.json):
      branch-timeout   an agent took too long
      publish-failed   there is no full report of what was pushed
      tools-failed     too many failures in a row
-     loop-limit       a hundred model calls, and no end
+     loop-limit       too many model calls
      over-budget      the next call could exceed --max-cost
   2  usage            invalid command line, or a blank task
   3  not-ready        a variable is missing or wrong, first call over budget, or
@@ -77,7 +77,7 @@ pub struct OrchestrateArgs {
     #[arg(long, value_name = "NAME")]
     pub project_name: Option<String>,
 
-    /// Ask no questions, and print nothing but the report to standard output
+    /// Ask nothing but the task where it is left out, and print nothing but the report to standard output
     #[arg(long)]
     pub headless: bool,
 

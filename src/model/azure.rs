@@ -37,25 +37,18 @@ pub enum AzureProblem {
 }
 
 /// The model behind a deployment, as an agent that calls tools by the vendor's means asks it: of the resource at
-/// `endpoint`, in the version `api_version` of the API or the usual one.
-///
-/// # Errors
-/// When a name needs escaping in a URL.
-pub fn azure_spec(
-    endpoint: &Endpoint,
-    deployment: &str,
-    api_version: Option<&str>,
-) -> Result<ModelSpec, AzureProblem> {
-    let spec = ModelSpec {
+/// `endpoint`, in the version `api_version` of the API or the usual one. Neither name needs escaping in a URL:
+/// [`is_plain`].
+#[must_use]
+pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&str>) -> ModelSpec {
+    ModelSpec {
         base_url: Some(endpoint.base().to_owned()),
         api_version: api_version.map(str::to_owned),
         key_file: None,
         tools: ToolForm::Native,
         origin: Origin::Added,
         ..entry(deployment)
-    };
-    check(&spec)?;
-    Ok(spec)
+    }
 }
 
 /// The model of a deployment of which nothing but the name is known.
@@ -88,37 +81,12 @@ pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(plain) && name != "." && name != ".."
 }
 
-/// What the user can change about an error of Azure's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AzureRemedy {
-    /// What is asked, or what the filter takes.
-    Wording,
-    /// The key, or the resource that it is of.
-    Key,
-    /// The deployment, or how it is reached.
-    Deployment,
-}
-
-impl AzureRemedy {
-    /// What the user can do.
-    #[must_use]
-    pub fn hint(self) -> &'static str {
-        match self {
-            Self::Wording => {
-                "change the wording, or the content filter of the deployment in Azure's portal"
-            }
-            Self::Key => {
-                "the resource does not accept the key: check `AZURE_OPENAI_API_KEY` (or the entry's key file), and \
-                 that `AZURE_OPENAI_BASE_URL` (or the entry's `baseUrl`) is the resource that the key is of"
-            }
-            Self::Deployment => {
-                "the resource has no such deployment for chat: check `AZURE_OPENAI_DEPLOYMENT` (or the entry's `id`), \
-                 `AZURE_OPENAI_BASE_URL` (or its `baseUrl`) and, where it is set, `AZURE_OPENAI_API_VERSION` (or its \
-                 `apiVersion`)"
-            }
-        }
-    }
-}
+const WORDING_HINT: &str =
+    "change the wording, or the content filter of the deployment in Azure's portal";
+const KEY_HINT: &str = "the resource does not accept the key: check `AZURE_OPENAI_API_KEY` (or the entry's key file), and that \
+     `AZURE_OPENAI_BASE_URL` (or the entry's `baseUrl`) is the resource that the key is of";
+const DEPLOYMENT_HINT: &str = "the resource has no such deployment for chat: check `AZURE_OPENAI_DEPLOYMENT` (or the entry's `id`), \
+     `AZURE_OPENAI_BASE_URL` (or its `baseUrl`) and, where it is set, `AZURE_OPENAI_API_VERSION` (or its `apiVersion`)";
 
 pub(super) struct Azure;
 
@@ -166,12 +134,12 @@ impl Wire for Azure {
         OpenAi.read_reply(json)
     }
 
-    fn remedy(&self, status: u16, code: Option<&str>) -> Option<AzureRemedy> {
+    fn hint(&self, status: u16, code: Option<&str>) -> Option<&'static str> {
         match (status, code) {
-            (_, Some("content_filter")) => Some(AzureRemedy::Wording),
-            (401 | 403, _) => Some(AzureRemedy::Key),
+            (_, Some("content_filter")) => Some(WORDING_HINT),
+            (401 | 403, _) => Some(KEY_HINT),
             // Deployments that are for something else than chat count as none.
-            (404, _) | (_, Some("OperationNotSupported")) => Some(AzureRemedy::Deployment),
+            (404, _) | (_, Some("OperationNotSupported")) => Some(DEPLOYMENT_HINT),
             _ => None,
         }
     }

@@ -30,7 +30,7 @@ pub struct Setup {
     /// The environment variable that its key is from; `None`: a file.
     pub key_variable: Option<&'static str>,
     /// What the table calls the model that its vendor names in its place, where that is in the table.
-    pub successor: Option<String>,
+    pub successor: Option<Box<str>>,
 }
 
 /// Why there is no whole reply.
@@ -48,7 +48,7 @@ pub enum ModelError {
         /// How many tries were made.
         tries: u32,
         /// The answer's body.
-        answer: Vec<u8>,
+        answer: Box<[u8]>,
         /// What was set up to ask it.
         setup: Setup,
     },
@@ -202,13 +202,11 @@ impl ModelError {
     pub fn hint(&self) -> String {
         let hint = match self {
             Self::Status {
-                vendor:
-                    VendorError {
-                        remedy: Some(remedy),
-                        ..
-                    },
+                vendor: VendorError {
+                    hint: Some(hint), ..
+                },
                 ..
-            } => remedy.hint(),
+            } => hint,
             Self::Status {
                 status,
                 vendor,
@@ -236,8 +234,8 @@ impl ModelError {
             Self::Status {
                 status: 400 | 413, ..
             } => {
-                "the vendor did not accept the request: often it is too large for the model; \
-                 `agent-config/codeRollup.txt` may leave files out"
+                "the vendor did not accept the request: often it is too large for the model \
+                 (`agent-config/codeRollup.txt` may leave files out of a rollup)"
             }
             Self::Status { status: 429, .. } => "wait a while, or use another model with `--model`",
             Self::Status { .. } | Self::ErrorInAnswer(_) => {
@@ -306,7 +304,7 @@ impl ModelError {
     #[must_use]
     pub fn hint_for_agent(&self) -> String {
         match self {
-            Self::Status { vendor, .. } if vendor.remedy.is_some() => self.hint(),
+            Self::Status { vendor, .. } if vendor.hint.is_some() => self.hint(),
             Self::Status { status, vendor, .. }
                 if vendor.bad_key || matches!(status, 401 | 403) =>
             {
@@ -542,7 +540,7 @@ mod tests {
                 ..VendorError::default()
             },
             tries: 1,
-            answer: Vec::new(),
+            answer: Box::default(),
             setup: Setup::default(),
         };
         for (number, code, message, expected) in [

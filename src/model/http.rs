@@ -143,7 +143,7 @@ impl<'a> HttpModel<'a> {
             _ => Ok(Vec::new()),
         })?;
         let mut vendor = self.wire.read_failure(&body);
-        vendor.remedy = self.wire.remedy(status, vendor.code.as_deref());
+        vendor.hint = self.wire.hint(status, vendor.code.as_deref());
         if vendor.message.is_none() && !body.trim_ascii().is_empty() {
             vendor.message = Some(format!("`{}`", ModelError::snippet(&body)));
         }
@@ -154,7 +154,7 @@ impl<'a> HttpModel<'a> {
             vendor,
             model: self.spec.id.clone(),
             tries: 1,
-            answer: body,
+            answer: body.into(),
             setup: Setup::default(),
         };
         Err(TryError {

@@ -34,7 +34,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::model::azure::AzureRemedy;
 use crate::model::manner::Manner;
 use crate::model::message::{Call, Message};
 use crate::model::price::Price;
@@ -413,8 +412,8 @@ trait Wire: Sync {
         }
     }
 
-    /// What the user can change about an error of this status and the vendor's code, where the vendor is Azure.
-    fn remedy(&self, _status: u16, _code: Option<&str>) -> Option<AzureRemedy> {
+    /// What the user can do about an error of this status and the vendor's code, where that is not as with others.
+    fn hint(&self, _status: u16, _code: Option<&str>) -> Option<&'static str> {
         None
     }
 
@@ -530,8 +529,8 @@ pub struct VendorError {
     is_rate_limit: bool,
     /// Whether it is the key that is wrong.
     pub bad_key: bool,
-    /// What the user can change about it, where it is Azure's and that is known.
-    remedy: Option<AzureRemedy>,
+    /// What the user can do about it, where that is not as with other vendors.
+    hint: Option<&'static str>,
 }
 
 /// An object without those of `fields` that are null.

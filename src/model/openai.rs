@@ -250,7 +250,7 @@ impl Wire for OpenAi {
             retry_delay: None,
             message: text(&error["message"]),
             code: code.or(kind),
-            remedy: None,
+            hint: None,
         }
     }
 }

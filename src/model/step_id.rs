@@ -62,12 +62,6 @@ impl Purpose {
         &self.0
     }
 
-    /// Whether a model is asked for it; else, the program takes the step by itself.
-    #[must_use]
-    pub fn asks_model(&self) -> bool {
-        *self != Self::PUBLISH
-    }
-
     /// Whether it is one of the commit workflow and its report, whose files the contract names.
     #[must_use]
     pub fn is_workflows(&self) -> bool {

@@ -166,7 +166,7 @@ pub struct LimitsRecord {
 impl LimitsRecord {
     /// How long a command may take.
     #[must_use]
-    pub fn patience(&self) -> Duration {
+    pub fn command_timeout(&self) -> Duration {
         self.command_timeout.unwrap_or_default().0
     }
 

@@ -51,7 +51,7 @@ impl OrchestrationStatus {
     }
 }
 
-/// What a review's log says in its first line.
+/// What a review's log says in the first line that has a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewVerdict {
@@ -155,19 +155,19 @@ pub struct OrchestrationSettings {
     /// Whether the work is published in the end.
     pub publishes: bool,
     /// How often a branch is asked for.
-    pub polling: PollingRecord,
+    pub polling: Polling,
 }
 
 /// How often a branch is asked for, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct PollingRecord {
+pub struct Polling {
     /// The first wait.
     pub initial: Seconds,
     /// The longest wait.
     pub max: Seconds,
-    /// For so long.
+    /// How long an agent may take.
     pub timeout: Seconds,
-    /// How much longer each wait is than the one before.
+    /// By how much each wait is longer than the one before; above 1.
     pub factor: f64,
 }
 

@@ -40,6 +40,9 @@ pub enum RecordingProblem {
     /// There is no such folder.
     #[error("there is no recorded run at `{}`", .0.display())]
     Missing(PathBuf),
+    /// The run is none of `orchestrate`.
+    #[error("the recorded run `{}` is no orchestration", .0.display())]
+    NoOrchestration(PathBuf),
     /// The run was made with another model than the one asked for.
     #[error("the recorded run `{}` was made with `{recorded}`, not with `{asked}`", .folder.display())]
     OtherModel {
@@ -66,6 +69,9 @@ impl RecordingProblem {
     pub fn hint(&self) -> String {
         match self {
             Self::Missing(_) => "name a folder below `logs`, by its path or its name".to_owned(),
+            Self::NoOrchestration(_) => {
+                "`code-commit log` lists the runs: name one of `orchestrate`".to_owned()
+            }
             Self::OtherModel { recorded, .. } => {
                 format!("leave `--model` out, or use `--model {recorded}`")
             }

@@ -140,6 +140,12 @@ impl Step {
         }
     }
 
+    /// Whether the program has taken it by itself: no model was asked, and that it cost nothing is known.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.model.is_none() && self.cost == Some(Usd::ZERO)
+    }
+
     /// Which call of the run it is.
     #[must_use]
     pub fn id(&self) -> StepId {

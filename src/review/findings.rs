@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::sys::text::{cut, regex, without_escapes};
+use crate::secret::escapes::without_escapes;
+use crate::sys::text::{cut, regex};
 
 /// How many lines of each kind are found at most.
 pub const MOST: usize = 200;

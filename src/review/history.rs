@@ -71,17 +71,35 @@ pub struct PastStep {
     pub tools: Option<String>,
     /// What the reply changed, compared to what the steps before it had left.
     pub changes: Vec<FileChange>,
+    /// Whether the model leads an orchestration: its words are for the user, or a report.
+    pub is_orchestrators: bool,
+}
+
+/// An agent's reply that was followed by nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdleReply {
+    /// Words that have not ended the work: a question, or a report that did not count.
+    Words,
+    /// A call that did not come to its end, since the run ended first.
+    Call,
+    /// It was not understood, or the run ended before.
+    NotUnderstood,
 }
 
 impl PastStep {
-    /// Whether an agent's reply was followed by nothing: it was not understood, or the run ended before.
-    pub fn came_to_nothing(&self) -> bool {
+    /// Why an agent's reply was followed by nothing, if it was.
+    pub fn idle(&self) -> Option<IdleReply> {
         let step = &self.step;
         let acts =
             step.is_agents() && ![Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose);
         let has_end = step.passed.is_some() || step.answer.is_some();
-        let idle = step.actions.is_empty() && !has_end && self.tools.is_none();
-        acts && idle && matches!(self.reply, Some(Ok(_)))
+        let is_idle = step.actions.is_empty() && !has_end && self.tools.is_none();
+        let reply = self.reply.as_ref()?.as_ref().ok()?;
+        (acts && is_idle).then(|| match step.reply.iter().any(|part| part.part == "call") {
+            true => IdleReply::Call,
+            false if self.is_orchestrators && !reply.trim().is_empty() => IdleReply::Words,
+            false => IdleReply::NotUnderstood,
+        })
     }
 
     /// How the build ended, by the first line of its log, and its output.
@@ -216,6 +234,9 @@ impl PastRun {
     /// may be large.
     pub fn steps(&self, project: &Project) -> Vec<PastStep> {
         let mut files = FileStates::before(project, self);
+        let is_orchestrators = self
+            .agent()
+            .is_some_and(|agent| agent.orchestration.is_some());
         let read = self.recorded_steps().into_iter().map(|step| {
             let reply = self.reply(&step.id());
             // What an agent writes stands in its tools' inputs.
@@ -237,6 +258,7 @@ impl PastRun {
                 log,
                 tools,
                 changes,
+                is_orchestrators,
             }
         });
         read.collect()

@@ -1,9 +1,11 @@
 //! API keys, and the redactor that everything leaving the process passes through.
 //!
 //! Touches nothing: keys come in as bytes, texts go out as text. Guarantees that an [`ApiKey`] never prints, and that a
-//! [`Redactor`] finds each of its keys in every form that `forms` lists, however a text is cut into chunks.
+//! [`Redactor`] finds each of its keys in every form that `forms` lists, however a text is cut into chunks, and in a whole
+//! text with colours within.
 
 pub mod credentials;
+pub(crate) mod escapes;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,6 +16,8 @@ use std::sync::Arc;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
+
+use self::escapes::SeenText;
 
 /// A vendor's API key: one line of visible ASCII. Its `Debug` and `Display` show the last two characters at the most.
 #[derive(Clone, PartialEq, Eq)]
@@ -181,17 +185,39 @@ impl Redactor {
         found.map(|found| (found.range(), self.kinds[found.pattern()]))
     }
 
-    /// `text` without the keys; borrowed where there was none.
+    /// `text` without the keys; borrowed where there was none. A key is one also where it has colours within: once they
+    /// are taken out, it would be whole.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let Some(patterns) = self
-            .patterns
-            .as_ref()
-            .filter(|patterns| patterns.is_match(text))
-        else {
+        let Some(patterns) = &self.patterns else {
             return Cow::Borrowed(text);
         };
-        Cow::Owned(patterns.replace_all(text, &self.replacements))
+        let mut redacted = Cow::Borrowed(text);
+        if patterns.is_match(text) {
+            redacted = Cow::Owned(patterns.replace_all(text, &self.replacements));
+        }
+        let seen = SeenText::of(&redacted);
+        match seen.filter(|seen| patterns.is_match(&seen.text)) {
+            Some(seen) => Cow::Owned(self.seen(&redacted, &seen)),
+            None => redacted,
+        }
+    }
+
+    /// `text` without the keys that are to be seen in it.
+    fn seen(&self, text: &str, seen: &SeenText) -> String {
+        let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+        for found in self
+            .patterns
+            .iter()
+            .flat_map(|all| all.find_iter(&seen.text))
+        {
+            let range = seen.whole(&found.range());
+            out.push_str(&text[done..range.start]);
+            out.push_str(&self.replacements[found.pattern()]);
+            done = range.end;
+        }
+        out.push_str(&text[done..]);
+        out
     }
 
     /// The same for a piece that may be borrowed for longer.

@@ -46,6 +46,33 @@ fn a_key_does_not_print() {
 }
 
 #[test]
+fn a_key_with_colours_within_is_found() {
+    let key = "azkey-SECRET-1234";
+    let redactor = Redactor::new([key]);
+    for (text, expected) in [
+        (
+            "\u{1b}[1mazkey\u{1b}[0m-SECRET-1234",
+            "\u{1b}[1m[REDACTED]34",
+        ),
+        (
+            "a \u{1b}[01;31m\u{1b}[Kazkey\u{1b}[m\u{1b}[K-SECRET-1234 b\n\u{1b}[1mc",
+            "a \u{1b}[01;31m\u{1b}[K[REDACTED]34 b\n\u{1b}[1mc",
+        ),
+        ("azkey-\u{1b}(B\u{1b}[mSECRET-1234!", "[REDACTED]34!"),
+        ("azkey-\u{9b}1mSECRET-1234", "[REDACTED]34"),
+        // What begins an escape may end in the key.
+        ("\u{1b}[azkey-SECRET-1234", "\u{1b}[[REDACTED]34"),
+        (
+            "azkey-SECRET-1234 \u{1b}[1mazkey\u{1b}[m-SECRET-1234",
+            "[REDACTED]34 \u{1b}[1m[REDACTED]34",
+        ),
+        ("azkey\u{1b}[1m", "azkey\u{1b}[1m"),
+    ] {
+        assert_eq!(redactor.text(text), expected, "{text:?}");
+    }
+}
+
+#[test]
 fn every_form_of_a_key_is_found() {
     let redactor = Redactor::new([KEY]);
     let in_base64 = |prefix: &str| STANDARD_NO_PAD.encode(format!("{prefix}{KEY}tail"));

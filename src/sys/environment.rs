@@ -128,37 +128,36 @@ pub trait Clock: Sync {
     }
 }
 
-/// A clock that can be put forward, by time that has passed in a recording and is not waited for.
-pub struct AdvancedClock<'c> {
+/// A clock that shows the time of a recording, where there is one: what took time then passes at once.
+pub struct RecordedClock<'c> {
     inner: &'c dyn Clock,
-    ahead: Mutex<Duration>,
+    recorded: Mutex<Option<Duration>>,
 }
 
-impl<'c> AdvancedClock<'c> {
-    /// One that shows what `inner` does.
+impl<'c> RecordedClock<'c> {
+    /// One that shows what `inner` does until it is [`set`](Self::set), and its date also then.
     #[must_use]
     pub fn new(inner: &'c dyn Clock) -> Self {
         Self {
             inner,
-            ahead: Mutex::default(),
+            recorded: Mutex::default(),
         }
     }
 
-    /// Puts it forward.
-    pub fn advance(&self, by: Duration) {
-        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-        *ahead = ahead.saturating_add(by);
+    /// From now on it shows this time, until it is set again.
+    pub fn set(&self, elapsed: Duration) {
+        *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(elapsed);
     }
 }
 
-impl Clock for AdvancedClock<'_> {
+impl Clock for RecordedClock<'_> {
     fn now(&self) -> DateTime<FixedOffset> {
         self.inner.now()
     }
 
     fn elapsed(&self) -> Duration {
-        let ahead = *self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-        self.inner.elapsed().saturating_add(ahead)
+        let recorded = *self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.unwrap_or_else(|| self.inner.elapsed())
     }
 }
 

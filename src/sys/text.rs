@@ -26,21 +26,6 @@ pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(mark).unwrap_or(bytes)
 }
 
-/// What terminals take for commands: colours, titles, links.
-const ESCAPES: &str = concat!(
-    r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]",
-    r"|(?:\x1b\]|\u{9d})[^\x07\x1b\u{9c}\n]*(?:\x07|\x1b\\|\u{9c})?",
-    r"|(?:\x1b[PX^_])[^\x1b\n]*(?:\x1b\\)?",
-    r"|\x1b[ -/]*[0-~]",
-);
-
-static ESCAPE: LazyLock<Regex> = LazyLock::new(|| regex(ESCAPES));
-
-/// `text` without what terminals take for commands.
-pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
-    ESCAPE.replace_all(text, "")
-}
-
 /// Whether `c` moves a cursor, ends a line, turns the direction of text around, or is a letter that nobody sees (a tag):
 /// with such characters, what is read is not what stands there.
 pub(crate) fn is_deceptive(c: char) -> bool {

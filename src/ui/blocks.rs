@@ -5,8 +5,9 @@
 
 use console::{Style, measure_text_width};
 
+use crate::secret::escapes::without_escapes;
 use crate::sys::numbers::counted;
-use crate::sys::text::{is_deceptive, without_escapes};
+use crate::sys::text::is_deceptive;
 
 /// So many lines of text are shown under a title; of a longer one its head and its tail.
 const LIMIT: usize = 40;

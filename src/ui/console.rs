@@ -402,14 +402,17 @@ impl Console<'_> {
         self.line("answered", Style::new(), &text);
     }
 
-    /// Shows what an agent did. Even where it is to be quiet, it shows its questions and how it ended.
+    /// Shows what an agent did. Even where it is to be quiet, it shows what it asks, or may, and how it ended.
     fn show(&self, event: &Event) {
         let is_wanted = match event {
             Event::Finished { .. } | Event::Failed { .. } | Event::Shown(_) => true,
             Event::Tool { asks, .. } => *asks,
+            Event::Words(_) => self.options.asks,
             _ => false,
         };
-        if self.mirrored(event) {
+        // Who is asked has to see what, wherever stdout goes.
+        let is_question = matches!(event, Event::Words(_)) && is_wanted;
+        if self.mirrored(event) && (self.options.stdout_terminal || !is_question) {
             return;
         }
         if self.options.stderr_terminal {

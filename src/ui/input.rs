@@ -1,7 +1,7 @@
 //! What a person types: a line at a time on a terminal, or from wherever stdin comes.
 //!
-//! Touches stdin and, through rustyline, the terminal: it prints the prompt and what is typed, looks at
-//! `TERM` and `TERM_PROGRAM`, and handles SIGINT and SIGWINCH while a line is edited. That, and
+//! Touches stdin, stderr for a prompt, and, through rustyline, the terminal: it prints the prompt and what is typed,
+//! looks at `TERM` and `TERM_PROGRAM`, and handles SIGINT and SIGWINCH while a line is edited. That, and
 //! [`ui`](crate::ui), is all that prints. Guarantees that a signal ends every wait, and that no
 //! input grows without limit.
 
@@ -9,7 +9,7 @@ mod completion;
 pub(crate) mod history;
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -100,7 +100,8 @@ pub trait LineReader {
     fn forget_typed_ahead(&mut self) {}
 }
 
-/// A person at a terminal that can move its cursor; for anything else there is [`PlainLines`]. What is typed can
+/// A person at a terminal that can move its cursor, and on which they see stdout: rustyline hears no signal at any
+/// other, for which there is [`PromptedLines`]. What is typed can
 /// be edited and be had again, in later sessions too. Tab completes `@path`. A text that is pasted is one input,
 /// whatever lines it has; so is what ends with `\` and the line after it.
 pub struct Editor {
@@ -114,24 +115,18 @@ pub struct Editor {
 type RustylineEditor = rustyline::Editor<PathHelper, MemHistory>;
 
 impl Editor {
-    /// An editor that any lasting signal ends, and that completes paths below `root`. Where stdout is no terminal,
-    /// it is left alone, and the terminal is opened by its own name. Without a history, nothing is kept of what is typed.
+    /// An editor that any lasting signal ends, and that completes paths below `root`. Without a history, nothing is
+    /// kept of what is typed.
     ///
     /// # Errors
     /// When rustyline cannot set itself up.
     pub fn new(
         interrupt: Interrupt,
-        stdout_is_terminal: bool,
         root: PathBuf,
         history: Option<History>,
     ) -> Result<Self, InputError> {
-        let behavior = if stdout_is_terminal {
-            Behavior::Stdio
-        } else {
-            Behavior::PreferTerm
-        };
         let config = Config::builder()
-            .behavior(behavior)
+            .behavior(Behavior::Stdio)
             .bracketed_paste(true)
             .completion_type(CompletionType::List)
             .build();
@@ -195,8 +190,7 @@ fn editor(config: &Config, helper: &PathHelper) -> Result<RustylineEditor, Input
 
 impl LineReader for Editor {
     fn forget_typed_ahead(&mut self) {
-        // Where standard input is no terminal there is nothing to forget.
-        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+        forget_typed();
         // What rustyline has read beyond a line is forgotten with it; what was entered before is not.
         if let Ok(mut fresh) = editor(&self.config, &self.helper) {
             for entry in self.editor.history() {
@@ -274,8 +268,7 @@ fn watch(interrupt: &Interrupt, closed: &UnixStream) {
     }
 }
 
-/// Lines from a pipe or a file, or from a terminal that cannot move its cursor. Prompts are not shown. The
-/// first error is the last: what comes after it is not read.
+/// Lines from a pipe or a file. Prompts are not shown. The first error is the last: what comes after it is not read.
 pub struct PlainLines<R> {
     reader: BufReader<R>,
     /// The number of the line that comes next.
@@ -307,6 +300,41 @@ impl<R: Read> LineReader for PlainLines<R> {
         let text = String::from_utf8(bytes).map_err(|_| InputError::NotUtf8 { line })?;
         Ok(Typed::Line(text))
     }
+}
+
+/// A person at a terminal that edits its lines by itself: one that cannot move its cursor, or on which they do not see
+/// stdout, which belongs to whatever reads it. The prompt goes to stderr.
+pub struct PromptedLines<R> {
+    lines: PlainLines<R>,
+    interrupt: Interrupt,
+}
+
+impl<R: Read> PromptedLines<R> {
+    /// The lines that are typed, a wait for which `interrupt` ends.
+    pub fn new(lines: PlainLines<R>, interrupt: Interrupt) -> Self {
+        Self { lines, interrupt }
+    }
+}
+
+impl<R: Read> LineReader for PromptedLines<R> {
+    fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {
+        // Who cannot read the prompt can still answer.
+        let _ = io::stderr().write_all(printable(prompt, &[]).as_bytes());
+        match self.lines.line(prompt) {
+            // What lasts cannot be taken back.
+            Err(InputError::Interrupted(_)) if self.interrupt.take() > 0 => Ok(Typed::Interrupted),
+            typed => typed,
+        }
+    }
+
+    fn forget_typed_ahead(&mut self) {
+        forget_typed();
+    }
+}
+
+/// Forgets what was typed and not yet read. Where standard input is no terminal there is nothing to forget.
+fn forget_typed() {
+    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
 }
 
 /// The whole of `reader` as a prompt, without its last newline.

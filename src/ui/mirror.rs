@@ -124,7 +124,13 @@ mod tests {
 
     #[test]
     fn it_is_bounded_and_obeyed_by_nobody_and_has_no_key() {
-        let hostile = format!("{KEY}\u{1b}[2J\u{202e}\r{}\n", "word ".repeat(60)).repeat(200);
+        // As `grep --color` prints it.
+        let coloured = KEY.replacen("ret", "\u{1b}[mret\u{1b}[K", 1);
+        let hostile = format!(
+            "{KEY} {coloured}\u{1b}[2J\u{202e}\r{}\n",
+            "word ".repeat(60)
+        )
+        .repeat(200);
         for (event, limit) in [
             (Event::Words(hostile.clone()), SAID),
             (Event::Thoughts(hostile.clone()), SAID),

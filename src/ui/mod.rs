@@ -44,7 +44,7 @@ use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 
 pub use self::console::Console;
-pub use self::options::ConsoleOptions;
+pub use self::options::{ConsoleOptions, is_dumb};
 
 /// Something that happened, with all of its text: it can cross a channel to another thread. Programs read it as
 /// `json` writes it.

@@ -26,13 +26,15 @@ pub struct ConsoleOptions {
     pub mirrors: bool,
     /// stdin and stdout are terminals: what is typed is seen on stdout by itself.
     pub echoes: bool,
+    /// What a model says is for somebody at the terminal, who may be asked for an answer to it.
+    pub asks: bool,
 }
 
 impl ConsoleOptions {
     /// What stdout and stderr, which may be terminals, are capable of by the environment.
     #[must_use]
     pub fn new(quiet: bool, (stdout, stderr): (bool, bool), environment: &Environment) -> Self {
-        let dumb = environment.get("TERM").is_none_or(|term| term == "dumb");
+        let dumb = is_dumb(environment);
         let colors = !dumb && environment.os("NO_COLOR").is_none();
         let is_told = ["CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"]
             .iter()
@@ -53,6 +55,7 @@ impl ConsoleOptions {
             },
             mirrors: false,
             echoes: false,
+            asks: false,
         }
     }
 
@@ -64,6 +67,12 @@ impl ConsoleOptions {
             ..self
         }
     }
+}
+
+/// Whether a terminal cannot move its cursor, by its name, or has none. The names are those that rustyline gives up at, too.
+pub fn is_dumb(environment: &Environment) -> bool {
+    let is_such = |term: &str| ["dumb", "cons25", "emacs"].contains(&&*term.to_ascii_lowercase());
+    environment.get("TERM").is_none_or(is_such)
 }
 
 /// Whether there is a CI runner.

@@ -155,7 +155,8 @@ impl Steps {
                 )]
             }
             Event::Connected { server, protocol } => {
-                vec![look.line(&connected(server, protocol), dim)]
+                let text = format!("server {}", connected(server, protocol));
+                vec![look.line(&text, dim)]
             }
             Event::Waiting { .. } => vec![look.line(&awaited(event, usize::MAX), dim)],
             Event::BranchEnded { took, .. } => {

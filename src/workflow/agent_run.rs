@@ -132,6 +132,16 @@ impl<'c> AgentRun<'c> {
         })
     }
 
+    /// The project's files.
+    ///
+    /// # Errors
+    /// When they are not for the agents.
+    fn worktree(&self) -> Result<&Worktree<'c>, Error> {
+        let problem = "this run may not change the project's files";
+        let problem = || AgentError::Host(problem.into()).into();
+        self.worktree.as_ref().ok_or_else(problem)
+    }
+
     /// Whether the agent may ask questions.
     pub fn is_interactive(&self) -> bool {
         self.setup.answers.are_there()
@@ -329,7 +339,26 @@ impl<'c> AgentRun<'c> {
         if let Some(kept) = self.setup.session {
             kept.count(tokens);
         }
-        asked.map(|(reply, ())| reply)
+        let mut reply = asked.map(|(reply, ())| reply)?;
+        if self.worktree.is_none() {
+            // Only a file may have to have a key in it.
+            reply.calls = reply
+                .calls
+                .iter()
+                .map(|call| self.without_keys(call))
+                .collect();
+        }
+        Ok(reply)
+    }
+
+    /// A call as others may be given it.
+    fn without_keys(&self, call: &Call) -> Call {
+        let redactor = self.context.redactor;
+        Call {
+            id: call.id.clone(),
+            name: redactor.text(&call.name).into_owned(),
+            input: redactor.json(&call.input),
+        }
     }
 
     /// Keeps what came of a tool.

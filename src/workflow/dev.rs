@@ -80,7 +80,7 @@ fn work(
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools;
-    let patience = place.limits.patience();
+    let patience = place.limits.command_timeout();
     let audit_commands = AuditCommands {
         root,
         path: context.environment.os("PATH"),

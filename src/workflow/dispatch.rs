@@ -22,7 +22,8 @@ use crate::cli::{
 };
 use crate::model::Delivery;
 use crate::ui::input::history::History;
-use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines};
+use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines, PromptedLines};
+use crate::ui::is_dumb;
 use crate::workflow::error::Error;
 
 /// Starts what the command line asks for; `stdin` is where a user who is asked answers.
@@ -164,8 +165,6 @@ fn orchestrate(
         config: ConfigFlags {
             project_name: arguments.project_name.clone(),
             no_publish: arguments.no_publish,
-            names_model: model.is_some(),
-            is_replay: replay.is_some(),
         },
         choice: ModelChoice {
             replay: replay.clone(),
@@ -227,21 +226,25 @@ pub struct Stdin {
     pub is_seen: bool,
 }
 
-/// Who is asked: somebody at a terminal, who finds in the agent's home what they have typed before, or whatever standard
-/// input is.
+/// Who is asked: somebody at a terminal, who finds in the agent's home what they have typed before where they can edit
+/// it, or whatever standard input is.
 fn open_input(
     context: &Context<'_>,
     stdin: Stdin,
     home: Option<&Path>,
 ) -> Result<Box<dyn LineReader>, InputError> {
     let interrupt = context.interrupt.clone();
-    if stdin.is_terminal {
+    if stdin.is_terminal && stdin.is_seen && !is_dumb(context.environment) {
         let root = context.project.root().to_owned();
         let history = home.map(|home| History::at(home, context.redactor));
-        let editor = Editor::new(interrupt, stdin.is_seen, root, history)?;
+        let editor = Editor::new(interrupt, root, history)?;
         return Ok(Box::new(editor));
     }
-    Ok(Box::new(PlainLines::new(input::stdin(interrupt)?)))
+    let lines = PlainLines::new(input::stdin(interrupt.clone())?);
+    if stdin.is_terminal {
+        return Ok(Box::new(PromptedLines::new(lines, interrupt)));
+    }
+    Ok(Box::new(lines))
 }
 
 fn choice(cli: &Cli, context: &Context<'_>) -> Result<ModelChoice, Error> {

@@ -2,13 +2,13 @@
 
 mod orchestration;
 
-use std::iter::Peekable;
 use std::path::Path;
 use std::vec::IntoIter;
 
 use serde_json::{Value, json};
 
 use super::{Context, Failure, Outcome};
+use crate::agent::orchestrate::report::FinalReport;
 use crate::agent::tools::notes::DONE;
 use crate::edit;
 use crate::model::Purpose;
@@ -16,12 +16,12 @@ use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::project::Project;
 use crate::record::diff::{self, FileChange};
-use crate::record::orchestration::{BranchRecord, EXECUTE_AGENT, READ_ARTIFACT};
+use crate::record::orchestration::{EXECUTE_AGENT, READ_ARTIFACT};
 use crate::record::run_files::ORCHESTRATE;
 use crate::record::{self, Action, AgentRecord, BuildRecord, RunRecord, Step};
 use crate::review::figures::{Figures, taken_back};
 use crate::review::findings;
-use crate::review::history::{self, PastRun, PastStep, RunChanges};
+use crate::review::history::{self, IdleReply, PastRun, PastStep, RunChanges};
 use crate::review::naming;
 use crate::sys::numbers::grouped;
 use crate::sys::text::one_line;
@@ -180,10 +180,13 @@ fn result(record: &RunRecord) -> String {
 }
 
 fn story(context: &Context<'_>, run: &PastRun) -> String {
-    let branches = run.lineage().unwrap_or_default().branches;
     let mut told = Story {
         text: String::new(),
-        branches: branches.into_iter().peekable(),
+        answers: run
+            .agent()
+            .map(|agent| agent.answers.clone())
+            .unwrap_or_default()
+            .into_iter(),
     };
     let may_go_on = run.may_go_on() || run.record.is_none() && context.project.is_held();
     told.beginning(run, may_go_on);
@@ -195,7 +198,7 @@ fn story(context: &Context<'_>, run: &PastRun) -> String {
         let changes = run.changes(&context.project).unwrap_or_default();
         told.changed(&changes);
     }
-    told.open_branches(run);
+    told.branches(run);
     told.end(run.record.as_ref());
     columns::folded(&told.text, context.reporter.columns(), 2)
 }
@@ -212,8 +215,8 @@ fn first_of(input: &str) -> String {
 /// A run in words, as it is being told.
 struct Story {
     text: String,
-    /// The branches of an orchestration that were not told of yet.
-    branches: Peekable<IntoIter<BranchRecord>>,
+    /// The user's answers to the model of an orchestration that were not told of yet.
+    answers: IntoIter<Option<String>>,
 }
 
 impl Story {
@@ -282,9 +285,11 @@ impl Story {
         if let Some(settings) = &agent.orchestration {
             self.started_from(settings);
         }
-        for answer in &agent.answers {
-            self.line("The user answered:");
-            self.beginning_of(answer.as_deref().unwrap_or(record::NO_ANSWER), "  ");
+        if agent.orchestration.is_none() {
+            agent
+                .answers
+                .iter()
+                .for_each(|answer| self.answer(answer.as_deref()));
         }
     }
 
@@ -315,7 +320,7 @@ impl Story {
     fn step(&mut self, past: &PastStep) {
         self.line(&format!("\n{}", heading(&past.step)));
         match &past.reply {
-            _ if !past.step.purpose.asks_model() => self.own_step(past),
+            _ if past.step.is_own() => self.own_step(past),
             None => self.line("  There is no reply."),
             Some(Err(error)) => error
                 .lines()
@@ -402,8 +407,8 @@ impl Story {
         {
             self.line("  Answer:");
             self.beginning_of(answer, "    ");
-        } else if past.came_to_nothing() {
-            self.line("  Nothing was done: the reply was not understood, or the run ended first.");
+        } else if let Some(idle) = past.idle() {
+            self.idle(idle, reply);
         } else if step.purpose == Purpose::COMPRESSION {
             self.line("  The reply summarizes the conversation so far.");
         } else if step.purpose == Purpose::AUDIT && step.actions.is_empty() {
@@ -417,6 +422,40 @@ impl Story {
         for (did, path) in step.changed_files() {
             self.line(&format!("  {did} {path}"));
         }
+    }
+
+    /// A reply that was followed by nothing.
+    fn idle(&mut self, idle: IdleReply, reply: &str) {
+        match idle {
+            IdleReply::Words if FinalReport::read(reply).is_ok() => {
+                self.line("  It said that it is done, which did not count:");
+                self.beginning_of(reply, "    ");
+            }
+            IdleReply::Words => {
+                self.line("  It said:");
+                self.beginning_of(reply, "    ");
+                // Each reply in words is put to the user, where there is one.
+                if let Some(answer) = self.answers.next() {
+                    self.answer(answer.as_deref());
+                }
+            }
+            IdleReply::Call => {
+                if !reply.trim().is_empty() {
+                    self.beginning_of(reply, "    ");
+                }
+                self.line("  The call did not come to its end: the run ended first.");
+            }
+            IdleReply::NotUnderstood => {
+                self.line(
+                    "  Nothing was done: the reply was not understood, or the run ended first.",
+                );
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: Option<&str>) {
+        self.line("The user answered:");
+        self.beginning_of(answer.unwrap_or(record::NO_ANSWER), "  ");
     }
 
     fn action(&mut self, action: &Action) {

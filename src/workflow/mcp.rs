@@ -8,6 +8,7 @@ use super::{Context, Failure, Outcome};
 use crate::agent::mcp::{McpAddress, McpTools as _, Repeat, ToolDescription};
 use crate::cli::McpCommand;
 use crate::secret::ApiKey;
+use crate::sys::environment::RecordedClock;
 use crate::sys::text::cut;
 use crate::workflow::error::Error;
 
@@ -22,13 +23,14 @@ const LONGEST_LINE: usize = 100;
 /// When it does not answer, or the tool fails.
 pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failure> {
     let exchanges = ExchangeLog::nowhere(context);
+    let clock = RecordedClock::new(context.clock);
     let connect = |server: &str, timeout| {
         connect(
             context,
             &source(context, server)?,
             timeout,
             &exchanges,
-            &|_| (),
+            &clock,
         )
     };
     match command {

@@ -26,17 +26,17 @@ use crate::agent::orchestrate::handover::Handover;
 use crate::agent::orchestrate::instructions::{FORM, initial_messages, system_prompt};
 use crate::agent::orchestrate::lineage::BranchTracker;
 use crate::agent::orchestrate::pantheon::{self, Pantheon};
-use crate::agent::orchestrate::publish::{Publication, PublishOrder, publish};
+use crate::agent::orchestrate::publish::publish;
 use crate::agent::orchestrate::report::{FinalReport, ending};
 use crate::agent::orchestrate::specialists::Specialists;
 use crate::agent::orchestrate::tools::{ExecuteAgent, MAX_REVIEWS, ReadArtifact};
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::{Native, ResultForm};
-use crate::agent::tool::{ToolError, ToolOutput, Toolbox};
+use crate::agent::tool::Toolbox;
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::model::Purpose;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
-use crate::sys::environment::AdvancedClock;
+use crate::sys::environment::RecordedClock;
 use crate::ui::Event;
 use crate::ui::input::{InputError, LineReader};
 use crate::workflow::error::{Error, Exit};
@@ -82,10 +82,9 @@ pub fn orchestrate(
     let place = OrchestratePlace::open(context, options, open)?;
     let exchanges = ExchangeLog::before_run(context);
     // Before the model is asked: a server that is not there is to cost nothing.
-    let clock = AdvancedClock::new(context.clock);
-    let passed = |time| clock.advance(time);
+    let clock = RecordedClock::new(context.clock);
     let timeout = options.choice.timeout;
-    let client = connect(context, &place.server, timeout, &exchanges, &passed)?;
+    let client = connect(context, &place.server, timeout, &exchanges, &clock)?;
     require_tools(&client, &pantheon::TOOLS)?;
     context.reporter.event(&Event::Connected {
         server: client.server().to_owned(),
@@ -137,7 +136,7 @@ struct Orchestration<'o, 'c> {
     run: &'o AgentRun<'c>,
     exchanges: &'o ExchangeLog<'c>,
     /// Tells how long agents take, in a replay as it was then.
-    clock: &'o AdvancedClock<'o>,
+    clock: &'o RecordedClock<'o>,
     /// What the model says of the work that it has signed off.
     summary: RefCell<String>,
 }
@@ -146,14 +145,16 @@ impl Orchestration<'_, '_> {
     /// Works on the task, has the work published, and tells how that has ended.
     fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
         let place = self.place;
-        let replayed = place.is_replay().then_some(self.clock);
-        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, replayed);
+        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, place.is_replay());
         let specialists = Specialists {
-            branches: &Pantheon { tools: client },
+            branches: &Pantheon {
+                tools: client,
+                redactor: self.context.redactor,
+            },
             watcher: &watcher,
             clock: self.clock,
             redactor: self.context.redactor,
-            polling: place.polling,
+            polling: place.settings.polling,
             project: &place.settings.project_name,
             workspace: &place.settings.workspace_dir,
             lineage: RefCell::new(BranchTracker::new(&place.settings.parent_branch_id)),
@@ -166,39 +167,36 @@ impl Orchestration<'_, '_> {
             Err(error) => format!("The work is not done: {error}."),
         };
         let publish_error = published.as_ref().err().map(ToString::to_string);
-        let (publication, result) = match (worked, published) {
-            (Ok(()), Ok(publication)) => (publication, Ok(())),
-            (Err(error), Ok(publication)) => (publication, Err(error)),
-            (_, Err(error)) if matches!(error.exit(), Exit::Interrupted(_)) => (None, Err(error)),
-            (Err(error), Err(_)) | (Ok(()), Err(error)) => (None, Err(error)),
+        let (publish_report, result) = match published {
+            Ok(report) => (report, worked),
+            Err(error) if worked.is_ok() || matches!(error.exit(), Exit::Interrupted(_)) => {
+                (None, Err(error))
+            }
+            Err(_) => (None, worked),
         };
         let status = status(&result);
         let lineage = specialists.lineage.borrow();
-        let range = lineage.range();
         let instructions = Handover {
             status,
             task: &place.task,
             project: &place.settings.project_name,
             workspace: &place.settings.workspace_dir,
-            range: &range,
-            working: lineage.working().map(|branch| &*branch.id),
+            lineage: &lineage,
             publishes: place.settings.publishes,
-            is_published: publication.is_some(),
+            is_published: publish_report.is_some(),
         }
         .instructions();
-        let (publish_report, publish_pantheon_branch_id) = publication
-            .map(|publication| (publication.answer, publication.branch_id))
-            .unzip();
+        let latest = lineage.latest().to_owned();
         let report = OrchestrationRecord {
             task: place.task.clone(),
             summary,
             status,
             is_finished: status.is_finished(),
-            start_branch_id: range.start,
-            latest_branch_id: range.latest,
+            start_branch_id: lineage.start().to_owned(),
+            latest_branch_id: latest.clone(),
             instructions,
+            publish_pantheon_branch_id: publish_report.as_ref().map(|_| latest),
             publish_report,
-            publish_pantheon_branch_id,
             publish_error,
             iterations: lineage.reviews(),
             log: self.run.folder(),
@@ -237,7 +235,7 @@ impl Orchestration<'_, '_> {
             temperature: None,
             env: self.run.env(),
         };
-        self.run.work(|conversation: &mut Conversation| {
+        let worked = self.run.work(|conversation: &mut Conversation| {
             conversation.history = initial_messages(
                 &self.place.task,
                 &settings.parent_branch_id,
@@ -245,8 +243,13 @@ impl Orchestration<'_, '_> {
                 &settings.workspace_dir,
             );
             Ok(agent.work_on(conversation, None)?.words)
-        })?;
-        Ok(())
+        });
+        match worked {
+            Ok(_) => Ok(()),
+            // Its hints are not to name a `config.json`, which is not read here.
+            Err(Error::AgentsModel(error)) => Err(Error::Model(error)),
+            Err(error) => Err(error),
+        }
     }
 
     /// What stands against the model's last words. Words that are no report are for the user, where there is one.
@@ -281,12 +284,13 @@ impl Orchestration<'_, '_> {
         }
     }
 
-    /// Has what there is published, if it is to be: also where the reviews or the time were not enough.
+    /// Has what there is published, if it is to be: also where the reviews or the time were not enough. The agent's
+    /// report.
     fn publish(
         &self,
         worked: &Result<(), Error>,
         specialists: &Specialists<'_>,
-    ) -> Result<Option<Publication>, Error> {
+    ) -> Result<Option<String>, Error> {
         let place = self.place;
         let has_work = specialists.lineage.borrow().last_success().is_some();
         let is_over = match worked {
@@ -299,34 +303,20 @@ impl Orchestration<'_, '_> {
         let Some(publishing) = place.publishing.as_ref().filter(|_| is_over) else {
             return Ok(None);
         };
-        let order = PublishOrder {
-            task: &place.task,
-            workspace: &place.settings.workspace_dir,
-            token: &publishing.token,
-            author_name: publishing.author_name.as_deref(),
-            author_email: publishing.author_email.as_deref(),
-        };
-        let input = json!({"agent": Specialist::ClaudeCode.name(), "prompt": order.prompt()});
-        let mut published = None;
+        let prompt = publishing.prompt(&place.task, &place.settings.workspace_dir);
+        let input = json!({"agent": Specialist::ClaudeCode.name(), "prompt": prompt});
         let used = self
             .run
             .own_step(Purpose::PUBLISH, (EXECUTE_AGENT, input), || {
-                match publish(specialists, &order) {
-                    Ok(publication) => {
-                        let answer = publication.answer.clone();
-                        published = Some(Ok(publication));
-                        Ok(ToolOutput::said(answer))
-                    }
-                    Err(error @ AgentError::PublishFailed { .. }) => {
-                        let told = ToolError::failed(error.to_string());
-                        published = Some(Err(error));
-                        Err(told)
-                    }
-                    Err(error) => Err(ToolError::Fatal(error)),
-                }
-            });
-        used.map_err(Error::from)?;
-        published.transpose().map_err(Error::from)
+                publish(specialists, &prompt)
+            })?;
+        match used.failure {
+            None => Ok(Some(used.text)),
+            Some(failure) => Err(AgentError::PublishFailed {
+                reason: failure.message,
+            }
+            .into()),
+        }
     }
 }
 

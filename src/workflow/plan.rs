@@ -253,7 +253,7 @@ impl Worker<'_, '_> {
             root,
             path: self.context.environment.os("PATH"),
             own: &[],
-            check_timeout: self.place.limits.patience(),
+            check_timeout: self.place.limits.command_timeout(),
         };
         let stages = Stages {
             context: self.context,

@@ -512,8 +512,8 @@ impl<'c> Run<'c> {
     }
 
     fn end_with(&mut self, error: &Error) {
-        self.record
-            .end_with(error.exit().record(), error, error.hint());
+        let advice = outcome::advice(error, self.record.orchestration.is_some());
+        self.record.end_with(error.exit().record(), error, advice);
     }
 }
 

@@ -1,12 +1,14 @@
 //! What a person sees in a terminal, which `script` of util-linux makes.
 
 use std::io::{Read, Write as _};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use bstr::ByteSlice as _;
 use console::{measure_text_width, strip_ansi_codes};
 
+use crate::support;
 use crate::support::agent::{AgentProject, PASS, done, last_told, reply};
+use crate::support::orchestra::{OrchestraProject, START, says};
 use crate::support::skipped;
 
 /// `dev` in a terminal of so many columns. Of each pair, the second is typed when the first is seen: what
@@ -37,55 +39,104 @@ fn with_arguments(
     variables: &[(&str, &str)],
     typed: &[(&str, &str)],
 ) -> Option<String> {
-    let program = agent.command(&[]);
-    let run = format!(
-        "stty cols {columns} rows 50; exec {} dev {arguments}",
-        program.get_program().to_str().unwrap()
-    );
-    if Command::new("script").arg("--version").output().is_err() {
-        skipped("there is no `script`");
-        return None;
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    let mut command = agent.command(&arguments);
+    command.envs(variables.iter().copied());
+    let (shown, _) = support::in_terminal(&command, columns, typed)?;
+    Some(shown)
+}
+
+/// A terminal in which `dev` runs.
+struct Terminal {
+    child: Child,
+    keyboard: ChildStdin,
+    screen: ChildStdout,
+    /// All that was shown.
+    shown: Vec<u8>,
+    /// How much of that was awaited.
+    seen: usize,
+}
+
+impl Terminal {
+    fn open(
+        arguments: &str,
+        agent: &AgentProject,
+        columns: usize,
+        variables: &[(&str, &str)],
+    ) -> Option<Self> {
+        let run = format!("dev {arguments}");
+        Self::with(&agent.command(&[]), &run, columns, variables)
     }
-    // A prompt that never comes is a failure, not a wait.
-    let mut command = Command::new("timeout");
-    command
-        .args([
-            "60",
-            "script",
-            "--quiet",
-            "--return",
-            "--command",
-            &run,
-            "/dev/null",
-        ])
-        .current_dir(program.get_current_dir().unwrap())
-        .env_clear()
-        .envs(
-            program
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
-        .envs(variables.iter().copied())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut keyboard = child.stdin.take().unwrap();
-    let mut screen = child.stdout.take().unwrap();
-    let mut shown = Vec::new();
-    let mut seen = 0;
-    for (awaited, keys) in typed {
-        seen += loop {
-            if let Some(at) = shown[seen..].find(awaited) {
+
+    /// The same for these arguments, as a shell reads them.
+    fn with(
+        program: &Command,
+        arguments: &str,
+        columns: usize,
+        variables: &[(&str, &str)],
+    ) -> Option<Self> {
+        let run = format!(
+            "stty cols {columns} rows 50; exec {} {arguments}",
+            program.get_program().to_str().unwrap()
+        );
+        if Command::new("script").arg("--version").output().is_err() {
+            skipped("there is no `script`");
+            return None;
+        }
+        // A prompt that never comes is a failure, not a wait.
+        let mut command = Command::new("timeout");
+        command
+            .args([
+                "60",
+                "script",
+                "--quiet",
+                "--return",
+                "--command",
+                &run,
+                "/dev/null",
+            ])
+            .current_dir(program.get_current_dir().unwrap())
+            .env_clear()
+            .envs(
+                program
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
+            .envs(variables.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        Some(Self {
+            keyboard: child.stdin.take().unwrap(),
+            screen: child.stdout.take().unwrap(),
+            child,
+            shown: Vec::new(),
+            seen: 0,
+        })
+    }
+
+    /// Waits until this is shown, behind what was awaited before.
+    fn see(&mut self, awaited: &str) {
+        self.seen += loop {
+            if let Some(at) = self.shown[self.seen..].find(awaited) {
                 break at + awaited.len();
             }
-            assert!(read(&mut screen, &mut shown), "no {awaited:?} in {shown:?}");
+            let shown = &mut self.shown;
+            assert!(
+                read(&mut self.screen, shown),
+                "no {awaited:?} in {:?}",
+                shown.as_bstr()
+            );
         };
-        keyboard.write_all(keys.as_bytes()).unwrap();
     }
-    while read(&mut screen, &mut shown) {}
-    child.wait().unwrap();
-    Some(String::from_utf8_lossy(&shown).into_owned())
+
+    /// All that is shown until it ends, and its exit code.
+    fn end(mut self) -> (String, Option<i32>) {
+        while read(&mut self.screen, &mut self.shown) {}
+        let code = self.child.wait().unwrap().code();
+        (String::from_utf8_lossy(&self.shown).into_owned(), code)
+    }
 }
 
 /// Reads a piece, until there is nothing more.
@@ -244,6 +295,59 @@ fn the_first_interrupt_at_the_prompt_warns_and_the_second_ends() {
         shown.contains("`--resume` goes on with the session"),
         "{shown:?}"
     );
+}
+
+#[test]
+fn a_signal_ends_a_prompt_of_every_terminal_and_one_that_is_not_seen() {
+    for (arguments, term) in [
+        ("", "xterm-256color"),
+        ("", "dumb"),
+        ("", "cons25"),
+        ("", "emacs"),
+        ("> out.txt", "xterm-256color"),
+    ] {
+        for (signal, code) in [("TERM", 143), ("HUP", 129)] {
+            let (agent, _server) = agent();
+            // The program has the shell's number. The prompt is there when it is told to go on.
+            let pid = agent.project.path("pid.txt");
+            let arguments = format!("{arguments} $(echo $$ > pid.txt)");
+            let Some(mut terminal) = Terminal::open(&arguments, &agent, 80, &[("TERM", term)])
+            else {
+                return;
+            };
+            terminal.see("dev> ");
+            let pid = std::fs::read_to_string(pid).unwrap();
+            let kill = Command::new("kill")
+                .args(["-s", signal, pid.trim()])
+                .status();
+            assert!(kill.unwrap().success());
+            let (shown, ended) = terminal.end();
+            assert_eq!(ended, Some(code), "{signal} {term} {arguments}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_question_is_seen_by_who_is_asked() {
+    for (arguments, term) in [
+        ("--quiet", "xterm-256color"),
+        ("--quiet", "dumb"),
+        ("> out.txt", "xterm-256color"),
+        ("--quiet > out.txt", "xterm-256color"),
+    ] {
+        let orchestra = OrchestraProject::scripted([says("Which *branch* is it?")], []);
+        let run = format!("orchestrate --parent-branch-id {START} --task x {arguments}");
+        let program = orchestra.command(&[]);
+        let Some(mut terminal) = Terminal::with(&program, &run, 80, &[("TERM", term)]) else {
+            return;
+        };
+        terminal.see("Which *branch* is it?");
+        terminal.see("you> ");
+        terminal.keyboard.write_all(b"\x03").unwrap();
+        let (shown, code) = terminal.end();
+        assert_eq!(code, Some(130), "{arguments} {term}: {shown}");
+        assert_eq!(shown.matches("you> ").count(), 1, "{shown}");
+    }
 }
 
 #[test]

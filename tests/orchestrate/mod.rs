@@ -2,4 +2,11 @@
 
 mod config;
 mod demo;
+mod interactive;
+mod models;
+mod output;
+mod pantheon;
+mod replays;
+mod secrets;
+mod signals;
 mod workflow;

@@ -6,6 +6,7 @@ pub mod orchestra;
 pub mod plan;
 mod project;
 mod server;
+mod terminal;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 pub use project::{Finished, GEMINI_KEY, OPENAI_KEY, TestProject};
 pub use server::{Answer, ModelServer, gemini, ollama, openai};
+pub use terminal::in_terminal;
 
 /// Says that a test did not take place; past libtest, which shows nothing of a test that passes. Where all of them
 /// are to take place, as in CI, it fails.

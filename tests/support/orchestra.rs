@@ -1,7 +1,7 @@
 //! An orchestration's two servers: an Azure deployment that replies by a script, and a Pantheon whose branches do.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -10,6 +10,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::project::Finished;
+use super::server::{Recorded, give, receive};
 use super::{Answer, ModelServer, TestProject, openai};
 
 /// Where every orchestration of the tests begins.
@@ -26,13 +27,23 @@ pub fn branch(nth: usize) -> String {
 
 /// A reply that calls these tools.
 pub fn calls(calls: &[(&str, Value)]) -> Answer {
-    let calls = calls.iter().enumerate().map(|(at, (name, input))| {
-        json!({"id": format!("call_{at}"), "type": "function",
-            "function": {"name": name, "arguments": input.to_string()}})
+    let calls = calls.iter().enumerate();
+    let calls: Vec<_> = calls
+        .map(|(at, (name, input))| (format!("call_{at}"), *name, input.to_string()))
+        .collect();
+    raw_calls("", &calls)
+}
+
+/// A reply that calls tools by these ids, with these arguments as they stand, beside these words.
+pub fn raw_calls(words: &str, calls: &[(String, &str, String)]) -> Answer {
+    let calls = calls.iter().map(|(id, name, arguments)| {
+        json!({"id": id, "type": "function",
+            "function": {"name": name, "arguments": arguments}})
     });
+    let content = (!words.is_empty()).then_some(words);
     let mut reply = openai("");
     let message =
-        json!({"role": "assistant", "content": null, "tool_calls": calls.collect::<Vec<_>>()});
+        json!({"role": "assistant", "content": content, "tool_calls": calls.collect::<Vec<_>>()});
     reply["choices"][0]["message"] = message;
     reply["choices"][0]["finish_reason"] = "tool_calls".into();
     Answer::json(&reply)
@@ -71,6 +82,8 @@ pub struct Branch {
     /// What it is asked for answers, one after the other, the last one again and again.
     states: Vec<Value>,
     files: BTreeMap<String, String>,
+    /// How its id is told, where it is not in `branches`.
+    announced: Option<fn(&str) -> Value>,
 }
 
 impl Branch {
@@ -111,15 +124,30 @@ impl Branch {
         self.files.insert(path, content.to_owned());
         self
     }
+
+    /// The same, whose id is told so.
+    pub fn announced(mut self, tell: fn(&str) -> Value) -> Self {
+        self.announced = Some(tell);
+        self
+    }
 }
 
 /// What becomes of branches on a server.
-#[derive(Default)]
 pub struct Played {
     /// Those that are started next.
     script: Vec<Branch>,
     started: Vec<(Branch, usize)>,
     messages: Vec<Value>,
+    /// What is answered otherwise: the nth call of a tool, or the nth message of a method, from 1 on.
+    otherwise: Vec<(String, usize, Answer)>,
+    /// What a call's result is made of what it tells.
+    result: fn(Value) -> Value,
+    tools: Vec<&'static str>,
+}
+
+/// A result as most servers make it.
+fn as_text(told: Value) -> Value {
+    json!({"content": [{"type": "text", "text": told.to_string()}]})
 }
 
 impl Played {
@@ -129,7 +157,11 @@ impl Played {
         script.reverse();
         Self {
             script,
-            ..Self::default()
+            started: Vec::new(),
+            messages: Vec::new(),
+            otherwise: Vec::new(),
+            result: as_text,
+            tools: ["parallel_explore", "get_branch", "branch_read_file"].to_vec(),
         }
     }
 
@@ -161,6 +193,30 @@ impl Pantheon {
         Self { port, played }
     }
 
+    /// The nth call of this tool, or the nth message of this method, from 1 on, is answered so.
+    pub fn answers(&self, name: &str, nth: usize, answer: Answer) {
+        let mut played = self.played.lock().unwrap();
+        played.otherwise.push((name.to_owned(), nth, answer));
+    }
+
+    /// The nth call of this tool has this result.
+    pub fn results(&self, tool: &str, nth: usize, result: Value) {
+        let answer = move |request: &Recorded| {
+            Answer::json(&json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": result}))
+        };
+        self.answers(tool, nth, Answer::To(Box::new(answer)));
+    }
+
+    /// Results are made so of what is told.
+    pub fn makes_results(&self, make: fn(Value) -> Value) {
+        self.played.lock().unwrap().result = make;
+    }
+
+    /// These are the tools.
+    pub fn has_tools(&self, tools: &[&'static str]) {
+        self.played.lock().unwrap().tools = tools.to_vec();
+    }
+
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
@@ -180,37 +236,32 @@ impl Pantheon {
     }
 }
 
-fn serve(mut stream: &TcpStream, played: &Mutex<Played>) -> std::io::Result<()> {
+fn serve(stream: &TcpStream, played: &Mutex<Played>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
-    let (mut line, mut length) = (String::new(), 0);
-    reader.read_line(&mut line)?;
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header)?;
-        match header.trim_end().split_once(": ") {
-            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                length = value.parse().unwrap();
-            }
-            Some(_) => {}
-            None => break,
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    let answer = if line.starts_with("POST ") {
-        let message: Value = serde_json::from_slice(&body).unwrap();
-        answer(&message, &mut played.lock().unwrap())
+    let request = receive(&mut reader)?;
+    let answer = if request.line.starts_with("POST ") {
+        answer(&request.json(), &mut played.lock().unwrap())
     } else {
         Answer::new(200, &[], "")
     };
-    let Answer::Raw(bytes) = answer else {
-        unreachable!("this server sends whole answers");
-    };
-    stream.write_all(&bytes)
+    give(answer, &request, stream, reader)
+}
+
+/// What a message is about: the tool that is called, or the method.
+fn subject(message: &Value) -> &str {
+    let name = message["params"]["name"].as_str();
+    name.or(message["method"].as_str()).unwrap_or_default()
 }
 
 fn answer(message: &Value, played: &mut Played) -> Answer {
     played.messages.push(message.clone());
+    let name = subject(message);
+    let nth = played.messages.iter().filter(|sent| subject(sent) == name);
+    let nth = nth.count();
+    let mut otherwise = played.otherwise.iter();
+    if let Some(at) = otherwise.position(|(known, at, _)| known == name && *at == nth) {
+        return played.otherwise.swap_remove(at).2;
+    }
     if message.get("id").is_none() {
         return Answer::new(202, &[], "");
     }
@@ -219,12 +270,12 @@ fn answer(message: &Value, played: &mut Played) -> Answer {
         "initialize" => json!({"protocolVersion": params["protocolVersion"],
             "capabilities": {"tools": {}}, "serverInfo": {"name": "pantheon", "version": "1"}}),
         "tools/list" => {
-            let names = ["parallel_explore", "get_branch", "branch_read_file"];
-            let tools = names.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
-            json!({ "tools": tools })
+            let tools = played.tools.iter();
+            let tools = tools.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
+            json!({ "tools": tools.collect::<Vec<_>>() })
         }
         _ => match call(params, played) {
-            Ok(told) => json!({"content": [{"type": "text", "text": told.to_string()}]}),
+            Ok(told) => (played.result)(told),
             Err(words) => {
                 json!({"isError": true, "content": [{"type": "text", "text": words}]})
             }
@@ -238,9 +289,13 @@ pub fn call(params: &Value, played: &mut Played) -> Result<Value, String> {
     let arguments = &params["arguments"];
     if params["name"] == "parallel_explore" {
         let next = played.script.pop().ok_or("there is no room for a branch")?;
+        let id = branch(played.started.len() + 1);
+        let told = match next.announced {
+            Some(tell) => tell(&id),
+            None => json!({"branches": [{"branch_id": id}]}),
+        };
         played.started.push((next, 0));
-        let id = branch(played.started.len());
-        return Ok(json!({"branches": [{"branch_id": id}]}));
+        return Ok(told);
     }
     let id = arguments["branch_id"].as_str().unwrap_or_default();
     let is_it = |(nth, _): &(usize, &mut (Branch, usize))| branch(nth + 1) == id;
@@ -287,6 +342,33 @@ impl OrchestraProject {
             azure,
             pantheon,
         }
+    }
+
+    /// One in which the model does this first, and then what it should: a review passes the work, and it is published.
+    /// These are the branches before.
+    pub fn clean_after(
+        replies: impl IntoIterator<Item = Answer>,
+        branches: impl IntoIterator<Item = Branch>,
+    ) -> Self {
+        let clean = [
+            execute("claude_code", "Add the flag."),
+            execute("codex", "Review it."),
+            finished("The flag is there."),
+        ];
+        let passed = [
+            Branch::done("implemented"),
+            Branch::review("CLEAN"),
+            Branch::done(&published()),
+        ];
+        Self::scripted(
+            replies.into_iter().chain(clean),
+            branches.into_iter().chain(passed),
+        )
+    }
+
+    /// One in which all goes well.
+    pub fn clean() -> Self {
+        Self::clean_after([], [])
     }
 
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {

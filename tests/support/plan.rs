@@ -1,15 +1,14 @@
 //! A project whose plans are made and worked off, with a home of its own, and a scripted Ollama server.
 
-use std::io::{Read, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use bstr::ByteSlice as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::project::Finished;
-use super::{Answer, ModelServer, TestProject, ollama, skipped};
+use super::{Answer, ModelServer, TestProject, in_terminal, ollama};
 
 /// The model of all stages, unless a test says otherwise.
 pub const MODEL: &str = "local";
@@ -170,50 +169,9 @@ impl PlanProject {
     /// Run in a terminal. Of each pair, the second is typed when the first is seen. All that was shown, and the exit
     /// code; `None` where no terminal can be made.
     pub fn in_terminal(&self, arguments: &str, typed: &[(&str, &str)]) -> Option<(String, i32)> {
-        if Command::new("script").arg("--version").output().is_err() {
-            skipped("there is no `script`");
-            return None;
-        }
-        let program = self.command(&[]);
-        let name = program.get_program().to_str().unwrap();
-        let run = format!("stty cols 120 rows 50; exec {name} plan {arguments}");
-        // A prompt that never comes is a failure, not a wait.
-        let mut command = Command::new("timeout");
-        command
-            .args(["60", "script", "--quiet", "--return", "--command", &run])
-            .arg("/dev/null")
-            .current_dir(program.get_current_dir().unwrap())
-            .env_clear()
-            .envs(
-                program
-                    .get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            )
-            .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut keyboard = child.stdin.take().unwrap();
-        let mut screen = child.stdout.take().unwrap();
-        let (mut shown, mut seen) = (Vec::new(), 0);
-        let mut read = |shown: &mut Vec<u8>| {
-            let mut piece = [0; 4096];
-            let length = screen.read(&mut piece).unwrap();
-            shown.extend(&piece[..length]);
-            length > 0
-        };
-        for (awaited, keys) in typed {
-            seen += loop {
-                if let Some(at) = shown[seen..].find(awaited) {
-                    break at + awaited.len();
-                }
-                assert!(read(&mut shown), "no {awaited:?} in {}", shown.as_bstr());
-            };
-            keyboard.write_all(keys.as_bytes()).unwrap();
-        }
-        while read(&mut shown) {}
-        let code = child.wait().unwrap().code().unwrap_or(-1);
-        let shown = String::from_utf8_lossy(&shown).into_owned();
+        let arguments = shlex::split(arguments).unwrap();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let (shown, code) = in_terminal(&self.command(&arguments), 120, typed)?;
         Some((console::strip_ansi_codes(&shown).into_owned(), code))
     }
 

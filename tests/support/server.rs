@@ -227,6 +227,14 @@ fn serve(
     recorder: &Mutex<Vec<Recorded>>,
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
+    let request = receive(&mut reader)?;
+    recorder.lock().unwrap().push(request.clone());
+    let answer = answer(&request);
+    give(answer, &request, stream, reader)
+}
+
+/// Reads a request.
+pub(super) fn receive(reader: &mut BufReader<&TcpStream>) -> std::io::Result<Recorded> {
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let mut headers = Vec::new();
@@ -241,17 +249,24 @@ fn serve(
     let length = headers.iter().find(|(name, _)| name == "content-length");
     let mut body = vec![0; length.map_or(0, |(_, value)| value.parse().unwrap())];
     reader.read_exact(&mut body)?;
-    let recorded = Recorded {
+    Ok(Recorded {
         line: line.trim_end().to_owned(),
         headers,
         body,
-    };
-    recorder.lock().unwrap().push(recorded.clone());
-    let answer = match answer(&recorded) {
-        Answer::To(request) => request(&recorded),
+    })
+}
+
+/// Answers a request.
+pub(super) fn give(
+    answer: Answer,
+    request: &Recorded,
+    mut stream: &TcpStream,
+    mut reader: BufReader<&TcpStream>,
+) -> std::io::Result<()> {
+    let answer = match answer {
+        Answer::To(make) => make(request),
         other => other,
     };
-    let mut stream = stream;
     match answer {
         Answer::Raw(bytes) => stream.write_all(&bytes),
         Answer::To(_) => unreachable!("an answer is made once"),

@@ -5,11 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::message::RpcError;
+use crate::secret::Redactor;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text::{cut, one_line};
 
 /// How many characters are kept of what a server says in the place of a result.
 const WORDS: usize = 4000;
+/// How much of them where they are in a sentence, in characters.
+const LINE: usize = 300;
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -151,15 +154,28 @@ impl McpError {
     }
 
     /// What the server says in the place of a result.
-    pub(super) fn server(mut error: RpcError) -> Self {
-        error.message = bounded(&error.message);
+    pub(super) fn server(error: RpcError) -> Self {
         Self::Server(error)
     }
 
     /// The same of a tool.
-    pub(super) fn tool(message: &str) -> Self {
-        let message = bounded(message);
+    pub(super) fn tool(message: String) -> Self {
         Self::Tool { message }
+    }
+
+    /// The same error in words that can be shown: without keys, and bounded after that, since a cut through a key
+    /// would leave a part of it.
+    pub(super) fn fit(mut self, redactor: &Redactor) -> Self {
+        match &mut self {
+            Self::Status { words, .. } | Self::Protocol { problem: words, .. } => {
+                *words = cut(&redactor.text(words), LINE).into_owned();
+            }
+            Self::Server(RpcError { message: words, .. })
+            | Self::Tool { message: words }
+            | Self::Program { output: words, .. } => *words = bounded(&redactor.text(words)),
+            _ => {}
+        }
+        self
     }
 
     /// The same error after so many tries, or more where it knows of more.
@@ -378,13 +394,13 @@ pub(super) fn words(body: &[u8]) -> String {
             &json["error"],
         ];
         let said = fields.into_iter().find_map(Value::as_str);
-        return one_line(said.unwrap_or(&json.to_string()), 300);
+        return one_line(said.unwrap_or(&json.to_string()), usize::MAX);
     }
     let text = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);
     if text.trim_start().starts_with('<') {
-        one_line(&without_tags(&text), 300)
+        one_line(&without_tags(&text), usize::MAX)
     } else {
-        one_line(&text, 300)
+        one_line(&text, usize::MAX)
     }
 }
 

@@ -46,8 +46,8 @@ use self::stdio::Stdio;
 use self::streamable::Streamable;
 use self::transport::{CallDeadline, Transport};
 use self::version::{Version, supported};
-use crate::secret::ApiKey;
-use crate::sys::environment::Clock;
+use crate::secret::{ApiKey, Redactor};
+use crate::sys::environment::{Clock, RecordedClock};
 use crate::sys::http::HttpClient;
 use crate::sys::http::endpoint::Proxies;
 use crate::sys::interrupt::Interrupt;
@@ -60,6 +60,8 @@ const MAX_PAGES: usize = 100;
 
 /// What a client needs.
 pub struct McpOptions<'a> {
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
     /// What may stand on the way to a server.
     pub proxies: Proxies,
     /// The token that travels along, where the server wants one.
@@ -177,18 +179,19 @@ impl<'a> McpClient<'a> {
         }
     }
 
-    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting; `passed` hears how
-    /// long each exchange took then.
+    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting; `clock` shows the
+    /// time of that run.
     ///
     /// # Errors
     /// When the text is none, or the run has not begun so.
     pub fn replay(
         text: &str,
         options: McpOptions<'a>,
-        passed: &'a dyn Fn(Duration),
+        clock: &'a RecordedClock<'a>,
     ) -> Result<Self, McpError> {
         let server = "the recorded run";
-        let recorded = Recorded::read(text, passed).map_err(|line| {
+        let options = McpOptions { clock, ..options };
+        let recorded = Recorded::read(text, clock).map_err(|line| {
             McpError::protocol(server, format!("line {line} of `mcp.jsonl` is no exchange"))
         })?;
         let client = Self::new(server.to_owned(), Box::new(recorded), options);
@@ -299,10 +302,11 @@ impl<'a> McpClient<'a> {
         let mut retries = Retries::new(options.clock, options.observer, &options.interrupt);
         let mut has_renewed = false;
         loop {
-            let failed = match once(&deadline) {
+            let mut failed = match once(&deadline) {
                 Ok(done) => return Ok(done),
                 Err(failed) => failed,
             };
+            failed.error = failed.error.fit(self.options.redactor);
             if failed.ends_session {
                 self.connection.borrow_mut().version = None;
             }
@@ -451,11 +455,13 @@ impl<'a> McpClient<'a> {
         outcome: Result<&Value, &McpError>,
         started: Duration,
     ) {
+        let now = self.now();
         self.options.observer.exchanged(&Exchange {
             method,
             params,
             outcome,
-            seconds: self.now().saturating_sub(started).as_secs_f64(),
+            seconds: now.saturating_sub(started).as_secs_f64(),
+            at: now.as_secs_f64(),
         });
     }
 
@@ -468,7 +474,7 @@ impl McpTools for McpClient<'_> {
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError> {
         let params = json!({"name": tool, "arguments": arguments});
         let result = self.exchange("tools/call", &params, repeat)?;
-        normalized(result, &self.server)
+        normalized(result, &self.server).map_err(|error| error.fit(self.options.redactor))
     }
 }
 

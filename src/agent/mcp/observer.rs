@@ -27,6 +27,8 @@ pub struct Exchange<'e> {
     pub outcome: Result<&'e Value, &'e McpError>,
     /// How long it took, with all tries.
     pub seconds: f64,
+    /// When it was over, by the clock that never goes back, in seconds.
+    pub at: f64,
 }
 
 impl Serialize for Exchange<'_> {
@@ -44,6 +46,7 @@ impl Serialize for Exchange<'_> {
             #[serde(flatten)]
             outcome: Outcome<'e>,
             seconds: f64,
+            at: f64,
         }
         let outcome = match self.outcome {
             Ok(result) => Outcome::Result(result),
@@ -54,6 +57,7 @@ impl Serialize for Exchange<'_> {
             params: self.params,
             outcome,
             seconds: self.seconds,
+            at: self.at,
         }
         .serialize(serializer)
     }

@@ -13,12 +13,13 @@ use super::error::{Failed, McpError};
 use super::message::Outgoing;
 use super::transport::{CallDeadline, Transport};
 use super::version::HANDSHAKE;
+use crate::sys::environment::RecordedClock;
 
 /// The exchanges that are left.
 pub(super) struct Recorded<'a> {
     exchanges: VecDeque<RecordedExchange>,
-    /// Hears how long each has taken then.
-    passed: &'a dyn Fn(Duration),
+    /// Shows when the one that was taken last was over.
+    clock: &'a RecordedClock<'a>,
 }
 
 /// A line of the record.
@@ -31,7 +32,7 @@ struct RecordedExchange {
     #[serde(default)]
     error: Value,
     #[serde(default)]
-    seconds: f64,
+    at: f64,
 }
 
 impl<'a> Recorded<'a> {
@@ -39,16 +40,18 @@ impl<'a> Recorded<'a> {
     ///
     /// # Errors
     /// The number of the line that is none, from 1 on. A last line that was cut counts as not there.
-    pub fn read(text: &str, passed: &'a dyn Fn(Duration)) -> Result<Self, usize> {
+    pub fn read(text: &str, clock: &'a RecordedClock<'a>) -> Result<Self, usize> {
         let mut exchanges = VecDeque::new();
-        for (number, line) in text.lines().enumerate() {
+        let mut lines = text.lines().enumerate().peekable();
+        while let Some((number, line)) = lines.next() {
+            let is_cut = lines.peek().is_none() && !text.ends_with('\n');
             match serde_json::from_str(line) {
                 Ok(recording) => exchanges.push_back(recording),
-                Err(problem) if problem.is_eof() && !text.ends_with('\n') => {}
+                Err(_) if is_cut => {}
                 Err(_) => return Err(number + 1),
             }
         }
-        Ok(Self { exchanges, passed })
+        Ok(Self { exchanges, clock })
     }
 }
 
@@ -76,7 +79,8 @@ impl Transport for Recorded<'_> {
         let recorded = next.as_ref();
         let recorded = recorded.map(|next| name(&next.method, &next.params));
         if let Some(next) = &next {
-            (self.passed)(Duration::try_from_secs_f64(next.seconds).unwrap_or_default());
+            self.clock
+                .set(Duration::try_from_secs_f64(next.at).unwrap_or_default());
         }
         match next {
             Some(next) if recorded.as_ref() == Some(&asked) => next

@@ -1,6 +1,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use super::message::RpcError;
 use super::*;
@@ -67,6 +68,8 @@ impl McpObserver for Lines {
     }
 }
 
+static NO_KEYS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
+
 fn options<'a>(
     observer: &'a dyn McpObserver,
     clock: &'a SystemClock,
@@ -76,6 +79,7 @@ fn options<'a>(
         proxies: Proxies::default(),
         token: None,
         hidden: Vec::new(),
+        redactor: &NO_KEYS,
         timeout: Duration::from_secs(60),
         clock,
         interrupt: interrupt.clone(),
@@ -261,14 +265,16 @@ fn a_recorded_run_is_played_again() {
         "{first}"
     );
 
+    let recorded = RecordedClock::new(&clock);
     let replayed =
-        McpClient::replay(&record, options(&observer, &clock, &interrupt), &|_| ()).unwrap();
+        McpClient::replay(&record, options(&observer, &clock, &interrupt), &recorded).unwrap();
     assert_eq!(run(&replayed), said);
     let more = replayed.call("t", json!({}), Repeat::Always).unwrap_err();
     assert!(more.to_string().contains("ends before `t` is answered") && more.is_lost());
 
     let cut = &record[..record.len() - 20];
-    let replayed = McpClient::replay(cut, options(&observer, &clock, &interrupt), &|_| ()).unwrap();
+    let replayed =
+        McpClient::replay(cut, options(&observer, &clock, &interrupt), &recorded).unwrap();
     let other = replayed.call("t", json!({}), Repeat::Always).unwrap_err();
     assert!(
         other
@@ -276,7 +282,7 @@ fn a_recorded_run_is_played_again() {
             .contains("asked the MCP server for `tools/list` here, not for `t`"),
         "{other}"
     );
-    let wrong = McpClient::replay("{}\n", options(&observer, &clock, &interrupt), &|_| ());
+    let wrong = McpClient::replay("{}\n", options(&observer, &clock, &interrupt), &recorded);
     assert!(
         wrong
             .err()

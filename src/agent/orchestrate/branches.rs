@@ -78,6 +78,18 @@ pub struct BranchState {
     pub output: String,
 }
 
+impl BranchState {
+    /// One of a branch that is not done.
+    #[must_use]
+    pub fn running(status: String) -> Self {
+        Self {
+            status,
+            progress: BranchProgress::Running,
+            output: String::new(),
+        }
+    }
+}
+
 /// How far the agent on a branch has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BranchProgress {

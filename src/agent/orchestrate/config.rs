@@ -6,9 +6,11 @@
 
 use std::time::Duration;
 
-use super::polling::Polling;
-use crate::agent::mcp::McpAddress;
+use super::publish::Publishing;
+use crate::agent::mcp::{McpAddress, McpAddressProblem};
 use crate::model::{Endpoint, EndpointProblem, ModelSpec, azure_spec, is_plain_in_url};
+use crate::record::Seconds;
+use crate::record::orchestration::Polling;
 use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::environment::{Environment, query_secrets};
 
@@ -59,31 +61,23 @@ pub struct ConfigFlags {
     pub project_name: Option<String>,
     /// Whether nothing is to be published.
     pub no_publish: bool,
-    /// Whether another model than the one of the variables is named.
-    pub names_model: bool,
-    /// Whether all answers come from a recorded run, so that nobody is asked.
-    pub is_replay: bool,
 }
 
 /// What an orchestration is configured with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentConfig {
-    /// The model; `None` where another one is named, or the run is a replay.
+    /// The model; `None` where another one is asked.
     pub azure: Option<AzureVariables>,
-    /// The server, and what travels there as `Authorization: Bearer`; `None` where the run is a replay.
-    pub mcp: Option<(McpAddress, Option<ApiKey>)>,
+    /// The server, and what travels there as `Authorization: Bearer`.
+    pub mcp: (McpAddress, Option<ApiKey>),
     /// When an agent is asked for again.
     pub polling: Polling,
-    /// The project's name on the server, not blank; `None` in a replay alone, which has its own.
-    pub project: Option<String>,
+    /// The project's name on the server, not blank.
+    pub project: String,
     /// The agents' directory: absolute, without slashes at its end.
     pub workspace: String,
-    /// What to push with; `None` where nothing is to be published, or the run is a replay.
-    pub github_token: Option<ApiKey>,
-    /// Whose name the commit is to be in.
-    pub author_name: Option<String>,
-    /// The same for the address.
-    pub author_email: Option<String>,
+    /// What the agent that publishes is told; `None` where nothing is to be published.
+    pub publishing: Option<Publishing>,
 }
 
 /// The deployment of a model that the `AZURE_OPENAI_…` variables name.
@@ -133,7 +127,7 @@ pub enum ConfigProblem {
         variable: &'static str,
     },
     /// It is part of a URL, and would have to be escaped there.
-    #[error("`{variable}` has a character other than ASCII letters, digits, `-`, `_`, `.` and `~`")]
+    #[error("`{variable}` has a character other than ASCII letters, digits, `-`, `_` and `.`")]
     NotAName {
         /// The variable.
         variable: &'static str,
@@ -182,6 +176,9 @@ impl ConfigProblem {
             Self::NotAUrl { variable } | Self::Insecure { variable } => {
                 format!("set `{variable}` to something like `https://host/path`")
             }
+            Self::NotAName {
+                variable: AZURE_VERSION,
+            } => format!("set `{AZURE_VERSION}` to a version like `2024-10-21`, or unset it"),
             Self::NotAName { variable } => {
                 format!("set `{variable}` to the name that the Azure portal shows")
             }
@@ -200,39 +197,36 @@ impl ConfigProblem {
 }
 
 impl AgentConfig {
-    /// Reads the environment, a `.env` file's variables included.
+    /// Reads the environment, a `.env` file's variables included; not the model's where another one is asked.
     ///
     /// # Errors
     /// With all that is missing or wrong.
     pub fn read(
         environment: &Environment,
         flags: &ConfigFlags,
+        is_other_model: bool,
     ) -> Result<Self, Vec<ConfigProblem>> {
         let mut variables = Variables {
             environment,
             problems: Vec::new(),
         };
-        let is_live = !flags.is_replay;
-        let azure = (is_live && !flags.names_model).then(|| variables.azure());
-        let mcp = is_live.then(|| variables.mcp());
+        let azure = (!is_other_model).then(|| variables.azure());
+        let mcp = variables.mcp();
         let polling = variables.polling();
         let project = variables.project(flags);
         let workspace = variables.workspace();
-        let publishes = is_live && !flags.no_publish;
-        let github_token = publishes.then(|| variables.required_key(GITHUB_TOKEN));
-        let author_name = variables.text(AUTHOR_NAME).map(str::to_owned);
-        let author_email = variables.text(AUTHOR_EMAIL).map(str::to_owned);
-        match polling {
-            Some(polling) if variables.problems.is_empty() => Ok(Self {
-                azure: azure.flatten(),
-                mcp: mcp.flatten(),
-                polling,
-                project,
-                workspace,
-                github_token: github_token.flatten(),
-                author_name,
-                author_email,
-            }),
+        let publishing = (!flags.no_publish).then(|| variables.publishing());
+        match (mcp, polling, project) {
+            (Some(mcp), Some(polling), Some(project)) if variables.problems.is_empty() => {
+                Ok(Self {
+                    azure: azure.flatten(),
+                    mcp,
+                    polling,
+                    project,
+                    workspace,
+                    publishing,
+                })
+            }
             _ => Err(variables.problems),
         }
     }
@@ -295,32 +289,40 @@ impl<'e> Variables<'e> {
     fn azure(&mut self) -> Option<AzureVariables> {
         let key = self.required_key(AZURE_KEY);
         let url = self.required(AZURE_URL);
-        let endpoint = url.and_then(|url| self.note(endpoint(AZURE_URL, url)));
+        let endpoint = url.and_then(|url| {
+            let endpoint = Endpoint::parse(AZURE_URL, url, true);
+            self.note(endpoint.map_err(|problem| no_url(AZURE_URL, &problem)))
+        });
         let deployment = self.required(AZURE_DEPLOYMENT);
         let deployment = deployment.and_then(|name| self.note(plain_name(AZURE_DEPLOYMENT, name)));
         let version = self.text(AZURE_VERSION);
-        let api_version = version.and_then(|version| self.note(plain_name(AZURE_VERSION, version)));
-        let spec = azure_spec(&endpoint?, &deployment?, api_version.as_deref());
-        // All of it was looked at above.
-        let spec = spec.map_err(|_| ConfigProblem::NotAName {
-            variable: AZURE_DEPLOYMENT,
-        });
+        let version = version.and_then(|version| self.note(plain_name(AZURE_VERSION, version)));
         Some(AzureVariables {
             key: key?,
-            spec: self.note(spec)?,
+            spec: azure_spec(&endpoint?, deployment?, version),
         })
     }
 
     fn mcp(&mut self) -> Option<(McpAddress, Option<ApiKey>)> {
-        let url = self.text(MCP_URL).unwrap_or(DEFAULT_MCP_URL);
-        let (base, _) = url.split_once('?').unwrap_or((url, ""));
-        let endpoint = self.note(endpoint(MCP_URL, base));
+        let variable = MCP_URL;
+        let url = self.text(variable).unwrap_or(DEFAULT_MCP_URL);
+        let address = match McpAddress::parse(variable, url) {
+            Ok(address @ McpAddress::Http { .. }) => Ok(address),
+            Err(McpAddressProblem::Url(problem)) => Err(no_url(variable, &problem)),
+            Ok(McpAddress::Stdio(_)) | Err(_) => Err(ConfigProblem::NotAUrl { variable }),
+        };
+        let address = self.note(address);
         let token = self.text(MCP_TOKEN);
         let token = token.and_then(|token| self.key(MCP_TOKEN, token));
-        endpoint?;
-        let address = McpAddress::parse(MCP_URL, url);
-        let address = address.map_err(|_| ConfigProblem::NotAUrl { variable: MCP_URL });
-        Some((self.note(address)?, token))
+        Some((address?, token))
+    }
+
+    fn publishing(&mut self) -> Publishing {
+        Publishing {
+            token: self.required_key(GITHUB_TOKEN),
+            author_name: self.text(AUTHOR_NAME).map(str::to_owned),
+            author_email: self.text(AUTHOR_EMAIL).map(str::to_owned),
+        }
     }
 
     fn polling(&mut self) -> Option<Polling> {
@@ -337,10 +339,11 @@ impl<'e> Variables<'e> {
                 .ok_or(ConfigProblem::NotAFactor),
         };
         let factor = self.note(factor);
+        let seconds = |seconds| Seconds(Duration::from_secs_f64(seconds));
         Some(Polling {
-            initial: Duration::from_secs_f64(initial?),
-            max: Duration::from_secs_f64(max?),
-            timeout: Duration::from_secs_f64(timeout?),
+            initial: seconds(initial?),
+            max: seconds(max?),
+            timeout: seconds(timeout?),
             factor: factor?,
         })
     }
@@ -374,11 +377,7 @@ impl<'e> Variables<'e> {
     fn project(&mut self, flags: &ConfigFlags) -> Option<String> {
         let given = flags.project_name.as_deref().map(str::trim);
         let given = given.filter(|name| !name.is_empty());
-        let name = match given {
-            Some(name) => Some(name),
-            None if flags.is_replay => self.text(PROJECT),
-            None => self.required(PROJECT),
-        };
+        let name = given.or_else(|| self.required(PROJECT));
         name.map(str::to_owned)
     }
 
@@ -394,19 +393,18 @@ impl<'e> Variables<'e> {
     }
 }
 
-fn endpoint(variable: &'static str, url: &str) -> Result<Endpoint, ConfigProblem> {
-    // All calls carry a key, and what an agent publishes with.
-    Endpoint::parse(variable, url, true).map_err(|problem| match problem {
+fn no_url(variable: &'static str, problem: &EndpointProblem) -> ConfigProblem {
+    match problem {
         EndpointProblem::Insecure { .. } => ConfigProblem::Insecure { variable },
         _ => ConfigProblem::NotAUrl { variable },
-    })
+    }
 }
 
 /// The same name, if it can be part of a URL as it is.
-fn plain_name(variable: &'static str, name: &str) -> Result<String, ConfigProblem> {
-    let is_name = is_plain_in_url(name);
-    let named = is_name.then(|| name.to_owned());
-    named.ok_or(ConfigProblem::NotAName { variable })
+fn plain_name<'n>(variable: &'static str, name: &'n str) -> Result<&'n str, ConfigProblem> {
+    is_plain_in_url(name)
+        .then_some(name)
+        .ok_or(ConfigProblem::NotAName { variable })
 }
 
 fn number(text: &str) -> Option<f64> {

@@ -1,7 +1,7 @@
 //! What the user is told to do with what came of the work. Pure.
 
 use super::branches::{REVIEW_LOG, WORKLOG, in_workspace};
-use super::lineage::BranchRange;
+use super::lineage::BranchTracker;
 use super::tools::MAX_REVIEWS;
 use crate::record::orchestration::OrchestrationStatus;
 
@@ -16,10 +16,8 @@ pub struct Handover<'h> {
     pub project: &'h str,
     /// The directory of each branch in which the work is, without a slash at its end.
     pub workspace: &'h str,
-    /// Where it began, and the last branch that succeeded.
-    pub range: &'h BranchRange,
-    /// A branch whose agent works on.
-    pub working: Option<&'h str>,
+    /// The branches.
+    pub lineage: &'h BranchTracker,
     /// Whether the work was to be published.
     pub publishes: bool,
     /// Whether it was.
@@ -30,8 +28,7 @@ impl Handover<'_> {
     /// What to do now, in sentences; with the command that goes on, unless all is done.
     #[must_use]
     pub fn instructions(&self) -> String {
-        let Self { range, working, .. } = *self;
-        let latest = &range.latest;
+        let (start, latest) = (self.lineage.start(), self.lineage.latest());
         let worklog = in_workspace(self.workspace, WORKLOG);
         let log = in_workspace(self.workspace, REVIEW_LOG);
         let mut told = match (self.status, self.is_published) {
@@ -57,7 +54,7 @@ impl Handover<'_> {
                  hand, or go on."
             )],
             (OrchestrationStatus::Failed, _) => vec![format!(
-                "The work ended before its time; the run's log tells why. The last branch that succeeded is `{latest}`."
+                "The work ended early; the run's log tells why. The last branch that succeeded is `{latest}`."
             )],
             (OrchestrationStatus::Interrupted, _) => vec![format!(
                 "The work was interrupted. The last branch that succeeded is `{latest}`."
@@ -73,12 +70,10 @@ impl Handover<'_> {
                     .to_owned(),
             );
         }
-        if let Some(working) = working {
-            told.push(format!(
-                "On Pantheon branch `{working}` an agent may still be at work: look at it before you go on."
-            ));
-        }
-        if range.start == *latest {
+        told.extend(self.lineage.working().map(|branch| {
+            format!("On Pantheon branch `{branch}` an agent may still be at work: look at it before you go on.")
+        }));
+        if start == latest {
             told.push("No branch has succeeded yet: to begin again, run".to_owned());
         } else {
             told.push(format!("To go on from `{latest}`, run"));
@@ -88,11 +83,10 @@ impl Handover<'_> {
 
     /// The command that goes on from the last branch that succeeded, for a shell.
     fn command(&self) -> String {
-        let latest = &*self.range.latest;
         let mut words = vec![
             "dev-agent",
             "--parent-branch-id",
-            latest,
+            self.lineage.latest(),
             "--project-name",
             self.project,
         ];
@@ -110,6 +104,7 @@ impl Handover<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::branches::Specialist;
     use super::*;
     use OrchestrationStatus::{
         Completed, Failed, Interrupted, IterationLimit, PublishFailed, Timeout,
@@ -122,17 +117,19 @@ mod tests {
         working: Option<&str>,
         is_published: bool,
     ) -> String {
-        let range = BranchRange {
-            start: "b0".to_owned(),
-            latest: "b7".to_owned(),
-        };
+        let mut lineage = BranchTracker::new("b0");
+        lineage.started("b7", "b0", Specialist::Codex);
+        lineage.ended();
+        lineage.succeeded(Specialist::Codex);
+        if let Some(working) = working {
+            lineage.started(working, "b7", Specialist::Codex);
+        }
         Handover {
             status,
             task: "don't stop",
             project: "my demo",
             workspace: "/w",
-            range: &range,
-            working,
+            lineage: &lineage,
             publishes: true,
             is_published,
         }
@@ -218,10 +215,7 @@ mod tests {
 
     #[test]
     fn the_command_is_one_for_a_shell() {
-        let range = BranchRange {
-            start: "b0".to_owned(),
-            latest: "b0".to_owned(),
-        };
+        let lineage = BranchTracker::new("b0");
         for (task, expected) in [
             ("build it", "--no-publish --task 'build it'"),
             ("a\n`b` $c", "--no-publish --task 'a\n`b` $c'"),
@@ -232,8 +226,7 @@ mod tests {
                 task,
                 project: "demo",
                 workspace: "/w",
-                range: &range,
-                working: None,
+                lineage: &lineage,
                 publishes: false,
                 is_published: false,
             }

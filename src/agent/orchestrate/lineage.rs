@@ -23,18 +23,9 @@ pub struct BranchTracker {
     latest: Option<(usize, Specialist)>,
     /// The run that is waited for, by its place.
     waiting: Option<usize>,
-    /// The run that took too long: it goes on.
-    left: Option<usize>,
+    /// The runs that are not waited for any more and are not known to have ended, by their places.
+    left: Vec<usize>,
     reviews: u32,
-}
-
-/// Where a piece of work began, and where it stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BranchRange {
-    /// The branch where it began.
-    pub start: String,
-    /// The last branch that succeeded; where none has, the one where it began.
-    pub latest: String,
 }
 
 impl BranchTracker {
@@ -46,9 +37,15 @@ impl BranchTracker {
             records: Vec::new(),
             latest: None,
             waiting: None,
-            left: None,
+            left: Vec::new(),
             reviews: 0,
         }
+    }
+
+    /// The branch where the work began.
+    #[must_use]
+    pub fn start(&self) -> &str {
+        &self.start
     }
 
     /// The branch that the next one begins as.
@@ -91,8 +88,7 @@ impl BranchTracker {
 
     /// An agent was started on a new branch, and is waited for.
     pub fn started(&mut self, id: &str, parent: &str, agent: Specialist) {
-        self.left = self.waiting.or(self.left);
-        self.waiting = Some(self.records.len());
+        self.left.extend(self.waiting.replace(self.records.len()));
         self.records.push(BranchRecord {
             id: id.to_owned(),
             parent: parent.to_owned(),
@@ -112,7 +108,7 @@ impl BranchTracker {
         }
     }
 
-    /// No branch is waited for any more.
+    /// The agent on the branch that is waited for has succeeded or failed.
     pub fn ended(&mut self) {
         self.waiting = None;
     }
@@ -139,10 +135,10 @@ impl BranchTracker {
         self.reviews
     }
 
-    /// The branch whose agent works on: the one that is waited for, or was when the time was over or a signal came.
-    #[must_use]
-    pub fn working(&self) -> Option<&BranchRecord> {
-        self.records.get(self.waiting.or(self.left)?)
+    /// The branches whose agents may be at work: those that were waited for and are not known to have ended.
+    pub fn working(&self) -> impl Iterator<Item = &str> {
+        let places = self.left.iter().chain(&self.waiting);
+        places.filter_map(|at| Some(&*self.records.get(*at)?.id))
     }
 
     /// The branch that is waited for.
@@ -155,15 +151,6 @@ impl BranchTracker {
     #[must_use]
     pub fn records(&self) -> &[BranchRecord] {
         &self.records
-    }
-
-    /// Where the work began, and where it stands.
-    #[must_use]
-    pub fn range(&self) -> BranchRange {
-        BranchRange {
-            start: self.start.clone(),
-            latest: self.latest().to_owned(),
-        }
     }
 }
 
@@ -206,23 +193,17 @@ mod tests {
             assert_eq!((tracker.latest(), tracker.reviews()), (latest, reviews));
         }
         assert_eq!(tracker.last_success(), Some((Codex, "b3")));
-        let range = BranchRange {
-            start: "b0".to_owned(),
-            latest: "b3".to_owned(),
-        };
-        assert_eq!(tracker.range(), range);
+        assert_eq!((tracker.start(), tracker.latest()), ("b0", "b3"));
         tracker.started("b5", "b3", Codex);
         let lineage = serde_json::to_value(Lineage::from(&tracker)).unwrap();
         let waiting = (&lineage["waiting_for"], &lineage["latest_branch_id"]);
         assert_eq!(waiting, (&"b5".into(), &"b3".into()));
         // It takes too long, and what there is is published.
         tracker.started("b6", "b3", ClaudeCode);
-        assert_eq!(tracker.working().unwrap().id, "b6");
+        assert!(tracker.working().eq(["b5", "b6"]));
         tracker.ended();
-        assert_eq!(
-            (&*tracker.working().unwrap().id, tracker.waiting()),
-            ("b5", None)
-        );
+        assert!(tracker.working().eq(["b5"]));
+        assert_eq!(tracker.waiting(), None);
         let last = &tracker.records()[3];
         assert_eq!(
             serde_json::to_value(last).unwrap(),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::branches::{BranchProgress, BranchStart, BranchState, Branches};
 use crate::agent::mcp::{McpError, McpTools, Repeat};
 use crate::agent::tool::{CallFailure, ToolError};
+use crate::secret::Redactor;
 use crate::sys::text::one_line;
 
 /// The tools that the server must have.
@@ -37,6 +38,8 @@ const SHOWN: usize = 500;
 pub struct Pantheon<'a> {
     /// The server.
     pub tools: &'a dyn McpTools,
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
 }
 
 impl Branches for Pantheon<'_> {
@@ -56,7 +59,7 @@ impl Branches for Pantheon<'_> {
                 MCP_ERROR,
                 format!(
                     "`{EXPLORE}` has named no new branch; it says: {}",
-                    one_line(&answer.to_string(), SHOWN)
+                    one_line(&self.redactor.json(&answer).to_string(), SHOWN)
                 ),
                 "an agent may be at work all the same, on a branch that is not known",
             ))
@@ -93,10 +96,10 @@ const MCP_ERROR: &str = "mcp_error";
 
 /// The model is told what the server says; a server that is gone, or a signal, ends the work.
 fn told(error: McpError) -> ToolError {
-    match error {
-        error if error.is_lost() || matches!(error, McpError::Interrupted(_)) => error.into(),
-        error => ToolError::failed(CallFailure::new(MCP_ERROR, error.to_string(), "")),
+    if error.is_lost() {
+        return error.into();
     }
+    ToolError::failed(CallFailure::new(MCP_ERROR, error.to_string(), ""))
 }
 
 /// The new branch's id: at the top, in `branch`, or in the first of `branches`.
@@ -184,6 +187,7 @@ fn text_of(value: Value) -> String {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::sync::LazyLock;
 
     use super::super::branches::Specialist;
     use super::*;
@@ -212,6 +216,14 @@ mod tests {
         }
     }
 
+    fn pantheon(tools: &Answer) -> Pantheon<'_> {
+        static NO_KEYS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
+        Pantheon {
+            tools,
+            redactor: &NO_KEYS,
+        }
+    }
+
     const START: BranchStart<'static> = BranchStart {
         agent: Specialist::Codex,
         prompt: "review it",
@@ -223,7 +235,7 @@ mod tests {
     fn tools_are_called_with_what_they_take() {
         let server = Answer::new(Ok(json!({"branch_id": "b1"})));
         let tools = &server;
-        assert_eq!(Pantheon { tools }.start(&START).unwrap(), "b1");
+        assert_eq!(pantheon(tools).start(&START).unwrap(), "b1");
         let explore = json!({"project_name": "demo", "parent_branch_id": "b0",
             "shared_prompt_sequence": ["review it"], "num_branches": 1, "agent": "codex"});
         let asked = ("parallel_explore".to_owned(), explore, Repeat::UnlessBegun);
@@ -231,7 +243,7 @@ mod tests {
 
         let server = Answer::new(Ok(json!({"status": "running"})));
         let tools = &server;
-        Pantheon { tools }.state("b1").unwrap();
+        pantheon(tools).state("b1").unwrap();
         let asked = (
             "get_branch".to_owned(),
             json!({"branch_id": "b1"}),
@@ -241,7 +253,7 @@ mod tests {
 
         let server = Answer::new(Ok("text".into()));
         let tools = &server;
-        assert_eq!(Pantheon { tools }.read("b1", "/w/a.log").unwrap(), "text");
+        assert_eq!(pantheon(tools).read("b1", "/w/a.log").unwrap(), "text");
         let read = json!({"branch_id": "b1", "file_path": "/w/a.log"});
         let asked = ("branch_read_file".to_owned(), read, Repeat::Always);
         assert_eq!(server.asked.take(), Some(asked));
@@ -272,7 +284,7 @@ mod tests {
             assert_eq!(id_in(&answer), expected, "{answer}");
         }
         let server = Answer::new(Ok(json!({"message": "queued"})));
-        match (Pantheon { tools: &server }).start(&START) {
+        match pantheon(&server).start(&START) {
             Err(ToolError::Failed(failure)) => assert_eq!(
                 failure.message,
                 "`parallel_explore` has named no new branch; it says: {\"message\":\"queued\"}"
@@ -390,7 +402,7 @@ mod tests {
         };
         let state = |error| {
             let server = Answer::new(Err(error));
-            (Pantheon { tools: &server }).state("b").unwrap_err()
+            pantheon(&server).state("b").unwrap_err()
         };
         match state(McpError::Tool {
             message: "no such branch".to_owned(),

@@ -1,30 +1,8 @@
-//! How often a branch is asked for. Pure.
+//! When a branch is asked for again. Pure.
 
 use std::time::Duration;
 
-/// How often a branch is asked for, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Polling {
-    /// The first wait.
-    pub initial: Duration,
-    /// The longest wait.
-    pub max: Duration,
-    /// How long an agent may take.
-    pub timeout: Duration,
-    /// By how much each wait is longer than the one before; above 1.
-    pub factor: f64,
-}
-
-impl Polling {
-    /// The waits between two questions, from the first on.
-    #[must_use]
-    pub fn delays(self) -> PollDelays {
-        PollDelays {
-            limits: self,
-            next: self.initial,
-        }
-    }
-}
+use crate::record::orchestration::Polling;
 
 /// The waits between two questions.
 #[derive(Debug, Clone)]
@@ -34,6 +12,15 @@ pub struct PollDelays {
 }
 
 impl PollDelays {
+    /// From the first wait on.
+    #[must_use]
+    pub fn new(limits: Polling) -> Self {
+        Self {
+            limits,
+            next: limits.initial.0,
+        }
+    }
+
     /// The next wait, where so much time has passed since the agent was started; the last one ends with the time that
     /// it may take. `None`: that is over.
     pub fn next(&mut self, waited: Duration) -> Option<Duration> {
@@ -43,6 +30,7 @@ impl PollDelays {
             factor,
             ..
         } = self.limits;
+        let (max, timeout) = (max.0, timeout.0);
         let left = timeout.checked_sub(waited).filter(|left| !left.is_zero())?;
         let delay = self.next.min(max);
         let longer = Duration::try_from_secs_f64(delay.as_secs_f64() * factor);
@@ -54,17 +42,18 @@ impl PollDelays {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Seconds;
 
     /// The waits where nothing but waiting takes time.
     fn waits(initial: f64, max: f64, timeout: f64, factor: f64) -> Vec<f64> {
-        let seconds = Duration::from_secs_f64;
+        let seconds = |seconds| Seconds(Duration::from_secs_f64(seconds));
         let limits = Polling {
             initial: seconds(initial),
             max: seconds(max),
             timeout: seconds(timeout),
             factor,
         };
-        let (mut delays, mut waited) = (limits.delays(), Duration::ZERO);
+        let (mut delays, mut waited) = (PollDelays::new(limits), Duration::ZERO);
         let waits = std::iter::from_fn(|| {
             let delay = delays.next(waited)?;
             waited += delay;
@@ -88,12 +77,12 @@ mod tests {
     #[test]
     fn what_the_questions_took_counts() {
         let limits = Polling {
-            initial: Duration::from_secs(2),
-            max: Duration::from_secs(30),
-            timeout: Duration::from_secs(60),
+            initial: Seconds(Duration::from_secs(2)),
+            max: Seconds(Duration::from_secs(30)),
+            timeout: Seconds(Duration::from_secs(60)),
             factor: 2.0,
         };
-        let mut delays = limits.delays();
+        let mut delays = PollDelays::new(limits);
         for (waited, expected) in [
             (0, Some(2)),
             (5, Some(4)),

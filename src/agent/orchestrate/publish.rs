@@ -3,50 +3,45 @@
 //! The one place where the token goes into a prompt. Guarantees that nothing counts as published without a repository, a
 //! branch and a commit.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use serde_json::{Map, Value};
 
 use super::branches::Specialist;
 use super::specialists::{FinishedBranch, Specialists};
 use crate::agent::AgentError;
-use crate::agent::tool::ToolError;
-use crate::sys::text::regex;
+use crate::agent::tool::{ToolError, ToolOutput};
+use crate::secret::ApiKey;
 
 /// The prompt, with names in braces in the place of what differs.
 const PROMPT: &str = include_str!("../../../prompts/orchestrate_publish.txt").trim_ascii_end();
 
-/// What the agent that publishes is to know.
-#[derive(Clone, Copy)]
-pub struct PublishOrder<'o> {
-    /// The task, in the user's words.
-    pub task: &'o str,
-    /// The directory of each branch in which the work is, without a slash at its end.
-    pub workspace: &'o str,
-    /// By which it may push.
-    pub token: &'o str,
+/// What the agent that publishes needs beside the work.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Publishing {
+    /// By which it may push; `None` in a replay, where nobody does.
+    pub token: Option<ApiKey>,
     /// The author's name; `None`: as git is configured there.
-    pub author_name: Option<&'o str>,
+    pub author_name: Option<String>,
     /// The author's address; `None`: as git is configured there.
-    pub author_email: Option<&'o str>,
+    pub author_email: Option<String>,
 }
 
-impl PublishOrder<'_> {
-    /// The prompt, with the token in it.
+impl Publishing {
+    /// The prompt, with the token in it, for a task in the user's words and the directory of the work in each branch.
     #[must_use]
-    pub fn prompt(&self) -> String {
+    pub fn prompt(&self, task: &str, workspace: &str) -> String {
+        let token = self.token.as_ref().map_or("", ApiKey::expose);
         // The task last: braces in it are its own.
         PROMPT
-            .replace("{token}", &quoted(self.token))
-            .replace("{workspace}", self.workspace)
+            .replace("{token}", &quoted(token))
+            .replace("{workspace}", workspace)
             .replace("{author}", &self.author())
-            .replace("{task}", self.task)
+            .replace("{task}", task)
     }
 
     fn author(&self) -> String {
-        let known = [("name", self.author_name), ("email", self.author_email)];
+        let known = [("name", &self.author_name), ("email", &self.author_email)];
         let settings = known.into_iter().filter_map(|(key, value)| {
-            let setting = format!("user.{key}={}", value?);
+            let setting = format!("user.{key}={}", value.as_ref()?);
             Some(format!("`-c {}`", quoted(&setting)))
         });
         let settings: Vec<String> = settings.collect();
@@ -67,114 +62,78 @@ fn quoted(word: &str) -> String {
     shlex::try_quote(word).unwrap_or_default().into_owned()
 }
 
-/// Where the work was published.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublishReport {
-    /// The repository, in the agent's words.
-    pub repository: String,
-    /// The branch.
-    pub branch: String,
-    /// The hash of its last commit: 7 to 40 hex digits.
-    pub commit: String,
-}
+/// What may stand around a value in a line of a report.
+const MARKS: &[char] = &['*', '`', '_', '"', ' ', '\t'];
 
-/// A value with its label, at the beginning of a line or in a JSON object.
-static LABELLED: LazyLock<Regex> = LazyLock::new(|| {
-    const LABELS: &str = "(?<repository>repo(?:sitory)?(?:[ _-]?url)?)|(?<branch>branch(?:[ _-]?name)?)\
-                          |commit(?:[ _-]?(?:hash|sha|id))?|hash|sha";
-    regex(&format!(
-        r#"(?im)(?:^[ \t>*+|#-]*|[{{,][ \t]*)["'`*_]*(?:git(?:hub)?[ _-]?)?(?:{LABELS})["'`*_]*[ \t]*[:=|]["'`*_ \t]*(?<value>[^\s"'`*,|<>{{}}]+)"#
-    ))
-});
-
-impl PublishReport {
-    /// Finds the report in an agent's answer: as JSON, or as lines such as `branch: fix-login`. Of what is said twice,
-    /// the last counts.
-    ///
-    /// # Errors
-    /// What is missing.
-    pub fn read(answer: &str) -> Result<Self, String> {
-        let [mut repository, mut branch, mut commit] = [None, None, None];
-        for found in LABELLED.captures_iter(answer) {
-            let value = found["value"].trim_end_matches(['.', ';', ')', ']']);
-            let (at, is_fit) = match (found.name("repository"), found.name("branch")) {
-                (Some(_), _) => (&mut repository, is_named(value)),
-                (_, Some(_)) => (&mut branch, is_named(value)),
-                _ => (&mut commit, is_hash(value)),
-            };
-            if is_fit {
-                *at = Some(value.replace("\\/", "/"));
-            }
-        }
-        let missing = |what: &str| match answer.trim() {
-            "" => "the agent has given no report".to_owned(),
-            _ => format!("the agent's report has no {what}"),
-        };
-        Ok(Self {
-            repository: repository.ok_or_else(|| missing("repository"))?,
-            branch: branch.ok_or_else(|| missing("branch"))?,
-            commit: commit.ok_or_else(|| missing("commit hash of 7 to 40 hex digits"))?,
-        })
+/// Sees that an answer tells where the work is now: in the last JSON object that has a `repository`, or, where there is
+/// none, in lines such as `branch: fix-login`.
+fn check_report(answer: &str) -> Result<(), String> {
+    if answer.trim().is_empty() {
+        return Err("the agent has given no report".to_owned());
     }
+    let report = last_object(answer).unwrap_or_else(|| lines(answer));
+    let told = |name: &str| report.get(name).and_then(Value::as_str);
+    let is_told = |name| told(name).is_some_and(|value| !value.trim().is_empty());
+    let commit = told("commit_hash").or(told("commit")).unwrap_or_default();
+    let missing = if !is_told("repository") {
+        "repository"
+    } else if !is_told("branch") {
+        "branch"
+    } else if !is_hash(commit) {
+        "commit hash of 7 to 40 hex digits"
+    } else {
+        return Ok(());
+    };
+    Err(format!("the agent's report has no {missing}"))
 }
 
-/// Whether a value is more than a word for nothing.
-fn is_named(value: &str) -> bool {
-    let nothing = ["", "null", "none", "n/a", "unknown"];
-    !nothing.iter().any(|word| value.eq_ignore_ascii_case(word))
+fn last_object(answer: &str) -> Option<Map<String, Value>> {
+    let (mut last, mut rest) = (None, answer);
+    while let Some(at) = rest.find('{') {
+        let text = rest.get(at..)?;
+        let mut objects = serde_json::Deserializer::from_str(text).into_iter();
+        let read = objects.next().and_then(Result::ok);
+        let length = read.as_ref().map_or(1, |_| objects.byte_offset());
+        last = read
+            .filter(|object: &Map<String, Value>| object.contains_key("repository"))
+            .or(last);
+        rest = text.get(length..)?;
+    }
+    last
+}
+
+/// All lines that have a label, less marks such as Markdown's.
+fn lines(answer: &str) -> Map<String, Value> {
+    let labelled = answer.lines().filter_map(|line| line.split_once(':'));
+    let fields = labelled.map(|(label, value)| {
+        let label = label.trim_matches(|c: char| !c.is_alphabetic());
+        let label = label.to_lowercase().replace(' ', "_");
+        (label, value.trim_matches(MARKS).into())
+    });
+    fields.collect()
 }
 
 fn is_hash(value: &str) -> bool {
     (7..=40).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What came of publishing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Publication {
-    /// The branch on which that was done, from which the work goes on.
-    pub branch_id: String,
-    /// Where the work is now.
-    pub report: PublishReport,
-    /// The agent's answer, which has more in it: where its logs are.
-    pub answer: String,
-}
-
-/// Has the work published from the last branch that succeeded.
+/// Has the work published from the last branch that succeeded, and goes on from there. The agent's report.
 ///
 /// # Errors
-/// [`AgentError::PublishFailed`] where the agent has not published it, does not say where, or takes too long; and what
-/// ends the work else, such as a signal.
-pub fn publish(
-    specialists: &Specialists<'_>,
-    order: &PublishOrder<'_>,
-) -> Result<Publication, AgentError> {
+/// Failed: when the agent has not published it, does not say where, or takes too long. Fatal: what ends the work else,
+/// such as a signal.
+pub fn publish(specialists: &Specialists<'_>, prompt: &str) -> Result<ToolOutput, ToolError> {
     const AGENT: Specialist = Specialist::ClaudeCode;
-    let before = specialists.lineage.borrow().records().len();
-    let failed = |reason: String| {
-        let lineage = specialists.lineage.borrow();
-        let branch = lineage.records().get(before);
-        AgentError::PublishFailed {
-            reason,
-            branch: branch.map(|record| record.id.clone()),
-        }
-    };
-    let finished = match specialists.run(AGENT, &order.prompt()) {
-        Ok(finished) => finished,
-        Err(ToolError::Failed(failure)) => return Err(failed(failure.message)),
+    let FinishedBranch { id, response, .. } = match specialists.run(AGENT, prompt) {
         Err(ToolError::Fatal(error @ AgentError::BranchTimeout { .. })) => {
-            return Err(failed(error.to_string()));
+            return Err(ToolError::failed(error.to_string()));
         }
-        Err(ToolError::Fatal(error)) => return Err(error),
+        finished => finished?,
     };
-    let FinishedBranch { id, response, .. } = finished;
-    let report = PublishReport::read(&response)
-        .map_err(|problem| failed(format!("{problem}, on branch `{id}`")))?;
+    let checked = check_report(&response);
+    checked.map_err(|problem| ToolError::failed(format!("{problem}, on branch `{id}`")))?;
     specialists.go_on_from_last(AGENT)?;
-    Ok(Publication {
-        branch_id: id,
-        report,
-        answer: response,
-    })
+    Ok(ToolOutput::said(response))
 }
 
 #[cfg(test)]
@@ -183,17 +142,16 @@ mod tests {
     use super::*;
     use crate::sys::interrupt::Signal;
 
-    const ORDER: PublishOrder<'static> = PublishOrder {
-        task: "say {token}",
-        workspace: "/w",
-        token: "ghp_abc",
-        author_name: None,
-        author_email: None,
-    };
+    fn publishing() -> Publishing {
+        Publishing {
+            token: Some(ApiKey::parse(b"ghp_abc").unwrap()),
+            ..Publishing::default()
+        }
+    }
 
     #[test]
     fn the_prompt_says_all_that_is_to_be_kept_to() {
-        let prompt = ORDER.prompt();
+        let prompt = publishing().prompt("say {token}", "/w");
         assert_eq!(prompt.matches("ghp_abc").count(), 1);
         assert!(
             prompt.contains("export GITHUB_TOKEN=ghp_abc\n")
@@ -215,92 +173,72 @@ mod tests {
         ] {
             assert!(prompt.contains(said), "{said}");
         }
-        let prompt = PublishOrder {
-            author_name: Some("Ada O'Neil"),
-            author_email: Some("ada@example.org"),
-            ..ORDER
+        let prompt = Publishing {
+            author_name: Some("Ada O'Neil".to_owned()),
+            author_email: Some("ada@example.org".to_owned()),
+            ..publishing()
         }
-        .prompt();
+        .prompt("x", "/w");
         let author = "`-c \"user.name=Ada O'Neil\"` `-c 'user.email=ada@example.org'`.";
         assert!(prompt.contains(author), "{prompt}");
     }
 
     #[test]
-    fn the_prompts_own_form_is_no_report() {
-        let told = PublishReport::read(&ORDER.prompt()).unwrap_err();
-        assert_eq!(told, "the agent's report has no repository");
-    }
-
-    #[test]
-    fn a_report_is_found_in_what_agents_say() {
-        let expected = PublishReport {
-            repository: "https://github.com/acme/demo".to_owned(),
-            branch: "fix-login".to_owned(),
-            commit: "0123abc".to_owned(),
-        };
+    fn a_report_is_the_last_object_or_lines() {
+        const REPORT: &str = r#"{"repository": "https://github.com/acme/demo", "branch": "fix-login", "commit_hash": "0123abc"}"#;
         for answer in [
-            r#"{"repository": "https://github.com/acme/demo", "branch": "fix-login", "commit_hash": "0123abc"}"#,
-            r#"{"repo":"https:\/\/github.com\/acme\/demo","branch":"fix-login","commit":"0123abc","worklog":"/w"}"#,
-            "Pushed.\n\n```json\n{\n  \"repository\": \"https://github.com/acme/demo\",\n  \"branch\": \"fix-login\",\n  \
-             \"commit_hash\": \"0123abc\"\n}\n```\nBye.",
+            REPORT,
+            &REPORT.replace("_hash", ""),
+            &format!("Pushed `{{}}`.\n\n```json\n{REPORT}\n```\nThat is {{all}}."),
+            &format!("{}\n{REPORT}", REPORT.replace("0123abc", "...")),
+            &REPORT.replace('}', ", \"logs\": {\"repository\": 1}}"),
             "repository: https://github.com/acme/demo\nbranch: fix-login\ncommit: 0123abc",
-            "Published:\n- **Repository:** https://github.com/acme/demo\n- **Branch**: `fix-login`\n- Commit hash: 0123abc.",
-            "GitHub repository: https://github.com/acme/demo\nGitHub branch: fix-login\nSHA = 0123abc (pushed)",
-            "| Repository | https://github.com/acme/demo |\n| Branch | fix-login |\n| Commit | 0123abc |",
-            // An echo of what was asked for, and then the answer.
-            "{\"repository\": \"...\", \"branch\": \"...\", \"commit_hash\": \"...\"}\nbranch: wip\n\
-             repository: https://github.com/acme/demo\nbranch: fix-login\ncommit: 0123abc",
+            "Published:\n- **Repository:** https://github.com/acme/demo\n- **Branch**: `fix-login`\r\n1. Commit hash: 0123abc",
+            &format!("repository: r\nbranch: b\ncommit_hash: {}", "A1".repeat(20)),
         ] {
-            assert_eq!(
-                PublishReport::read(answer).as_ref(),
-                Ok(&expected),
-                "{answer}"
-            );
+            assert_eq!(check_report(answer), Ok(()), "{answer}");
         }
     }
 
     #[test]
     fn a_report_without_one_of_the_three_is_none() {
+        let (repository, branch) = (
+            "the agent's report has no repository",
+            "the agent's report has no branch",
+        );
         let hash = "the agent's report has no commit hash of 7 to 40 hex digits";
         let with = |commit: &str| format!("repository: r/x\nbranch: b\ncommit: {commit}");
         for (answer, expected) in [
-            (String::new(), "the agent has given no report"),
+            (" \n", "the agent has given no report"),
+            ("Done, it is pushed.", repository),
+            ("branch: b\ncommit: 0123abc", repository),
+            ("repository:\nbranch: b\ncommit: 0123abc", repository),
+            ("repository: r/x\ncommit: 0123abc", branch),
+            ("repository: r/x\nbranch: b", hash),
+            (&with("012abc"), hash),
+            (&with("pending"), hash),
+            (&with(&"a".repeat(41)), hash),
             (
-                "Done, it is pushed.".to_owned(),
-                "the agent's report has no repository",
+                r#"{"repository": "r/x", "branch": null, "commit": "0123abc"}"#,
+                branch,
             ),
             (
-                "branch: b\ncommit: 0123abc".to_owned(),
-                "the agent's report has no repository",
+                r#"{"repository": "r/x", "branch": "", "commit": "0123abc"}"#,
+                branch,
+            ),
+            // What one says is not completed by what stands elsewhere.
+            (
+                "{\"repository\": \"r/x\", \"branch\": \"b\"}\ncommit: 0123abc",
+                hash,
             ),
             (
-                "repository: r/x\ncommit: 0123abc".to_owned(),
-                "the agent's report has no branch",
+                "| Repository | r/x |\n- the branch: b\n- commit: 0123abc",
+                repository,
             ),
-            (
-                r#"{"repository": "r/x", "branch": null, "commit": "0123abc"}"#.to_owned(),
-                "the agent's report has no branch",
-            ),
-            (
-                r#"{"repository": "r/x", "branch": "", "commit": "0123abc"}"#.to_owned(),
-                "the agent's report has no branch",
-            ),
-            (
-                "repository:\nbranch: b\ncommit: 0123abc".to_owned(),
-                "the agent's report has no repository",
-            ),
-            ("repository: r/x\nbranch: b".to_owned(), hash),
-            (with("012abc"), hash),
-            (with("pending"), hash),
-            (with(&"a".repeat(41)), hash),
+            (&publishing().prompt("x", "/w"), hash),
         ] {
-            assert_eq!(
-                PublishReport::read(&answer).unwrap_err(),
-                expected,
-                "{answer}"
-            );
+            assert_eq!(check_report(answer), Err(expected.to_owned()), "{answer}");
         }
-        assert!(PublishReport::read(&with(&"A1".repeat(20))).is_ok());
     }
 
     #[test]
@@ -308,10 +246,9 @@ mod tests {
         let answer = "repository: r/x\nbranch: b\ncommit: 0123abc\nworklog: /w/worklog.md";
         let script = Scripted::new([succeeded(answer)]);
         let specialists = script.specialists();
-        let published = publish(&specialists, &ORDER).unwrap();
-        assert_eq!((&*published.branch_id, &*published.answer), ("b1", answer));
+        let published = publish(&specialists, "publish it").unwrap();
+        assert_eq!(published.text, answer);
         assert_eq!(specialists.lineage.borrow().latest(), "b1");
-        assert_eq!(published.report.branch, "b");
     }
 
     #[test]
@@ -328,18 +265,19 @@ mod tests {
         ] {
             let script = Scripted::new([state]);
             let specialists = script.specialists();
-            match publish(&specialists, &ORDER).unwrap_err() {
-                AgentError::PublishFailed { reason, branch } => {
-                    assert_eq!((&*reason, branch.as_deref()), (expected, Some("b1")));
-                }
-                other => panic!("{other:?}"),
+            match publish(&specialists, "publish it").unwrap_err() {
+                ToolError::Failed(failure) => assert_eq!(failure.message, expected),
+                fatal @ ToolError::Fatal(_) => panic!("{fatal:?}"),
             }
             assert_eq!(specialists.lineage.borrow().latest(), "b0");
         }
         let script = Scripted::new([running()]);
         script.signal.set(Some(Signal::Term));
         let specialists = script.specialists();
-        let error = publish(&specialists, &ORDER).unwrap_err();
-        assert!(matches!(error, AgentError::Interrupted(_)), "{error:?}");
+        let error = publish(&specialists, "publish it").unwrap_err();
+        assert!(
+            matches!(error, ToolError::Fatal(AgentError::Interrupted(_))),
+            "{error:?}"
+        );
     }
 }

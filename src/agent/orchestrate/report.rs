@@ -18,8 +18,6 @@ use crate::record::orchestration::ReviewVerdict;
 /// What the model says at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FinalReport {
-    /// The task in the model's words: not what the user is told.
-    pub task: String,
     /// What was done.
     pub summary: String,
     is_finished: bool,
@@ -112,7 +110,7 @@ mod tests {
         let more = REPORT.replace('}', ", \"reviews\": 2}");
         for reply in [REPORT, &fenced, &format!(" \n{REPORT}\n"), &more] {
             let report = FinalReport::read(reply).unwrap();
-            assert_eq!((&*report.task, &*report.summary), ("t", "s"), "{reply}");
+            assert_eq!(report.summary, "s", "{reply}");
         }
         for (reply, problem) in [
             ("I am done.".to_owned(), "does not begin with `{`"),

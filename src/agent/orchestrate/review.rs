@@ -1,21 +1,28 @@
 //! What a review's log says of the change. Pure.
 
-use crate::record::orchestration::ReviewVerdict;
+use std::sync::LazyLock;
 
-/// The log's first verdict, at the beginning of a line but for marks such as Markdown's; whatever is not clean is an
-/// issue. `None`: it has none.
+use regex::Regex;
+
+use crate::record::orchestration::ReviewVerdict;
+use crate::secret::escapes::without_escapes;
+use crate::sys::text::regex;
+
+/// A verdict's label, and what stands behind it on its line.
+static VERDICT: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"(?i)\bverdict["*_`]*[ \t]*:(?<said>[^\n]*)"#));
+
+/// What may stand around a verdict: marks of Markdown and JSON.
+const MARKS: &[char] = &['*', '_', '`', '"', ',', '.', '}', ' ', '\t', '\r'];
+
+/// What stands behind the log's first `VERDICT:`: clean where that is `CLEAN` and nothing more. `None`: there is none.
 #[must_use]
 pub fn verdict_of(log: &str) -> Option<ReviewVerdict> {
-    const LABEL: &str = "verdict";
-    let is_mark = |c: char| !c.is_alphanumeric();
-    let mut said = log.lines().filter_map(|line| {
-        let line = line.trim_start_matches(is_mark);
-        let (label, rest) = line.split_at_checked(LABEL.len())?;
-        (label.eq_ignore_ascii_case(LABEL) && rest.starts_with(is_mark)).then_some(rest)
-    });
-    let said = said.next()?.trim_start_matches(is_mark);
-    let word = said.split_whitespace().next().unwrap_or_default();
-    let is_clean = word.trim_end_matches(is_mark).eq_ignore_ascii_case("clean");
+    let log = without_escapes(log);
+    let said = VERDICT.captures(&log)?;
+    let is_clean = said["said"]
+        .trim_matches(MARKS)
+        .eq_ignore_ascii_case("clean");
     Some(if is_clean {
         ReviewVerdict::Clean
     } else {
@@ -33,16 +40,23 @@ mod tests {
         for (log, expected) in [
             ("VERDICT: CLEAN\n", Some(Clean)),
             ("VERDICT: ISSUES\nP0 ...", Some(Issues)),
-            ("\u{feff}\n# Verdict: clean.\n", Some(Clean)),
+            ("\u{feff}\n# VERDICT:CLEAN\r\n", Some(Clean)),
             ("**VERDICT:** CLEAN\nVERDICT: ISSUES", Some(Clean)),
-            ("# Review\n\n> `VERDICT: ISSUES`\n", Some(Issues)),
-            ("{\"verdict\": \"ISSUES\"}", Some(Issues)),
+            ("# Review\n\n> - `VERDICT: ISSUES`\n", Some(Issues)),
+            ("* **VERDICT: CLEAN**", Some(Clean)),
+            // What is not to the letter has passed nothing.
+            ("VERDICT: CLEAN?", Some(Issues)),
+            ("VERDICT: CLEAN (but see P1)", Some(Issues)),
             ("VERDICT: CLEAN|ISSUES", Some(Issues)),
             ("VERDICT: not clean", Some(Issues)),
             ("VERDICT: CLEANUP", Some(Issues)),
             ("VERDICT:", Some(Issues)),
             ("Verdicts differ: CLEAN", None),
-            ("The VERDICT: ISSUES", None),
+            ("Verdict: clean.", Some(Clean)),
+            ("{\"verdict\": \"CLEAN\"}", Some(Clean)),
+            ("{\"verdict\": \"ISSUES\"}", Some(Issues)),
+            ("2026-11-23 [codex] FINAL VERDICT: ISSUES", Some(Issues)),
+            ("\u{1b}[1mVERDICT: ISSUES\u{1b}[0m", Some(Issues)),
             ("No findings.", None),
             ("", None),
         ] {

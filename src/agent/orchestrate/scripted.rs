@@ -10,10 +10,11 @@ use chrono::{DateTime, FixedOffset};
 
 use super::branches::{BranchProgress, BranchStart, BranchState, Branches};
 use super::lineage::BranchTracker;
-use super::polling::Polling;
 use super::specialists::{BranchWait, Specialists, Watcher};
 use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
+use crate::record::Seconds;
+use crate::record::orchestration::Polling;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupted, Signal};
@@ -75,9 +76,9 @@ impl Scripted {
             clock: &self.clock,
             redactor: &REDACTOR,
             polling: Polling {
-                initial: Duration::from_secs(2),
-                max: Duration::from_secs(30),
-                timeout: Duration::from_secs(10_800),
+                initial: Seconds(Duration::from_secs(2)),
+                max: Seconds(Duration::from_secs(30)),
+                timeout: Seconds(Duration::from_secs(10_800)),
                 factor: 2.0,
             },
             project: "demo",

@@ -8,20 +8,24 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::branches::{
-    BranchProgress, BranchStart, Branches, REVIEW_LOG, Specialist, in_workspace,
+    BranchProgress, BranchStart, BranchState, Branches, REVIEW_LOG, Specialist, in_workspace,
 };
 use super::lineage::BranchTracker;
-use super::polling::Polling;
+use super::polling::PollDelays;
 use super::review::verdict_of;
 use crate::agent::AgentError;
 use crate::agent::tool::{CallFailure, ToolError};
-use crate::agent::tools::OUTPUT_LIMIT;
+use crate::record::orchestration::Polling;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::{bounded, tail_of};
 use crate::sys::interrupt::Interrupted;
 
+/// How much is told of an answer or a file, in bytes: eight rounds of them fit into a window of 128,000 tokens.
+const LONGEST_TEXT: usize = 12 << 10;
+/// How often in a row a branch may be asked for in vain.
+const POLL_TRIES: u32 = 5;
 /// How much is told of the answer of an agent that has failed, in bytes.
 const END: usize = 4 << 10;
 
@@ -65,7 +69,7 @@ pub struct FinishedBranch {
     pub id: String,
     /// Its last status.
     pub status: String,
-    /// The agent's answer, without keys and no longer than [`OUTPUT_LIMIT`].
+    /// The agent's answer, without keys and no longer than [`LONGEST_TEXT`].
     pub response: String,
 }
 
@@ -112,7 +116,8 @@ impl Specialists<'_> {
     ///
     /// # Errors
     /// Failed: when nothing was started as far as is known, or the agent has failed, or the server does not tell how
-    /// it is getting on. Fatal: when it takes too long, or a signal comes; then it is still what is waited for.
+    /// it is getting on. Fatal: when it takes too long, or a signal comes. Where it is not known to have ended, it stays
+    /// what is waited for.
     pub fn run(&self, agent: Specialist, prompt: &str) -> Result<FinishedBranch, ToolError> {
         let parent = self.lineage.borrow().latest().to_owned();
         let id = self.branches.start(&BranchStart {
@@ -121,6 +126,7 @@ impl Specialists<'_> {
             parent: &parent,
             project: self.project,
         })?;
+        let began = self.clock.elapsed();
         if self.lineage.borrow().has(&id) {
             let message = format!("`{id}` was named as the new branch, and is none");
             let hint = "an agent may be at work all the same, on a branch that is not known";
@@ -128,10 +134,7 @@ impl Specialists<'_> {
         }
         self.lineage.borrow_mut().started(&id, &parent, agent);
         self.tell_change()?;
-        let done = self.wait_for(&id, agent);
-        if !matches!(done, Err(ToolError::Fatal(_))) {
-            self.lineage.borrow_mut().ended();
-        }
+        let done = self.wait_for(&id, agent, began);
         let told = self.tell_change();
         let finished = done?;
         told?;
@@ -164,16 +167,34 @@ impl Specialists<'_> {
         Ok(content)
     }
 
-    fn wait_for(&self, id: &str, agent: Specialist) -> Result<FinishedBranch, ToolError> {
-        let began = self.clock.elapsed();
-        let mut delays = self.polling.delays();
+    fn wait_for(
+        &self,
+        id: &str,
+        agent: Specialist,
+        began: Duration,
+    ) -> Result<FinishedBranch, ToolError> {
+        let mut delays = PollDelays::new(self.polling);
+        let (mut last, mut failures) = (String::new(), 0);
         loop {
-            let state = self.branches.state(id).map_err(|error| of(id, error))?;
+            let state = self.branches.state(id);
             let waited = self.clock.elapsed().saturating_sub(began);
+            let state = match state {
+                // The agent works on, whatever goes wrong when it is asked for.
+                Err(ToolError::Failed(_)) if failures + 1 < POLL_TRIES => {
+                    failures += 1;
+                    BranchState::running(std::mem::take(&mut last))
+                }
+                Err(error) => return Err(self.unknown(id, agent, error)),
+                Ok(state) => {
+                    failures = 0;
+                    state
+                }
+            };
             self.lineage.borrow_mut().seen(&state.status, waited);
             match state.progress {
                 BranchProgress::Running => {}
                 BranchProgress::Succeeded => {
+                    self.lineage.borrow_mut().ended();
                     return Ok(FinishedBranch {
                         id: id.to_owned(),
                         response: self.shown(&state.output)?,
@@ -181,6 +202,7 @@ impl Specialists<'_> {
                     });
                 }
                 BranchProgress::Failed => {
+                    self.lineage.borrow_mut().ended();
                     let output = self.shown(&state.output)?;
                     return Err(self.failure(id, agent, &output));
                 }
@@ -201,6 +223,7 @@ impl Specialists<'_> {
                 delay,
             });
             self.watcher.sleep(delay)?;
+            last = state.status;
         }
     }
 
@@ -211,7 +234,7 @@ impl Specialists<'_> {
         let written = writer.write_all(text.as_bytes());
         let excerpt = written.and_then(|()| writer.finish());
         let excerpt = excerpt.map_err(|error| AgentError::Host(Box::new(error)))?;
-        Ok(bounded(&excerpt.into_text(), OUTPUT_LIMIT))
+        Ok(bounded(&excerpt.into_text(), LONGEST_TEXT))
     }
 
     fn failure(&self, id: &str, agent: Specialist, output: &str) -> ToolError {
@@ -228,26 +251,31 @@ impl Specialists<'_> {
         failed("branch_failed", message, hint)
     }
 
+    /// Of a branch whose state the server does not tell.
+    fn unknown(&self, id: &str, agent: Specialist, error: ToolError) -> ToolError {
+        let ToolError::Failed(failure) = error else {
+            return error;
+        };
+        ToolError::Failed(CallFailure {
+            message: format!(
+                "it is not known what has become of branch `{id}`: {}",
+                failure.message
+            ),
+            hint: format!(
+                "`{}` may still be at work on branch `{id}`; the work goes on from branch `{}`",
+                agent.name(),
+                self.lineage.borrow().latest()
+            ),
+            ..failure
+        })
+    }
+
     /// Tells how the branches stand.
     ///
     /// # Errors
     /// When that cannot be kept.
     pub fn tell_change(&self) -> Result<(), AgentError> {
         self.watcher.changed(&self.lineage.borrow())
-    }
-}
-
-/// What has failed on a branch, with the branch's id.
-fn of(id: &str, error: ToolError) -> ToolError {
-    match error {
-        ToolError::Failed(failure) => ToolError::Failed(CallFailure {
-            message: format!(
-                "it is not known what has become of branch `{id}`: {}",
-                failure.message
-            ),
-            ..failure
-        }),
-        fatal @ ToolError::Fatal(_) => fatal,
     }
 }
 
@@ -260,6 +288,7 @@ mod tests {
     use super::super::scripted::{Scripted, failed_state, running, succeeded};
     use super::Specialist::{ClaudeCode, Codex};
     use super::*;
+    use crate::record::Seconds;
     use crate::sys::interrupt::Signal;
 
     #[test]
@@ -344,7 +373,7 @@ mod tests {
         let script = Scripted::new([running(), running(), running(), running()]);
         let specialists = Specialists {
             polling: Polling {
-                timeout: Duration::from_secs(9),
+                timeout: Seconds(Duration::from_secs(9)),
                 ..script.specialists().polling
             },
             ..script.specialists()
@@ -382,17 +411,33 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_tell_is_told_with_the_branch() {
-        let script = Scripted::new([Err(ToolError::failed("boom".to_owned()))]);
+    fn a_branch_of_which_the_server_does_not_tell_is_still_named_as_working() {
+        let unknown = || Err(ToolError::failed("boom".to_owned()));
+        // Each time but the third it is asked for five times in vain.
+        let tries = || (0..POLL_TRIES).map(|_| unknown());
+        let answers = tries().chain(tries()).chain(tries().skip(1));
+        let script = Scripted::new(answers.chain([succeeded("done")]));
         let specialists = script.specialists();
-        match specialists.execute(ClaudeCode, "x", "") {
-            Err(ToolError::Failed(failure)) => assert_eq!(
-                failure.message,
-                "it is not known what has become of branch `b1`: boom"
-            ),
-            other => panic!("{other:?}"),
+        for id in ["b1", "b2"] {
+            match specialists.execute(ClaudeCode, "x", "") {
+                Err(ToolError::Failed(failure)) => {
+                    assert_eq!(
+                        failure.message,
+                        format!("it is not known what has become of branch `{id}`: boom")
+                    );
+                    let hint = format!(
+                        "`claude_code` may still be at work on branch `{id}`; the work goes on from branch `b0`"
+                    );
+                    assert_eq!(failure.hint, hint);
+                }
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(specialists.lineage.borrow().waiting().unwrap().id, id);
         }
-        assert_eq!(specialists.lineage.borrow().waiting(), None);
+        assert!(specialists.execute(ClaudeCode, "x", "").is_ok());
+        let lineage = specialists.lineage.borrow();
+        assert_eq!(lineage.waiting(), None);
+        assert!(lineage.working().eq(["b1", "b2"]));
     }
 
     #[test]
@@ -406,10 +451,10 @@ mod tests {
         // The key would lie across each of the cuts.
         let keys = "sekret-key-1".repeat(200_000);
         let shown = specialists.shown(&keys).unwrap();
-        assert!(shown.len() <= OUTPUT_LIMIT && !shown.contains("sekret"));
+        assert!(shown.len() <= LONGEST_TEXT && !shown.contains("sekret"));
         let escapes = "\u{1b}[1m".repeat(4 << 20);
         let shown = specialists.shown(&escapes).unwrap();
-        assert!(shown.len() <= OUTPUT_LIMIT, "{}", shown.len());
+        assert!(shown.len() <= LONGEST_TEXT, "{}", shown.len());
         assert!(shown.contains(" bytes left out ...]"));
     }
 }

@@ -56,7 +56,7 @@ pub static EXECUTE_AGENT: ToolSpec = ToolSpec::new(
 /// The description of `read_artifact`.
 pub static READ_ARTIFACT: ToolSpec = ToolSpec::new(
     orchestration::READ_ARTIFACT,
-    "Shows a file of a branch, such as codex_review.log after a review. At most 32 KiB are shown: of a longer file, the \
+    "Shows a file of a branch, such as codex_review.log after a review. At most 12 KiB are shown: of a longer file, the \
      beginning and the end.",
     &[
         Parameter::new(

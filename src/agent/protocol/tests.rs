@@ -287,7 +287,8 @@ fn every_call_of_the_vendors_own_gets_one_result_also_a_bad_one_and_one_behind_t
             ("a", "alpha"),
             (
                 "b",
-                "ERROR: there is no tool `NO_SUCH_TOOL`: there are READ_FILE, UPDATE_TASK_LIST, DONE"
+                "ERROR: there is no tool `NO_SUCH_TOOL`: there are READ_FILE, UPDATE_TASK_LIST, DONE\nhint: \
+                 call one of these"
             ),
             (
                 "c",

@@ -33,7 +33,7 @@ fn a_call_goes_to_the_deployment_in_either_form_of_the_api() {
     ] {
         for slash in ["", "/"] {
             let endpoint = Endpoint::parse("V", &format!("{base}{slash}"), true).unwrap();
-            let spec = azure_spec(&endpoint, "d-1.x_y", version).unwrap();
+            let spec = azure_spec(&endpoint, "d-1.x_y", version);
             assert_eq!(spec.base_url.as_deref(), Some(base));
             let url = Azure.url(&endpoint, &spec, Delivery::Streamed);
             assert_eq!(url, format!("{RESOURCE}{expected}"));
@@ -46,9 +46,9 @@ fn what_needs_escaping_in_a_url_is_refused() {
     for name in [
         "", ".", "..", "a/b", "a b", "a?b", "a#b", "a%20b", "a:b", "ä", "a\n",
     ] {
-        let problem = azure_spec(&resource(), name, None).unwrap_err();
+        let problem = check(&azure_spec(&resource(), name, None)).unwrap_err();
         assert_eq!(problem, AzureProblem::Deployment(name.to_owned()));
-        let problem = azure_spec(&resource(), "d", Some(name)).unwrap_err();
+        let problem = check(&azure_spec(&resource(), "d", Some(name))).unwrap_err();
         assert_eq!(problem, AzureProblem::Version(name.to_owned()));
     }
 }
@@ -75,7 +75,7 @@ fn written(spec: &ModelSpec, messages: Vec<Message<'static>>, form: Form) -> Val
 #[test]
 fn a_request_has_what_the_description_knows_and_nothing_else() {
     // By its name, it could be one of OpenAI's own.
-    let spec = azure_spec(&resource(), "gpt-5.6-sol", None).unwrap();
+    let spec = azure_spec(&resource(), "gpt-5.6-sol", None);
     let marked = vec![
         Part::Text("a".into()),
         Part::CacheMark,
@@ -141,7 +141,7 @@ fn a_request_has_what_the_description_knows_and_nothing_else() {
 
 #[test]
 fn every_call_goes_back_as_it_came_with_a_result_of_its_own() {
-    let spec = azure_spec(&resource(), "d", None).unwrap();
+    let spec = azure_spec(&resource(), "d", None);
     let arguments = ["{\"a\":1}", "{\"a\":", "\"text\"", "[1]"];
     let calls = arguments.iter().zip(1..).map(|(arguments, id)| {
         json!({"id": format!("c{id}"), "type": "function", "function": {"name": "t", "arguments": arguments}})
@@ -247,7 +247,7 @@ fn each_error_names_the_variables_that_may_be_wrong() {
         (429, Some("429"), &[]),
         (500, None, &[]),
     ] {
-        let hint = Azure.remedy(status, code).map_or("", AzureRemedy::hint);
+        let hint = Azure.hint(status, code).unwrap_or_default();
         assert_eq!(hint.is_empty(), expected.is_empty(), "{status} {code:?}");
         for name in expected {
             assert!(hint.contains(name), "{hint}");

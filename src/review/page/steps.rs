@@ -12,7 +12,7 @@ use super::{output, reply};
 use crate::model::Purpose;
 use crate::record::run_files::STEPS;
 use crate::record::{Action, SectionRecord, Step};
-use crate::review::history::PastStep;
+use crate::review::history::{IdleReply, PastStep};
 
 /// So many steps are shown in any case; a commit has four at the most.
 const LEAST: usize = 12;
@@ -35,7 +35,7 @@ pub fn ended(past: &PastStep) -> (StatusMark, String) {
     let step = &past.step;
     let (status, words) = match (&past.reply, &step.build, step.passed) {
         (_, Some(build), _) => return words::build(build),
-        _ if !step.purpose.asks_model() => match step.actions.as_slice() {
+        _ if step.is_own() => match step.actions.as_slice() {
             [] => (StatusMark::Open, "not ended"),
             actions => return actions_ended(actions),
         },
@@ -47,7 +47,11 @@ pub fn ended(past: &PastStep) -> (StatusMark, String) {
         _ if step.purpose == Purpose::REPORT || step.answer.is_some() => {
             (StatusMark::Good, "answered")
         }
-        _ if past.came_to_nothing() => (StatusMark::Bad, "nothing done"),
+        _ if let Some(idle) = past.idle() => match idle {
+            IdleReply::Words => (StatusMark::Open, "words"),
+            IdleReply::Call => (StatusMark::Bad, "not ended"),
+            IdleReply::NotUnderstood => (StatusMark::Bad, "nothing done"),
+        },
         _ if step.is_agents() => (StatusMark::Open, "answered"),
         _ if step.edits.is_none() => (StatusMark::Bad, "not applied"),
         // Of a run that was killed, the build's log may tell more.
@@ -99,7 +103,7 @@ pub fn show(
                 h2 { (past.step.id().title()) " " (status.badge(&escaper.name(&words))) }
                 @if !past.step.is_agents() { (reply::prompt(escaper, &past.step)) }
                 @match &past.reply {
-                    None if !past.step.purpose.asks_model() => {}
+                    None if past.step.is_own() => {}
                     None => { h3 { "Reply" } p.note { "There is none." } }
                     Some(Err(error)) => (reply::error(escaper, error)),
                     Some(Ok(text)) if past.step.purpose == Purpose::REPORT => {
@@ -167,10 +171,20 @@ fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Mar
             h3 { "Answer" }
             (prose(escaper, answer, INPUT))
         }
-        @if past.came_to_nothing() {
-            p.note { "Nothing came of this reply: it was not understood, or the run ended before." }
-        }
+        @if let Some(idle) = past.idle() { p.note { (why_idle(idle)) } }
         (files(escaper, step))
+    }
+}
+
+fn why_idle(idle: IdleReply) -> &'static str {
+    match idle {
+        IdleReply::Words => {
+            "This reply did not end the work: it is a question, or a report that did not count."
+        }
+        IdleReply::Call => "The call did not come to its end: the run ended first.",
+        IdleReply::NotUnderstood => {
+            "Nothing came of this reply: it was not understood, or the run ended before."
+        }
     }
 }
 

@@ -139,6 +139,7 @@ fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
         log: Some(format!("{text}\n{text}\n{text}")),
         tools: Some(text.to_owned()),
         changes: changes(text),
+        is_orchestrators: at % 2 == 0,
     });
     steps.collect()
 }
@@ -183,6 +184,7 @@ fn pages(text: &str) -> Vec<String> {
         log: None,
         tools: None,
         changes: changes(text),
+        is_orchestrators: true,
     };
     let runs = [
         past_run(NAME, Some(commit.clone())),

@@ -4,8 +4,9 @@
 //! Keys are taken out of a whole text, before it is cut or coloured: half a key would not be known any more.
 
 use crate::secret::Redactor;
+use crate::secret::escapes::without_escapes;
 use crate::sys::numbers::grouped;
-use crate::sys::text::{cut, printable, without_escapes};
+use crate::sys::text::{cut, printable};
 
 /// A longer line is cut, in characters.
 pub const LINE: usize = 1000;
@@ -28,9 +29,8 @@ impl<'r> HtmlEscaper<'r> {
     /// A text that may have several lines, fit to be shown. Beside controls, what turns the direction of text around is
     /// replaced: with it, code reads otherwise than it runs.
     pub fn text(self, text: &str) -> String {
-        // Escape sequences first: they may stand in the middle of a key.
-        let text = without_escapes(text);
-        let text = self.redactor.text(&text).replace('\u{feff}', "\u{fffd}");
+        let text = self.redactor.text(text);
+        let text = without_escapes(&text).replace('\u{feff}', "\u{fffd}");
         printable(&text, &['\n', '\t'])
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::record::{BuildRecord, RunRecord, Step, TreeState};
+use crate::record::{BuildRecord, RunRecord, TreeState};
 use crate::review::history::PastRun;
 use crate::sys::numbers::{counted, grouped};
 
@@ -93,8 +93,7 @@ pub fn workflow(name: &str) -> &str {
 /// How many calls an agent has made, by what for.
 pub fn calls(record: &RunRecord) -> String {
     let mut calls: Vec<(&str, usize)> = Vec::new();
-    let asked = |step: &&Step| step.purpose.asks_model();
-    for step in record.steps.iter().filter(asked) {
+    for step in record.steps.iter().filter(|step| !step.is_own()) {
         let name = step.purpose.name();
         match calls.iter_mut().find(|(known, _)| *known == name) {
             Some((_, calls)) => *calls += 1,

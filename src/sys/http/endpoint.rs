@@ -24,11 +24,11 @@ pub struct Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointProblem {
     /// Not a URL, or one without a host, or with a user name, query or fragment.
-    #[error("`{variable}` is `{value}`, which is not a plain URL of a server")]
+    #[error("`{variable}` is `{}`, which is not a plain URL of a server", without_user(.value))]
     NotAUrl {
         /// The environment variable.
         variable: String,
-        /// What the variable says, which is shown.
+        /// What the variable says, which is shown but for who is named in it.
         value: String,
         /// What it may say.
         example: &'static str,
@@ -57,6 +57,12 @@ pub enum EndpointProblem {
         /// The environment variable; its value may hold a password.
         variable: String,
     },
+}
+
+/// A URL without the user and the password that it may name: all before the last `@`.
+fn without_user(url: &str) -> String {
+    let host = url.rsplit_once('@').map(|(_, host)| format!("…@{host}"));
+    host.unwrap_or_else(|| url.to_owned())
 }
 
 impl EndpointProblem {
@@ -276,6 +282,23 @@ mod tests {
                 endpoint.ok().map(|e| e.url("/x")).as_deref(),
                 expected,
                 "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_not_told() {
+        for (url, told) in [
+            ("http://u:PW@host/mcp", "`…@host/mcp`"),
+            ("https://u:P@W@host", "`…@host`"),
+            ("u:PW@host", "`…@host`"),
+            ("nonsense", "`nonsense`"),
+        ] {
+            let problem = Endpoint::parse("SERVER", url, true).unwrap_err();
+            let problem = problem.to_string();
+            assert!(
+                problem.contains(told) && !problem.contains("PW"),
+                "{problem}"
             );
         }
     }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::sys::interrupt::Signal;
-use std::io::Write as _;
 
 fn all(input: &[u8]) -> Vec<Typed> {
     let mut lines = PlainLines::new(input);

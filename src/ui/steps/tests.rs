@@ -154,7 +154,7 @@ fn a_branch_is_a_line() {
     assert_eq!(
         seen(&of_branch("x"), look(80)),
         [
-            "x (MCP x)",
+            "server x (MCP x)",
             "codex on branch x (x)",
             "codex on branch x (x), 1m 05s"
         ]

@@ -41,11 +41,9 @@ impl AgentRun<'_> {
     /// Builds what is there now, in the step that was made last.
     ///
     /// # Errors
-    /// When it cannot be built, or the build changes what it is judged by.
+    /// When it cannot be built, the build changes what it is judged by, or the run may change nothing.
     pub fn build(&self, how: Baseline<'_>) -> Result<Option<FailedBuild>, Error> {
-        let Some(worktree) = &self.worktree else {
-            return Ok(None);
-        };
+        let worktree = self.worktree()?;
         let mut run = self.run.borrow_mut();
         let step = self.latest.borrow().clone();
         let log = run.log.build(&step)?;
@@ -61,11 +59,9 @@ impl AgentRun<'_> {
     /// Takes back what the part has written, all or nothing.
     ///
     /// # Errors
-    /// When it cannot be taken back.
+    /// When it cannot be taken back, or the run may change nothing.
     pub fn revert_part(&self) -> Result<(), Error> {
-        let Some(worktree) = &self.worktree else {
-            return Ok(());
-        };
+        let worktree = self.worktree()?;
         let written = worktree.written.take();
         let edits = written.into_iter().map(|(path, before)| {
             let kind = match before.map(|before| before.map(String::from_utf8)) {

@@ -12,7 +12,7 @@ use crate::model::message::{Message, Role};
 use crate::model::{Delivery, ModelTable, Provider};
 use crate::project::Project;
 use crate::record::Seconds;
-use crate::record::orchestration::{BranchRecord, Lineage, PollingRecord};
+use crate::record::orchestration::{BranchRecord, Lineage, Polling};
 use crate::record::replay::Recording;
 use crate::record::run_files::{LINEAGE, MCP, RESULT, STEPS};
 use crate::secret::Redactor;
@@ -44,7 +44,7 @@ fn settings() -> OrchestrationSettings {
         project_name: "proj".to_owned(),
         workspace_dir: "/home/pan/workspace".to_owned(),
         publishes: true,
-        polling: PollingRecord {
+        polling: Polling {
             initial: Seconds::default(),
             max: Seconds::default(),
             timeout: Seconds::default(),

@@ -4,9 +4,7 @@ use serde_json::Value;
 
 use super::Story;
 use crate::record::Action;
-use crate::record::orchestration::{
-    BranchRecord, OrchestrationRecord, OrchestrationSettings, ReviewVerdict,
-};
+use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings, ReviewVerdict};
 use crate::review::history::{PastRun, PastStep};
 use crate::sys::numbers::counted;
 
@@ -30,25 +28,14 @@ impl Story {
         }
     }
 
-    /// An agent's work on a branch. The branches are in the order of the calls that have made them, and a result names
-    /// its branch.
+    /// An agent's work, which names its branch.
     pub(super) fn execution(&mut self, action: &Action) {
+        self.line(&format!("  {} {}:", action.tool, argument(action, "agent")));
         let result = action.result.as_deref().unwrap_or_default();
-        let branch = self.branches.next_if(|next| result.contains(&next.id));
-        let agent = argument(action, "agent");
-        let mut answer = result;
-        match branch {
-            Some(branch) => {
-                self.branch(&format!("{} {agent}", action.tool), &branch);
-                let told = format!("branch {}: {}", branch.id, branch.status);
-                answer = result.strip_prefix(&told).unwrap_or(result);
-            }
-            None => self.line(&format!("  {} {agent}:", action.tool)),
-        }
         if action.failed {
-            self.end_of(answer);
+            self.end_of(result);
         } else {
-            self.beginning_of(answer, "    ");
+            self.beginning_of(result, "    ");
         }
     }
 
@@ -60,46 +47,42 @@ impl Story {
         self.line(&format!("  {} {path}: {first}", action.tool));
     }
 
-    fn branch(&mut self, what: &str, branch: &BranchRecord) {
-        let BranchRecord {
-            id, parent, status, ..
-        } = branch;
-        let status = if status.is_empty() {
-            "not heard of"
-        } else {
-            status
+    /// The branches that were made; and where a run was that has no record.
+    pub(super) fn branches(&mut self, run: &PastRun) {
+        let Some(lineage) = run.lineage() else {
+            return;
         };
-        let verdict = branch.verdict.map(ReviewVerdict::word);
-        let verdict = verdict.map(|word| format!(", VERDICT: {word}"));
-        let verdict = verdict.unwrap_or_default();
-        let seconds = branch.seconds.0.as_secs_f64();
-        self.line(&format!(
-            "  {what}: branch {id} from {parent}, {status}, {seconds:.1}s{verdict}"
-        ));
-    }
-
-    /// The branches that no call tells of, since it did not come back; and where a run was that has no record.
-    pub(super) fn open_branches(&mut self, run: &PastRun) {
-        while let Some(branch) = self.branches.next() {
-            self.branch(&format!("{} did not come back", branch.agent), &branch);
+        self.line("\nThe branches:");
+        for branch in &lineage.branches {
+            let status = match &*branch.status {
+                "" => "not heard of",
+                status => status,
+            };
+            let verdict = branch.verdict.map(ReviewVerdict::word);
+            let verdict = verdict.map(|word| format!(", VERDICT: {word}"));
+            self.line(&format!(
+                "  {} from {}: {}, {status}, {:.1}s{}",
+                branch.id,
+                branch.parent,
+                branch.agent,
+                branch.seconds.0.as_secs_f64(),
+                verdict.unwrap_or_default()
+            ));
         }
         if run.record.is_some() {
             return;
         }
-        if let Some(lineage) = run.lineage() {
-            self.line("");
-            if let Some(waiting) = &lineage.waiting_for {
-                self.line(&format!(
-                    "It was waiting for branch {waiting}, which may go on remotely."
-                ));
-            }
+        if let Some(waiting) = &lineage.waiting_for {
             self.line(&format!(
-                "It began from branch {}; the last one that succeeded is {}, after {}.",
-                lineage.start_branch_id,
-                lineage.latest_branch_id,
-                counted(lineage.iterations.into(), "review")
+                "It was waiting for branch {waiting}, which may go on remotely."
             ));
         }
+        self.line(&format!(
+            "It began from branch {}; the last one that succeeded is {}, after {}.",
+            lineage.start_branch_id,
+            lineage.latest_branch_id,
+            counted(lineage.iterations.into(), "review")
+        ));
     }
 
     /// How it has ended, and what is to be done.

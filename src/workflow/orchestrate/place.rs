@@ -7,11 +7,11 @@ use std::io;
 
 use super::{OpenUser, OrchestrateOptions};
 use crate::agent::orchestrate::config::{AgentConfig, AzureVariables};
-use crate::agent::orchestrate::polling::Polling;
-use crate::record::orchestration::{OrchestrationSettings, PollingRecord};
-use crate::record::replay::Recording;
+use crate::agent::orchestrate::publish::Publishing;
+use crate::record::orchestration::OrchestrationSettings;
+use crate::record::replay::{Recording, RecordingProblem};
 use crate::record::run_files::MCP;
-use crate::record::{AgentRecord, LimitsRecord, Seconds};
+use crate::record::{AgentRecord, LimitsRecord};
 use crate::sys::files::{self, Links, MIB, PathError};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, LineReader, Typed};
@@ -46,8 +46,6 @@ pub struct OrchestratePlace<'c> {
     pub task: String,
     /// What a replay has to know.
     pub settings: OrchestrationSettings,
-    /// How often a branch is asked for.
-    pub polling: Polling,
     /// What the publishing agent is told; `None`: nothing is published.
     pub publishing: Option<Publishing>,
     /// Who may be asked; `None`: nobody.
@@ -58,17 +56,6 @@ pub struct OrchestratePlace<'c> {
     pub server: McpSource,
     /// What the run was about that is replayed, if one is.
     recorded: Option<AgentRecord>,
-}
-
-/// What the publishing agent is told.
-#[derive(Clone, Default)]
-pub struct Publishing {
-    /// By which it may push.
-    pub token: String,
-    /// The author's name; `None`: as git is configured there.
-    pub author_name: Option<String>,
-    /// The author's address; `None`: as git is configured there.
-    pub author_email: Option<String>,
 }
 
 impl<'c> OrchestratePlace<'c> {
@@ -94,13 +81,15 @@ impl<'c> OrchestratePlace<'c> {
     ) -> Result<Self, Error> {
         let mut missing = NotReady::default();
         missing.note_env_file(context);
-        let config = AgentConfig::read(context.environment, &options.config);
+        let config = AgentConfig::read(
+            context.environment,
+            &options.config,
+            options.choice.model.is_some(),
+        );
         let config = config.map_err(|problems| missing.extend(problems)).ok();
         let azure = config.as_ref().and_then(|config| config.azure.as_ref());
         let models = models(context, &options.choice, azure, &mut missing)?;
-        let server = config.as_ref().and_then(|config| config.mcp.clone());
-        let (Some(config), Some(models), Some((address, token)), true) =
-            (config, models, server, missing.problems.is_empty())
+        let (Some(config), Some(models), true) = (config, models, missing.problems.is_empty())
         else {
             return Err(missing.into());
         };
@@ -110,16 +99,12 @@ impl<'c> OrchestratePlace<'c> {
             model: spec.name.clone(),
             provider: spec.provider,
             parent_branch_id: parent.unwrap_or_default(),
-            project_name: config.project.unwrap_or_default(),
+            project_name: config.project,
             workspace_dir: config.workspace,
-            publishes: config.github_token.is_some(),
-            polling: recorded(config.polling),
+            publishes: config.publishing.is_some(),
+            polling: config.polling,
         };
-        let publishing = config.github_token.map(|token| Publishing {
-            token: token.expose().to_owned(),
-            author_name: config.author_name,
-            author_email: config.author_email,
-        });
+        let (address, token) = config.mcp;
         // Nobody is asked for anything where something is missing.
         let (task, user) = task(context, options, open)?;
         let user = match user {
@@ -138,8 +123,7 @@ impl<'c> OrchestratePlace<'c> {
             models,
             task,
             settings,
-            polling: config.polling,
-            publishing,
+            publishing: config.publishing,
             user: user.map(RefCell::new),
             server: McpSource::Server(address, token),
             recorded: None,
@@ -157,27 +141,16 @@ impl<'c> OrchestratePlace<'c> {
             .as_ref()
             .and_then(|record| record.orchestration.clone());
         let (Some(record), Some(task), Some(settings)) = (record, task, settings) else {
-            return Err(Error::NothingAsked);
+            let folder = recording.folder().to_owned();
+            return Err(RecordingProblem::NoOrchestration(folder).into());
         };
         let path = recording.folder().join(MCP);
         let exchanges = files::read(&path, Links::Refused, LARGEST);
         let text = exchanges.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
         let exchanges = text.map_err(PathError::of("read", &path))?;
-        let PollingRecord {
-            initial,
-            max,
-            timeout,
-            factor,
-        } = settings.polling;
         Ok(Self {
             models: selection::recorded_model(context, choice, recording, &settings)?,
             task,
-            polling: Polling {
-                initial: initial.0,
-                max: max.0,
-                timeout: timeout.0,
-                factor,
-            },
             publishing: settings.publishes.then(Publishing::default),
             settings,
             user: None,
@@ -225,15 +198,6 @@ fn models<'c>(
     missing.extend(sending::without_price(choice, &spec));
     let first = SelectedModel::vendors(context, choice, spec, key, missing);
     Ok(first.map(|first| Models::new(choice, false, first, Vec::new())))
-}
-
-fn recorded(polling: Polling) -> PollingRecord {
-    PollingRecord {
-        initial: Seconds(polling.initial),
-        max: Seconds(polling.max),
-        timeout: Seconds(polling.timeout),
-        factor: polling.factor,
-    }
 }
 
 /// What is to be done, and who was asked for it, who may be asked more.

@@ -9,7 +9,6 @@ use crate::agent::orchestrate::lineage::BranchTracker;
 use crate::agent::orchestrate::specialists::{BranchWait, Watcher};
 use crate::record::orchestration::Lineage;
 use crate::record::run_files::LINEAGE;
-use crate::sys::environment::AdvancedClock;
 use crate::sys::interrupt::Interrupted;
 use crate::ui::Event;
 use crate::workflow::agent_run::AgentRun;
@@ -21,8 +20,8 @@ pub struct RunWatcher<'w, 'c> {
     run: &'w AgentRun<'c>,
     context: &'w Context<'w>,
     exchanges: &'w ExchangeLog<'c>,
-    /// What is put forward in place of waits, where all that is waited for has happened already.
-    replayed: Option<&'w AdvancedClock<'w>>,
+    /// Whether all that is waited for has happened already.
+    is_replay: bool,
     /// Whether a branch was waited for when the lineage has changed last.
     was_waiting: Cell<bool>,
 }
@@ -33,13 +32,13 @@ impl<'w, 'c> RunWatcher<'w, 'c> {
         run: &'w AgentRun<'c>,
         context: &'w Context<'w>,
         exchanges: &'w ExchangeLog<'c>,
-        replayed: Option<&'w AdvancedClock<'w>>,
+        is_replay: bool,
     ) -> Self {
         Self {
             run,
             context,
             exchanges,
-            replayed,
+            is_replay,
             was_waiting: Cell::new(false),
         }
     }
@@ -79,10 +78,9 @@ impl Watcher for RunWatcher<'_, '_> {
     }
 
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
-        let Some(clock) = self.replayed else {
-            return self.context.interrupt.sleep(duration);
-        };
-        clock.advance(duration);
-        self.context.interrupt.check()
+        if self.is_replay {
+            return self.context.interrupt.check();
+        }
+        self.context.interrupt.sleep(duration)
     }
 }

@@ -444,7 +444,7 @@ impl<'c> Stages<'_, 'c, '_> {
     pub fn command(&self) -> RunCommand<'_, 'c> {
         RunCommand {
             processes: &self.place.processes,
-            patience: self.place.limits.patience(),
+            patience: self.place.limits.command_timeout(),
             shell: Shell::Foreground(self.harmless),
             output_files: self.output_files,
         }

@@ -14,7 +14,7 @@ use crate::agent::mcp::{Exchange, McpAddress, McpClient, McpObserver, McpOptions
 use crate::record::run_files::MCP;
 use crate::record::run_log::RunLog;
 use crate::secret::ApiKey;
-use crate::sys::environment::KEY_VARIABLES;
+use crate::sys::environment::{KEY_VARIABLES, RecordedClock};
 use crate::sys::http::endpoint::Proxies;
 use crate::ui::Event;
 use crate::workflow::error::Error;
@@ -110,7 +110,7 @@ impl McpObserver for ExchangeLog<'_> {
     }
 }
 
-/// The server, connected. Of one whose answers are recorded, `passed` hears how long each took then.
+/// The server, connected. Of one whose answers are recorded, `clock` shows their time.
 ///
 /// # Errors
 /// When there is none.
@@ -119,13 +119,14 @@ pub fn connect<'a>(
     source: &McpSource,
     timeout: Duration,
     log: &'a ExchangeLog<'_>,
-    passed: &'a dyn Fn(Duration),
+    clock: &'a RecordedClock<'a>,
 ) -> Result<McpClient<'a>, Error> {
     let options = |proxies, token| McpOptions {
         proxies,
         token,
         hidden: KEY_VARIABLES.map(Into::into).to_vec(),
         timeout,
+        redactor: context.redactor,
         clock: context.clock,
         interrupt: context.interrupt.clone(),
         observer: log,
@@ -137,7 +138,7 @@ pub fn connect<'a>(
             McpClient::connect(address, options(proxies, token.clone()))?
         }
         McpSource::Recorded(exchanges) => {
-            McpClient::replay(exchanges, options(Proxies::default(), None), passed)?
+            McpClient::replay(exchanges, options(Proxies::default(), None), clock)?
         }
     })
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::agent::AgentError;
 use crate::record::{self, RunRecord, TreeState};
 use crate::ui::pager::Pager;
 use crate::workflow::error::Error;
@@ -82,7 +83,23 @@ impl Failure {
     /// What the user can do about it, and what has become of the project.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
-        record::hint(self.error.hint(), self.tree)
+        record::hint(advice(&self.error, self.report.is_some()), self.tree)
+    }
+}
+
+/// What the user can do about an error. A run that ends with a report has no session that could be resumed.
+#[must_use]
+pub(crate) fn advice(error: &Error, has_report: bool) -> Option<String> {
+    use AgentError::{Interrupted, LoopLimit, OverBudget, ToolsFailed};
+    match error {
+        Error::Agent(ToolsFailed { .. } | LoopLimit { .. } | OverBudget(_) | Interrupted(_))
+            if has_report =>
+        {
+            Some("the report's `instructions` say how to go on".to_owned())
+        }
+        // It reads no `config.json`.
+        Error::AgentsModel(error) if has_report => Some(error.hint()),
+        error => error.hint(),
     }
 }
 
@@ -103,8 +120,33 @@ impl<E: Into<Error>> From<E> for Failure {
 mod tests {
     use super::*;
     use crate::edit::error::ApplyError;
+    use crate::model::ModelError;
     use crate::sys::files::PathError;
+    use crate::sys::interrupt::{Interrupted, Signal};
     use std::io;
+
+    #[test]
+    fn where_there_is_a_report_it_says_how_to_go_on() {
+        let signal = Signal::Int;
+        for error in [
+            AgentError::Interrupted(Interrupted { signal }),
+            AgentError::LoopLimit { loops: 500 },
+        ] {
+            let error = Error::from(error);
+            assert!(advice(&error, false).unwrap().contains("`--resume`"));
+            assert_eq!(
+                advice(&error, true).unwrap(),
+                "the report's `instructions` say how to go on"
+            );
+        }
+        let refused = ModelError::Connection {
+            host: String::new(),
+            reason: String::new(),
+            tries: 1,
+        };
+        let hint = advice(&Error::AgentsModel(refused), true).unwrap();
+        assert!(!hint.contains("config.json"), "{hint}");
+    }
 
     #[test]
     fn a_hint_says_one_thing_of_what_has_become_of_the_project() {

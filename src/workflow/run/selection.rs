@@ -274,7 +274,7 @@ impl<'a> SelectedModel<'a> {
                 Some(KeySource::Variable(name)) => Some(name),
                 _ => None,
             },
-            successor: successor.map(str::to_owned),
+            successor: successor.map(Box::from),
         }
     }
 

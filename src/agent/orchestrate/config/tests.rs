@@ -24,7 +24,7 @@ fn read_with(
         .iter()
         .map(|(name, value)| (name.into(), value.into()));
     let all = COMPLETE.map(|(name, _)| (name.into(), complete.os(name).unwrap().to_owned()));
-    AgentConfig::read(&all.into_iter().chain(changed).collect(), flags)
+    AgentConfig::read(&all.into_iter().chain(changed).collect(), flags, false)
 }
 
 #[test]
@@ -37,19 +37,22 @@ fn what_is_not_set_has_its_default() {
     );
     assert_eq!(azure.spec.id, "gpt-4.1_mini");
     assert_eq!(azure.spec.api_version, None);
-    let (mcp, token) = config.mcp.as_ref().unwrap();
+    let (mcp, token) = &config.mcp;
     assert_eq!(mcp.url(), "http://localhost:8000/mcp/sse");
     assert_eq!(*token, None);
     let polling = Polling {
-        initial: Duration::from_secs(2),
-        max: Duration::from_secs(30),
-        timeout: Duration::from_secs(10_800),
+        initial: Seconds(Duration::from_secs(2)),
+        max: Seconds(Duration::from_secs(30)),
+        timeout: Seconds(Duration::from_secs(10_800)),
         factor: 2.0,
     };
     assert_eq!(config.polling, polling);
-    assert_eq!(config.project.as_deref(), Some("demo"));
+    assert_eq!(config.project, "demo");
     assert_eq!(config.workspace, "/home/pan/workspace");
-    assert_eq!((config.author_name, config.author_email), (None, None));
+    let publishing = config.publishing.unwrap();
+    assert_eq!(publishing.token.unwrap().expose(), "ghp_0123456789");
+    let author = (publishing.author_name, publishing.author_email);
+    assert_eq!(author, (None, None));
 }
 
 #[test]
@@ -77,12 +80,13 @@ fn what_is_set_counts_in_its_normal_form() {
         azure.spec.api_version.as_deref(),
         Some("2025-01-01-preview")
     );
-    let (mcp, token) = config.mcp.as_ref().unwrap();
+    let (mcp, token) = &config.mcp;
     assert_eq!(mcp.url(), "https://mcp.test/sse?code=s3cret");
     assert_eq!(token.as_ref().unwrap().expose(), "bearer-0123");
-    assert_eq!(config.polling.initial, Duration::from_millis(500));
-    assert_eq!(config.polling.max, Duration::from_secs(10));
-    assert_eq!(config.author_name.as_deref(), Some("A. Uthor"));
+    assert_eq!(config.polling.initial.0, Duration::from_millis(500));
+    assert_eq!(config.polling.max.0, Duration::from_secs(10));
+    let publishing = config.publishing.unwrap();
+    assert_eq!(publishing.author_name.as_deref(), Some("A. Uthor"));
     let at_top = read(&[(WORKSPACE, "//")]).unwrap();
     assert_eq!(at_top.workspace, "/");
 }
@@ -120,6 +124,8 @@ fn what_is_wrong_is_told_without_its_value() {
                 "https://host/sse#s3cret",
                 "https://host/sse?a#s3cret",
                 "https://host/sse?two words-s3cret",
+                // A file of the directory starts no command.
+                "stdio:s3cret",
             ],
         ),
         (MCP_TOKEN, &["two words-s3cret", "größe-s3cret"]),
@@ -197,6 +203,7 @@ fn all_is_told_at_once() {
             (WORKSPACE, "here"),
         ]),
         &ConfigFlags::default(),
+        false,
     );
     let told = problems.unwrap_err();
     let told: Vec<String> = told.iter().map(ToString::to_string).collect();
@@ -219,43 +226,27 @@ fn all_is_told_at_once() {
 fn flags_say_what_is_not_needed() {
     let none = Environment::default();
     let flags = ConfigFlags::default();
-    let all = AgentConfig::read(&none, &flags).unwrap_err();
+    let all = AgentConfig::read(&none, &flags, false).unwrap_err();
     assert_eq!(all.len(), 5, "{all:?}");
     let named = ConfigFlags {
         project_name: Some(" mine ".to_owned()),
         ..flags.clone()
     };
-    assert_eq!(AgentConfig::read(&none, &named).unwrap_err().len(), 4);
-    assert_eq!(
-        read_with(&[], &named).unwrap().project.as_deref(),
-        Some("mine")
-    );
+    let unnamed = AgentConfig::read(&none, &named, false).unwrap_err();
+    assert_eq!(unnamed.len(), 4);
+    assert_eq!(read_with(&[], &named).unwrap().project, "mine");
     let unnamed = ConfigFlags {
         project_name: Some(" ".to_owned()),
         ..flags.clone()
     };
-    assert_eq!(
-        read_with(&[], &unnamed).unwrap().project.as_deref(),
-        Some("demo")
-    );
+    assert_eq!(read_with(&[], &unnamed).unwrap().project, "demo");
     let unpublished = ConfigFlags {
         no_publish: true,
-        ..named.clone()
+        ..named
     };
-    assert_eq!(read_with(&[], &unpublished).unwrap().github_token, None);
-    let other_model = ConfigFlags {
-        names_model: true,
-        ..unpublished
-    };
-    let config = AgentConfig::read(&none, &other_model).unwrap();
-    assert!(config.azure.is_none() && config.mcp.is_some());
-    let replay = ConfigFlags {
-        is_replay: true,
-        ..flags
-    };
-    let config = AgentConfig::read(&none, &replay).unwrap();
-    assert!(config.azure.is_none() && config.mcp.is_none() && config.github_token.is_none());
-    assert_eq!(config.project, None);
+    assert_eq!(read_with(&[], &unpublished).unwrap().publishing, None);
+    let config = AgentConfig::read(&none, &unpublished, true).unwrap();
+    assert!(config.azure.is_none());
 }
 
 #[test]

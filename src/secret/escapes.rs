@@ -1,0 +1,99 @@
+//! What terminals take for commands: nobody sees it, and a key may have it between its characters. Pure.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Colours, titles, links.
+const ESCAPES: &str = concat!(
+    r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]",
+    r"|(?:\x1b\]|\u{9d})[^\x07\x1b\u{9c}\n]*(?:\x07|\x1b\\|\u{9c})?",
+    r"|(?:\x1b[PX^_])[^\x1b\n]*(?:\x1b\\)?",
+    r"|\x1b[ -/]*[0-~]",
+);
+
+#[expect(
+    clippy::expect_used,
+    reason = "the pattern is a constant, which the tests compile"
+)]
+static ESCAPE: LazyLock<Regex> = LazyLock::new(|| Regex::new(ESCAPES).expect("a valid pattern"));
+
+/// `text` without what terminals take for commands.
+pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
+    if has_any(text) {
+        ESCAPE.replace_all(text, "")
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Whether any may be in `text`. Most have none, and the pattern takes long to compile.
+fn has_any(text: &str) -> bool {
+    let begins = ['\u{1b}', '\u{9b}', '\u{9d}'];
+    begins.iter().any(|begin| text.contains(*begin))
+}
+
+/// What is to be seen of a text, and where in the text it stands.
+#[derive(Debug)]
+pub(super) struct SeenText {
+    /// The text without escapes.
+    pub text: String,
+    /// Where in it something is left out, and how many bytes are up to there.
+    gaps: Vec<(usize, usize)>,
+}
+
+impl SeenText {
+    /// `None` where all of `text` is to be seen.
+    pub fn of(text: &str) -> Option<Self> {
+        if !has_any(text) {
+            return None;
+        }
+        let mut seen = Self {
+            text: String::with_capacity(text.len()),
+            gaps: Vec::new(),
+        };
+        let mut done = 0;
+        for escape in ESCAPE.find_iter(text) {
+            seen.text.push_str(&text[done..escape.start()]);
+            done = escape.end();
+            seen.gaps.push((seen.text.len(), done - seen.text.len()));
+        }
+        seen.text.push_str(&text[done..]);
+        Some(seen)
+    }
+
+    /// Where in the whole text stands what is seen at `range`, which is not empty.
+    pub fn whole(&self, range: &Range<usize>) -> Range<usize> {
+        let left_out = |at: usize| {
+            let before = self.gaps.partition_point(|(gap, _)| *gap <= at);
+            before.checked_sub(1).map_or(0, |last| self.gaps[last].1)
+        };
+        let last = range.end - 1;
+        range.start + left_out(range.start)..range.end + left_out(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_is_found_in_the_whole() {
+        let text = "a\u{1b}[1mkey\u{1b}[0m\u{1b}(B-1\u{9b}m b";
+        let seen = SeenText::of(text).unwrap();
+        assert_eq!(seen.text, "akey-1 b");
+        assert_eq!(seen.text, without_escapes(text));
+        for (range, expected) in [
+            (0..1, "a"),
+            (1..4, "key"),
+            (1..6, "key\u{1b}[0m\u{1b}(B-1"),
+            (4..6, "-1"),
+            (6..8, " b"),
+        ] {
+            assert_eq!(&text[seen.whole(&range)], expected, "{range:?}");
+        }
+        assert!(SeenText::of("plain").is_none());
+    }
+}

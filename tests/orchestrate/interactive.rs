@@ -1,0 +1,230 @@
+//! With somebody at hand: every exchange is mirrored, and questions are asked.
+
+use std::io::{Read as _, Write as _};
+
+use serde_json::Value;
+
+use crate::support::orchestra::{
+    Branch, OrchestraProject, branch, execute, finished, read_log, report, says,
+};
+use crate::support::{Finished, in_terminal};
+
+/// What stands before the report, and the report, which is the last thing on stdout.
+#[track_caller]
+fn transcript(run: &Finished) -> (&str, Value) {
+    let at = run.stdout.rfind("\n{\n").map_or(0, |at| at + 1);
+    let (before, report) = run.stdout.split_at(at);
+    (before, serde_json::from_str(report).unwrap())
+}
+
+#[test]
+fn every_exchange_is_mirrored_and_the_report_comes_last() {
+    let output = format!("{}the end", "line\n".repeat(1000));
+    let orchestra = OrchestraProject::clean_after(
+        [execute("claude_code", "Try it."), read_log()],
+        [Branch::done(&output)],
+    );
+    let run = orchestra.typed(&[], "").exits(0);
+    let (mirrored, report) = transcript(&run);
+    assert_eq!(report["status"], "completed");
+    let heads: Vec<&str> = mirrored
+        .lines()
+        .filter(|line| line.contains("> ") || line.contains("< "))
+        .filter(|line| !line.starts_with(' '))
+        .collect();
+    let expected = [
+        r#"tool> execute_agent {"agent":"claude_code","prompt":"Try it."}"#,
+        "tool< branch ",
+        r#"tool> read_artifact {"path":"codex_review.log"}"#,
+        "tool< error: ",
+        r#"tool> execute_agent {"agent":"claude_code","prompt":"Add the flag."}"#,
+        "tool< branch ",
+        r#"tool> execute_agent {"agent":"codex","prompt":"Review it."}"#,
+        "tool< branch ",
+        r#"assistant> {"is_finished":true"#,
+        r#"tool> execute_agent {"agent":"claude_code","prompt":"Publish"#,
+        "tool< branch ",
+    ];
+    assert!(heads.len() >= expected.len() - 1, "{mirrored}");
+    for (head, expected) in heads.iter().zip(expected).take(10) {
+        assert!(
+            head.starts_with(expected),
+            "{head}, not {expected}\n{mirrored}"
+        );
+    }
+    // What an agent says at length is bounded.
+    assert!(mirrored.lines().count() < 200, "{mirrored}");
+    // Progress is told elsewhere, and what is mirrored is not told twice.
+    assert!(run.stderr.contains("asking") && !run.stderr.contains("Try it."));
+}
+
+#[test]
+fn where_it_is_quiet_or_a_program_reads_nothing_is_mirrored() {
+    let orchestra = OrchestraProject::clean();
+    let run = orchestra.typed(&["--quiet"], "").exits(0);
+    assert_eq!(report(&run)["status"], "completed");
+    for format in ["json", "jsonl"] {
+        let orchestra = OrchestraProject::clean();
+        let run = orchestra.typed(&["--output-format", format], "").exits(0);
+        assert!(!run.stdout.contains("tool> "), "{}", run.stdout);
+        for line in run.stdout.lines().filter(|_| format == "jsonl") {
+            serde_json::from_str::<Value>(line).unwrap();
+        }
+    }
+    let orchestra = OrchestraProject::clean();
+    let run = orchestra.run(&[]).exits(0);
+    assert!(report(&run).is_object());
+}
+
+#[test]
+fn a_question_is_answered_by_who_is_there_and_nothing_means_go_on() {
+    let asks = || says("Shall I add a test?");
+    let orchestra = OrchestraProject::clean_after([asks(), asks()], []);
+    let run = orchestra.typed(&[], "yes, one\n\n").exits(0);
+    let (mirrored, _) = transcript(&run);
+    assert!(
+        mirrored.contains("assistant> Shall I add a test?"),
+        "{mirrored}"
+    );
+    assert!(mirrored.contains("you> yes, one"), "{mirrored}");
+    let told = |nth| {
+        let last: Value = orchestra.sent(nth).pop().unwrap();
+        assert_eq!(last["role"], "user");
+        last["content"].as_str().unwrap().to_owned()
+    };
+    assert!(told(1).contains("yes, one"), "{}", told(1));
+    assert!(told(2).contains("go on with a tool call"), "{}", told(2));
+    let answers: Value = serde_json::from_str(&run.logged("agent.json")).unwrap();
+    assert_eq!(answers["answers"], serde_json::json!(["yes, one", ""]));
+    // A replay asks nobody.
+    let again = orchestra
+        .project
+        .run(&["orchestrate", "--replay", &run.folder])
+        .exits(0);
+    assert!(again.stdout.contains("you> yes, one"), "{}", again.stdout);
+}
+
+#[test]
+fn an_end_of_input_counts_as_go_on_and_three_in_a_row_end_it() {
+    let orchestra = OrchestraProject::scripted((0..4).map(|_| says("Well?")), []);
+    let run = orchestra.typed(&[], "").exits(5);
+    assert_eq!(orchestra.azure.requests().len(), 3);
+    assert_eq!(transcript(&run).1["status"], "failed");
+    // What is understood in between begins the count anew.
+    let orchestra = OrchestraProject::clean_after(
+        [
+            says("a?"),
+            says("b?"),
+            execute("codex", "x"),
+            says("c?"),
+            says("d?"),
+        ],
+        [Branch::done("x")],
+    );
+    orchestra.typed(&[], "").exits(0);
+}
+
+#[test]
+fn the_task_is_asked_for_where_it_is_left_out() {
+    for (arguments, input, task) in [
+        (&["--headless"][..], "Add a\nflag.\n", "Add a\nflag."),
+        (
+            &["--headless", "--task", "-"],
+            "Add a\nflag.",
+            "Add a\nflag.",
+        ),
+        (&["--task", "-"], "Add a\nflag.\n", "Add a\nflag."),
+        (&[], "Add a flag.\n", "Add a flag."),
+    ] {
+        let orchestra = OrchestraProject::clean();
+        let mut child = orchestra.spawn(arguments);
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        let run = Finished::new(&orchestra.project, arguments, output).exits(0);
+        assert_eq!(transcript(&run).1["task"], task, "{arguments:?}");
+    }
+    for (arguments, input) in [
+        (&["--headless"][..], ""),
+        (&[], "\n"),
+        (&["--task", "-"], " \n"),
+    ] {
+        let orchestra = OrchestraProject::clean();
+        let mut child = orchestra.spawn(arguments);
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        let run = Finished::new(&orchestra.project, arguments, output).exits(2);
+        assert!(run.stdout.is_empty() && orchestra.pantheon.messages().is_empty());
+    }
+}
+
+#[test]
+fn in_a_terminal_the_user_is_asked_and_told_what_is_waited_for() {
+    let orchestra = OrchestraProject::clean_after([says("Which flag?")], []);
+    let typed = [("task> ", "Add a flag.\r"), ("you> ", "--verbose\r")];
+    let Some((shown, code)) = in_terminal(&orchestra.command(&[]), 120, &typed) else {
+        return;
+    };
+    let shown = console::strip_ansi_codes(&shown).into_owned();
+    assert_eq!(code, 0, "{shown}");
+    for part in [
+        "assistant> Which flag?",
+        "tool> execute_agent",
+        "tool< branch",
+        "\"task\": \"Add a flag.\"",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(shown.trim_end().ends_with('}'), "{shown}");
+    let told = orchestra.sent(1).pop().unwrap()["content"].to_string();
+    assert!(told.contains("--verbose"), "{told}");
+}
+
+#[test]
+fn ctrl_c_in_a_terminal_ends_the_wait() {
+    let orchestra = OrchestraProject::scripted([execute("claude_code", "x")], [Branch::endless()])
+        .with_variable("MCP_POLL_INITIAL_SECONDS", "3600")
+        .with_variable("MCP_POLL_MAX_SECONDS", "7200");
+    let command = orchestra.command(&["--task", "x"]);
+    // The spinner names the agent and its branch.
+    let Some((shown, code)) =
+        in_terminal(&command, 120, &[("b0000000", ""), ("claude_code", "\u{3}")])
+    else {
+        return;
+    };
+    let shown = console::strip_ansi_codes(&shown).into_owned();
+    assert_eq!(code, 130, "{shown}");
+    assert!(shown.contains("\"status\": \"interrupted\""), "{shown}");
+    assert!(shown.contains(&branch(1)), "{shown}");
+    let orchestra = OrchestraProject::scripted([says("Which?"), finished("x")], []);
+    let command = orchestra.command(&["--task", "x"]);
+    let (shown, code) = in_terminal(&command, 120, &[("you> ", "\u{3}")]).unwrap();
+    assert_eq!(code, 130, "{shown}");
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let orchestra = OrchestraProject::clean();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut command = orchestra.command(&["--headless", "--task", "x"]);
+    let mut child = command
+        .stdout(full)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(6), "{said}");
+    assert!(said.contains("cannot write to stdout"), "{said}");
+}
