@@ -9,7 +9,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::PollFlags;
@@ -50,6 +50,8 @@ struct AnswerStream {
     /// Can be read when there are news.
     bell: UnixStream,
     teller: Teller,
+    /// Why it has ended, once it has.
+    ended: Option<McpError>,
     /// Ends the threads.
     stop: Interrupt,
     threads: Vec<JoinHandle<()>>,
@@ -97,10 +99,8 @@ impl<'a> HttpSse<'a> {
     /// Waits for the next news.
     fn next(&self, stream: &AnswerStream, deadline: &CallDeadline<'_>) -> Result<News, Failed> {
         loop {
-            match stream.news.try_recv() {
-                Ok(news) => return Ok(news),
-                Err(TryRecvError::Disconnected) => return Ok(News::Ended(self.ended())),
-                Err(TryRecvError::Empty) => {}
+            if let Ok(news) = stream.news.try_recv() {
+                return Ok(news);
             }
             let left = deadline.left();
             if left.is_zero() {
@@ -142,19 +142,31 @@ impl<'a> HttpSse<'a> {
     ) -> Result<Value, Failed> {
         while let Ok(news) = stream.news.try_recv() {
             if let News::Ended(error) = news {
-                return Err(Failed::session_gone(error));
+                stream.ended = Some(error);
             }
+        }
+        if let Some(error) = stream.ended.take() {
+            return Err(Failed::session_gone(error));
         }
         let awaited = message.id.unwrap_or(NONE);
         stream.awaited.store(awaited, Ordering::SeqCst);
         let posted = stream.post(message, deadline);
         posted.map_err(|error| self.no_thread(&error))?;
+        let mut is_posted = false;
         loop {
+            // What the POST has come to tells more.
+            if let Some(error) = stream.ended.take_if(|_| is_posted) {
+                return Err(Failed {
+                    ends_session: true,
+                    ..Failed::broken(error)
+                });
+            }
             match self.next(stream, deadline)? {
                 News::Answer(id, outcome) if id == awaited => {
                     return outcome.map_err(|error| Failed::answered(McpError::server(error)));
                 }
                 News::Posted(id, posted) if id == awaited => {
+                    is_posted = true;
                     if let Some(result) = self.posted(posted, awaited, deadline)? {
                         return Ok(result);
                     }
@@ -165,12 +177,7 @@ impl<'a> HttpSse<'a> {
                         ..self.peer.too_large()
                     });
                 }
-                News::Ended(error) => {
-                    return Err(Failed {
-                        ends_session: true,
-                        ..Failed::broken(error)
-                    });
-                }
+                News::Ended(error) => stream.ended = Some(error),
                 News::Answer(..) | News::Posted(..) | News::Endpoint(_) => {}
             }
         }
@@ -209,6 +216,7 @@ impl<'a> HttpSse<'a> {
             news,
             bell,
             teller,
+            ended: None,
             stop,
             threads: vec![thread],
         })

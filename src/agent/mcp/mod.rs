@@ -349,7 +349,7 @@ impl<'a> McpClient<'a> {
             Err(Failed {
                 error: McpError::Server(error),
                 ..
-            }) => Version::after_refusal(error),
+            }) => Version::after_refusal(error.code, &error.data),
             Err(_) => None,
         };
         let Some(version) = version else {
@@ -383,7 +383,8 @@ impl<'a> McpClient<'a> {
             Err(Failed {
                 error: McpError::Server(error),
                 ..
-            }) => supported(error).map(|versions| Value::from(versions.clone()).to_string()),
+            }) => supported(error.code, &error.data)
+                .map(|versions| Value::from(versions.clone()).to_string()),
             Err(_) => None,
         };
         match (outcome, versions) {

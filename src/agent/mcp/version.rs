@@ -5,8 +5,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::message::RpcError;
-
 /// The request that is the handshake.
 pub const HANDSHAKE: &str = "initialize";
 /// The versions with a handshake, the newest first.
@@ -31,8 +29,8 @@ impl Version {
 
     /// The one without a handshake, where a server refuses the handshake and names it.
     #[must_use]
-    pub fn after_refusal(error: &RpcError) -> Option<Self> {
-        let mut named = supported(error)?.iter();
+    pub fn after_refusal(code: i64, data: &Value) -> Option<Self> {
+        let mut named = supported(code, data)?.iter();
         named
             .any(|name| name == WITHOUT_HANDSHAKE)
             .then_some(Self(WITHOUT_HANDSHAKE))
@@ -73,9 +71,9 @@ impl Version {
 
 /// The versions that a server names when it refuses the handshake for its version.
 #[must_use]
-pub fn supported(error: &RpcError) -> Option<&Vec<Value>> {
-    let versions = error.data["supported"].as_array();
-    versions.filter(|_| error.code == UNSUPPORTED)
+pub fn supported(code: i64, data: &Value) -> Option<&Vec<Value>> {
+    let versions = data["supported"].as_array();
+    versions.filter(|_| code == UNSUPPORTED)
 }
 
 /// What the handshake offers.
@@ -123,16 +121,11 @@ mod tests {
             (-32022, json!({"requested": "2026-07-28"}), false),
             (-32602, supported, false),
         ] {
-            let error = RpcError {
-                code,
-                message: String::new(),
-                data,
-            };
-            let version = Version::after_refusal(&error);
+            let version = Version::after_refusal(code, &data);
             assert_eq!(
                 version.is_some_and(Version::is_stateless),
                 expected,
-                "{error:?}"
+                "{code} {data}"
             );
         }
     }
