@@ -430,9 +430,11 @@ fn bounded(text: &str) -> String {
 
 fn not_recorded(asked: &str, recorded: Option<&str>) -> String {
     match recorded {
-        None => format!("the recording of the MCP server ends before {asked} is answered"),
+        None => format!("the recorded run's `mcp.jsonl` ends before {asked} is answered"),
         Some(recorded) => {
-            format!("the recorded run asked the MCP server for {recorded} here, not for {asked}")
+            format!(
+                "by its `mcp.jsonl`, the recorded run asked for {recorded} here, not for {asked}"
+            )
         }
     }
 }

@@ -279,7 +279,7 @@ fn a_recorded_run_is_played_again() {
     assert!(
         other
             .to_string()
-            .contains("asked the MCP server for `tools/list` here, not for `t`"),
+            .contains("asked for `tools/list` here, not for `t`"),
         "{other}"
     );
     let wrong = McpClient::replay("{}\n", options(&observer, &clock, &interrupt), &recorded);
