@@ -239,6 +239,10 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
     if is_older && got.line.starts_with("POST /sse") {
         return own.write_all(b"HTTP/1.1 405 Not Allowed\r\ncontent-length: 0\r\n\r\n");
     }
+    if is_older && script.stream.is_none() {
+        // A session ends with its stream, whenever the client hears of that.
+        return own.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+    }
     let reply = match &*method {
         "initialize" => Some(script.handshakes.pop().unwrap_or_else(|| {
             script.sessions += usize::from(!is_older);
@@ -287,6 +291,7 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             answers.write_all(&bytes)?;
             if is_last || bytes.is_empty() {
                 answers.shutdown(Shutdown::Both)?;
+                script.stream = None;
             }
             Ok(())
         }
