@@ -184,6 +184,8 @@ impl Orchestration<'_, '_> {
             lineage: &lineage,
             publishes: place.settings.publishes,
             is_published: publish_report.is_some(),
+            is_publishing_failed: publish_error.is_some()
+                && status != OrchestrationStatus::PublishFailed,
         }
         .instructions();
         let latest = lineage.latest().to_owned();

@@ -177,7 +177,7 @@ fn a_directory_is_no_file_and_the_projects_own_counts_from_below() {
 }
 
 #[test]
-fn a_file_that_git_would_take_is_a_warning() {
+fn a_file_that_git_would_take_is_a_warning_and_one_that_it_tracks_is_not_used() {
     let file = format!("GITHUB_TOKEN={TOKEN}\n");
     let project = || TestProject::new().file(".env", &file);
     let warning = "git does not ignore `.env`";
@@ -194,7 +194,7 @@ fn a_file_that_git_would_take_is_a_warning() {
         assert!(done.unwrap().success());
     }
     fs::write(tracked.path(".gitignore"), ".env\n").unwrap();
-    not_ready(&tracked, &[]).says(&["warning: ", "git tracks `.env`"]);
+    not_ready(&tracked, &[]).says(&["git tracks `.env`", "git rm --cached .env"]);
 }
 
 /// Also those that the environment's own values hide.

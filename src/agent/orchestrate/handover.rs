@@ -22,6 +22,8 @@ pub struct Handover<'h> {
     pub publishes: bool,
     /// Whether it was.
     pub is_published: bool,
+    /// Whether that was tried in vain, where it is not how the work ended.
+    pub is_publishing_failed: bool,
 }
 
 impl Handover<'_> {
@@ -62,6 +64,9 @@ impl Handover<'_> {
         };
         if self.status == OrchestrationStatus::Completed {
             return told.join(" ");
+        }
+        if self.is_publishing_failed {
+            told.push("It could not be published, either: `publish_error` tells why.".to_owned());
         }
         if self.is_published {
             told.push(
@@ -132,6 +137,7 @@ mod tests {
             lineage: &lineage,
             publishes: true,
             is_published,
+            is_publishing_failed: false,
         }
         .instructions()
     }
@@ -229,6 +235,7 @@ mod tests {
                 lineage: &lineage,
                 publishes: false,
                 is_published: false,
+                is_publishing_failed: false,
             }
             .instructions();
             let expected = format!(
