@@ -275,9 +275,13 @@ fn more_than_16_mb_is_not_read() {
 fn a_signal_takes_the_call_back_and_ends_the_session() {
     let (silence, at_silence) = Reply::silence();
     let (stream, at_stream) = Reply::hanging(": hi\n\n");
-    let half = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
+    // More than the connection holds: the client is in the midst of it.
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 16000000\r\n\r\n";
+    let mut half = head.as_bytes().to_vec();
+    half.resize(14_000_000, b' ');
     let (sender, at_half) = std::sync::mpsc::channel();
-    let half = Reply::Hang(half.into(), sender);
+    let half = Reply::Hang(half, sender);
     for (reply, told) in [(silence, at_silence), (stream, at_stream), (half, at_half)] {
         let server = McpServer::streamable([reply]);
         let project = TestProject::new();
