@@ -84,11 +84,20 @@ fn defused(content: &str) -> String {
     let mut defused = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let seen = piece.chars().filter(|c| !is_invisible(*c));
-        let seen: String = seen.flat_map(char::to_uppercase).collect();
+        let seen: String = seen.map(upper).collect();
         defused.push_str(if TAG.is_match(&seen) { "&lt;" } else { "<" });
         defused.push_str(piece);
     }
     defused
+}
+
+/// `c` as a capital, where that is one letter: of `ß` it would be two of ASCII's, which end no name.
+fn upper(c: char) -> char {
+    let mut capitals = c.to_uppercase();
+    match (capitals.next(), capitals.next()) {
+        (Some(capital), None) => capital,
+        _ => c,
+    }
 }
 
 /// Whether nothing is to be seen of `c`: control characters, signs for notes, and what Unicode ignores.

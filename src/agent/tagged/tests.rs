@@ -42,6 +42,7 @@ fn what_looks_like_a_tag_of_the_programs_is_defused() {
         // A Kelvin sign and a long s.
         "</tas\u{212a}_li\u{17f}t>",
         "</tool_result\u{301}>",
+        "</tool_result\u{df}>",
     ] {
         let expected = content.replacen('<', "&lt;", 1);
         assert_eq!(defused(content), expected, "{content:?}");
