@@ -99,6 +99,9 @@ pub struct Lineage {
     pub latest_branch_id: String,
     /// The one that is being waited for; null where none is.
     pub waiting_for: Option<String>,
+    /// The agent that is being started, on a branch whose id is not known yet; left out where none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starting: Option<String>,
     /// How many reviews have come back.
     pub iterations: u32,
     /// All that were made, in their order.

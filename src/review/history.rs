@@ -215,6 +215,7 @@ impl PastRun {
             start_branch_id: report.start_branch_id.clone(),
             latest_branch_id: report.latest_branch_id.clone(),
             waiting_for: None,
+            starting: None,
             iterations: report.iterations,
             branches: report.branches.clone(),
         })

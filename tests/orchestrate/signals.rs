@@ -149,6 +149,11 @@ impl Hanging {
         assert_eq!(lineage["latest_branch_id"], self.latest, "{name}");
         assert_eq!(lineage["waiting_for"], json!(self.waiting), "{name}");
         assert_eq!(
+            lineage.get("starting").is_some(),
+            name.starts_with("starting"),
+            "{name}"
+        );
+        assert_eq!(
             lineage["branches"].as_array().unwrap().len(),
             self.branches,
             "{name}"
@@ -181,6 +186,8 @@ fn a_signal_ends_every_wait_and_nothing_is_published() {
             let works = format!("On Pantheon branch `{waiting}` an agent may still be at work");
             assert!(instructions.contains(&works), "{name}: {instructions}");
         }
+        let starts = instructions.contains("may have been started on a further branch");
+        assert_eq!(starts, name.starts_with("starting"), "{name}");
         hanging.tells_where(name);
         let messages = hanging.orchestra.pantheon.messages();
         let cancelled = messages

@@ -78,6 +78,13 @@ impl Handover<'_> {
         told.extend(self.lineage.working().map(|branch| {
             format!("On Pantheon branch `{branch}` an agent may still be at work: look at it before you go on.")
         }));
+        if let Some(agent) = self.lineage.is_starting() {
+            told.push(format!(
+                "`{}` may have been started on a further branch, whose id is not known: look at the project on the server \
+                 before you go on.",
+                agent.name()
+            ));
+        }
         if start == latest {
             told.push("No branch has succeeded yet: to begin again, run".to_owned());
         } else {

@@ -23,6 +23,8 @@ pub struct BranchTracker {
     latest: Option<(usize, Specialist)>,
     /// The run that is waited for, by its place.
     waiting: Option<usize>,
+    /// The agent that is being started, on a branch whose id is not known yet.
+    starting: Option<Specialist>,
     /// The runs that are not waited for any more and are not known to have ended, by their places.
     left: Vec<usize>,
     reviews: u32,
@@ -37,6 +39,7 @@ impl BranchTracker {
             records: Vec::new(),
             latest: None,
             waiting: None,
+            starting: None,
             left: Vec::new(),
             reviews: 0,
         }
@@ -84,6 +87,17 @@ impl BranchTracker {
     #[must_use]
     pub fn has(&self, branch: &str) -> bool {
         self.start == branch || self.records.iter().any(|record| record.id == branch)
+    }
+
+    /// The server is asked to start an agent, or has said that it has not.
+    pub fn starting(&mut self, agent: Option<Specialist>) {
+        self.starting = agent;
+    }
+
+    /// The agent of which it is not known whether it was started, if there is one.
+    #[must_use]
+    pub fn is_starting(&self) -> Option<Specialist> {
+        self.starting
     }
 
     /// An agent was started on a new branch, and is waited for.
@@ -160,6 +174,7 @@ impl From<&BranchTracker> for Lineage {
             start_branch_id: tracker.start.clone(),
             latest_branch_id: tracker.latest().to_owned(),
             waiting_for: tracker.waiting().map(|record| record.id.clone()),
+            starting: tracker.starting.map(|agent| agent.name().to_owned()),
             iterations: tracker.reviews,
             branches: tracker.records.clone(),
         }

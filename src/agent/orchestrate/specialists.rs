@@ -120,12 +120,19 @@ impl Specialists<'_> {
     /// what is waited for.
     pub fn run(&self, agent: Specialist, prompt: &str) -> Result<FinishedBranch, ToolError> {
         let parent = self.lineage.borrow().latest().to_owned();
-        let id = self.branches.start(&BranchStart {
+        // A kill meanwhile must not lose that there may be an agent.
+        self.lineage.borrow_mut().starting(Some(agent));
+        self.tell_change()?;
+        let started = self.branches.start(&BranchStart {
             agent,
             prompt,
             parent: &parent,
             project: self.project,
-        })?;
+        });
+        if !matches!(started, Err(ToolError::Fatal(_))) {
+            self.lineage.borrow_mut().starting(None);
+        }
+        let id = started?;
         let began = self.clock.elapsed();
         if self.lineage.borrow().has(&id) {
             let message = format!("`{id}` was named as the new branch, and is none");
@@ -305,6 +312,7 @@ mod tests {
         assert_eq!(
             script.log.take(),
             [
+                "changed: latest b0, waiting for claude_code",
                 "start claude_code from b0 in demo: build it",
                 "changed: latest b0, waiting for b1 ()",
                 "state b1",

@@ -200,7 +200,7 @@ mod tests {
         );
         let log = script.log.borrow().join("\n");
         assert!(
-            log.starts_with("start claude_code from b0 in demo: go"),
+            log.contains("\nstart claude_code from b0 in demo: go\n"),
             "{log}"
         );
         let failure = call(&tool, &input).unwrap_err();

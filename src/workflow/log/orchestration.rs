@@ -72,6 +72,11 @@ impl Story {
         if run.record.is_some() {
             return;
         }
+        if let Some(agent) = &lineage.starting {
+            self.line(&format!(
+                "{agent} was being started, on a branch that is not known."
+            ));
+        }
         if let Some(waiting) = &lineage.waiting_for {
             self.line(&format!(
                 "It was waiting for branch {waiting}, which may go on remotely."
