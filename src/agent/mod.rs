@@ -17,6 +17,7 @@
 mod asking;
 pub(crate) mod audit;
 pub(crate) mod conversation;
+mod ending;
 mod error;
 pub(crate) mod home;
 pub(crate) mod mcp;
@@ -43,6 +44,7 @@ use crate::sys::environment::Clock;
 use crate::sys::excerpt::text::bounded;
 use crate::ui::{Event, Reporter};
 
+pub use self::ending::{Ended, Objection, ToolTries};
 pub use self::error::AgentError;
 pub(crate) use self::using::ToolUse;
 
@@ -161,17 +163,6 @@ pub struct Agent<'a> {
     pub env: Env<'a>,
 }
 
-/// How many failures of tools in a row end the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToolTries {
-    /// They count as replies that are not understood, and with these.
-    AsReplies,
-    /// Any number; a reply that calls tools was understood, whatever comes of them.
-    Unlimited,
-    /// So many.
-    UpTo(u32),
-}
-
 /// How far an agent has come within a piece of work.
 #[derive(Default)]
 struct Progress {
@@ -187,42 +178,6 @@ struct Progress {
     system: Vec<String>,
     /// What was sent last behind it, and is there, too.
     sent: Vec<Message<'static>>,
-}
-
-/// What stands against an agent's last words.
-#[derive(Debug)]
-pub enum Objection {
-    /// They are not what they should be: the model is told why. That is a failure.
-    Words(String),
-    /// The work is not done: the model is told this, and goes on.
-    NotDone(HistoryMessage),
-    /// The work is over.
-    Over(AgentError),
-}
-
-impl From<String> for Objection {
-    fn from(problem: String) -> Self {
-        Self::Words(problem)
-    }
-}
-
-/// How an agent has come to its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    /// Its last words.
-    pub words: String,
-    /// The tool by which it has said them, and the call's id; `None`: in the place of a tool.
-    pub by: Option<(String, String)>,
-}
-
-impl Ended {
-    /// What others make of it, for the agent: the result of its tool, or a note where there was none.
-    fn message(&self, told: String) -> HistoryMessage {
-        match &self.by {
-            Some((tool, id)) => HistoryMessage::of_tool(tool, id, told),
-            None => HistoryMessage::note(told),
-        }
-    }
 }
 
 impl Agent<'_> {

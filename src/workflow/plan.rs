@@ -3,6 +3,7 @@
 //!
 //! A profile: which parts of the engine it is made of, and in which order they work.
 
+mod ends;
 mod keeper;
 mod mending;
 mod place;
@@ -15,8 +16,9 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use self::ends::{are_over, end_of};
 use self::place::{PlanPlace, Typing};
-use self::stages::{BUILD_SCRIPT, Stages, are_over, end_of};
+use self::stages::{BUILD_SCRIPT, Stages};
 use super::agent_run::{AgentRun, AgentSetup};
 use super::keeping::Keeping as _;
 use super::run::builds::BuildOptions;

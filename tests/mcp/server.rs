@@ -1,11 +1,12 @@
 //! MCP servers by a script, for streamable HTTP and for the older HTTP+SSE: each tool call gets the next answer.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use crate::support::{Recorded, receive};
 use serde_json::{Value, json};
 
 /// What comes for a request that the script answers.
@@ -309,27 +310,15 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
 }
 
 fn read(reader: &mut BufReader<&TcpStream>) -> std::io::Result<Got> {
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    let mut headers = Vec::new();
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header)?;
-        let Some((name, value)) = header.trim_end().split_once(": ") else {
-            break;
-        };
-        headers.push((name.to_lowercase(), value.to_owned()));
-    }
-    let mut got = Got {
-        line: line.trim_end().to_owned(),
+    let Recorded {
+        line,
         headers,
-        body: String::new(),
-    };
-    let length = got
-        .header("content-length")
-        .map_or(0, |length| length.parse().unwrap());
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    got.body = String::from_utf8(body).unwrap();
-    Ok(got)
+        body,
+    } = receive(reader)?;
+    let body = String::from_utf8(body).unwrap();
+    Ok(Got {
+        line,
+        headers,
+        body,
+    })
 }

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use project::{Finished, GEMINI_KEY, OPENAI_KEY, TestProject};
-pub use server::{Answer, ModelServer, gemini, ollama, openai};
+pub use server::{Answer, ModelServer, Recorded, gemini, ollama, openai, receive};
 pub use terminal::in_terminal;
 
 /// Says that a test did not take place; past libtest, which shows nothing of a test that passes. Where all of them

@@ -131,7 +131,7 @@ pub fn ollama(text: &str) -> Vec<Value> {
 #[derive(Debug, Clone)]
 pub struct Recorded {
     pub line: String,
-    headers: Vec<(String, String)>,
+    pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
@@ -234,7 +234,7 @@ fn serve(
 }
 
 /// Reads a request.
-pub(super) fn receive(reader: &mut BufReader<&TcpStream>) -> std::io::Result<Recorded> {
+pub fn receive(reader: &mut BufReader<&TcpStream>) -> std::io::Result<Recorded> {
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let mut headers = Vec::new();

@@ -1,3 +1,5 @@
+//! The client over a transport that plays a server: handshake, tries, sessions, and replays. Touches nothing.
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use super::PlanOptions;
+use super::ends::{are_over, gate_failed, not_understood, step_failed};
 use super::place::{self, PlanPlace, TRIES};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
@@ -20,8 +21,8 @@ use crate::agent::plan::session::{StepsEnd, WorkEnd};
 use crate::agent::plan::stages::{ANALYZE, TaskList, WrittenCriterion};
 use crate::agent::plan::tools::{NO_TOOLS, PlanTools};
 use crate::agent::plan::{PlanDocument, PlanStatus, PlanTask, PlanTaskStatus};
+use crate::agent::protocol::Protocol;
 use crate::agent::protocol::tool_calls::ToolCalls;
-use crate::agent::protocol::{Fault, Protocol};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall, Toolbox};
 use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
@@ -543,51 +544,6 @@ fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
     let since = since.and_then(|at| history.get(at..)).unwrap_or_default();
     let is_result = |said: &HistoryMessage| said.role == Role::Tool && said.tool.is_some();
     since.iter().any(|said| is_result(said) && !said.is_failed)
-}
-
-/// Whether a step that has ended so has failed: what was done is summed up. Else it can be taken up again as it is.
-pub fn are_over(error: &AgentError) -> bool {
-    matches!(
-        error,
-        AgentError::StepFailed { .. }
-            | AgentError::GateFailed { .. }
-            | AgentError::Rejected { .. }
-            | AgentError::NotUnderstood { .. }
-    )
-}
-
-/// How steps have ended, for the session to keep.
-pub fn end_of(executed: &Result<(), AgentError>) -> StepsEnd {
-    let (end, why) = match executed {
-        Ok(()) => (WorkEnd::Done, String::new()),
-        Err(AgentError::Rejected { question }) => (WorkEnd::Stopped, question.clone()),
-        Err(AgentError::StepFailed { reason, .. }) => (WorkEnd::Failed, reason.clone()),
-        Err(error) => (WorkEnd::Failed, error.to_string()),
-    };
-    StepsEnd { end, why }
-}
-
-fn step_failed(task: &PlanTask, reason: String) -> AgentError {
-    AgentError::StepFailed {
-        step: task.step,
-        reason,
-    }
-}
-
-fn gate_failed(task: &PlanTask, failed: FailedBuild) -> AgentError {
-    let FailedBuild { status, log, .. } = failed;
-    AgentError::GateFailed {
-        step: task.step,
-        status,
-        log,
-    }
-}
-
-fn not_understood(problem: String) -> AgentError {
-    AgentError::NotUnderstood {
-        tries: 1,
-        fault: Fault::of_all(problem),
-    }
 }
 
 /// A task as lists show it.

@@ -1,0 +1,98 @@
+//! How the process ends: the contract's exit codes and their names. Plain data.
+
+use crate::record::ExitRecord;
+use crate::sys::interrupt::Signal;
+
+/// How the process ends: the contract's exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// The build passed, or the report was written.
+    Done,
+    /// The build still fails after the last repair.
+    BuildFailed,
+    /// A build has changed what it is judged by.
+    GateChanged,
+    /// The command line is wrong.
+    Usage,
+    /// The project lacks something.
+    NotReady,
+    /// There is no whole reply.
+    ModelFailed,
+    /// An MCP server gives no result.
+    McpFailed,
+    /// The reply is not to be applied.
+    ReplyRejected,
+    /// A local read, write or log failed.
+    LocalIo,
+    /// The audit has not passed an agent's work.
+    AuditFailed,
+    /// An agent's tools failed too often.
+    ToolsFailed,
+    /// An agent has asked the model as often as it may.
+    LoopLimit,
+    /// An agent's next call may cost more than is left.
+    OverBudget,
+    /// A step of a plan has failed.
+    StepFailed,
+    /// The user has said no to what a plan needs.
+    Stopped,
+    /// A model's replies are not of the form often enough.
+    Unreliable,
+    /// As many reviews came back as may.
+    IterationLimit,
+    /// An agent on a branch took too long.
+    BranchTimeout,
+    /// The work was not published.
+    PublishFailed,
+    /// A signal came.
+    Interrupted(Signal),
+}
+
+impl Exit {
+    /// The code, and its name in the contract.
+    fn code_and_name(self) -> (u8, &'static str) {
+        match self {
+            Self::Done => (0, "done"),
+            // What was asked for was not reached.
+            Self::BuildFailed => (1, "build-failed"),
+            Self::GateChanged => (1, "gate-changed"),
+            Self::AuditFailed => (1, "audit-failed"),
+            Self::ToolsFailed => (1, "tools-failed"),
+            Self::LoopLimit => (1, "loop-limit"),
+            Self::OverBudget => (1, "over-budget"),
+            Self::StepFailed => (1, "step-failed"),
+            Self::Stopped => (1, "stopped"),
+            Self::Unreliable => (1, "unreliable"),
+            Self::IterationLimit => (1, "iteration-limit"),
+            Self::BranchTimeout => (1, "branch-timeout"),
+            Self::PublishFailed => (1, "publish-failed"),
+            Self::Usage => (2, "usage"),
+            Self::NotReady => (3, "not-ready"),
+            Self::ModelFailed => (4, "model-failed"),
+            Self::McpFailed => (4, "mcp-failed"),
+            Self::ReplyRejected => (5, "reply-rejected"),
+            Self::LocalIo => (6, "local-io"),
+            Self::Interrupted(signal) => (128 + signal.number(), "interrupted"),
+        }
+    }
+
+    /// The process's exit code.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        self.code_and_name().0
+    }
+
+    /// The code's name in the contract.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.code_and_name().1
+    }
+
+    /// The code and its name, for `result.json`.
+    pub(crate) fn record(self) -> ExitRecord {
+        ExitRecord {
+            code: self.code(),
+            name: self.name().into(),
+        }
+    }
+}
