@@ -370,11 +370,7 @@ impl Agent<'_> {
         tools: &'t Toolbox<'_>,
     ) -> Result<(&'t (dyn Tool + 't), ToolCall), CallFailure> {
         tools.resolve(call).map_err(|failure| {
-            let redacted = Call {
-                name: self.env.redactor.text(&call.name).into_owned(),
-                input: self.env.redactor.json(&call.input),
-                ..call.clone()
-            };
+            let redacted = call.redacted(self.env.redactor);
             tools.resolve(&redacted).err().unwrap_or(failure)
         })
     }

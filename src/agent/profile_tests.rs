@@ -34,6 +34,7 @@ impl Protocol for Lines {
                 id: "1".to_owned(),
                 name: tool.to_owned(),
                 input: json!({ "text": text }),
+                ..Call::default()
             }]),
             _ => Decision::Answer(reply.text.to_string()),
         };

@@ -63,6 +63,7 @@ impl Protocol for Words {
                 id: format!("call-{number}"),
                 name: name.to_owned(),
                 input: serde_json::json!({}),
+                ..Call::default()
             })
         };
         let calls: Option<Vec<Call>> = said.split(' ').zip(1..).map(call).collect();

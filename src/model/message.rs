@@ -10,6 +10,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::secret::Redactor;
+
 /// Text made of pieces that follow each other without anything between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text<'a>(Vec<Cow<'a, str>>);
@@ -94,7 +96,7 @@ impl Role {
 }
 
 /// A tool call that a model asks for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     /// By which its result is told; no other call of the same reply has it.
     pub id: String,
@@ -102,6 +104,24 @@ pub struct Call {
     pub name: String,
     /// What the tool is given: an object, or the text that is none where the model wrote one.
     pub input: Value,
+    /// The input as the model has written it, where that is not how JSON is written here: a conversation goes back as it
+    /// was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<String>,
+}
+
+impl Call {
+    /// The same without keys.
+    #[must_use]
+    pub fn redacted(&self, redactor: &Redactor) -> Self {
+        let text = |text: &String| redactor.text(text).into_owned();
+        Self {
+            id: self.id.clone(),
+            name: text(&self.name),
+            input: redactor.json(&self.input),
+            written: self.written.as_ref().map(text),
+        }
+    }
 }
 
 /// What came of a tool call, for the model.
@@ -199,6 +219,9 @@ impl<'a> Message<'a> {
             Part::Call(call) => Part::Call(Call {
                 name: change(call.name.into()).into_owned(),
                 input: changed(call.input, &change),
+                written: call
+                    .written
+                    .map(|written| change(written.into()).into_owned()),
                 ..call
             }),
             Part::CacheMark => Part::CacheMark,

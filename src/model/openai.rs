@@ -325,9 +325,9 @@ fn content<'a>(message: &'a Message<'_>, dialect: &Dialect) -> ChatContent<'a> {
 
 fn body_call(call: &Call) -> Value {
     // What was no JSON goes back as it came.
-    let arguments = match &call.input {
-        Value::String(text) => text.clone(),
-        input => input.to_string(),
+    let arguments = match (&call.written, &call.input) {
+        (Some(written), _) | (None, Value::String(written)) => written.clone(),
+        (None, input) => input.to_string(),
     };
     let name = plain_name(&call.name);
     json!({"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}})
@@ -365,10 +365,15 @@ pub(super) fn calls(calls: Option<Vec<Value>>) -> Vec<Call> {
     let calls = calls.map(|(call, number)| {
         let id = text(&call["id"]).filter(|id| !id.is_empty() && ids.insert(id.clone()));
         let function = &call["function"];
+        let input = arguments(&function["arguments"]);
+        let plain = input.to_string();
+        let written = text(&function["arguments"])
+            .filter(|written| !written.trim().is_empty() && *written != plain);
         Call {
             id: id.unwrap_or_else(|| format!("call-{number}")),
             name: text(&function["name"]).unwrap_or_default(),
-            input: arguments(&function["arguments"]),
+            written: written.filter(|_| !input.is_string()),
+            input,
         }
     });
     calls.collect()

@@ -280,6 +280,7 @@ impl<'c> AgentRun<'c> {
             id: String::new(),
             name: tool.to_owned(),
             input: self.context.redactor.json(&input),
+            ..Call::default()
         };
         self.env().carry_out(&call, None, None, use_tool)
     }
@@ -345,20 +346,10 @@ impl<'c> AgentRun<'c> {
             reply.calls = reply
                 .calls
                 .iter()
-                .map(|call| self.without_keys(call))
+                .map(|call| call.redacted(self.context.redactor))
                 .collect();
         }
         Ok(reply)
-    }
-
-    /// A call as others may be given it.
-    fn without_keys(&self, call: &Call) -> Call {
-        let redactor = self.context.redactor;
-        Call {
-            id: call.id.clone(),
-            name: redactor.text(&call.name).into_owned(),
-            input: redactor.json(&call.input),
-        }
     }
 
     /// Keeps what came of a tool.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::orchestra::{
     AZURE_KEY, Branch, GITHUB_TOKEN, OrchestraProject, START, WORKSPACE, branch, calls, execute,
-    finished, published, read_log, report, says,
+    finished, published, raw_calls, read_log, report, says,
 };
 
 /// A project in which a review finds something once.
@@ -101,6 +101,27 @@ fn the_conversation_goes_back_as_it_was_with_a_result_for_each_call() {
         "response": "implemented"}})
     );
     assert_eq!(last[3]["tool_call_id"], "call_0");
+}
+
+#[test]
+fn arguments_go_back_byte_by_byte() {
+    let written = [
+        "{\"agent\": \"gpt\",  \"prompt\": \"\\u00e4\"}",
+        "{\"path\":\"x\",\"size\":1e5,\"path\":\"y\"}",
+        "[1, 2]",
+        "no JSON",
+    ];
+    let calls = written.iter().zip(1..);
+    let calls = calls.map(|(text, nth)| (format!("call_{nth}"), "execute_agent", text.to_string()));
+    let reply = raw_calls("", &calls.collect::<Vec<_>>());
+    let orchestra = OrchestraProject::clean_after([reply], []);
+    orchestra.run(&[]).exits(0);
+    let sent = orchestra.sent(1);
+    let sent = sent[2]["tool_calls"].as_array().unwrap().iter();
+    let sent: Vec<&str> = sent
+        .map(|call| call["function"]["arguments"].as_str().unwrap())
+        .collect();
+    assert_eq!(sent, written);
 }
 
 #[test]

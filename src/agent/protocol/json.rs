@@ -84,6 +84,7 @@ impl Protocol for Json {
                 id: format!("call-{number}"),
                 name: call.tool,
                 input: call.input,
+                ..Call::default()
             })
             .collect();
         let tasks = tasks_in(&calls, tools);

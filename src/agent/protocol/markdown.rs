@@ -159,6 +159,7 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
         id: "call-1".to_owned(),
         name: tool.name.clone().into_owned(),
         input: Value::Object(arguments?.0),
+        ..Call::default()
     };
     // A tool that takes the list may have it as its input.
     let given = tool

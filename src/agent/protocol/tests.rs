@@ -340,6 +340,7 @@ fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_goes_on() 
         id: id.to_owned(),
         name: name.to_owned(),
         input,
+        ..Call::default()
     };
     let mut conversation = Conversation::default();
     conversation.request("Look.");

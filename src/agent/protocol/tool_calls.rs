@@ -130,6 +130,7 @@ impl ToolCalls {
                     id: format!("call-{}", index + 1),
                     name: call["name"].as_str().unwrap_or_default().to_owned(),
                     input: call["parameters"].clone(),
+                    ..Call::default()
                 };
                 let checked = self.check(&call, tools);
                 checked.map_err(|problem| format!("`{CALLS}[{index}]`: {problem}"))?;

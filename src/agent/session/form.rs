@@ -130,11 +130,7 @@ pub(in crate::agent) fn redacted_messages(
     redactor: &Redactor,
 ) -> Vec<HistoryMessage> {
     let text = |text: &str| redactor.text(text).into_owned();
-    let call = |call: &Call| Call {
-        id: call.id.clone(),
-        name: text(&call.name),
-        input: redactor.json(&call.input),
-    };
+    let call = |call: &Call| call.redacted(redactor);
     let redacted = messages.iter().map(|message| HistoryMessage {
         content: text(&message.content),
         tool: message.tool.as_deref().map(text),

@@ -245,6 +245,7 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
                 id: "c1".to_owned(),
                 name: text(),
                 input: serde_json::json!({text(): [text()]}),
+                ..Call::default()
             }],
             is_tagged: false,
             is_fault: false,

@@ -129,6 +129,7 @@ fn calls_have_objects_as_arguments_and_results_the_names_of_their_tools() {
             id: id.to_owned(),
             name: name.to_owned(),
             input,
+            ..Call::default()
         })
     };
     let result = |id: &str, text: &str| {

@@ -123,6 +123,7 @@ impl Stages<'_, '_, '_> {
             id: "check".to_owned(),
             name: SHELL_TOOL.to_owned(),
             input: json!({"command": command}),
+            ..Call::default()
         };
         let Ok((_, call)) = tools.resolve(&call) else {
             return Ok(false);

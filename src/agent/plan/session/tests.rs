@@ -236,6 +236,7 @@ fn no_key_is_written_and_the_file_can_be_read_whatever_a_key_looks_like() {
         id: "c1".to_owned(),
         name: text(),
         input: json!({text(): [text()]}),
+        ..Call::default()
     }];
     let said = HistoryMessage {
         calls,

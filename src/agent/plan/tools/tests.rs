@@ -90,6 +90,7 @@ impl World {
             id: "call-1".to_owned(),
             name: name.to_owned(),
             input,
+            ..Call::default()
         };
         self.with_tools(|tools| {
             let (tool, call) = tools.resolve(&call).map_err(|failure| failure.message)?;
