@@ -24,7 +24,11 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         progress: &mut Progress,
     ) -> Result<Reply, AgentError> {
-        let Offer { instructions, form } = self.protocol.offer(&brief.tools);
+        let Offer {
+            instructions,
+            mut form,
+        } = self.protocol.offer(&brief.tools);
+        form.tool_choice = brief.tool_choice;
         let first = format!("{}\n{instructions}", brief.instructions);
         let system: Vec<String> = std::iter::once(first)
             .chain(brief.context.iter().cloned())

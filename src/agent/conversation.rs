@@ -6,9 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::tagged::{Tag, tagged, tagged_requests};
-use crate::model::message::{Call, Message, Role, Text};
+use crate::model::message::{Call, Image, Message, ReplyPart, Role, Text};
 use crate::record::input_text;
 use crate::record::tasks::Task;
+use crate::record::todos::Todo;
 use crate::sys::excerpt::text::bounded;
 
 /// Something that was said.
@@ -34,6 +35,12 @@ pub struct HistoryMessage {
     /// The tools that the agent has called beside its words, where the protocol is the vendor's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Call>,
+    /// The agent's reply in its order, thoughts included, where the wire has that; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<ReplyPart>,
+    /// What is shown beside a request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// Whether it consists of tagged parts, and is sent as it is: a summary does.
     #[serde(
         rename = "isSummary",
@@ -60,6 +67,8 @@ impl HistoryMessage {
             call: None,
             is_failed: false,
             calls: Vec::new(),
+            parts: Vec::new(),
+            images: Vec::new(),
             is_tagged: false,
             is_fault: false,
         }
@@ -100,6 +109,12 @@ impl HistoryMessage {
     #[must_use]
     pub fn note(content: impl Into<String>) -> Self {
         Self::new(Role::Tool, content)
+    }
+
+    /// The program's own words, which tell the agent how things stand now.
+    #[must_use]
+    pub fn reminder(content: &str) -> Self {
+        Self::tagged(tagged(Tag::SYSTEM_REMINDER, &[], content))
     }
 
     /// What is wrong with the agent's last reply.
@@ -158,6 +173,12 @@ pub struct Conversation {
     pub settled: usize,
     /// The task list.
     pub tasks: Vec<Task>,
+    /// What is to be done, as an agent's user sees it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub todos: Vec<Todo>,
+    /// Whose thoughts are in it: account and model. Others do not take them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinker: Option<String>,
     /// What was said, in its order; the system prompt is no part of it.
     pub history: Vec<HistoryMessage>,
     /// What was said before that, and is in it as a summary.

@@ -31,6 +31,16 @@ impl From<String> for Objection {
     }
 }
 
+/// How it goes on behind a step. That a tool has failed, or a reply was not understood, is told to the model and goes on:
+/// only an end ends the loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// The model is asked again.
+    GoOn,
+    /// The work is done.
+    Done(Ended),
+}
+
 /// How an agent has come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {

@@ -11,8 +11,9 @@ pub struct AgentHome {
     pub variable: &'static str,
     /// The command that lists the sessions there.
     pub list_command: &'static str,
-    /// The variable of the XDG standard for such directories, and the directory's name below it.
-    xdg: (&'static str, &'static str),
+    /// The variable of the XDG standard for such directories, and the directory's name below it; `None`: it does not
+    /// count.
+    xdg: Option<(&'static str, &'static str)>,
     /// Where it is below `HOME`.
     below_home: &'static str,
     /// The same on macOS, where the standard's variable does not count; `None`: all is as on Linux.
@@ -23,7 +24,7 @@ pub struct AgentHome {
 pub static DEV: AgentHome = AgentHome {
     variable: "DEV_AGENT_HOME",
     list_command: "dev sessions list",
-    xdg: ("XDG_CONFIG_HOME", "dev-agent"),
+    xdg: Some(("XDG_CONFIG_HOME", "dev-agent")),
     below_home: ".dev-agent",
     on_mac_os: Some("Library/Application Support/dev-agent"),
 };
@@ -32,8 +33,17 @@ pub static DEV: AgentHome = AgentHome {
 pub static PLAN: AgentHome = AgentHome {
     variable: "OLLAMA_AGENT_HOME",
     list_command: "code-commit plan sessions list",
-    xdg: ("XDG_DATA_HOME", "ollama-agent"),
+    xdg: Some(("XDG_DATA_HOME", "ollama-agent")),
     below_home: ".local/share/ollama-agent",
+    on_mac_os: None,
+};
+
+/// That of `chat`, where its specification has it on every system.
+pub static CHAT: AgentHome = AgentHome {
+    variable: "AGENT_HOME",
+    list_command: "code-commit chat sessions list",
+    xdg: None,
+    below_home: ".agent",
     on_mac_os: None,
 };
 
@@ -104,11 +114,13 @@ impl AgentHome {
             return Ok(home.to_owned());
         }
         let on_mac_os = self.on_mac_os.filter(|_| system == System::MacOs);
-        let (variable, name) = self.xdg;
         // The standard has a relative path there passed over.
-        let xdg = environment.os(variable).map(Path::new);
-        if let Some(xdg) = xdg.filter(|path| on_mac_os.is_none() && path.is_absolute()) {
-            return Ok(xdg.join(name));
+        let xdg = self.xdg.and_then(|(variable, name)| {
+            let directory = Path::new(environment.os(variable)?);
+            directory.is_absolute().then(|| directory.join(name))
+        });
+        if let Some(xdg) = xdg.filter(|_| on_mac_os.is_none()) {
+            return Ok(xdg);
         }
         let unset = || NoHome::Unset {
             variable: "HOME",

@@ -4,6 +4,7 @@
 //! one that keeps a plan instead ([`recent`]) or everything ([`whole`]), are further implementations of [`Memory`].
 
 pub(crate) mod recent;
+pub(crate) mod truncate;
 pub(crate) mod whole;
 
 use std::borrow::Cow;

@@ -16,6 +16,7 @@
 
 mod asking;
 pub(crate) mod audit;
+pub(crate) mod chat;
 pub(crate) mod conversation;
 mod ending;
 mod error;
@@ -37,14 +38,15 @@ mod using;
 
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
-use crate::model::{Purpose, Reply};
+use crate::model::{Purpose, Reply, ToolChoice};
 use crate::record::Action;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::excerpt::text::bounded;
+use crate::ui::question::{Answer, Question};
 use crate::ui::{Event, Reporter};
 
-pub use self::ending::{Ended, Objection, ToolTries};
+pub use self::ending::{Ended, Next, Objection, ToolTries};
 pub use self::error::AgentError;
 pub(crate) use self::using::ToolUse;
 
@@ -98,12 +100,12 @@ pub trait Host {
         String::new()
     }
 
-    /// Whether the user allows what is asked for; nobody is there to ask, unless a host says otherwise.
+    /// Whether the user allows what is asked for, which `preview` shows; nobody is there to ask, unless a host says otherwise.
     ///
     /// # Errors
     /// When the run is over.
-    fn confirm(&self, _question: &str, _preview: Option<&str>) -> Result<bool, AgentError> {
-        Ok(false)
+    fn confirm(&self, _question: &Question, _preview: Option<&str>) -> Result<Answer, AgentError> {
+        Ok(Answer::No)
     }
 
     /// Somebody may have asked for a stop.
@@ -127,6 +129,7 @@ pub struct Env<'a> {
 }
 
 /// What an agent is told and has for its next step.
+#[derive(Default)]
 pub struct Brief<'a> {
     /// Who it is and how it works, for the model; the protocol adds how to reply.
     pub instructions: String,
@@ -134,6 +137,10 @@ pub struct Brief<'a> {
     pub context: Vec<String>,
     /// What it can use.
     pub tools: Toolbox<'a>,
+    /// Whether it may, as far as the protocol can say so.
+    pub tool_choice: ToolChoice,
+    /// What has come up since the last step: said once, ahead of the next, and kept in the conversation.
+    pub reminders: Vec<String>,
 }
 
 /// An agent: the parts that a profile has chosen.
@@ -198,7 +205,7 @@ impl Agent<'_> {
         let mut next = self.take_up(conversation, request, &mut progress)?;
         self.keep(conversation)?;
         loop {
-            if let Some(ended) = next {
+            if let Next::Done(ended) = next {
                 return Ok(ended);
             }
             self.env.host.check()?;
@@ -213,8 +220,11 @@ impl Agent<'_> {
         &self,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Option<Ended>, AgentError> {
+    ) -> Result<Next, AgentError> {
         let brief = (self.brief)();
+        for reminder in &brief.reminders {
+            conversation.say(HistoryMessage::reminder(reminder));
+        }
         let reply = match self.ask(&brief, conversation, progress) {
             // The last try ends with the model's own error.
             Err(AgentError::Model(error))
@@ -243,11 +253,12 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Option<Ended>, AgentError> {
+    ) -> Result<Next, AgentError> {
         let mut said = HistoryMessage::of_agent(turn.remembered);
         if let (Decision::Use(calls), true) = (&turn.decision, self.protocol.remembers_calls()) {
             said.calls.clone_from(calls);
         }
+        said.parts = turn.parts;
         conversation.say(said);
         self.tell_words(&turn.outside);
         if !turn.thoughts.trim().is_empty() {
@@ -262,7 +273,7 @@ impl Agent<'_> {
             Decision::Answer(words) => {
                 let ended = Ended { words, by: None };
                 let ended = self.end(ended, conversation, progress)?;
-                if let Some(Ended { words, .. }) = &ended {
+                if let Next::Done(Ended { words, .. }) = &ended {
                     self.env.host.note(Note::Answered(words))?;
                 }
                 return Ok(ended);
@@ -284,18 +295,18 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Option<Ended>, AgentError> {
+    ) -> Result<Next, AgentError> {
         for (at, call) in calls.iter().enumerate() {
             // A kill during the call must not lose that it was made.
             self.keep(conversation)?;
-            if let Some(ended) = self.call(call, tools, conversation, progress)? {
+            if let Next::Done(ended) = self.call(call, tools, conversation, progress)? {
                 for call in &calls[at + 1..] {
                     conversation.say(self.not_done(call, NOT_DONE));
                 }
-                return Ok(Some(ended));
+                return Ok(Next::Done(ended));
             }
         }
-        Ok(None)
+        Ok(Next::GoOn)
     }
 
     /// Uses a tool, and tells the model what came of it.
@@ -305,7 +316,7 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Option<Ended>, AgentError> {
+    ) -> Result<Next, AgentError> {
         let resolved = self.resolve(call, tools);
         let effect = resolved.as_ref().ok().map(|(_, call)| call.tool.effect);
         let subject = resolved.as_ref().ok();
@@ -340,7 +351,7 @@ impl Agent<'_> {
             ToolTries::UpTo(tries) => (progress.tool_failures, tries),
         };
         if !failed || failures < allowed {
-            return Ok(None);
+            return Ok(Next::GoOn);
         }
         Err(AgentError::ToolsFailed {
             tries: failures,
@@ -382,11 +393,13 @@ impl Agent<'_> {
             Permission::Refused(reason) => Err(ToolError::failed(reason)),
             Permission::Ask(question) => {
                 let preview = tool.preview(&call.arguments);
-                if self.env.host.confirm(&question, preview.as_deref())? {
-                    return tool.run(&call.arguments);
+                match self.env.host.confirm(&question, preview.as_deref())? {
+                    Answer::Yes => tool.run(&call.arguments),
+                    Answer::No => Err(ToolError::failed(NOT_ALLOWED.to_owned())),
+                    Answer::Instead(words) => Err(ToolError::failed(format!(
+                        "the user does not allow this, and says what to do instead: {words}"
+                    ))),
                 }
-                let reason = "the user does not allow this; ask, or do it another way";
-                Err(ToolError::failed(reason.to_owned()))
             }
         }
     }
@@ -397,15 +410,15 @@ impl Agent<'_> {
         ended: Ended,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Option<Ended>, AgentError> {
+    ) -> Result<Next, AgentError> {
         match (self.ending)(&ended, progress.succeeded) {
-            Ok(()) => Ok(Some(ended)),
+            Ok(()) => Ok(Next::Done(ended)),
             Err(Objection::Over(error)) => Err(error),
             Err(Objection::NotDone(told)) => {
                 // It was understood.
                 self.is_understood(progress);
                 conversation.say(told);
-                Ok(None)
+                Ok(Next::GoOn)
             }
             Err(Objection::Words(problem)) => {
                 if ended.by.is_some() && self.protocol.remembers_calls() {
@@ -431,7 +444,7 @@ impl Agent<'_> {
         around: &str,
         conversation: &mut Conversation,
         progress: &mut Progress,
-    ) -> Result<Option<Ended>, AgentError> {
+    ) -> Result<Next, AgentError> {
         progress.failures += 1;
         let redacted = |text: &str| self.env.redactor.text(text).into_owned();
         let told = redacted(&fault.told());
@@ -454,7 +467,7 @@ impl Agent<'_> {
         } else {
             HistoryMessage::of_fault(told)
         });
-        Ok(None)
+        Ok(Next::GoOn)
     }
 
     /// The result of a call that was not carried out, or not to its end.
@@ -485,7 +498,7 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         request: Option<&str>,
         progress: &mut Progress,
-    ) -> Result<Option<Ended>, AgentError> {
+    ) -> Result<Next, AgentError> {
         let tools = (self.brief)().tools;
         let calls = match (self.last_decision(conversation, &tools), request) {
             (Some(Decision::Answer(words)), None) => {
@@ -499,8 +512,10 @@ impl Agent<'_> {
             match (request, effect) {
                 (None, Some(effect)) if effect.may_be_repeated() => {
                     let rest = &calls[at..=at];
-                    if let Some(ended) = self.carry_out_all(rest, &tools, conversation, progress)? {
-                        return Ok(Some(ended));
+                    if let Next::Done(ended) =
+                        self.carry_out_all(rest, &tools, conversation, progress)?
+                    {
+                        return Ok(Next::Done(ended));
                     }
                 }
                 // Who was done goes on with something else.
@@ -518,7 +533,7 @@ impl Agent<'_> {
             // Of a call that can no longer be read, there is no result to tell.
             conversation.say(HistoryMessage::note(CUT_SHORT));
         }
-        Ok(None)
+        Ok(Next::GoOn)
     }
 
     /// What the agent has decided last, where nothing but results was said since.
@@ -546,6 +561,9 @@ fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
     calls.retain(|call| !heard(call));
     calls
 }
+
+/// What a model is told of a call that the user has said no to.
+const NOT_ALLOWED: &str = "the user does not allow this; ask, or do it another way";
 
 /// What a model is told of calls behind one that ends the work.
 const NOT_DONE: &str = "This was not done: the work had ended before.";

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::tool::{Effect, ParameterKind, ToolCall};
 use super::tools::command::AllowedCommand;
 use super::tools::place::{leads_into, quoted, resolved};
+use crate::ui::question::Question;
 
 /// What becomes of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub enum Permission {
     Allowed,
     /// It is not, and the model is told so: what may not be done, and what may.
     Refused(String),
-    /// The user decides; the question, for them.
-    Ask(String),
+    /// The user decides.
+    Ask(Question),
 }
 
 /// Says which calls may be carried out. It is asked anew before each call: its mode may have changed.
@@ -164,9 +165,12 @@ impl Permissions for AskFirst<'_> {
         };
         match about {
             None => decided,
-            Some(about) if self.consent == Consent::Asked => {
-                Permission::Ask(format!("The agent wants to {about}. May it?"))
-            }
+            Some(about) if self.consent == Consent::Asked => Permission::Ask(Question {
+                sentence: format!("The agent wants to {about}. May it?"),
+                tool: call.tool.name.clone().into_owned(),
+                subject: call.subject().to_owned(),
+                ..Question::default()
+            }),
             Some(about) => Permission::Refused(format!(
                 "nobody is there to allow you to {about}; do it another way, or say in your response that it needs \
                  the user, who can start the program with `--yes`"
@@ -362,7 +366,7 @@ mod tests {
             let asked = decide(Consent::Asked);
             let question = format!("The agent wants to {about}");
             assert!(
-                matches!(&asked, Permission::Ask(told) if told.starts_with(&question)),
+                matches!(&asked, Permission::Ask(told) if told.sentence.starts_with(&question)),
                 "{asked:?}"
             );
             let refused = decide(Consent::Unattended);

@@ -39,6 +39,7 @@ impl Protocol for Lines {
             _ => Decision::Answer(reply.text.to_string()),
         };
         Ok(Turn {
+            parts: Vec::new(),
             outside: String::new(),
             thoughts: String::new(),
             tasks: None,
@@ -87,14 +88,14 @@ impl Permissions for AskOnce {
         if self.0.replace(true) {
             return Permission::Allowed;
         }
-        Permission::Ask(format!("{} may write?", call.tool.name))
+        Permission::Ask(format!("{} may write?", call.tool.name).into())
     }
 }
 
 /// The screen's thread, seen from the engine's.
 struct Screen {
     events: Sender<Event>,
-    answers: Receiver<bool>,
+    answers: Receiver<Answer>,
     stop: Interrupt,
     replies: Cell<&'static [&'static str]>,
 }
@@ -124,8 +125,8 @@ impl Host for Screen {
         Ok(())
     }
 
-    fn confirm(&self, question: &str, preview: Option<&str>) -> Result<bool, AgentError> {
-        let asked = format!("{question} {}", preview.unwrap_or_default());
+    fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
+        let asked = format!("{} {}", question.sentence, preview.unwrap_or_default());
         self.event(&Event::Notice(asked));
         // A user who closes the screen stops the agent.
         let signal = Signal::Int;
@@ -142,7 +143,7 @@ impl Host for Screen {
 /// Runs the engine on a thread of its own; `act` is the screen.
 fn run(
     replies: &'static [&'static str],
-    act: impl FnOnce(&Receiver<Event>, Sender<bool>, &Interrupt),
+    act: impl FnOnce(&Receiver<Event>, Sender<Answer>, &Interrupt),
 ) -> Result<String, AgentError> {
     let (events, shown) = channel();
     let (answer, answers) = channel();
@@ -161,8 +162,8 @@ fn run(
             purpose: Purpose::new("chat"),
             brief: &|| Brief {
                 instructions: "Chat.".to_owned(),
-                context: Vec::new(),
                 tools: Toolbox::new().with(Post::new()),
+                ..Brief::default()
             },
             protocol: &Lines,
             permissions: &AskOnce(Cell::new(false)),
@@ -202,7 +203,9 @@ fn a_profile_of_its_own_asks_shows_and_ends() {
                 match event {
                     Event::Notice(asked) => {
                         assert_eq!(asked, "post may write? + one");
-                        answer.send(allowed).unwrap();
+                        answer
+                            .send(if allowed { Answer::Yes } else { Answer::No })
+                            .unwrap();
                     }
                     Event::ToolResult { text, .. } => told.push(text),
                     _ => {}
@@ -222,7 +225,7 @@ fn a_stop_from_the_screen_ends_the_work_between_two_steps() {
             for event in shown {
                 if matches!(event, Event::Notice(_)) {
                     stop.raise();
-                    answer.send(true).unwrap();
+                    answer.send(Answer::Yes).unwrap();
                 }
             }
         },

@@ -25,7 +25,7 @@ pub(super) use self::form::{first_line, redacted_conversation};
 pub use self::summary::{Outline, SessionSummary, text, to_json};
 pub(super) use self::summary::{cells, table};
 use super::conversation::Conversation;
-use super::home;
+use super::home::AgentHome;
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::file_lock::{self, FileLock};
@@ -139,12 +139,17 @@ pub struct SessionStore<'r> {
 }
 
 impl<'r> SessionStore<'r> {
-    /// The sessions below `home`; the folder is made where it is missing. What is written passes through `redactor`.
+    /// The sessions below `home`, which is that of `profile`; the folder is made where it is missing. What is written
+    /// passes through `redactor`.
     ///
     /// # Errors
     /// When the folder cannot be made.
-    pub fn at(home: &Path, redactor: &'r Redactor) -> Result<Self, SessionError> {
-        let folder = SessionFolder::at(&home::DEV, home, redactor)?;
+    pub fn at(
+        profile: &'static AgentHome,
+        home: &Path,
+        redactor: &'r Redactor,
+    ) -> Result<Self, SessionError> {
+        let folder = SessionFolder::at(profile, home, redactor)?;
         Ok(Self { folder })
     }
 

@@ -32,9 +32,15 @@ impl Tag {
     pub const PROJECT_CONVENTIONS: Self = Self("project_conventions");
     /// The program's own words.
     pub const SYSTEM_NOTE: Self = Self("system_note");
+    /// How things stand now, in the program's words.
+    pub const SYSTEM_REMINDER: Self = Self("system-reminder");
+    /// Stands where older messages were.
+    pub const CONTEXT_TRUNCATED: Self = Self("context_truncated");
+    /// A file that the user or the project shows.
+    pub const FILE: Self = Self("file");
 
     /// All of them: what is not here is not defused.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 12] = [
         Self::USER_REQUEST,
         Self::TOOL_RESULT,
         Self::CONVERSATION,
@@ -44,6 +50,9 @@ impl Tag {
         Self::PROJECT_CHANGES,
         Self::PROJECT_CONVENTIONS,
         Self::SYSTEM_NOTE,
+        Self::SYSTEM_REMINDER,
+        Self::CONTEXT_TRUNCATED,
+        Self::FILE,
     ];
 }
 

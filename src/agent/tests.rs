@@ -76,6 +76,7 @@ impl Protocol for Words {
             }
         };
         Ok(Turn {
+            parts: Vec::new(),
             outside: String::new(),
             thoughts: String::new(),
             tasks: None,
@@ -177,8 +178,8 @@ fn brief<'a>() -> Brief<'a> {
     let tools = names.iter();
     Brief {
         instructions: String::new(),
-        context: Vec::new(),
         tools: tools.fold(Toolbox::new(), |tools, name| tools.with(Named(spec(name)))),
+        ..Brief::default()
     }
 }
 

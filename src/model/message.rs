@@ -131,6 +131,60 @@ pub struct CallResult {
     pub id: String,
     /// What the model is told.
     pub text: String,
+    /// Whether nothing came of it, and the text says why.
+    pub is_error: bool,
+}
+
+/// What a model has thought. It goes back as it came: the vendor has signed or sealed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Thought {
+    /// Thoughts that can be read, as a summary or as they are.
+    Shown {
+        /// What is shown of them; may be empty.
+        text: String,
+        /// The vendor's proof that they are its own.
+        signature: String,
+    },
+    /// Thoughts that nobody but the vendor can read.
+    Sealed {
+        /// What the vendor makes of them.
+        data: String,
+    },
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Image {
+    /// What kind it is of: `image/png`.
+    pub media_type: String,
+    /// Its bytes, in base 64.
+    pub data: String,
+}
+
+/// A piece of a reply, in its place among the others. A conversation that goes back to the model has them in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ReplyPart {
+    /// Words.
+    Text(String),
+    /// A thought.
+    Thought(Thought),
+    /// The call of this id, which stands among the reply's calls.
+    Call(String),
+}
+
+impl ReplyPart {
+    /// The same without keys; `None` for a thought with one, which nobody may change.
+    #[must_use]
+    pub fn redacted(&self, redactor: &Redactor) -> Option<Self> {
+        match self {
+            Self::Text(text) => Some(Self::Text(redactor.text(text).into_owned())),
+            Self::Thought(Thought::Shown { text, .. }) if redactor.text(text) != **text => None,
+            as_is => Some(as_is.clone()),
+        }
+    }
 }
 
 /// A piece of a message.
@@ -142,6 +196,10 @@ pub enum Part<'a> {
     Call(Call),
     /// What came of that.
     Result(CallResult),
+    /// What the model has thought before it went on.
+    Thought(Thought),
+    /// A picture is shown.
+    Image(Image),
     /// The conversation up to here begins later requests, too: worth to be cached.
     CacheMark,
 }
@@ -153,6 +211,9 @@ impl fmt::Display for Part<'_> {
             Self::Text(text) => write!(f, "{text}"),
             Self::Call(call) => write!(f, "[call {} of {}]\n{}", call.id, call.name, call.input),
             Self::Result(result) => write!(f, "[result of {}]\n{}", result.id, result.text),
+            Self::Thought(Thought::Shown { text, .. }) => write!(f, "[thought]\n{text}"),
+            Self::Thought(Thought::Sealed { .. }) => f.write_str("[sealed thought]"),
+            Self::Image(image) => write!(f, "[picture: {}]", image.media_type),
             Self::CacheMark => Ok(()),
         }
     }
@@ -224,7 +285,8 @@ impl<'a> Message<'a> {
                     .map(|written| change(written.into()).into_owned()),
                 ..call
             }),
-            Part::CacheMark => Part::CacheMark,
+            // These go as they are, or the vendor does not take them.
+            as_is @ (Part::Thought(_) | Part::Image(_) | Part::CacheMark) => as_is,
         });
         Self {
             parts: parts.collect(),
@@ -238,7 +300,10 @@ impl<'a> Message<'a> {
             Part::Text(text) => text.pieces().map(Cow::Borrowed).collect::<Vec<_>>(),
             Part::Call(call) => vec![Cow::Owned(call.input.to_string())],
             Part::Result(result) => vec![Cow::Borrowed(&*result.text)],
-            Part::CacheMark => Vec::new(),
+            Part::Thought(Thought::Shown { text, .. } | Thought::Sealed { data: text }) => {
+                vec![Cow::Borrowed(&**text)]
+            }
+            Part::Image(_) | Part::CacheMark => Vec::new(),
         })
     }
 }
@@ -274,7 +339,7 @@ impl<'m> Words<'m> {
     fn texts(&self) -> impl Iterator<Item = &'m Text<'m>> {
         self.0.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text),
-            Part::Call(_) | Part::Result(_) | Part::CacheMark => None,
+            _ => None,
         })
     }
 }

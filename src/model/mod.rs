@@ -3,6 +3,7 @@
 //! `http` and `ollama::server` use the network; the wire formats (`azure`, `gemini`, `ollama`, `openai`) are pure. Guarantees that a [`Reply`] is whole:
 //! whatever was blocked, refused, empty or cut short is a [`ModelError`].
 
+mod anthropic;
 mod azure;
 pub(crate) mod catalogue;
 pub(crate) mod endpoint;
@@ -35,7 +36,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::model::manner::Manner;
-use crate::model::message::{Call, Message};
+use crate::model::message::{Call, Message, ReplyPart};
 use crate::model::price::Price;
 use crate::model::prompt::PromptOrder;
 use crate::model::usage::Usage;
@@ -231,6 +232,18 @@ pub struct Form {
     pub schema: Option<Value>,
     /// How freely the model is to choose its words, unless its entry says so; `None`: the server decides.
     pub temperature: Option<f64>,
+    /// Whether it may call them.
+    pub tool_choice: ToolChoice,
+}
+
+/// Whether a model may call the tools that it is told of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it sees fit.
+    #[default]
+    Auto,
+    /// Not now. They are described all the same: what is cached stays the same.
+    None,
 }
 
 /// A tool, as a vendor is told of it.
@@ -297,6 +310,8 @@ pub struct Reply {
     pub text: Arc<String>,
     /// The tools that it calls, in their order.
     pub calls: Vec<Call>,
+    /// All of it in its order, thoughts included, where the wire has that; else empty.
+    pub parts: Vec<ReplyPart>,
     /// How it ends: whole.
     pub end: End,
     /// The vendor's word for that.
@@ -316,6 +331,7 @@ impl Reply {
         Self {
             text: Arc::new(text.into()),
             calls: Vec::new(),
+            parts: Vec::new(),
             end: End::Stop,
             finish: "stop".to_owned(),
             usage: None,
@@ -506,6 +522,7 @@ impl RawReply<'_> {
                 End::ToolCalls
             },
             calls: self.calls,
+            parts: Vec::new(),
             finish,
             usage: self.spent.usage,
             model_version: self.spent.model_version,

@@ -201,12 +201,12 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
         let before = body.len();
         for part in &message.parts {
             match part {
-                Part::Text(_) | Part::CacheMark => {}
+                Part::Text(_) | Part::Thought(_) | Part::Image(_) | Part::CacheMark => {}
                 Part::Call(call) => {
                     names.insert(&call.id, &call.name);
                     tool_calls.push(body_call(call));
                 }
-                Part::Result(CallResult { id, text }) => body.push(ChatMessage {
+                Part::Result(CallResult { id, text, .. }) => body.push(ChatMessage {
                     role: "tool",
                     content: ChatContent::Result(text),
                     rest: object(json!({"tool_name": names.get(id.as_str())})),

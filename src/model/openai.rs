@@ -285,9 +285,9 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
     let mut tool_calls = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text(_) | Part::CacheMark => {}
+            Part::Text(_) | Part::Thought(_) | Part::Image(_) | Part::CacheMark => {}
             Part::Call(call) => tool_calls.push(body_call(call)),
-            Part::Result(CallResult { id, text }) => results.push(ChatMessage {
+            Part::Result(CallResult { id, text, .. }) => results.push(ChatMessage {
                 role: "tool",
                 content: Some(ChatContent::Result(text)),
                 rest: json!({"tool_call_id": id}),

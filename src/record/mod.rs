@@ -13,6 +13,7 @@
 //! Writes below `logs/` and nowhere else.
 
 pub mod diff;
+pub mod mode;
 pub mod orchestration;
 pub mod replay;
 pub mod run_files;
@@ -20,6 +21,7 @@ pub mod run_folder;
 pub mod run_log;
 mod step;
 pub mod tasks;
+pub mod todos;
 pub mod verdict;
 
 use std::borrow::Cow;

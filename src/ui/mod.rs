@@ -19,8 +19,11 @@ mod mirror;
 mod options;
 pub(crate) mod pager;
 mod painting;
+pub mod question;
 mod spinner;
 mod steps;
+pub mod syntax;
+pub mod tui;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};

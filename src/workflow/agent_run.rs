@@ -37,6 +37,7 @@ use crate::record::{Action, AgentRecord, LimitsRecord, PlanRecord, Step, input_t
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::Event;
 use crate::ui::input::Typed;
+use crate::ui::question::{Answer, Question};
 use crate::workflow::error::{Error, Exit};
 
 /// So many calls of a reply are in `steps.jsonl` at once, the rest when the step is over.
@@ -295,7 +296,8 @@ impl<'c> AgentRun<'c> {
     /// # Errors
     /// When the run is over, as by a no where that ends the work.
     pub fn asks(&self, question: &str) -> Result<bool, AgentError> {
-        Host::confirm(self, question, None)
+        let question = Question::from(question.to_owned());
+        Ok(Host::confirm(self, &question, None)? == Answer::Yes)
     }
 
     /// Writes the record, and says how the run has ended.
@@ -413,20 +415,20 @@ impl Host for AgentRun<'_> {
         }
     }
 
-    fn confirm(&self, question: &str, preview: Option<&str>) -> Result<bool, AgentError> {
+    fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
         let reporter = self.context.reporter;
         if let Some(preview) = preview {
             reporter.event(&Event::Shown(preview.to_owned()));
         }
-        reporter.event(&Event::Notice(question.to_owned()));
+        reporter.event(&Event::Notice(question.sentence.clone()));
         let answer = self.answer("yes/no> ")?;
         let answer = answer.unwrap_or_default().trim().to_ascii_lowercase();
         match answer.as_str() {
-            "y" | "yes" => Ok(true),
+            "y" | "yes" => Ok(Answer::Yes),
             _ if self.setup.stops_at_no => Err(AgentError::Rejected {
-                question: question.to_owned(),
+                question: question.sentence.clone(),
             }),
-            _ => Ok(false),
+            _ => Ok(Answer::No),
         }
     }
 

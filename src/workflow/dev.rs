@@ -107,8 +107,8 @@ fn work(
                 instructions: run.with_conventions(
                     &[DEVELOPER, &limits(&background, max_loops, run.tries())].concat(),
                 ),
-                context: Vec::new(),
                 tools: developers_tools(context, place, &run).with(command(Shell::Full)),
+                ..Brief::default()
             },
             protocol: &*protocol::of(form, PlainReplies::Refused),
             permissions: &DenyPaths {
@@ -135,12 +135,12 @@ fn work(
                     &limits(&audit_commands.told(), max_loops, run.unattended_tries()),
                 ]
                 .concat(),
-                context: Vec::new(),
                 tools: Toolbox::new()
                     .with(ReadFile { root, outside })
                     .with(ListDirectory { root, outside })
                     .with(Done(&VERDICT))
                     .with(command(Shell::Restricted(&restricted))),
+                ..Brief::default()
             },
             protocol: &*protocol::of(form, PlainReplies::Taken),
             permissions: &DenyPaths {

@@ -214,10 +214,10 @@ impl Orchestration<'_, '_> {
         let settings = &self.place.settings;
         let brief = || Brief {
             instructions: system_prompt(&settings.workspace_dir),
-            context: Vec::new(),
             tools: Toolbox::new()
                 .with(ExecuteAgent(specialists))
                 .with(ReadArtifact(specialists)),
+            ..Brief::default()
         };
         let agent = Agent {
             purpose: Purpose::STEP,

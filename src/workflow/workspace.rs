@@ -440,7 +440,7 @@ pub fn sessions<'c>(
     home: &Path,
     settings: &Settings,
 ) -> Result<SessionStore<'c>, Error> {
-    let store = SessionStore::at(home, context.redactor)?;
+    let store = SessionStore::at(&home::DEV, home, context.redactor)?;
     let now = context.clock.now().to_utc();
     if let Err(problem) = store.clean(now, settings.session_retention_days) {
         // Old sessions are no reason to refuse a new one.

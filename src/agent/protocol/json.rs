@@ -100,6 +100,7 @@ impl Protocol for Json {
             decision,
             note: None,
             outside: String::new(),
+            parts: Vec::new(),
             remembered: text.to_owned(),
         })
     }

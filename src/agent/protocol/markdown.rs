@@ -102,6 +102,7 @@ impl Markdown {
                 outside: String::new(),
                 tasks: None,
                 decision: Decision::Answer(text.clone()),
+                parts: Vec::new(),
                 remembered: text,
                 note: None,
             });
@@ -179,6 +180,7 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
         tasks,
         note: (response.others > 0).then(|| not_done(response.others)),
         decision: Decision::Use(vec![call]),
+        parts: Vec::new(),
     })
 }
 

@@ -15,7 +15,7 @@ pub mod tool_calls;
 
 use serde_json::Value;
 
-use crate::model::message::{Call, Message};
+use crate::model::message::{Call, Message, ReplyPart};
 use crate::model::{Form, Reply, ToolForm};
 use crate::record::tasks::Task;
 
@@ -41,6 +41,8 @@ pub struct Turn {
     pub decision: Decision,
     /// What the model is to know of how its reply was read: a sentence, beside the result.
     pub note: Option<String>,
+    /// All of the reply in its order, where the protocol and the wire have that; else empty.
+    pub parts: Vec<ReplyPart>,
     /// What of the reply's words goes into the history. Read once more, it names the same tools, so that a session
     /// that was cut short can be taken up.
     pub remembered: String,
@@ -55,6 +57,7 @@ impl Turn {
             tasks: None,
             decision,
             note: None,
+            parts: Vec::new(),
             remembered,
         }
     }

@@ -69,6 +69,7 @@ impl Protocol for Native {
             decision,
             note: None,
             outside: String::new(),
+            parts: reply.parts.clone(),
             remembered: words,
         })
     }
@@ -116,6 +117,7 @@ impl Protocol for Native {
                 let result = Part::Result(CallResult {
                     id: id.clone(),
                     text: said.content.clone(),
+                    is_error: said.is_failed,
                 });
                 match messages.last_mut() {
                     Some(last) if last.role == Role::Tool => last.parts.push(result),

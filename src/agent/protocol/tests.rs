@@ -73,6 +73,7 @@ impl Host for Script {
             .expect("the script goes on");
         let calls: Vec<Call> = serde_json::from_value(said.calls).unwrap();
         Ok(Reply {
+            parts: Vec::new(),
             text: said.text.to_owned().into(),
             end: if calls.is_empty() {
                 End::Stop
@@ -104,6 +105,8 @@ fn owned(message: Message<'_>) -> Message<'static> {
         Part::Text(text) => Part::Text(text.to_string().into()),
         Part::Call(call) => Part::Call(call),
         Part::Result(result) => Part::Result(result),
+        Part::Thought(thought) => Part::Thought(thought),
+        Part::Image(image) => Part::Image(image),
         Part::CacheMark => Part::CacheMark,
     });
     Message {
@@ -155,8 +158,8 @@ fn work_on(
         purpose: Purpose::STEP,
         brief: &|| Brief {
             instructions: "Work.".to_owned(),
-            context: Vec::new(),
             tools: tools(),
+            ..Brief::default()
         },
         protocol,
         permissions: &Everything,
@@ -302,6 +305,7 @@ fn every_call_of_the_vendors_own_gets_one_result_also_a_bad_one_and_one_behind_t
 #[test]
 fn what_is_no_such_object_is_a_fault_that_says_why() {
     let reply = |text: &str| Reply {
+        parts: Vec::new(),
         text: text.to_owned().into(),
         calls: Vec::new(),
         end: End::Stop,
@@ -365,7 +369,7 @@ fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_goes_on() 
         .flat_map(|message| &message.parts)
         .filter_map(|part| match part {
             Part::Result(result) => Some(result.id.as_str()),
-            Part::Text(_) | Part::Call(_) | Part::CacheMark => None,
+            _ => None,
         })
         .collect();
     assert_eq!(ids, ["a", "b", "c"]);

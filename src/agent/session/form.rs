@@ -11,6 +11,7 @@ use super::{Compression, Outline, Session, SessionLock, SessionState};
 use crate::agent::conversation::{Conversation, HistoryMessage, is_zero};
 use crate::model::message::Call;
 use crate::record::tasks::Task;
+use crate::record::todos::Todo;
 use crate::secret::Redactor;
 
 /// A whole file. While a session is used, what was said is in its [`Conversation`] instead.
@@ -28,6 +29,12 @@ pub struct SessionFile {
     /// What was said before, and is in the history as a summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) earlier: Vec<HistoryMessage>,
+    /// What is to be done, as an agent's user sees it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) todos: Vec<Todo>,
+    /// Whose thoughts are in the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) thinker: Option<String>,
     /// How many tokens were sent and received so far.
     pub total_tokens: u64,
     #[serde(default)]
@@ -61,6 +68,8 @@ impl SessionFile {
             tasks,
             history,
             earlier,
+            todos,
+            thinker,
         } = redacted_conversation(&session.conversation, redactor);
         let other = session.file.other.iter();
         Self {
@@ -68,6 +77,8 @@ impl SessionFile {
             task_list: tasks,
             history,
             earlier,
+            todos,
+            thinker,
             model: redactor.text(&session.file.model).into_owned(),
             requests,
             settled,
@@ -96,6 +107,8 @@ impl SessionFile {
                 tasks: take(&mut self.task_list),
                 history: take(&mut self.history),
                 earlier: take(&mut self.earlier),
+                todos: take(&mut self.todos),
+                thinker: self.thinker.take(),
             },
             file: self,
             _hold: hold,
@@ -121,6 +134,16 @@ pub(in crate::agent) fn redacted_conversation(
         tasks: tasks.collect(),
         history: redacted_messages(&conversation.history, redactor),
         earlier: redacted_messages(&conversation.earlier, redactor),
+        todos: conversation
+            .todos
+            .iter()
+            .map(|todo| Todo {
+                content: text(&todo.content),
+                active_form: todo.active_form.as_deref().map(text),
+                ..todo.clone()
+            })
+            .collect(),
+        thinker: conversation.thinker.clone(),
     }
 }
 
@@ -135,6 +158,11 @@ pub(in crate::agent) fn redacted_messages(
         content: text(&message.content),
         tool: message.tool.as_deref().map(text),
         calls: message.calls.iter().map(call).collect(),
+        parts: message
+            .parts
+            .iter()
+            .filter_map(|part| part.redacted(redactor))
+            .collect(),
         ..message.clone()
     });
     redacted.collect()

@@ -52,7 +52,12 @@ impl Home {
     }
 
     fn store(&self) -> SessionStore<'_> {
-        SessionStore::at(&self.dir.path().join("home"), &self.redactor).unwrap()
+        SessionStore::at(
+            &crate::agent::home::DEV,
+            &self.dir.path().join("home"),
+            &self.redactor,
+        )
+        .unwrap()
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -152,6 +157,8 @@ fn everything_of_a_session_outlives_the_process() {
     let now = at("2025-01-15T10:30:00.123456789Z");
     let mut session = store.create(ID, now, Path::new("/work"), "m").unwrap();
     session.conversation = Conversation {
+        todos: Vec::new(),
+        thinker: None,
         requests: vec!["first".to_owned(), "second".to_owned()],
         settled: 1,
         tasks: vec![Task {
@@ -159,6 +166,8 @@ fn everything_of_a_session_outlives_the_process() {
             text: "t".to_owned(),
         }],
         history: vec![HistoryMessage {
+            parts: Vec::new(),
+            images: Vec::new(),
             role: Role::Tool,
             content: "out\u{0}\n".to_owned(),
             tool: Some("COMMAND".to_owned()),
@@ -229,6 +238,8 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
     let mut session = store.create(ID, now, directory, "sekret-key-1").unwrap();
     let text = || "a sekret-key-1 \n1234567".to_owned();
     session.conversation = Conversation {
+        todos: Vec::new(),
+        thinker: None,
         requests: vec![text()],
         settled: 0,
         tasks: vec![Task {
@@ -236,6 +247,8 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
             text: text(),
         }],
         history: vec![HistoryMessage {
+            parts: Vec::new(),
+            images: Vec::new(),
             role: Role::Tool,
             content: text(),
             tool: Some(text()),

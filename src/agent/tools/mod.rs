@@ -2,14 +2,19 @@
 
 pub mod background;
 pub mod command;
+pub mod delete;
 pub mod diff;
+pub mod edit;
 pub mod list;
 pub mod notes;
 pub mod place;
 pub mod plan;
 pub mod read;
 pub mod replace;
+pub mod replace_all;
 pub mod search;
+pub mod spawn;
+pub mod todos;
 pub mod worded;
 pub mod write;
 

@@ -159,6 +159,7 @@ fn every_call_goes_back_as_it_came_with_a_result_of_its_own() {
         Part::Result(CallResult {
             id: call.id.clone(),
             text: format!("of {}", call.id),
+            is_error: false,
         })
     };
     let results = Message {

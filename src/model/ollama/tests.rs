@@ -70,6 +70,7 @@ fn what_the_entry_and_the_form_say_goes_along() {
         ..ModelSpec::new("m", Provider::Ollama)
     };
     let form = Form {
+        tool_choice: crate::model::ToolChoice::Auto,
         schema: Some(schema.clone()),
         temperature: Some(0.2),
         tools: vec![ToolSchema {
@@ -136,6 +137,7 @@ fn calls_have_objects_as_arguments_and_results_the_names_of_their_tools() {
         Part::Result(CallResult {
             id: id.to_owned(),
             text: text.to_owned(),
+            is_error: false,
         })
     };
     let said = |role, parts| Message { role, parts };

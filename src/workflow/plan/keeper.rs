@@ -131,7 +131,7 @@ impl Stages<'_, '_, '_> {
         match self.permitted(|permissions| permissions.decide(&call)) {
             Permission::Allowed => Ok(true),
             Permission::Refused(_) => Ok(false),
-            Permission::Ask(question) => match self.run.asks(&question) {
+            Permission::Ask(question) => match self.run.asks(&question.sentence) {
                 Err(AgentError::Rejected { .. }) => Ok(false),
                 asked => asked,
             },

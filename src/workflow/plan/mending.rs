@@ -6,7 +6,6 @@ use crate::agent::permissions::Everything;
 use crate::agent::plan::session::{PlanStage, PlanState};
 use crate::agent::plan::{DamagedPlan, PlanDocument, retry_prompt};
 use crate::agent::protocol::native::Native;
-use crate::agent::tool::Toolbox;
 use crate::agent::{Agent, AgentError, Brief, ToolTries};
 use crate::model::Purpose;
 use crate::sys::excerpt::text::bounded;
@@ -79,7 +78,7 @@ impl Stages<'_, '_, '_> {
                     self.place.instructions
                 ),
                 context: vec![self.model_and(&Purpose::PLAN_REPAIR, FORMATTER), shown()],
-                tools: Toolbox::new(),
+                ..Brief::default()
             },
             protocol: &Native::default(),
             permissions: &Everything,

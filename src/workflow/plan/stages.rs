@@ -350,6 +350,7 @@ impl<'c> Stages<'_, 'c, '_> {
             } else {
                 self.tools()
             },
+            ..Brief::default()
         }
     }
 

@@ -1,0 +1,12 @@
+//! What the agent at the terminal has of its own: accounts, settings, permissions, instructions, commands.
+//!
+//! The loop, the tools and the conversation are the engine's; `workflow::chat` puts the parts together.
+
+pub mod accounts;
+pub mod commands;
+pub mod context;
+pub mod instructions;
+pub mod permissions;
+pub mod reminders;
+pub mod risk;
+pub mod settings;

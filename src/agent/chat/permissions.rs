@@ -1,0 +1,1 @@
+//! What a project's user has allowed for good: `.agent/permissions.json`.

@@ -1,0 +1,1 @@
+//! What a shell command may do: whether it may delete, overwrite or commit.

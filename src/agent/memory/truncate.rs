@@ -1,0 +1,1 @@
+//! Keeps the beginning and the end of a conversation, and forgets the middle.

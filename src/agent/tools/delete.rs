@@ -1,0 +1,1 @@
+//! `delete_file`: removes a file.

@@ -1,0 +1,1 @@
+//! `edit_file`: replaces one place in a file, or all of them.

@@ -1,0 +1,1 @@
+//! `replace_in_files`: replaces a pattern in many files.

@@ -1,0 +1,1 @@
+//! `spawn_agent`: another agent works on a part, and tells what it has found.

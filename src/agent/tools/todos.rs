@@ -1,0 +1,1 @@
+//! `update_todos`: what is to be done, as the user sees it.

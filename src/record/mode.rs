@@ -1,0 +1,89 @@
+//! How freely an agent at the terminal may act. Plain data.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// How freely an agent may act.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+#[value(rename_all = "kebab-case")]
+pub enum Mode {
+    /// It asks before it changes anything
+    #[default]
+    Regular,
+    /// It asks nothing
+    AutoPilot,
+    /// It does nothing but talk
+    Planning,
+}
+
+impl Mode {
+    /// All of them, in the order in which a user goes through them.
+    pub const ALL: [Self; 3] = [Self::Regular, Self::AutoPilot, Self::Planning];
+
+    /// Its name, as people read it.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Regular => "Regular",
+            Self::AutoPilot => "Auto-Pilot",
+            Self::Planning => "Planning",
+        }
+    }
+
+    /// The one that follows it: after the last, the first.
+    #[must_use]
+    pub fn next(self) -> Self {
+        match self {
+            Self::Regular => Self::AutoPilot,
+            Self::AutoPilot => Self::Planning,
+            Self::Planning => Self::Regular,
+        }
+    }
+}
+
+/// The mode of an agent that is at work, which its user may change at any time. Cloning is cheap; all clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct SharedMode(Arc<AtomicU8>);
+
+impl SharedMode {
+    /// One that begins so.
+    #[must_use]
+    pub fn new(mode: Mode) -> Self {
+        let shared = Self::default();
+        shared.set(mode);
+        shared
+    }
+
+    /// What it is now.
+    #[must_use]
+    pub fn get(&self) -> Mode {
+        let index = usize::from(self.0.load(Ordering::SeqCst));
+        Mode::ALL.get(index).copied().unwrap_or_default()
+    }
+
+    /// What it is from now on.
+    pub fn set(&self, mode: Mode) {
+        self.0.store(mode as u8, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_go_round_and_all_clones_are_one() {
+        let shared = SharedMode::new(Mode::Planning);
+        let other = shared.clone();
+        let mut seen = Vec::new();
+        for _ in Mode::ALL {
+            other.set(shared.get().next());
+            seen.push(shared.get());
+        }
+        assert_eq!(seen, Mode::ALL);
+    }
+}

@@ -1,0 +1,1 @@
+//! Colours program text by its syntax.

@@ -1,0 +1,1 @@
+//! The screen's loop: keys and events in, frames out.

@@ -1,0 +1,1 @@
+//! What a path or a command that is being typed may become.

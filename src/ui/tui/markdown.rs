@@ -1,0 +1,1 @@
+//! Markdown that is still coming, as styled lines.

@@ -1,0 +1,1 @@
+//! Colours, and none where the user wants none.
