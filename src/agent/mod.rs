@@ -50,7 +50,7 @@ pub use self::ending::{Ended, Next, Objection, ToolTries};
 pub use self::error::AgentError;
 pub(crate) use self::using::ToolUse;
 
-use self::conversation::{Conversation, HistoryMessage};
+use self::conversation::{Conversation, HistoryMessage, UserRequest};
 use self::memory::{Compressed, Memory};
 use self::permissions::{Permission, Permissions};
 use self::protocol::{Decision, Fault, Protocol, Turn};
@@ -188,6 +188,18 @@ struct Progress {
 }
 
 impl Agent<'_> {
+    /// The same as [`take_on`](Self::take_on), with a request that is nothing but words.
+    ///
+    /// # Errors
+    /// When it does not get there.
+    pub fn work_on(
+        &self,
+        conversation: &mut Conversation,
+        request: Option<&str>,
+    ) -> Result<Ended, AgentError> {
+        self.take_on(conversation, request.map(UserRequest::from).as_ref())
+    }
+
     /// Takes up a conversation, with a further request where there is one, and works until the agent says that
     /// it is done.
     ///
@@ -196,10 +208,10 @@ impl Agent<'_> {
     ///
     /// # Errors
     /// When it does not get there.
-    pub fn work_on(
+    pub fn take_on(
         &self,
         conversation: &mut Conversation,
-        request: Option<&str>,
+        request: Option<&UserRequest>,
     ) -> Result<Ended, AgentError> {
         let mut progress = Progress::default();
         let mut next = self.take_up(conversation, request, &mut progress)?;
@@ -496,7 +508,7 @@ impl Agent<'_> {
     fn take_up(
         &self,
         conversation: &mut Conversation,
-        request: Option<&str>,
+        request: Option<&UserRequest>,
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
         let tools = (self.brief)().tools;
@@ -528,7 +540,7 @@ impl Agent<'_> {
             }
         }
         if let Some(request) = request {
-            conversation.request(&self.env.redactor.text(request));
+            conversation.ask(request.redacted(self.env.redactor));
         } else if matches!(conversation.last_turn(), Some((_, []))) {
             // Of a call that can no longer be read, there is no result to tell.
             conversation.say(HistoryMessage::note(CUT_SHORT));

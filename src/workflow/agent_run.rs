@@ -416,19 +416,22 @@ impl Host for AgentRun<'_> {
     }
 
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
+        if let AnswerSource::Screen(asker) = &self.setup.answers {
+            let answer = asker.confirm(question, preview)?;
+            self.heard(&question.sentence, Some(answer.written()))?;
+            return Ok(answer);
+        }
         let reporter = self.context.reporter;
         if let Some(preview) = preview {
             reporter.event(&Event::Shown(preview.to_owned()));
         }
         reporter.event(&Event::Notice(question.sentence.clone()));
         let answer = self.answer("yes/no> ")?;
-        let answer = answer.unwrap_or_default().trim().to_ascii_lowercase();
-        match answer.as_str() {
-            "y" | "yes" => Ok(Answer::Yes),
-            _ if self.setup.stops_at_no => Err(AgentError::Rejected {
+        match Answer::read(&answer.unwrap_or_default()) {
+            Answer::No if self.setup.stops_at_no => Err(AgentError::Rejected {
                 question: question.sentence.clone(),
             }),
-            _ => Ok(Answer::No),
+            answer => Ok(answer),
         }
     }
 
@@ -452,7 +455,8 @@ impl AgentRun<'_> {
     /// The user's answer to the question that is on the screen.
     pub fn answer(&self, prompt: &str) -> Result<Option<String>, Error> {
         let answer = match &self.setup.answers {
-            AnswerSource::Nowhere => None,
+            // Questions in words are no screen's.
+            AnswerSource::Nowhere | AnswerSource::Screen(_) => None,
             AnswerSource::Recorded(answers) => answers.borrow_mut().pop_front().flatten(),
             AnswerSource::Typed(input) => {
                 let mut input = input.borrow_mut();
@@ -473,8 +477,14 @@ impl AgentRun<'_> {
                 }
             }
         };
+        self.heard(prompt, answer.clone())?;
+        Ok(answer)
+    }
+
+    /// Notes what the user has answered.
+    fn heard(&self, question: &str, answer: Option<String>) -> Result<(), Error> {
         self.context.reporter.event(&Event::Heard {
-            question: prompt.to_owned(),
+            question: question.to_owned(),
             answer: answer.clone(),
         });
         let run = &mut *self.run.borrow_mut();
@@ -484,7 +494,7 @@ impl AgentRun<'_> {
             agent.answers.push(answer);
             run.log.json(AGENT, agent)?;
         }
-        Ok(answer)
+        Ok(())
     }
 }
 

@@ -33,6 +33,7 @@ use crate::sys::environment::Clock;
 use crate::sys::files::{self, Links, MIB};
 use crate::ui::Event;
 use crate::ui::input::{LineReader, history};
+use crate::ui::question::{Answer, Question};
 use crate::workflow::error::Error;
 
 /// Which session is meant.
@@ -109,8 +110,8 @@ impl Keeping for KeptSession<'_> {
     }
 
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
-        // What an auditor says to itself is in the run's folder.
-        if *purpose == Purpose::AUDIT {
+        // What an auditor or a helper says to itself is in the run's folder.
+        if *purpose != Purpose::STEP {
             return Ok(());
         }
         self.change(|session| session.conversation.clone_from(conversation))
@@ -122,7 +123,7 @@ impl Keeping for KeptSession<'_> {
     }
 
     fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
-        if *purpose == Purpose::AUDIT {
+        if *purpose != Purpose::STEP {
             return;
         }
         self.session.borrow_mut().compressed(Compression {
@@ -363,10 +364,21 @@ fn context_limit(settings: &Settings, spec: &ModelSpec) -> u64 {
     settings.max_context_tokens.min(window)
 }
 
+/// A screen on which a user is asked.
+pub trait Asker {
+    /// Whether they allow what `preview` shows.
+    ///
+    /// # Errors
+    /// When the run is over.
+    fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, Error>;
+}
+
 /// Where answers to an agent's questions come from.
 pub enum AnswerSource<'i> {
     /// From the user at the terminal.
     Typed(&'i RefCell<Box<dyn LineReader>>),
+    /// From the user at a screen.
+    Screen(&'i dyn Asker),
     /// From a recorded run.
     Recorded(RefCell<VecDeque<Option<String>>>),
     /// Nobody is there.
