@@ -5,6 +5,7 @@
 pub mod accounts;
 pub mod commands;
 pub mod context;
+pub mod home_file;
 pub mod instructions;
 pub mod permissions;
 pub mod reminders;
