@@ -293,6 +293,8 @@ pub struct ToolCall {
     pub tool: ToolSpec,
     /// What it is given.
     pub arguments: Arguments,
+    /// What harm it would do, each in a word: `overwrites`, `deletes`. Harm of commands is not told here.
+    pub hazards: Vec<&'static str>,
 }
 
 impl ToolCall {
@@ -478,6 +480,7 @@ impl<'a> Toolbox<'a> {
         let call = ToolCall {
             tool: tool.spec().clone(),
             arguments,
+            hazards: Vec::new(),
         };
         Ok((tool, call))
     }
