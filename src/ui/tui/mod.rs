@@ -5,6 +5,7 @@
 //! engine that is busy.
 
 pub mod app;
+mod code_colors;
 pub mod completion;
 pub mod composer;
 pub mod dialog;
