@@ -218,6 +218,25 @@ pub struct Conversation {
     /// What was said before that, and is in it as a summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<HistoryMessage>,
+    /// What of the history is not sent any more; `None`: all of it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncation: Option<Truncation>,
+}
+
+/// What of a history is not sent any more, counted by its messages. It stays as it is until the next one, and so does
+/// what a vendor has cached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Truncation {
+    /// Of what stands ahead of this, nothing is sent but the first request, and the last one.
+    pub from: usize,
+    /// What stands ahead of this is old: of its results, no more than `old` bytes are sent of each.
+    pub turn: usize,
+    /// How many bytes that are.
+    pub old: usize,
+    /// Of the results between `turn` and this, no more than `new` bytes are sent of each; of those behind it, all.
+    pub end: usize,
+    /// How many bytes that are.
+    pub new: usize,
 }
 
 #[expect(
@@ -265,6 +284,29 @@ impl Conversation {
             self.history.retain(|earlier| !earlier.is_fault);
         }
         self.history.push(message);
+    }
+
+    /// A summary takes the place of what was said, which is kept.
+    pub fn sum_up(&mut self, summary: HistoryMessage) {
+        self.earlier.append(&mut self.history);
+        self.history.push(summary);
+        self.truncation = None;
+    }
+
+    /// What was thought is not sent any more; all else is.
+    pub fn drop_thoughts(&mut self) {
+        let is_said = |part: &ReplyPart| !matches!(part, ReplyPart::Thought(_));
+        for message in &mut self.history {
+            message.parts.retain(is_said);
+        }
+    }
+
+    /// Whose thoughts come next: an account and a model. The vendor does not take another's, so those are dropped.
+    pub fn thinks_as(&mut self, thinker: &str) {
+        if self.thinker.as_deref() != Some(thinker) {
+            self.drop_thoughts();
+            self.thinker = Some(thinker.to_owned());
+        }
     }
 
     /// The last request and the agent's last words, for a person who takes the conversation up again; `None` where
