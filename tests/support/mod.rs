@@ -1,6 +1,7 @@
 //! What the tests share: a project to run in, and a server that plays the vendors.
 
 pub mod agent;
+pub mod anthropic;
 pub mod azure;
 pub mod orchestra;
 pub mod plan;
