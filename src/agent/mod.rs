@@ -234,9 +234,7 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
         let brief = (self.brief)();
-        for reminder in &brief.reminders {
-            conversation.say(HistoryMessage::reminder(reminder));
-        }
+        self.remind(&brief.reminders, conversation);
         let reply = match self.ask(&brief, conversation, progress) {
             // The last try ends with the model's own error.
             Err(AgentError::Model(error))
@@ -489,6 +487,14 @@ impl Agent<'_> {
         HistoryMessage::not_done(call, &told)
     }
 
+    /// Tells the model what has come up.
+    fn remind(&self, reminders: &[String], conversation: &mut Conversation) {
+        for reminder in reminders {
+            let reminder = self.env.redactor.text(reminder);
+            conversation.say(HistoryMessage::reminder(&reminder));
+        }
+    }
+
     fn keep(&self, conversation: &Conversation) -> Result<(), AgentError> {
         self.env.host.keep(&self.purpose, conversation)
     }
@@ -511,7 +517,9 @@ impl Agent<'_> {
         request: Option<&UserRequest>,
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
-        let tools = (self.brief)().tools;
+        let Brief {
+            tools, reminders, ..
+        } = (self.brief)();
         let calls = match (self.last_decision(conversation, &tools), request) {
             (Some(Decision::Answer(words)), None) => {
                 return self.end(Ended { words, by: None }, conversation, progress);
@@ -545,6 +553,7 @@ impl Agent<'_> {
             // Of a call that can no longer be read, there is no result to tell.
             conversation.say(HistoryMessage::note(CUT_SHORT));
         }
+        self.remind(&reminders, conversation);
         Ok(Next::GoOn)
     }
 

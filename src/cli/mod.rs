@@ -19,7 +19,7 @@ use std::time::Duration;
 use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 
 pub use self::agent::AgentArgs;
 pub use self::build::BuildArgs;

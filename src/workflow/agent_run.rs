@@ -26,10 +26,12 @@ use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Effect, ToolError, ToolOutput};
 use crate::agent::tools::notes::User;
 use crate::agent::{AgentError, Env, Host, Note, ToolUse};
+use crate::exec::process::Processes;
 use crate::model::message::Call;
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply, StepId, tokens};
 use crate::project::conventions::AGENTS_FILE;
+use crate::record::mode::Mode;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::record::run_files::{AGENT, CONVERSATION};
 use crate::record::run_log::RunLog;
@@ -74,6 +76,8 @@ pub struct AgentSetup<'s> {
     pub changes_files: bool,
     /// What an orchestration was set to; `None`: it is none.
     pub orchestration: Option<OrchestrationSettings>,
+    /// How freely the agent may act, where that can be chosen.
+    pub mode: Option<Mode>,
 }
 
 /// A run that agents work in.
@@ -116,6 +120,7 @@ impl<'c> AgentRun<'c> {
             conventions: setup.conventions.clone(),
             from: session.map_or(0, Keeping::from),
             orchestration: setup.orchestration.clone(),
+            mode: setup.mode,
         };
         run.log.json(AGENT, &about)?;
         run.record.agent = Some(about);
@@ -286,6 +291,20 @@ impl<'c> AgentRun<'c> {
         self.env().carry_out(&call, None, None, use_tool)
     }
 
+    /// Tells what the commands could not reach, and what they have printed that is kept back.
+    pub fn warn_of_commands(&self, processes: &Processes<'_>) {
+        for refusal in processes.new_refusals() {
+            self.warn(format!("a command could not reach a host: {refusal}"));
+        }
+        let credentials = processes.new_credentials();
+        if !credentials.is_empty() {
+            self.warn(format!(
+                "commands printed secrets, which are neither in their logs nor sent: {}",
+                credentials.join(", ")
+            ));
+        }
+    }
+
     /// Notes what has become of a plan.
     pub fn note_plan(&self, plan: PlanRecord) {
         self.run.borrow_mut().record.plan = Some(plan);
@@ -340,6 +359,9 @@ impl<'c> AgentRun<'c> {
             (None, Err(_)) => 0,
         };
         if let Some(kept) = self.setup.session {
+            if let Some(usage) = made.and_then(|made| made.usage) {
+                kept.answered(purpose, &usage);
+            }
             kept.count(tokens);
         }
         let mut reply = asked.map(|(reply, ())| reply)?;

@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::agent::AgentError;
+use crate::agent::chat::permissions::NotPermitted;
 use crate::agent::mcp::{McpAddressProblem, McpError};
 use crate::agent::plan::file::PlanFileError;
 use crate::agent::session::SessionError;
@@ -208,6 +209,12 @@ pub(crate) enum Error {
     /// What a tool is to be given is none.
     #[error("the arguments of a tool are a JSON object: {0}")]
     ToolArguments(String),
+    /// Calls of the agent's were refused, since nobody was there to ask.
+    #[error(transparent)]
+    NotPermitted(#[from] NotPermitted),
+    /// A full-screen terminal is wanted, and there is none.
+    #[error("`chat` needs a terminal: {0}")]
+    NoTerminal(&'static str),
     /// A signal came between two steps.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -270,6 +277,7 @@ impl Error {
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
             Self::Agent(AgentError::OverBudget(over)) if !over.is_at_once() => Exit::OverBudget,
             Self::NotReady(_)
+            | Self::NoTerminal(_)
             | Self::Plan(PlanFileError::Unreadable { .. })
             | Self::NoIndex(_)
             | Self::EmptyRollup(_)
@@ -333,6 +341,7 @@ impl Error {
             Self::Agent(AgentError::StepFailed { .. }) => Exit::StepFailed,
             Self::Agent(AgentError::Rejected { .. }) => Exit::Stopped,
             Self::Unreliable { .. } => Exit::Unreliable,
+            Self::NotPermitted(_) => Exit::NotPermitted,
             Self::GateChanged(_) => Exit::GateChanged,
             Self::Agent(AgentError::ToolsFailed { .. }) => Exit::ToolsFailed,
             Self::Agent(AgentError::AuditFailed { .. }) => Exit::AuditFailed,
@@ -364,6 +373,8 @@ impl Error {
         let hint = match self {
             // Each of its problems has a hint of its own.
             Self::NotReady(_) => return None,
+            Self::NotPermitted(refused) => return Some(refused.hint()),
+            Self::NoTerminal(_) => "ask one request without a terminal: `code-commit chat -p TEXT`",
             Self::Unreliable { .. } => "another model may keep to the form better",
             Self::Plan(problem) => problem.hint(),
             Self::PlanOutside(_) | Self::NoPlan(_) => PLAN_OUTSIDE_HINT,

@@ -77,10 +77,27 @@ pub struct KeptSession<'s> {
 
 impl KeptSession<'_> {
     /// Changes the session, and keeps it.
-    fn change(&self, change: impl FnOnce(&mut Session)) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// When it cannot be kept.
+    pub fn change(&self, change: impl FnOnce(&mut Session)) -> Result<(), Error> {
         let mut session = self.session.borrow_mut();
         change(&mut session);
         Ok(self.store.save(&mut session, self.clock.now().to_utc())?)
+    }
+}
+
+impl KeptSession<'_> {
+    /// The other sessions of the current directory, the newest first, each with a line that tells of it.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn others_in(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
+        let zone = *context.clock.now().offset();
+        let own = self.session.borrow().id();
+        let here = self.store.list_in(context.directory)?;
+        let others = here.into_iter().filter(|summary| summary.id != own);
+        Ok(others.map(|other| (other.id, other.line(zone))).collect())
     }
 }
 
@@ -281,11 +298,7 @@ impl<'c> Workspace<'c> {
     /// # Errors
     /// When they cannot be read.
     pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
-        let zone = *context.clock.now().offset();
-        let own = self.kept.session.borrow().id();
-        let here = self.kept.store.list_in(context.directory)?;
-        let others = here.into_iter().filter(|summary| summary.id != own);
-        Ok(others.map(|other| (other.id, other.line(zone))).collect())
+        self.kept.others_in(context)
     }
 
     /// Goes on with another session, or with a new one.
@@ -462,7 +475,10 @@ pub fn sessions<'c>(
 }
 
 /// The session that is meant, or a new one.
-fn open_session(
+///
+/// # Errors
+/// When there is no such session, or it cannot be used or made.
+pub fn open_session(
     context: &Context<'_>,
     store: &SessionStore<'_>,
     which: SessionChoice,

@@ -94,6 +94,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
         conventions: None,
         from: 0,
         orchestration: Some(settings()),
+        mode: None,
     };
     let about = serde_json::to_string(&about).unwrap();
     fs::write(folder.join(AGENT), about).unwrap();
@@ -135,6 +136,7 @@ fn start<'c>(context: &'c Context<'c>, models: &'c Models<'c>) -> AgentRun<'c> {
         stops_at_no: false,
         changes_files: false,
         orchestration: Some(settings()),
+        mode: None,
     };
     AgentRun::start(context, setup, Some("Mend it.")).unwrap()
 }
