@@ -1,0 +1,4 @@
+//! The agent at the terminal, `chat`.
+
+mod login;
+mod models;
