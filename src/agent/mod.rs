@@ -38,7 +38,7 @@ mod using;
 
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
-use crate::model::{Purpose, Reply, ToolChoice};
+use crate::model::{End, Purpose, Reply, ToolChoice};
 use crate::record::Action;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -235,6 +235,9 @@ impl Agent<'_> {
             }
             asked => asked?,
         };
+        if reply.end == End::Paused {
+            return Ok(Self::go_on(reply, conversation));
+        }
         match self.protocol.read(&reply, &brief.tools) {
             Ok(turn) => self.take(turn, &brief.tools, conversation, progress),
             Err(fault) => {

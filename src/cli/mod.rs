@@ -67,10 +67,12 @@ Exit codes (also in the run's result.json):
                       half applied
 
 Environment:
-  GEMINI_API_KEY, GOOGLE_API_KEY, OPENAI_API_KEY, AZURE_OPENAI_API_KEY
+  GEMINI_API_KEY, GOOGLE_API_KEY, OPENAI_API_KEY, AZURE_OPENAI_API_KEY,
+  ANTHROPIC_API_KEY
                           API keys, where the key file is missing
   GOOGLE_GEMINI_BASE_URL  API server for Gemini (https, or http on localhost)
   OPENAI_BASE_URL         API server for OpenAI models, likewise
+  ANTHROPIC_BASE_URL      API server for Anthropic models, likewise
   AZURE_OPENAI_BASE_URL   resource for models on Azure, likewise
   HTTPS_PROXY, NO_PROXY   proxy for https, and hosts to reach without it
   NO_COLOR                disables colors";
