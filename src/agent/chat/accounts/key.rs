@@ -32,14 +32,14 @@ pub enum KeyOrigin {
 
 /// The key to work with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChatKey {
+pub struct AccountKey {
     /// The key itself.
     pub key: ApiKey,
     /// Where it comes from.
     pub origin: KeyOrigin,
 }
 
-impl ChatKey {
+impl AccountKey {
     /// What tells this key from others, and does not give it away: what a model has thought for one must not be shown to
     /// it with another.
     #[must_use]
@@ -51,7 +51,7 @@ impl ChatKey {
 }
 
 /// Why there is no key to work with.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoChatKey {
     /// Neither the environment nor the user has one.
     #[error("there is no API key for Anthropic")]
@@ -75,11 +75,11 @@ pub enum NoChatKey {
 }
 
 /// What became of a command that prints no key.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandFailure {
-    /// It could not be started, or not be listened to.
+    /// It could not be started, or not be listened to, in the system's words.
     #[error("cannot be run: {0}")]
-    NotRun(io::Error),
+    NotRun(String),
     /// It took too long.
     #[error("did not end within {} s", COMMAND_TIME.as_secs())]
     TimedOut,
@@ -126,11 +126,11 @@ pub fn resolve(
     environment: &Environment,
     clock: &dyn Clock,
     interrupt: &Interrupt,
-) -> Result<ChatKey, NoChatKey> {
+) -> Result<AccountKey, NoChatKey> {
     if let Some(value) = environment.os(VARIABLE) {
         let key = ApiKey::parse(value.as_encoded_bytes()).map_err(NoChatKey::Variable)?;
         let origin = KeyOrigin::Environment;
-        return Ok(ChatKey { key, origin });
+        return Ok(AccountKey { key, origin });
     }
     let account = accounts.active().ok_or(NoChatKey::Missing)?;
     let key = match &account.credential {
@@ -145,7 +145,7 @@ pub fn resolve(
             })?
         }
     };
-    Ok(ChatKey {
+    Ok(AccountKey {
         key,
         origin: KeyOrigin::Account(account.name.clone()),
     })
@@ -162,7 +162,7 @@ fn printed(
     let run = pipes::output(words, COMMAND_OUTPUT, interrupt, &left);
     let (output, code) = run.map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => CommandFailure::TimedOut,
-        _ => CommandFailure::NotRun(error),
+        _ => CommandFailure::NotRun(error.to_string()),
     })?;
     if code != Some(0) {
         return Err(CommandFailure::Failed(code));

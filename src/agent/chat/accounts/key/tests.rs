@@ -48,7 +48,7 @@ fn resolved(
     accounts: &Accounts,
     variables: &[(&str, &str)],
     goes: bool,
-) -> Result<ChatKey, NoChatKey> {
+) -> Result<AccountKey, NoChatKey> {
     let environment = Environment::of(variables);
     let interrupt = Interrupt::never().unwrap();
     resolve(accounts, &environment, &TestClock::new(goes), &interrupt)
