@@ -5,10 +5,12 @@
 //! engine that is busy.
 
 pub mod app;
+pub mod channel;
 pub mod completion;
 pub mod composer;
 pub mod dialog;
 pub mod history;
+pub mod keys;
 pub mod markdown;
 pub mod sidebar;
 pub mod spinner;
