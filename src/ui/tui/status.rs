@@ -174,7 +174,7 @@ mod tests {
         );
         assert_eq!(
             lines(60),
-            "│ ● Regular Mode                 Context: 45.0k/200.0k (23%) │"
+            "│ ● Regular Mode               Context: 45.0k/200.0k (23%) │"
         );
         assert!(lines(40).starts_with("│ ● Regular Mode Context: 45.0k/200.0k"));
         assert_eq!(
