@@ -13,6 +13,9 @@ use crate::record::todos::Todo;
 use crate::secret::Redactor;
 use crate::sys::excerpt::text::bounded;
 
+/// What a summary begins with.
+const SUMMARY: &str = "[CONTEXT SUMMARY]";
+
 /// Something that was said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryMessage {
@@ -133,8 +136,14 @@ impl HistoryMessage {
         let summary = tagged(Tag::CONTEXT_SUMMARY, &[], summary);
         let requests = tagged_requests(requests);
         Self::tagged(format!(
-            "[CONTEXT SUMMARY]\n\n{summary}\n\n[ORIGINAL REQUEST]\n\n{requests}"
+            "{SUMMARY}\n\n{summary}\n\n[ORIGINAL REQUEST]\n\n{requests}"
         ))
+    }
+
+    /// Whether it takes the place of a conversation.
+    #[must_use]
+    pub fn is_summary(&self) -> bool {
+        self.is_tagged && self.content.starts_with(SUMMARY)
     }
 
     /// What consists of tagged parts, and is sent as it is.
@@ -227,8 +236,10 @@ pub struct Conversation {
 /// what a vendor has cached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truncation {
-    /// Of what stands ahead of this, nothing is sent but the first request, and the last one.
+    /// Of what stands ahead of this, nothing is sent but the first request and `request`.
     pub from: usize,
+    /// The request that was the last one then.
+    pub request: usize,
     /// What stands ahead of this is old: of its results, no more than `old` bytes are sent of each.
     pub turn: usize,
     /// How many bytes that are.

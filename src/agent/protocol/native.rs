@@ -196,4 +196,4 @@ fn results<'h>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::agent) mod tests;
