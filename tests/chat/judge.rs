@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::support::anthropic::{Anthropic, KEY, Reply, call, nothing, say, thinking};
+use crate::support::anthropic::{Anthropic, KEY, Reply, call, nothing, say, thinking, undescribed};
 
 /// A request that breaks no rule.
 fn good() -> Value {
@@ -244,4 +244,15 @@ fn streams_are_cut_held_and_broken_off_where_a_test_says() {
         client.join().unwrap()
     });
     assert!(waiting.contains("message_stop"), "{waiting}");
+}
+
+#[test]
+fn the_vendors_own_description_agrees_with_the_judge() {
+    let mut bad = good();
+    bad["messages"][0]["content"][0]["kind"] = "x".into();
+    let Some(faults) = undescribed(&[good()]) else {
+        return;
+    };
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(!undescribed(&[bad]).unwrap().is_empty());
 }

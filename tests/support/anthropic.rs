@@ -18,6 +18,7 @@ use self::reply::What;
 pub use self::reply::{
     Gate, Reply, call, error, made, nothing, plain, say, silence, status, thinking,
 };
+use super::azure::description;
 use super::server::{Recorded, receive};
 
 /// The key that the server takes, unless a test names others.
@@ -161,6 +162,22 @@ impl Drop for Anthropic {
             self.assert_clean();
         }
     }
+}
+
+/// What the vendor's own description of its API does not know of these requests for messages; `None` where there is none.
+pub fn undescribed(requests: &[Value]) -> Option<Vec<String>> {
+    let api = description("anthropic/official/openapi.yml")?;
+    let root = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$ref": "#/components/schemas/CreateMessageParams",
+        "components": {"schemas": api["components"]["schemas"]},
+    });
+    let schema = jsonschema::validator_for(&root).unwrap();
+    let faults = requests.iter().flat_map(|request| {
+        let faults = schema.iter_errors(request);
+        faults.map(|fault| format!("{}: {fault}", fault.instance_path()))
+    });
+    Some(faults.collect())
 }
 
 /// The text of what the n-th request for a message says last: all blocks, results too.

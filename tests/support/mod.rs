@@ -3,9 +3,11 @@
 pub mod agent;
 pub mod anthropic;
 pub mod azure;
+pub mod chat;
 pub mod orchestra;
 pub mod plan;
 mod project;
+pub mod screen;
 mod server;
 pub mod terminal;
 
