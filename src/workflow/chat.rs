@@ -34,6 +34,7 @@ use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::record::mode::{Mode, SharedMode};
 use crate::ui::input::InputError;
+use crate::ui::tui::channel;
 use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
@@ -99,7 +100,7 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
     if request.is_some_and(|request| request.trim().is_empty()) {
         return Err(Error::from(InputError::Blank).into());
     }
-    let key = login::key(context, options)?;
+    let key = login::key(context, &options.choice)?;
     let redactor = context.redactor.and(key.exposed());
     let context = &Context {
         redactor: &redactor,
@@ -125,7 +126,7 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
     let home = place::home(context)?;
     let settings = place::settings(&home)?;
     let mode = SharedMode::new(options.mode);
-    let (sender, receiver) = terminal::channel().map_err(InputError::from)?;
+    let (sender, receiver) = channel::channel().map_err(InputError::from)?;
     let (answers, heard) = mpsc::channel();
     let screen_options = ScreenOptions {
         clock: context.clock,
@@ -166,7 +167,7 @@ fn talk_until_left(
     let mut options = options.clone();
     let mut tally = Tally::default();
     loop {
-        let key = login::key(context, &options)?;
+        let key = login::key(context, &options.choice)?;
         let redactor = context.redactor.and(key.exposed());
         let context = &Context {
             redactor: &redactor,

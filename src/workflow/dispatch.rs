@@ -186,7 +186,7 @@ fn orchestrate(
 fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     use super::chat;
     match &arguments.command {
-        Some(ChatCommand::Login { account }) => chat::login(context, account.as_deref(), stdin),
+        Some(ChatCommand::Login { account }) => chat::login(context, account.as_deref(), stdin.is_terminal),
         Some(ChatCommand::Logout) => chat::logout(context),
         Some(ChatCommand::Sessions(_)) => chat::sessions(context),
         Some(ChatCommand::Config) => chat::config(context),

@@ -193,7 +193,7 @@ impl<'c> ChatPlace<'c> {
         let key_file = home.join(crate::agent::chat::accounts::FILE);
         let (processes, uncontained) =
             processes(context, options.sandbox, &options.hosts, &key_file)?;
-        session.conversation.thinks_as(&key.thinker(model));
+        session.conversation.thinks_as(&thinker(&key, model));
         let window = models.first.spec.prompt_window();
         Ok(Self {
             limits: LimitsRecord {
@@ -254,6 +254,17 @@ impl<'c> ChatPlace<'c> {
         }
         self.kept.inner.session.get_mut().conversation = conversation;
         Ok(Some((record.request, answers)))
+    }
+
+    /// Sees that there is a key, where one is needed.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn check_key(&self) -> Result<(), Error> {
+        if self.models.is_replay {
+            return Ok(());
+        }
+        self.key.required().map(drop)
     }
 
     /// The session's id.
@@ -340,7 +351,7 @@ impl<'c> ChatPlace<'c> {
         self.models = models::models(context, &choice, &self.table, &self.key)?;
         let spec = &self.models.first.spec;
         self.limits.max_context_tokens = spec.prompt_window();
-        let thinker = self.key.thinker(&spec.name);
+        let thinker = thinker(&self.key, &spec.name);
         let session = self.kept.inner.session.get_mut();
         session.file.model.clone_from(&spec.name);
         session.conversation.thinks_as(&thinker);
@@ -366,7 +377,7 @@ impl<'c> ChatPlace<'c> {
     ) -> Result<(), Error> {
         let model = &self.models.first.spec.name;
         let mut session = open_session(context, &self.kept.inner.store, which, model)?;
-        session.conversation.thinks_as(&self.key.thinker(model));
+        session.conversation.thinks_as(&thinker(&self.key, model));
         self.kept.meter.reset();
         self.kept.todos.replace(session.conversation.todos.clone());
         self.reminders.take();
@@ -386,6 +397,11 @@ impl<'c> ChatPlace<'c> {
             permissions.path().display()
         )
     }
+}
+
+/// Whose thoughts a model of this name has, by this key: others do not take them.
+fn thinker(key: &ChatKey, model: &str) -> String {
+    key.found().map_or_else(|_| model.to_owned(), |found| format!("{} {model}", found.identity()))
 }
 
 /// A conversation as a screen shows it.

@@ -1,7 +1,6 @@
 //! One request: a run in which the agent works on it, with the parts that make it this agent.
 
-use std::cell::RefCell;
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::NAME;
 use super::place::ChatPlace;
@@ -9,14 +8,12 @@ use super::screen::Screen;
 use crate::agent::chat::context::ContextFiles;
 use crate::agent::chat::instructions::system_prompt;
 use crate::agent::chat::outgoing;
-use crate::agent::chat::permissions::file::PermissionAction;
-use crate::agent::chat::permissions::{ChatPermissions, NotPermitted, remembered};
+use crate::agent::chat::permissions::{ChatPermissions, remembered};
 use crate::agent::chat::tools::ChatTools;
 use crate::agent::conversation::{Conversation, UserRequest};
 use crate::agent::memory::truncate::Truncate;
-use crate::agent::permissions::DenyPaths;
+use crate::agent::permissions::{DenyPaths, Everything};
 use crate::agent::protocol::native::Native;
-use crate::agent::tool::{Arguments, Tool as _};
 use crate::agent::{Agent, AgentError, Brief, Env, ToolTries};
 use crate::model::{Purpose, ToolChoice};
 use crate::record::mode::Mode;
@@ -24,7 +21,6 @@ use crate::sys::environment::Clock;
 use crate::ui::question::{Answer, Question};
 use crate::workflow::agent_run::{AgentRun, AgentSetup};
 use crate::workflow::error::Error;
-use crate::workflow::run::not_ready::NotReady;
 use crate::workflow::run::recovery;
 use crate::workflow::workspace::{AnswerSource, Asker};
 use crate::workflow::{Context, Failure, Outcome};
@@ -79,6 +75,7 @@ pub fn work(
     answers: Answers<'_>,
     request: Option<&UserRequest>,
 ) -> Result<Outcome, Failure> {
+    place.check_key()?;
     let _lock = recovery::take(context)?;
     place.refused.take();
     let is_headless = matches!(answers, Answers::Nobody);
@@ -221,6 +218,7 @@ pub fn aside(
     keeps: bool,
     work: impl FnOnce(&Agent<'_>, &mut Conversation) -> Result<String, AgentError>,
 ) -> Result<Outcome, Failure> {
+    place.check_key()?;
     let _lock = recovery::take(context)?;
     let run = AgentRun::start(context, setup(place, AnswerSource::Nowhere, keeps), Some(about))?;
     let result = run.work(|conversation| {

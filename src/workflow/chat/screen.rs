@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use crate::agent::AgentError;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::question::Question;
-use crate::ui::tui::terminal::ScreenSender;
+use crate::ui::tui::channel::ScreenSender;
 use crate::ui::tui::{Connection, FromScreen, Menu, Status, Submission, ToScreen, Verdict};
 use crate::ui::{Event, Reporter};
 use crate::workflow::error::Error;

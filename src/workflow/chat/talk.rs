@@ -359,20 +359,20 @@ impl Talk<'_, '_> {
             },
             argument => argument.to_owned(),
         };
-        let said = super::login::log_in(self.context, &argument, None)?;
+        let said = super::login::log_in(self.context, &argument)?;
         self.end = Some(TalkEnd::Reopen);
         Ok(said)
     }
 
     /// The account that the user chooses, or a key that they type unseen.
     fn chosen_account(&self) -> Result<Option<String>, Failure> {
-        let names = super::login::accounts(self.context)?;
+        let (names, active) = super::login::accounts(self.context)?;
         let another = ("another key".to_owned(), "type it unseen".to_owned());
         let items = names.iter().map(|name| (name.clone(), String::new()));
         let menu = Menu {
             title: "Sign in".to_owned(),
             items: items.chain([another]).collect(),
-            at: 0,
+            at: active,
         };
         let chosen = if names.is_empty() {
             Some(0)
