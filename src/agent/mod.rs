@@ -126,6 +126,8 @@ pub struct Env<'a> {
     pub clock: &'a dyn Clock,
     /// Knows the keys.
     pub redactor: &'a Redactor,
+    /// Takes out of what tools give what else is not to be sent; `None`: nothing is.
+    pub censor: Option<&'a dyn Fn(&str) -> String>,
 }
 
 /// What an agent is told and has for its next step.
@@ -405,7 +407,7 @@ impl Agent<'_> {
             Permission::Allowed => tool.run(&call.arguments),
             Permission::Refused(reason) => Err(ToolError::failed(reason)),
             Permission::Ask(question) => {
-                let preview = tool.preview(&call.arguments);
+                let preview = self.env.preview(tool, &call.arguments);
                 match self.env.host.confirm(&question, preview.as_deref())? {
                     Answer::Yes => tool.run(&call.arguments),
                     Answer::No => Err(ToolError::failed(NOT_ALLOWED.to_owned())),

@@ -170,6 +170,7 @@ impl<'c> AgentRun<'c> {
             reporter: self.context.reporter,
             clock: self.context.clock,
             redactor: self.context.redactor,
+            censor: None,
         }
     }
 

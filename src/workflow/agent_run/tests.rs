@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::agent::tools::Files as _;
+use crate::edit::EditKind;
 use crate::model::message::{Message, Role};
 use crate::model::{Delivery, ModelTable, Provider};
 use crate::project::Project;
@@ -159,7 +160,7 @@ fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
         assert_ne!(run.folder(), other.folder());
         assert_eq!(&*ask(&run).unwrap().text, "Hello.");
         assert!(matches!(
-            run.write("a.txt", "x".to_owned()),
+            run.apply(vec![("a.txt".to_owned(), EditKind::Write("x".to_owned()))]),
             Err(ToolError::Failed(_))
         ));
         let input = json!({"prompt": format!("push with {TOKEN}")});
