@@ -379,6 +379,9 @@ impl<'c> AgentRun<'c> {
 
     /// Keeps what came of a tool.
     fn acted(&self, mut action: Action, effect: Option<Effect>) -> Result<(), Error> {
+        if let Some(kept) = self.setup.session {
+            kept.acted(&action);
+        }
         let worktree = self.worktree.as_ref();
         action.diff = worktree.and_then(|worktree| worktree.diff.take());
         let mut run = self.run.borrow_mut();

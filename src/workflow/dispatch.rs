@@ -19,7 +19,8 @@ use super::{
 use crate::agent::orchestrate::config::ConfigFlags;
 use crate::agent::tools::place::Outside;
 use crate::cli::{
-    self, AgentArgs, ChatArgs, ChatCommand, Cli, Command, DevArgs, DevCommand, OrchestrateArgs, PlanArgs, PlanCommand,
+    self, AgentArgs, ChatArgs, ChatCommand, Cli, Command, DevArgs, DevCommand, OrchestrateArgs,
+    PlanArgs, PlanCommand,
 };
 use crate::model::Delivery;
 use crate::ui::input::history::History;
@@ -186,7 +187,9 @@ fn orchestrate(
 fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     use super::chat;
     match &arguments.command {
-        Some(ChatCommand::Login { account }) => chat::login(context, account.as_deref(), stdin.is_terminal),
+        Some(ChatCommand::Login { account }) => {
+            chat::login(context, account.as_deref(), stdin.is_terminal)
+        }
         Some(ChatCommand::Logout) => chat::logout(context),
         Some(ChatCommand::Sessions(_)) => chat::sessions(context),
         Some(ChatCommand::Config) => chat::config(context),

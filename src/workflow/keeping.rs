@@ -6,6 +6,7 @@ use crate::agent::memory::Compressed;
 use crate::agent::session::SessionState;
 use crate::model::Purpose;
 use crate::model::usage::Usage;
+use crate::record::Action;
 use crate::workflow::error::Error;
 
 /// Where the conversation of a run is kept, and how far the work has come.
@@ -38,6 +39,9 @@ pub trait Keeping {
 
     /// Notes what the vendor has counted of a call for an agent of this purpose.
     fn answered(&self, _purpose: &Purpose, _usage: &Usage) {}
+
+    /// Notes that a tool was used, or was to be.
+    fn acted(&self, _action: &Action) {}
 
     /// Notes what a call has taken.
     fn count(&self, _tokens: u64) {}

@@ -11,5 +11,6 @@ pub mod outgoing;
 pub mod permissions;
 pub mod reminders;
 pub mod risk;
+pub mod seen;
 pub mod settings;
 pub mod tools;

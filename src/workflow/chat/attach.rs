@@ -113,7 +113,9 @@ pub fn expand(
                     return Ok(None);
                 }
                 None => {
-                    screen.say(format!("`/{name}` is not carried out: there is no `{path}`"));
+                    screen.say(format!(
+                        "`/{name}` is not carried out: there is no `{path}`"
+                    ));
                     return Ok(None);
                 }
             },
@@ -124,8 +126,7 @@ pub fn expand(
                     ));
                     return Ok(None);
                 }
-                let output =
-                    super::shell::output_of(context, place, screen, &command, &arguments)?;
+                let output = super::shell::output_of(context, place, screen, &command, &arguments)?;
                 match output {
                     Ok(output) => asked.text.push_str(&output),
                     Err(problem) => {

@@ -15,6 +15,7 @@ use crate::agent::chat::context::ContextFiles;
 use crate::agent::chat::permissions::file::PermissionFile;
 use crate::agent::chat::permissions::{NotPermitted, closed_paths};
 use crate::agent::chat::reminders::Reminders;
+use crate::agent::chat::seen::SeenFiles;
 use crate::agent::chat::settings::ChatSettings;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::home::{CHAT, System};
@@ -29,8 +30,10 @@ use crate::model::{ModelTable, Purpose};
 use crate::record::mode::SharedMode;
 use crate::record::run_files::CONVERSATION;
 use crate::record::todos::Todo;
-use crate::record::{LimitsRecord, Seconds, input_text};
+use crate::record::{Action, LimitsRecord, Seconds, input_text};
+use crate::ui::Event;
 use crate::ui::tui::{CommandHint, Entry, Menu};
+use crate::workflow::Context;
 use crate::workflow::error::Error;
 use crate::workflow::keeping::Keeping;
 use crate::workflow::run::not_ready::NotReady;
@@ -38,7 +41,6 @@ use crate::workflow::run::selection::{self, Models};
 use crate::workflow::workspace::{
     self, AnswerSource, KeptSession, SessionChoice, check_keys, open_session, processes,
 };
-use crate::workflow::Context;
 
 /// How many replies in a row may not be understood.
 const TRIES: u32 = 5;
@@ -74,6 +76,8 @@ pub struct KeptChat<'c> {
     pub meter: Meter,
     /// What is to be done.
     pub todos: RefCell<Vec<Todo>>,
+    /// The tools that were used since the model was told last, and their paths.
+    pub acted: RefCell<Vec<(String, Option<String>)>>,
 }
 
 impl Keeping for KeptChat<'_> {
@@ -101,6 +105,15 @@ impl Keeping for KeptChat<'_> {
             session.conversation.clone_from(conversation);
             session.conversation.todos.clone_from(&self.todos.borrow());
         })
+    }
+
+    fn acted(&self, action: &Action) {
+        let path = action
+            .input
+            .as_ref()
+            .and_then(|input| input["path"].as_str());
+        let acted = (action.tool.to_string(), path.map(str::to_owned));
+        self.acted.borrow_mut().push(acted);
     }
 
     fn count(&self, tokens: u64) {
@@ -152,6 +165,8 @@ pub struct ChatPlace<'c> {
     pub context_files: RefCell<ContextFiles>,
     /// What the model is told of how things stand.
     pub reminders: RefCell<Reminders>,
+    /// The files that it has seen.
+    pub seen: RefCell<SeenFiles>,
     /// The commands that the user has written.
     pub commands: SlashFiles,
     /// Whether what looks like credentials is sent.
@@ -212,6 +227,7 @@ impl<'c> ChatPlace<'c> {
                     clock: context.clock,
                 },
                 meter: Meter::default(),
+                acted: RefCell::default(),
             },
             processes: RefCell::new(processes),
             uncontained,
@@ -221,6 +237,7 @@ impl<'c> ChatPlace<'c> {
             refused: RefCell::default(),
             context_files: RefCell::new(context_files),
             reminders: RefCell::default(),
+            seen: RefCell::default(),
             commands,
             allow_secrets: options.choice.allow_secrets,
             home,
@@ -267,9 +284,21 @@ impl<'c> ChatPlace<'c> {
         self.key.required().map(drop)
     }
 
+    /// Notes what is to be done, and shows it.
+    pub fn update_todos(&self, context: &Context<'_>, todos: Vec<Todo>) {
+        context.reporter.event(&Event::Todos(todos.clone()));
+        self.kept.todos.replace(todos);
+    }
+
     /// The session's id.
     pub fn id(&self) -> Uuid {
         self.kept.inner.session.borrow().id()
+    }
+
+    /// How many requests the user has made in the session.
+    pub fn requests(&self) -> usize {
+        let session = self.kept.inner.session.borrow();
+        session.conversation.requests.len()
     }
 
     /// How many tokens the model takes.
@@ -298,8 +327,8 @@ impl<'c> ChatPlace<'c> {
     pub fn last_words(&self) -> Option<String> {
         let session = self.kept.inner.session.borrow();
         let mut history = session.conversation.history.iter().rev();
-        let said = history
-            .find(|said| said.role == Role::Assistant && !said.content.trim().is_empty())?;
+        let said =
+            history.find(|said| said.role == Role::Assistant && !said.content.trim().is_empty())?;
         Some(said.content.clone())
     }
 
@@ -401,7 +430,10 @@ impl<'c> ChatPlace<'c> {
 
 /// Whose thoughts a model of this name has, by this key: others do not take them.
 fn thinker(key: &ChatKey, model: &str) -> String {
-    key.found().map_or_else(|_| model.to_owned(), |found| format!("{} {model}", found.identity()))
+    key.found().map_or_else(
+        |_| model.to_owned(),
+        |found| format!("{} {model}", found.identity()),
+    )
 }
 
 /// A conversation as a screen shows it.
@@ -438,9 +470,7 @@ fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
 /// Notes what came of the first call that has no result yet.
 fn answer(entries: &mut [Entry], said: &HistoryMessage) {
     let waits = entries.iter_mut().find_map(|entry| match entry {
-        Entry::Tool {
-            result, failed, ..
-        } if result.is_empty() => Some((result, failed)),
+        Entry::Tool { result, failed, .. } if result.is_empty() => Some((result, failed)),
         _ => None,
     });
     if let Some((result, failed)) = waits {

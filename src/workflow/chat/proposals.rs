@@ -111,7 +111,10 @@ pub fn offer(
         sentence: format!("Write `{shown}`?"),
         tool: "write_file".to_owned(),
         subject: shown.clone(),
-        reasons: is_there.then(|| "overwrites".to_owned()).into_iter().collect(),
+        reasons: is_there
+            .then(|| "overwrites".to_owned())
+            .into_iter()
+            .collect(),
         may_last: false,
     };
     let verdict = screen.ask(question, Some(diff::text(&[change])))?;

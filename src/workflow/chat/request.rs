@@ -1,22 +1,24 @@
 //! One request: a run in which the agent works on it, with the parts that make it this agent.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::NAME;
 use super::place::ChatPlace;
 use super::screen::Screen;
-use crate::agent::chat::context::ContextFiles;
 use crate::agent::chat::instructions::system_prompt;
 use crate::agent::chat::outgoing;
 use crate::agent::chat::permissions::{ChatPermissions, remembered};
+use crate::agent::chat::reminders::Standing;
 use crate::agent::chat::tools::ChatTools;
-use crate::agent::conversation::{Conversation, UserRequest};
+use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
 use crate::agent::memory::truncate::Truncate;
 use crate::agent::permissions::{DenyPaths, Everything};
 use crate::agent::protocol::native::Native;
+use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, ToolTries};
 use crate::model::{Purpose, ToolChoice};
 use crate::record::mode::Mode;
+use crate::record::todos::Todo;
 use crate::sys::environment::Clock;
 use crate::ui::question::{Answer, Question};
 use crate::workflow::agent_run::{AgentRun, AgentSetup};
@@ -120,7 +122,11 @@ pub fn finish(
 }
 
 /// What a run of this agent is set up with; `keeps`: in the session.
-pub fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -> AgentSetup<'s> {
+pub fn setup<'s>(
+    place: &'s ChatPlace<'_>,
+    answers: AnswerSource<'s>,
+    keeps: bool,
+) -> AgentSetup<'s> {
     AgentSetup {
         name: NAME,
         models: &place.models,
@@ -146,6 +152,7 @@ fn with_agent<T>(
 ) -> Result<T, AgentError> {
     let root = context.project.root();
     let output_files = || run.command_output();
+    let todos = |list: Vec<Todo>| place.update_todos(context, list);
     let censor = |text: &str| censored(context, place, text);
     let env = Env {
         censor: Some(&censor),
@@ -170,8 +177,8 @@ fn with_agent<T>(
         purpose: Purpose::HELPER,
         brief: &|| Brief {
             instructions: instructions(context, place),
-            context: place.context_files.borrow().told(),
-            tools: tools(context, place, run, &output_files, None).toolbox(),
+            context: project_context(place),
+            tools: tools(context, place, run, &output_files, &todos, None).toolbox(),
             tool_choice: tool_choice(place),
             reminders: Vec::new(),
         },
@@ -196,10 +203,10 @@ fn with_agent<T>(
         purpose: Purpose::STEP,
         brief: &|| Brief {
             instructions: instructions(context, place),
-            context: place.context_files.borrow().told(),
-            tools: tools(context, place, run, &output_files, Some(&spawn)).toolbox(),
+            context: project_context(place),
+            tools: tools(context, place, run, &output_files, &todos, Some(&spawn)).toolbox(),
             tool_choice: tool_choice(place),
-            reminders: reminders(context, place),
+            reminders: reminders(context, place, place.requests()),
         },
         ..helper.clone()
     };
@@ -220,13 +227,17 @@ pub fn aside(
 ) -> Result<Outcome, Failure> {
     place.check_key()?;
     let _lock = recovery::take(context)?;
-    let run = AgentRun::start(context, setup(place, AnswerSource::Nowhere, keeps), Some(about))?;
+    let run = AgentRun::start(
+        context,
+        setup(place, AnswerSource::Nowhere, keeps),
+        Some(about),
+    )?;
     let result = run.work(|conversation| {
         with_agent(context, place, &run, false, |agent| {
             let output_files = || run.command_output();
             let looking = Agent {
                 brief: &|| Brief {
-                    tools: tools(context, place, &run, &output_files, None).looking(),
+                    tools: tools(context, place, &run, &output_files, &|_| (), None).looking(),
                     reminders: Vec::new(),
                     ..(agent.brief)()
                 },
@@ -246,24 +257,29 @@ pub fn aside(
 /// The agent's system prompt, as it is sent.
 pub fn system(agent: &Agent<'_>) -> Vec<String> {
     let brief = (agent.brief)();
-    std::iter::once(brief.instructions).chain(brief.context).collect()
+    std::iter::once(brief.instructions)
+        .chain(brief.context)
+        .collect()
 }
 
 /// The agent's tools.
-pub fn tools<'a>(
-    context: &'a Context<'_>,
-    place: &'a ChatPlace<'_>,
-    run: &'a AgentRun<'_>,
-    output_files: &'a dyn Fn() -> PathBuf,
-    spawn: Option<SpawnWork<'a>>,
-) -> ChatTools<'a> {
+pub fn tools<'p, 'c: 'p>(
+    context: &'p Context<'_>,
+    place: &'p ChatPlace<'c>,
+    run: &'p AgentRun<'_>,
+    output_files: &'p dyn Fn() -> PathBuf,
+    todos: &'p dyn Fn(Vec<Todo>),
+    spawn: Option<&'p Work<'p>>,
+) -> ChatTools<'p, 'c> {
     ChatTools {
         root: context.project.root(),
         outside: place.outside,
+        closed: &place.closed,
         files: run,
         processes: &place.processes,
+        patience: place.limits.command_timeout(),
         output_files,
-        todos: &place.kept.todos,
+        todos,
         spawn,
     }
 }
@@ -271,6 +287,12 @@ pub fn tools<'a>(
 /// Who the agent is and how it works.
 fn instructions(context: &Context<'_>, _place: &ChatPlace<'_>) -> String {
     system_prompt(context.project.root())
+}
+
+/// What the project asks of the agent.
+fn project_context(place: &ChatPlace<'_>) -> Vec<String> {
+    let files = place.context_files.borrow();
+    files.prompt().map(str::to_owned).into_iter().collect()
 }
 
 /// In Planning, nothing is called; what can be is described all the same.
@@ -282,21 +304,52 @@ fn tool_choice(place: &ChatPlace<'_>) -> ToolChoice {
 }
 
 /// What has come up since the last step.
-fn reminders(context: &Context<'_>, place: &ChatPlace<'_>) -> Vec<String> {
+fn reminders(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    conversation_requests: usize,
+) -> Vec<HistoryMessage> {
+    let root = context.project.root();
+    let mut reminders = place.reminders.borrow_mut();
     let mut files = place.context_files.borrow_mut();
-    let is_changed = files.changed();
-    if is_changed {
-        let (anew, warnings) = ContextFiles::load(context.project.root(), context.directory);
-        for warning in warnings {
-            context.warn(warning);
-        }
-        *files = anew;
+    let mut seen = place.seen.borrow_mut();
+    let (mut told, mut warnings) = files.refresh();
+    for (tool, path) in place.kept.acted.take() {
+        reminders.called(&tool);
+        let Some(path) = path else {
+            // What a command has changed is the agent's own doing.
+            seen.restamp();
+            continue;
+        };
+        let path = root.join(path);
+        seen.saw(&path);
+        let (deeper, bad) = files.deeper(&path);
+        told.extend(deeper);
+        warnings.extend(bad);
     }
+    for warning in warnings {
+        context.warn(warning);
+    }
+    told.into_iter().for_each(|message| reminders.say(message));
+    let changed = seen.changed();
+    let changed = changed.iter().map(|path| relative(root, path));
+    reminders.files_changed(&changed.collect::<Vec<_>>());
     let todos = place.kept.todos.borrow();
-    place
-        .reminders
-        .borrow_mut()
-        .next(place.mode.get(), &todos, is_changed)
+    let said = reminders.next(&Standing {
+        mode: place.mode.get(),
+        todos: &todos,
+        requests: conversation_requests,
+    });
+    reminders.told();
+    said
+}
+
+/// A path as the user knows it.
+fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root)
+        .unwrap_or(path)
+        .display()
+        .to_string()
 }
 
 /// A text without what looks like a credential, unless the user wants that sent.

@@ -91,7 +91,7 @@ fn run(
     )?;
     let result = run.work(|conversation| {
         let output_files = || run.command_output();
-        let tools = tools(context, place, &run, &output_files, None).toolbox();
+        let tools = tools(context, place, &run, &output_files, &|_| (), None).toolbox();
         let mut arguments = Arguments::default();
         arguments.set("command", command);
         let used = run.own_step(

@@ -47,7 +47,11 @@ type Described = (&'static str, &'static str, &'static str);
 /// Those of the program's own.
 const COMMANDS: [Described; 16] = [
     ("clear", "", "begin a new session"),
-    ("command", "NAME DESCRIPTION", "have a slash command written"),
+    (
+        "command",
+        "NAME DESCRIPTION",
+        "have a slash command written",
+    ),
     ("compact", "[FOCUS]", "replace what was said by a summary"),
     ("copy", "", "copy the last reply to the clipboard"),
     ("cost", "", "show tokens and dollars"),
@@ -56,7 +60,11 @@ const COMMANDS: [Described; 16] = [
     ("init", "", "have AGENTS.md written"),
     ("login", "[KEY|NAME]", "sign in, or switch accounts"),
     ("logout", "", "remove the active account"),
-    ("mode", "[NAME]", "switch to regular, auto-pilot or planning"),
+    (
+        "mode",
+        "[NAME]",
+        "switch to regular, auto-pilot or planning",
+    ),
     ("model", "[NAME]", "switch models"),
     ("permissions", "", "show what is allowed for good"),
     ("resume", "", "go on with another session"),
@@ -141,7 +149,10 @@ pub fn help(commands: &[CommandHint]) -> String {
             "" => String::new(),
             argument => format!(" {argument}"),
         };
-        format!("| `/{}{argument}` | {} |\n", command.name, command.description)
+        format!(
+            "| `/{}{argument}` | {} |\n",
+            command.name, command.description
+        )
     });
     format!(
         "| command | does |\n|---|---|\n{}\n{KEYS}\n",
@@ -158,7 +169,10 @@ mod tests {
         let own = |name: &str| name == "git:commit";
         for (line, expected) in [
             ("/clear", Some(Ok(SlashCommand::Clear))),
-            (" /compact the parser ", Some(Ok(SlashCommand::Compact("the parser".into())))),
+            (
+                " /compact the parser ",
+                Some(Ok(SlashCommand::Compact("the parser".into()))),
+            ),
             ("/model", Some(Ok(SlashCommand::Model(String::new())))),
             (
                 "/git:commit now",
@@ -167,7 +181,9 @@ mod tests {
             ("/quit", Some(Ok(SlashCommand::Exit))),
             (
                 "/nothing",
-                Some(Err("there is no command `/nothing`: `/help` lists them".to_owned())),
+                Some(Err(
+                    "there is no command `/nothing`: `/help` lists them".to_owned()
+                )),
             ),
             ("/usr/bin/env is what?", None),
             ("/", None),

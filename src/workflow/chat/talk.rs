@@ -125,13 +125,11 @@ impl Talk<'_, '_> {
             self.screen
                 .status(|status| status.connection = Connection::Error);
         }
-        self.context
-            .reporter
-            .event(&crate::ui::Event::Failed {
-                error: failure.error.to_string(),
-                hint: failure.hint(),
-                log: failure.log,
-            });
+        self.context.reporter.event(&crate::ui::Event::Failed {
+            error: failure.error.to_string(),
+            hint: failure.hint(),
+            log: failure.log,
+        });
         Ok(())
     }
 
@@ -246,7 +244,8 @@ impl Talk<'_, '_> {
                 None => "there is no reply yet".to_owned(),
             },
             SlashCommand::Transcript => {
-                self.screen.tell(ToScreen::Page(self.place.transcript_text()));
+                self.screen
+                    .tell(ToScreen::Page(self.place.transcript_text()));
                 return Ok(());
             }
             SlashCommand::Compact(focus) => proposals::compact(self.context, self.place, &focus)?,
@@ -268,7 +267,8 @@ impl Talk<'_, '_> {
         let now = self.place.mode.get();
         let named = |mode: &Mode| {
             let title = mode.title().to_ascii_lowercase();
-            title == name.to_ascii_lowercase() || title.replace('-', "") == name.to_ascii_lowercase()
+            title == name.to_ascii_lowercase()
+                || title.replace('-', "") == name.to_ascii_lowercase()
         };
         let mode = match name {
             "" => Some(now.next()),
@@ -279,7 +279,9 @@ impl Talk<'_, '_> {
                 self.place.mode.set(mode);
                 format!("{} Mode", mode.title())
             }
-            None => format!("there is no mode `{name}`: there are regular, auto-pilot and planning"),
+            None => {
+                format!("there is no mode `{name}`: there are regular, auto-pilot and planning")
+            }
         }
     }
 
@@ -388,7 +390,11 @@ impl Talk<'_, '_> {
 
     fn init(&mut self) -> Result<(), Failure> {
         let proposed = proposals::agents_file(self.context, self.place)?;
-        let path = self.context.project.root().join(crate::project::conventions::AGENTS_FILE);
+        let path = self
+            .context
+            .project
+            .root()
+            .join(crate::project::conventions::AGENTS_FILE);
         self.offer_file(&path, &proposed)
     }
 
