@@ -1,9 +1,11 @@
 //! The table of models: the specification's two, and what `agent-config/models.json` adds to them or
-//! changes of them; the plan agent's table has those of its own `models.json` besides. Pure.
+//! changes of them; the plan agent's table has those of its own `models.json` besides, and that of the agent at the terminal
+//! has none but its own. Pure.
 //!
 //! Guarantees that every entry can be asked: its names are plain, its numbers make sense, and its base
 //! URL is one that a key may travel to. A mistake in the file is told with its line and column.
 
+mod chat;
 mod form;
 mod insertion;
 mod plan;

@@ -239,6 +239,6 @@ pub fn keys_in_file(environment: &Environment) -> Vec<String> {
     let Ok(path) = home.map(|home| home.join(FILE)) else {
         return Vec::new();
     };
-    let content = home_file::content(&path).ok().flatten();
+    let content = home_file::read(&path).ok().flatten();
     form::all_keys(&String::from_utf8_lossy(&content.unwrap_or_default()))
 }

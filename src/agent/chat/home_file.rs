@@ -59,11 +59,7 @@ pub(super) fn load<T>(
     without: &'static str,
     parse: impl FnOnce(&[u8]) -> Result<T, Misplaced>,
 ) -> Result<Option<T>, HomeFileProblem> {
-    let content = content(path).map_err(|source| HomeFileProblem::Unreadable {
-        path: path.to_owned(),
-        source,
-    })?;
-    let parsed = content.as_deref().map(parse).transpose();
+    let parsed = read(path)?.as_deref().map(parse).transpose();
     parsed.map_err(|mistake| HomeFileProblem::Mistake {
         path: path.to_owned(),
         mistake,
@@ -72,8 +68,30 @@ pub(super) fn load<T>(
 }
 
 /// The file's content; `None` where it is missing.
-pub(super) fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    files::read(path, Links::Followed, MIB).if_there()
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read(path: &Path) -> Result<Option<Vec<u8>>, HomeFileProblem> {
+    let read = files::read(path, Links::Followed, MIB).if_there();
+    read.map_err(|source| HomeFileProblem::Unreadable {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Makes the file with this content, and the home; a file that is there by now stays.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn create(path: &Path, content: &[u8]) -> Result<(), PathError> {
+    let make = || {
+        atomic_file::private_directory(path.parent().unwrap_or(path))?;
+        atomic_file::create_private(path, |file| file.write_all(content))
+    };
+    match make() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(PathError::of("write", path)),
+    }
 }
 
 /// Writes a file that nobody but its owner may read, into a home that nobody else may look into.

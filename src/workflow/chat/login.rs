@@ -205,10 +205,10 @@ impl<'a> LoginArgument<'a> {
             _ => None,
         };
         match (words.as_slice(), account) {
-            ([key], account) if account.is_some() || key.starts_with("sk-") => {
+            (&[key], account) if account.is_some() || key.starts_with("sk-") => {
                 Ok(Self::Key { key, account })
             }
-            ([name], None) | ([], Some(name)) => Ok(Self::Account(name)),
+            (&[name], None) | (&[], Some(name)) => Ok(Self::Account(name)),
             _ => Err(NoAccount::NotAName),
         }
     }
