@@ -22,7 +22,8 @@ use self::form::{File, ModelEntry, Rules, is_name};
 pub use self::plan::Unselected;
 pub use self::task::TaskType;
 use super::{
-    Endpoint, ModelSpec, Origin, Provider, Purpose, Tier, ToolForm, azure, catalogue, served,
+    Endpoint, ModelSpec, Origin, Provider, Purpose, ReasoningEffort, Tier, ToolForm, anthropic,
+    azure, catalogue, served,
 };
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::sys::positions::{Misplaced, Positions};
@@ -126,6 +127,24 @@ fn check_azures(spec: &ModelSpec) -> Result<(), String> {
         );
     }
     azure::check(spec).map_err(|problem| problem.to_string())
+}
+
+/// Whether an entry of Anthropic's has what such a one may have, and any other nothing that is Anthropic's alone.
+fn check_anthropics(spec: &ModelSpec) -> Result<(), String> {
+    if spec.provider != Provider::Anthropic {
+        let refused = || Err("`thinking` is for the provider `anthropic`".to_owned());
+        return spec.thinking.map_or(Ok(()), |_| refused());
+    }
+    if spec.tier != Tier::Standard {
+        return Err("`serviceTier` is not for the provider `anthropic`".to_owned());
+    }
+    match spec.reasoning_effort {
+        Some(effort @ (ReasoningEffort::None | ReasoningEffort::Minimal)) => Err(format!(
+            "the provider `anthropic` does not take the `reasoningEffort` `{}`, but low, medium, high, xhigh, max",
+            effort.word()
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn usd(dollars: f64) -> Usd {
@@ -300,7 +319,7 @@ impl ModelTable {
             ));
         }
         if entry.tools == Some(ToolForm::Native) && spec.provider == Provider::Gemini {
-            return Err("`\"tools\": \"native\"` is for the providers `openai`, `azure` and `ollama`: `markdown` and `json` work with all".to_owned());
+            return Err("`\"tools\": \"native\"` is for the providers `openai`, `azure`, `anthropic` and `ollama`: `markdown` and `json` work with all".to_owned());
         }
         entry.write_to(spec, today);
         let is_ollamas = spec.num_ctx.is_some() || spec.keep_alive.is_some();
@@ -308,6 +327,7 @@ impl ModelTable {
             return Err("`numCtx` and `keepAlive` are for the provider `ollama`".to_owned());
         }
         check_azures(spec)?;
+        check_anthropics(spec)?;
         if let (Some(url), Some(_)) = (&spec.base_url, &spec.key_file) {
             let checked = Endpoint::parse("baseUrl", url, true);
             checked.map_err(|problem| problem.to_string())?;
@@ -325,11 +345,12 @@ impl ModelTable {
         } else {
             let provider = provider.ok_or_else(|| {
                 format!(
-                    "`{name}` has no `provider`: `gemini`, `ollama`, `azure`, or `openai` (and all that is compatible)"
+                    "`{name}` has no `provider`: `gemini`, `ollama`, `azure`, `anthropic`, or `openai` (and all that is compatible)"
                 )
             })?;
             let new = match provider {
                 Provider::Azure => azure::entry(name),
+                Provider::Anthropic => anthropic::entry(name),
                 provider => ModelSpec::new(name, provider),
             };
             let new = ModelSpec {

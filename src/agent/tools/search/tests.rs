@@ -19,12 +19,19 @@ fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     (dir, root)
 }
 
+fn files<'a>(root: &'a Path, closed: &'a [PathBuf]) -> SearchFiles<'a> {
+    SearchFiles {
+        root,
+        outside: Outside::Refused,
+        closed,
+    }
+}
+
 fn search(root: &Path, pattern: &str, path: &str) -> Result<String, String> {
     let mut arguments = Arguments::default();
     arguments.set("pattern", pattern);
     arguments.set("path", path);
-    let outside = Outside::Refused;
-    let found = SearchFiles { root, outside }.run(&arguments);
+    let found = files(root, &[]).run(&arguments);
     found.map(|found| found.text).map_err(|error| match error {
         ToolError::Failed(problem) => problem.message,
         ToolError::Fatal(error) => panic!("{error}"),

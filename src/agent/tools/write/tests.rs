@@ -5,6 +5,10 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
+use crate::agent::tools::PathEdit;
+
+/// Stands for the content of a file that is gone.
+pub const REMOVED: &str = "(removed)";
 
 /// Writes below a directory, and notes what; refuses what begins with `no`.
 pub struct Plain<'a> {
@@ -24,12 +28,24 @@ impl<'a> Plain<'a> {
 }
 
 impl Files for Plain<'_> {
-    fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
-        if path.starts_with("no") {
+    fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError> {
+        if let Some((path, _)) = edits.iter().find(|(path, _)| path.starts_with("no")) {
             return Err(ToolError::failed(format!("`{path}` is protected")));
         }
-        fs::write(self.root.join(path), &content).unwrap();
-        self.written.borrow_mut().push((path.to_owned(), content));
+        for (path, edit) in edits {
+            let place = self.root.join(&path);
+            let written = match edit {
+                EditKind::Write(content) => {
+                    fs::write(place, &content).unwrap();
+                    content
+                }
+                EditKind::Remove => {
+                    fs::remove_file(place).unwrap();
+                    REMOVED.to_owned()
+                }
+            };
+            self.written.borrow_mut().push((path, written));
+        }
         Ok(self.warnings.clone())
     }
 }

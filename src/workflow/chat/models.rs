@@ -1,0 +1,1 @@
+//! The models that the agent at the terminal can ask.
