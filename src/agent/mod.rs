@@ -142,7 +142,7 @@ pub struct Brief<'a> {
     /// Whether it may, as far as the protocol can say so.
     pub tool_choice: ToolChoice,
     /// What has come up since the last step: said once, ahead of the next, and kept in the conversation.
-    pub reminders: Vec<String>,
+    pub reminders: Vec<HistoryMessage>,
 }
 
 /// An agent: the parts that a profile has chosen.
@@ -493,10 +493,13 @@ impl Agent<'_> {
     }
 
     /// Tells the model what has come up.
-    fn remind(&self, reminders: &[String], conversation: &mut Conversation) {
+    fn remind(&self, reminders: &[HistoryMessage], conversation: &mut Conversation) {
         for reminder in reminders {
-            let reminder = self.env.redactor.text(reminder);
-            conversation.say(HistoryMessage::reminder(&reminder));
+            let content = self.env.redactor.text(&reminder.content).into_owned();
+            conversation.say(HistoryMessage {
+                content,
+                ..reminder.clone()
+            });
         }
     }
 

@@ -358,9 +358,14 @@ impl<'c> ChatPlace<'c> {
     }
 
     /// The models to choose from.
-    pub fn model_menu(&self) -> Menu {
+    pub fn model_menu(&self, context: &Context<'_>) -> Menu {
         let current = &self.models.first.spec.name;
-        models::menu(&self.table, current, None)
+        // What the vendor adds is told where it can be had.
+        let listed = self.key.found().ok().and_then(|found| {
+            let server = super::login::server(context, &found.key).ok()?;
+            server.models().ok()
+        });
+        models::menu(&self.table, listed.as_deref(), current)
     }
 
     /// Has another model asked from now on.

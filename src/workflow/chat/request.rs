@@ -15,7 +15,7 @@ use crate::agent::memory::truncate::Truncate;
 use crate::agent::permissions::{DenyPaths, Everything};
 use crate::agent::protocol::native::Native;
 use crate::agent::tools::spawn::Work;
-use crate::agent::{Agent, AgentError, Brief, Env, ToolTries};
+use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::model::{Purpose, ToolChoice};
 use crate::record::mode::Mode;
 use crate::record::todos::Todo;
@@ -170,7 +170,7 @@ fn with_agent<T>(
     };
     let memory = Truncate {
         window: place.window(),
-        threshold: place.settings.compact_threshold,
+        threshold: place.settings.compact_threshold.into(),
         meter: &place.kept.meter,
     };
     let helper = Agent {
@@ -246,7 +246,7 @@ pub fn aside(
             };
             let said = work(&looking, conversation)?;
             if keeps {
-                run.keep(&Purpose::STEP, conversation)?;
+                Host::keep(&run, &Purpose::STEP, conversation)?;
             }
             Ok(said)
         })

@@ -287,7 +287,7 @@ impl Talk<'_, '_> {
 
     fn model(&mut self, name: &str) -> Result<String, Failure> {
         let name = match name {
-            "" => match self.screen.choose(self.place.model_menu())? {
+            "" => match self.screen.choose(self.place.model_menu(self.context))? {
                 Some(at) => self.place.model_at(at),
                 None => return Ok("the model stays the same".to_owned()),
             },
