@@ -545,6 +545,7 @@ impl<'a> Toolbox<'a> {
             tool: tool.spec().clone(),
             hazards: tool.hazards(&arguments),
             arguments,
+            hazards: Vec::new(),
         };
         Ok((tool, call))
     }

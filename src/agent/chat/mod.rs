@@ -5,10 +5,12 @@
 pub mod accounts;
 pub mod commands;
 pub mod context;
+pub mod home_file;
 pub mod instructions;
 pub mod outgoing;
 pub mod permissions;
 pub mod reminders;
 pub mod risk;
+pub mod seen;
 pub mod settings;
 pub mod tools;

@@ -95,6 +95,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
         conventions: None,
         from: 0,
         orchestration: Some(settings()),
+        mode: None,
     };
     let about = serde_json::to_string(&about).unwrap();
     fs::write(folder.join(AGENT), about).unwrap();
@@ -136,6 +137,7 @@ fn start<'c>(context: &'c Context<'c>, models: &'c Models<'c>) -> AgentRun<'c> {
         stops_at_no: false,
         changes_files: false,
         orchestration: Some(settings()),
+        mode: None,
     };
     AgentRun::start(context, setup, Some("Mend it.")).unwrap()
 }

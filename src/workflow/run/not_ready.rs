@@ -10,6 +10,8 @@ use super::env_file::EnvFileProblem;
 use super::keys::NoKey;
 use super::problems::{BaselineProblem, ResumeProblem};
 use super::sending::SendingProblem;
+use crate::agent::chat::accounts::key::NoChatKey;
+use crate::agent::chat::home_file::HomeFileProblem;
 use crate::agent::home::NoHome;
 use crate::agent::orchestrate::config::ConfigProblem;
 use crate::agent::plan::file::PlanFileError;
@@ -73,6 +75,12 @@ pub enum Problem {
     /// What the user has set for agents.
     #[error(transparent)]
     Settings(#[from] SettingsProblem),
+    /// What the user keeps for the agent at the terminal.
+    #[error(transparent)]
+    HomeFile(#[from] HomeFileProblem),
+    /// The key of the agent at the terminal.
+    #[error(transparent)]
+    ChatKey(#[from] NoChatKey),
     /// The MCP server.
     #[error("the MCP server at `{server}` has no tool `{missing}`: it has {known}")]
     Tools {
@@ -124,6 +132,8 @@ impl Problem {
             Self::Sending(problem) => problem.hint(),
             Self::Home(problem) => problem.hint(),
             Self::Settings(problem) => problem.hint(),
+            Self::HomeFile(problem) => problem.hint(),
+            Self::ChatKey(problem) => problem.hint(),
             Self::Tools { .. } => {
                 "set `MCP_BASE_URL` to a server whose agents work on branches".to_owned()
             }

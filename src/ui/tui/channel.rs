@@ -1,0 +1,249 @@
+//! What the engine tells the screen, on its way there.
+//!
+//! Guarantees that telling never waits, that everything arrives in its order, and that a screen that is slow costs no
+//! more memory than the text that it has not shown yet: what streams joins what is still waiting. Of what a command
+//! prints, of which the screen shows the last lines, no more than the end waits.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use super::ToScreen;
+use crate::ui::Event;
+
+/// How many bytes of a command's output wait.
+const PRINTED: usize = 256 << 10;
+
+/// Makes the two ends.
+///
+/// # Errors
+/// When no socket pair can be made.
+pub fn channel() -> io::Result<(ScreenSender, ScreenReceiver)> {
+    let (listening, poking) = UnixStream::pair()?;
+    let queue = Arc::<Mutex<Vec<ToScreen>>>::default();
+    let sender = ScreenSender {
+        queue: Arc::clone(&queue),
+        wake: Wake(Arc::new(poking)),
+    };
+    Ok((sender, ScreenReceiver { queue, listening }))
+}
+
+/// Has the screen look whether there is something new. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Wake(Arc<UnixStream>);
+
+impl Wake {
+    /// Ends the screen's wait.
+    pub fn poke(&self) {
+        // Where the socket is full, or nobody is left, there is nothing to wake.
+        let _ = send(&*self.0, b"x", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    }
+}
+
+/// The engine's end. Cloning is cheap; all clones are one.
+#[derive(Debug, Clone)]
+pub struct ScreenSender {
+    queue: Arc<Mutex<Vec<ToScreen>>>,
+    wake: Wake,
+}
+
+impl ScreenSender {
+    /// Tells the screen, without waiting for it. Where it is over, nobody hears it.
+    pub fn send(&self, message: ToScreen) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = queue.is_empty();
+        let left = match queue.last_mut() {
+            Some(last) => join(last, message),
+            None => Some(message),
+        };
+        queue.extend(left);
+        drop(queue);
+        if is_first {
+            self.wake.poke();
+        }
+    }
+
+    /// What wakes the screen without a message.
+    #[must_use]
+    pub fn wake(&self) -> Wake {
+        self.wake.clone()
+    }
+}
+
+/// Joins `message` with the last one that waits, or gives it back.
+fn join(last: &mut ToScreen, message: ToScreen) -> Option<ToScreen> {
+    match (last, message) {
+        (
+            ToScreen::Event(Event::Receiving {
+                piece,
+                is_thought,
+                output_tokens,
+                thought_tokens,
+                spent,
+            }),
+            ToScreen::Event(Event::Receiving {
+                piece: more,
+                is_thought: of_thought,
+                output_tokens: output,
+                thought_tokens: thought,
+                spent: cost,
+            }),
+        ) if *is_thought == of_thought => {
+            piece.push_str(&more);
+            (*output_tokens, *thought_tokens, *spent) = (output, thought, cost);
+            None
+        }
+        (ToScreen::Event(Event::Printed(text)), ToScreen::Event(Event::Printed(more))) => {
+            text.push_str(&more);
+            // Not at each piece: moving the rest takes time by its length.
+            if text.len() > 2 * PRINTED {
+                text.drain(..text.ceil_char_boundary(text.len() - PRINTED));
+            }
+            None
+        }
+        (ToScreen::Status(status), ToScreen::Status(newer)) => {
+            *status = newer;
+            None
+        }
+        (ToScreen::Todos(todos), ToScreen::Todos(newer)) => {
+            *todos = newer;
+            None
+        }
+        (_, message) => Some(message),
+    }
+}
+
+/// The screen's end.
+#[derive(Debug)]
+pub struct ScreenReceiver {
+    queue: Arc<Mutex<Vec<ToScreen>>>,
+    /// Can be read when there is something.
+    listening: UnixStream,
+}
+
+impl ScreenReceiver {
+    /// All that waits, in its order.
+    #[must_use]
+    pub fn take(&self) -> Vec<ToScreen> {
+        let mut bytes = [0u8; 64];
+        // First the bytes: what is told from here on writes another.
+        while matches!(
+            recv(&self.listening, &mut bytes, RecvFlags::DONTWAIT),
+            Ok((1.., _))
+        ) {}
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *queue)
+    }
+}
+
+impl AsFd for ScreenReceiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listening.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::price::Usd;
+    use crate::sys::interrupt::is_readable_within;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    fn received(piece: &str, is_thought: bool) -> ToScreen {
+        ToScreen::Event(Event::Receiving {
+            piece: piece.to_owned(),
+            is_thought,
+            output_tokens: 1,
+            thought_tokens: 0,
+            spent: Usd::ZERO,
+        })
+    }
+
+    fn told(messages: &[ToScreen]) -> Vec<(char, String)> {
+        let mut all: Vec<(char, String)> = Vec::new();
+        for message in messages {
+            let (kind, text) = match message {
+                ToScreen::Event(Event::Receiving {
+                    piece,
+                    is_thought: false,
+                    ..
+                }) => ('a', piece),
+                ToScreen::Event(Event::Receiving { piece, .. }) => ('t', piece),
+                ToScreen::Event(Event::Printed(text)) => ('p', text),
+                ToScreen::Said(text) => ('s', text),
+                other => panic!("{other:?}"),
+            };
+            match all.last_mut() {
+                Some((last, before)) if *last == kind && kind != 's' => before.push_str(text),
+                _ => all.push((kind, text.clone())),
+            }
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_lost_or_moved_however_slow_the_screen_is(
+            messages in prop::collection::vec((0..4u8, "[a-zä\n]{0,5}", any::<bool>()), 0..40)
+        ) {
+            let (sender, receiver) = channel().unwrap();
+            let mut sent = Vec::new();
+            let mut seen = Vec::new();
+            for (kind, text, takes) in messages {
+                let message = match kind {
+                    0 => received(&text, false),
+                    1 => received(&text, true),
+                    2 => ToScreen::Event(Event::Printed(text)),
+                    _ => ToScreen::Said(text),
+                };
+                sender.send(message.clone());
+                sent.push(message);
+                if takes {
+                    seen.extend(receiver.take());
+                }
+            }
+            seen.extend(receiver.take());
+            prop_assert_eq!(told(&seen), told(&sent));
+            prop_assert!(receiver.take().is_empty());
+        }
+    }
+
+    #[test]
+    fn what_streams_waits_as_one_and_a_flood_as_its_end() {
+        let (sender, receiver) = channel().unwrap();
+        for _ in 0..10_000 {
+            sender.send(received("ab", false));
+        }
+        assert_eq!(receiver.take().len(), 1);
+        let line = "0123456789".repeat(100);
+        for _ in 0..2_000 {
+            sender.send(ToScreen::Event(Event::Printed(line.clone())));
+        }
+        let [ToScreen::Event(Event::Printed(text))] = &receiver.take()[..] else {
+            panic!("one message");
+        };
+        assert!((PRINTED..=2 * PRINTED).contains(&text.len()));
+        assert!(text.ends_with(&line));
+    }
+
+    #[test]
+    fn a_wait_ends_with_a_message_and_with_a_poke() {
+        let (sender, receiver) = channel().unwrap();
+        let is_woken = || is_readable_within(receiver.as_fd(), Duration::ZERO);
+        assert!(!is_woken());
+        sender.send(ToScreen::Settled);
+        sender.send(ToScreen::Settled);
+        assert!(is_woken());
+        assert_eq!(receiver.take().len(), 2);
+        assert!(!is_woken());
+        sender.wake().poke();
+        assert!(is_woken());
+        assert!(receiver.take().is_empty() && !is_woken());
+        drop(receiver);
+        sender.send(ToScreen::Settled);
+    }
+}
