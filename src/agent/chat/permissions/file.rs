@@ -324,10 +324,15 @@ fn parse(content: &[u8]) -> Result<Parsed, Misplaced> {
     if serde_json::from_str(version).ok() != Some(VERSION) {
         return Err(at.problem(version, format!("`version` must be {VERSION}")));
     }
-    if let Some(timestamp) = field("timestamp") {
-        at.parse::<String>(timestamp)?;
+    if let Some(timestamp) = field("timestamp")
+        && string(timestamp).is_none()
+    {
+        return Err(at.problem(timestamp, "`timestamp` must be a string, in quotes"));
     }
     let permissions = field("permissions").ok_or_else(|| missing("permissions"))?;
+    if !permissions.starts_with('[') {
+        return Err(at.problem(permissions, "`permissions` must be a list, in `[` and `]`"));
+    }
     let entries: Vec<&RawValue> = at.parse(permissions)?;
     let mut actions = HashMap::new();
     for entry in entries {
@@ -349,16 +354,19 @@ fn parse_entry(at: &Positions<'_>, entry: &str) -> Result<(String, PermissionAct
         value.ok_or_else(|| at.problem(entry, format!("`{name}` is missing")))
     };
     let (tool, action) = (field("tool")?, field("action")?);
-    let name: String = at.parse(tool)?;
-    if name.trim().is_empty() {
-        return Err(at.problem(tool, "`tool` must be the name of a tool"));
-    }
-    let written: String = at.parse(action)?;
+    let Some(name) = string(tool).filter(|name| !name.trim().is_empty()) else {
+        return Err(at.problem(tool, "`tool` must be the name of a tool, in quotes"));
+    };
+    let written = string(action);
     let mut known = PermissionAction::ALL.into_iter();
-    let known = known.find(|known| known.name() == written);
-    known
-        .map(|action| (name, action))
-        .ok_or_else(|| at.problem(action, "`action` must be `always`, `ask` or `never`"))
+    let known = known.find(|known| written.as_deref() == Some(known.name()));
+    let expected = "`action` must be `\"always\"`, `\"ask\"` or `\"never\"`";
+    let action = known.ok_or_else(|| at.problem(action, expected))?;
+    Ok((name, action))
+}
+
+fn string(json: &str) -> Option<String> {
+    serde_json::from_str(json).ok()
 }
 
 #[cfg(test)]

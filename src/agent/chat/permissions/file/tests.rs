@@ -141,15 +141,15 @@ fn a_mistake_is_told_by_its_place() {
         ),
         (
             "{\"version\": 1, \"version\": 1, \"permissions\": []}",
-            "line 1, column 25: `version` is there twice",
+            "line 1, column 27: `version` is there twice",
         ),
         (
             "{\"version\": 1,\n \"permissions\": {}}",
-            "line 2, column 17: invalid type: map, expected a sequence",
+            "line 2, column 17: `permissions` must be a list, in `[` and `]`",
         ),
         (
             "{\"version\": 1, \"timestamp\": 5, \"permissions\": []}",
-            "line 1, column 29: invalid type: integer `5`, expected a string",
+            "line 1, column 29: `timestamp` must be a string, in quotes",
         ),
         (
             "{\"version\": 1, \"permissions\": [5]}",
@@ -165,19 +165,19 @@ fn a_mistake_is_told_by_its_place() {
         ),
         (
             "{\"version\": 1, \"permissions\": [\n{\"tool\": \" \", \"action\": \"ask\"}]}",
-            "line 2, column 10: `tool` must be the name of a tool",
+            "line 2, column 10: `tool` must be the name of a tool, in quotes",
         ),
         (
             "{\"version\": 1, \"permissions\": [\n{\"tool\": [], \"action\": \"ask\"}]}",
-            "line 2, column 10: invalid type: sequence, expected a string",
+            "line 2, column 10: `tool` must be the name of a tool, in quotes",
         ),
         (
             "{\"version\": 1, \"permissions\": [\n{\"tool\": \"a\", \"action\": \"Always\"}]}",
-            "line 2, column 25: `action` must be `always`, `ask` or `never`",
+            "line 2, column 25: `action` must be `\"always\"`, `\"ask\"` or `\"never\"`",
         ),
         (
             "{\"version\": 1, \"permissions\": [\n{\"tool\": \"a\", \"action\": true}]}",
-            "line 2, column 25: invalid type: boolean `true`, expected a string",
+            "line 2, column 25: `action` must be `\"always\"`, `\"ask\"` or `\"never\"`",
         ),
         (
             "{\"version\": 1, \"permissions\": [{\"tool\": \"a\", \"action\": \"ask\"},\n {\"tool\": \"a\", \"action\": \"always\"}]}",
