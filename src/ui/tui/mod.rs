@@ -6,6 +6,7 @@
 
 pub mod app;
 pub mod channel;
+mod code_colors;
 pub mod completion;
 pub mod composer;
 pub mod dialog;
