@@ -140,7 +140,7 @@ pub struct Brief<'a> {
     /// Whether it may, as far as the protocol can say so.
     pub tool_choice: ToolChoice,
     /// What has come up since the last step: said once, ahead of the next, and kept in the conversation.
-    pub reminders: Vec<String>,
+    pub reminders: Vec<HistoryMessage>,
 }
 
 /// An agent: the parts that a profile has chosen.
@@ -223,7 +223,7 @@ impl Agent<'_> {
     ) -> Result<Next, AgentError> {
         let brief = (self.brief)();
         for reminder in &brief.reminders {
-            conversation.say(HistoryMessage::reminder(reminder));
+            conversation.say(reminder.clone());
         }
         let reply = match self.ask(&brief, conversation, progress) {
             // The last try ends with the model's own error.
