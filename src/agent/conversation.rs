@@ -121,6 +121,13 @@ impl HistoryMessage {
         Self::tagged(tagged(Tag::SYSTEM_REMINDER, &[], content))
     }
 
+    /// The same, with something that is not the program's own behind it, between tags of its own.
+    #[must_use]
+    pub fn reminder_of(words: &str, shown: &str) -> Self {
+        let words = tagged(Tag::SYSTEM_REMINDER, &[], words);
+        Self::tagged(format!("{words}\n\n{shown}"))
+    }
+
     /// What is wrong with the agent's last reply.
     #[must_use]
     pub fn of_fault(content: impl Into<String>) -> Self {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::place::ChatPlace;
-use super::request::{self, Answers, ScreenAsker};
+use super::request;
 use super::screen::Screen;
 use crate::agent::chat::commands;
 use crate::agent::conversation::Conversation;
@@ -156,22 +156,4 @@ pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(),
         put_back.map_err(NotReady::from)?;
     }
     Ok(())
-}
-
-/// Asks at the screen for this place.
-pub fn asker<'a>(
-    context: &'a Context<'_>,
-    place: &'a ChatPlace<'a>,
-    screen: &'a Screen,
-) -> ScreenAsker<'a> {
-    ScreenAsker {
-        screen,
-        place,
-        clock: context.clock,
-    }
-}
-
-/// The answers of who sits at the screen.
-pub fn answers<'a>(asker: &'a ScreenAsker<'a>) -> Answers<'a> {
-    Answers::Screen(asker)
 }

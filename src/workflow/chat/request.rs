@@ -1,5 +1,6 @@
 //! One request: a run in which the agent works on it, with the parts that make it this agent.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use super::NAME;
@@ -7,6 +8,7 @@ use super::place::ChatPlace;
 use super::screen::Screen;
 use crate::agent::chat::instructions::system_prompt;
 use crate::agent::chat::outgoing;
+use crate::agent::chat::permissions::file::PermissionFile;
 use crate::agent::chat::permissions::{ChatPermissions, remembered};
 use crate::agent::chat::reminders::Standing;
 use crate::agent::chat::tools::ChatTools;
@@ -44,8 +46,8 @@ pub enum Answers<'a> {
 pub struct ScreenAsker<'a> {
     /// Where is asked.
     pub screen: &'a Screen,
-    /// Knows the permissions.
-    pub place: &'a ChatPlace<'a>,
+    /// What is allowed for good.
+    pub permissions: &'a RefCell<PermissionFile>,
     /// Tells when they were changed.
     pub clock: &'a dyn Clock,
 }
@@ -57,7 +59,7 @@ impl Asker for ScreenAsker<'_> {
             .ask(question.clone(), preview.map(str::to_owned))?;
         let action = remembered(&verdict).filter(|_| question.may_last);
         if let Some(action) = action {
-            let mut permissions = self.place.permissions.borrow_mut();
+            let mut permissions = self.permissions.borrow_mut();
             let kept = permissions.remember(&question.tool, action, self.clock.now());
             if let Err(problem) = kept {
                 self.screen.say(format!("{problem}\n\n{}", problem.hint()));

@@ -164,7 +164,7 @@ impl Talk<'_, '_> {
         self.look_at_permissions()?;
         let asker = request::ScreenAsker {
             screen: self.screen,
-            place: self.place,
+            permissions: &self.place.permissions,
             clock: self.context.clock,
         };
         let done = request::work(
