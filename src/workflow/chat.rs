@@ -17,6 +17,8 @@ mod talk;
 use std::sync::mpsc;
 use std::thread;
 
+use uuid::Uuid;
+
 use self::place::ChatPlace;
 use self::request::Answers;
 use self::screen::Screen;
@@ -34,6 +36,8 @@ use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::record::mode::{Mode, SharedMode};
 use crate::ui::input::InputError;
+use crate::ui::input::history::History;
+use crate::ui::pager::Pager;
 use crate::ui::tui::channel;
 use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
@@ -42,6 +46,8 @@ use crate::workflow::error::Error;
 
 pub use self::login::{login, logout};
 
+/// What was sent before, in the home.
+const HISTORY: &str = "history.jsonl";
 /// The workflow's name.
 const NAME: &str = "chat";
 
@@ -128,13 +134,18 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
     let mode = SharedMode::new(options.mode);
     let (sender, receiver) = channel::channel().map_err(InputError::from)?;
     let (answers, heard) = mpsc::channel();
+    let environment = context.environment;
     let screen_options = ScreenOptions {
         clock: context.clock,
-        environment: context.environment,
-        redactor: context.redactor,
-        root: context.project.root(),
-        home: &home,
+        no_color: environment
+            .get("NO_COLOR")
+            .is_some_and(|value| !value.is_empty()),
         mouse: settings.mouse,
+        root: context.project.root().to_owned(),
+        history: Some(History::of(home.join(HISTORY), context.redactor)),
+        editor: editor::chosen(environment).ok().map(str::to_owned),
+        draft: home.join(format!("draft-{}.md", Uuid::new_v4())),
+        pager: Pager::of(environment, context.project.root()),
     };
     thread::scope(|scope| {
         let (interrupt, shared) = (context.interrupt.clone(), mode.clone());

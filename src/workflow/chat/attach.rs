@@ -95,7 +95,7 @@ pub fn expand(
     name: &str,
     arguments: &str,
 ) -> Result<Option<UserRequest>, Failure> {
-    let Some(command) = place.commands.named(name) else {
+    let Some(command) = place.command(name) else {
         return Ok(None);
     };
     let (mode, pieces) = (command.mode, command.expand(arguments));

@@ -10,14 +10,14 @@ use uuid::Uuid;
 
 use super::login::ChatKey;
 use super::{ChatOptions, models};
-use crate::agent::chat::commands::SlashFiles;
+use crate::agent::chat::commands::{self, CommandFile};
 use crate::agent::chat::context::ContextFiles;
 use crate::agent::chat::permissions::file::PermissionFile;
 use crate::agent::chat::permissions::{NotPermitted, closed_paths};
 use crate::agent::chat::reminders::Reminders;
 use crate::agent::chat::seen::SeenFiles;
 use crate::agent::chat::settings::ChatSettings;
-use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::home::{CHAT, System};
 use crate::agent::memory::Compressed;
 use crate::agent::memory::truncate::Meter;
@@ -42,6 +42,8 @@ use crate::workflow::workspace::{
     self, AnswerSource, KeptSession, SessionChoice, check_keys, open_session, processes,
 };
 
+/// Where a project's commands are, from its root on.
+const COMMANDS: &str = ".agent/commands";
 /// How many replies in a row may not be understood.
 const TRIES: u32 = 5;
 /// How many calls to the model a request may take.
@@ -168,7 +170,7 @@ pub struct ChatPlace<'c> {
     /// The files that it has seen.
     pub seen: RefCell<SeenFiles>,
     /// The commands that the user has written.
-    pub commands: SlashFiles,
+    pub commands: Vec<CommandFile>,
     /// Whether what looks like credentials is sent.
     pub allow_secrets: bool,
 }
@@ -195,7 +197,7 @@ impl<'c> ChatPlace<'c> {
         }
         let permissions = PermissionFile::load(root).map_err(NotReady::from)?;
         let (context_files, warnings) = ContextFiles::load(root, context.directory);
-        let (commands, bad) = SlashFiles::load(root, &home);
+        let (commands, bad) = commands_of(root, &home);
         for warning in warnings.into_iter().chain(bad) {
             context.warn(warning);
         }
@@ -343,18 +345,52 @@ impl<'c> ChatPlace<'c> {
 
     /// All commands that can be typed, the user's own behind those of the program.
     pub fn hints(&self) -> Vec<CommandHint> {
-        let mut hints = super::slash::hints();
-        hints.extend(self.commands.hints());
-        hints
+        let own = self.commands.iter().map(|command| CommandHint {
+            name: command.name.clone(),
+            argument: command.argument_hint.clone(),
+            description: command.description.clone(),
+        });
+        super::slash::hints().into_iter().chain(own).collect()
+    }
+
+    /// The user's own command of this name.
+    pub fn command(&self, name: &str) -> Option<&CommandFile> {
+        self.commands.iter().find(|command| command.name == name)
+    }
+
+    /// The file for a command of this name in the project; `None` where that is no name, or the program's own.
+    pub fn command_file(&self, context: &Context<'_>, name: &str) -> Option<PathBuf> {
+        let mut own = super::slash::hints().into_iter();
+        let file = commands::file_for(name).filter(|_| !own.any(|hint| hint.name == name))?;
+        Some(context.project.root().join(COMMANDS).join(file))
     }
 
     /// Reads the user's commands anew.
     pub fn reload_commands(&mut self, context: &Context<'_>) {
-        let (commands, bad) = SlashFiles::load(context.project.root(), &self.home);
+        let (commands, bad) = commands_of(context.project.root(), &self.home);
         for warning in bad {
             context.warn(warning);
         }
         self.commands = commands;
+    }
+
+    /// All that was said, as a text.
+    pub fn transcript_text(&self) -> String {
+        let session = self.kept.inner.session.borrow();
+        let Conversation {
+            earlier, history, ..
+        } = &session.conversation;
+        format!(
+            "{}{}",
+            transcript(earlier, usize::MAX),
+            transcript(history, usize::MAX)
+        )
+    }
+
+    /// The name of the model at this place of the menu.
+    pub fn model_at(&self, at: usize) -> String {
+        let model = self.table.models().get(at);
+        model.map(|spec| spec.name.clone()).unwrap_or_default()
     }
 
     /// The models to choose from.
@@ -431,6 +467,13 @@ impl<'c> ChatPlace<'c> {
             permissions.path().display()
         )
     }
+}
+
+/// The user's commands, and warnings of files that are none.
+fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
+    let own = super::slash::hints();
+    let taken: Vec<&str> = own.iter().map(|hint| &*hint.name).collect();
+    commands::load(root, Some(home), &taken)
 }
 
 /// Whose thoughts a model of this name has, by this key: others do not take them.

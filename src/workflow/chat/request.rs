@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::NAME;
 use super::place::ChatPlace;
 use super::screen::Screen;
-use crate::agent::chat::instructions::system_prompt;
+
 use crate::agent::chat::outgoing;
 use crate::agent::chat::permissions::file::PermissionFile;
 use crate::agent::chat::permissions::{ChatPermissions, remembered};
@@ -288,7 +288,10 @@ pub fn tools<'p, 'c: 'p>(
 
 /// Who the agent is and how it works.
 fn instructions(context: &Context<'_>, _place: &ChatPlace<'_>) -> String {
-    system_prompt(context.project.root())
+    format!(
+        "You are a coding agent in `{}`.",
+        context.project.root().display()
+    )
 }
 
 /// What the project asks of the agent.

@@ -138,7 +138,7 @@ impl Talk<'_, '_> {
         if let Some(command) = text.strip_prefix('!') {
             return shell::run_for_user(self.context, self.place, command.trim());
         }
-        let own = |name: &str| self.place.has_command(name);
+        let own = |name: &str| self.place.command(name).is_some();
         match SlashCommand::read(text, own) {
             Some(Ok(command)) => self.obey(command),
             Some(Err(problem)) => {
@@ -195,7 +195,7 @@ impl Talk<'_, '_> {
         if self.place.mode.get() != Mode::Planning {
             return Ok(());
         }
-        let Some(todos) = crate::agent::chat::commands::checklist(&outcome.summary) else {
+        let Some(todos) = crate::agent::chat::checklist::checklist(&outcome.summary) else {
             return Ok(());
         };
         let menu = Menu {
