@@ -525,9 +525,7 @@ impl Agent<'_> {
         request: Option<&UserRequest>,
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
-        let Brief {
-            tools, reminders, ..
-        } = (self.brief)();
+        let tools = (self.brief)().tools;
         let calls = match (self.last_decision(conversation, &tools), request) {
             (Some(Decision::Answer(words)), None) => {
                 return self.end(Ended { words, by: None }, conversation, progress);
@@ -561,7 +559,6 @@ impl Agent<'_> {
             // Of a call that can no longer be read, there is no result to tell.
             conversation.say(HistoryMessage::note(CUT_SHORT));
         }
-        self.remind(&reminders, conversation);
         Ok(Next::GoOn)
     }
 

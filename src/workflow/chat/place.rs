@@ -2,7 +2,7 @@
 //!
 //! Reads the files of the user's and of the project's that it is told of, and makes the home.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -78,6 +78,8 @@ pub struct KeptChat<'c> {
     pub meter: Meter,
     /// What is to be done.
     pub todos: RefCell<Vec<Todo>>,
+    /// Whether a call was made since the reminders were looked at last.
+    pub asked: Cell<bool>,
     /// The tools that were used since the model was told last, and their paths.
     pub acted: RefCell<Vec<(String, Option<String>)>>,
 }
@@ -119,6 +121,7 @@ impl Keeping for KeptChat<'_> {
     }
 
     fn count(&self, tokens: u64) {
+        self.asked.set(true);
         self.inner.count(tokens);
     }
 
@@ -229,6 +232,7 @@ impl<'c> ChatPlace<'c> {
                     clock: context.clock,
                 },
                 meter: Meter::default(),
+                asked: Cell::default(),
                 acted: RefCell::default(),
             },
             processes: RefCell::new(processes),

@@ -318,6 +318,9 @@ fn reminders(
     let mut reminders = place.reminders.borrow_mut();
     let mut files = place.context_files.borrow_mut();
     let mut seen = place.seen.borrow_mut();
+    if place.kept.asked.take() {
+        reminders.told();
+    }
     let (mut told, mut warnings) = files.refresh();
     for (tool, path) in place.kept.acted.take() {
         reminders.called(&tool);
@@ -340,13 +343,11 @@ fn reminders(
     let changed = changed.iter().map(|path| relative(root, path));
     reminders.files_changed(&changed.collect::<Vec<_>>());
     let todos = place.kept.todos.borrow();
-    let said = reminders.next(&Standing {
+    reminders.next(&Standing {
         mode: place.mode.get(),
         todos: &todos,
         requests: conversation_requests,
-    });
-    reminders.told();
-    said
+    })
 }
 
 /// A path as the user knows it.
