@@ -84,6 +84,17 @@ impl App {
         None
     }
 
+    /// Whether something stands in the input: a question that comes now interrupts somebody.
+    #[must_use]
+    pub fn is_typing(&self) -> bool {
+        !self.composer.is_empty()
+    }
+
+    /// Takes what was typed or pasted before the question that stands there was seen: it goes into the input.
+    pub fn typed_ahead(&mut self, text: &str) {
+        self.composer.paste(text);
+    }
+
     /// Draws all of it.
     pub fn draw(&mut self, _frame: &mut Frame<'_>) {}
 }

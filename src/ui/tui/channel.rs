@@ -8,14 +8,19 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::ToScreen;
+use crate::sys::environment::Clock;
+use crate::sys::interrupt::is_readable_within;
 use crate::ui::Event;
 
 /// How many bytes of a command's output wait.
 const PRINTED: usize = 256 << 10;
+/// How long an engine has to end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Makes the two ends.
 ///
@@ -23,12 +28,18 @@ const PRINTED: usize = 256 << 10;
 /// When no socket pair can be made.
 pub fn channel() -> io::Result<(ScreenSender, ScreenReceiver)> {
     let (listening, poking) = UnixStream::pair()?;
-    let queue = Arc::<Mutex<Vec<ToScreen>>>::default();
-    let sender = ScreenSender {
+    let queue = Queue::default();
+    let wake = Wake(Arc::new(poking));
+    let sender = ScreenSender(Arc::new(Sending {
         queue: Arc::clone(&queue),
-        wake: Wake(Arc::new(poking)),
+        wake: wake.clone(),
+    }));
+    let receiver = ScreenReceiver {
+        queue,
+        listening,
+        wake,
     };
-    Ok((sender, ScreenReceiver { queue, listening }))
+    Ok((sender, receiver))
 }
 
 /// Has the screen look whether there is something new. Cloning is cheap.
@@ -43,17 +54,33 @@ impl Wake {
     }
 }
 
-/// The engine's end. Cloning is cheap; all clones are one.
+/// What waits.
+type Queue = Arc<Mutex<Vec<ToScreen>>>;
+
+/// The engine's end. Cloning is cheap; all clones are one. When the last is gone, so is the screen.
 #[derive(Debug, Clone)]
-pub struct ScreenSender {
-    queue: Arc<Mutex<Vec<ToScreen>>>,
+pub struct ScreenSender(Arc<Sending>);
+
+#[derive(Debug)]
+struct Sending {
+    queue: Queue,
     wake: Wake,
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        // Where it was told to end already, this is not looked at any more.
+        let farewell = String::new();
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push(ToScreen::End { farewell });
+        self.wake.poke();
+    }
 }
 
 impl ScreenSender {
     /// Tells the screen, without waiting for it. Where it is over, nobody hears it.
     pub fn send(&self, message: ToScreen) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = queue.is_empty();
         let left = match queue.last_mut() {
             Some(last) => join(last, message),
@@ -62,14 +89,8 @@ impl ScreenSender {
         queue.extend(left);
         drop(queue);
         if is_first {
-            self.wake.poke();
+            self.0.wake.poke();
         }
-    }
-
-    /// What wakes the screen without a message.
-    #[must_use]
-    pub fn wake(&self) -> Wake {
-        self.wake.clone()
     }
 }
 
@@ -119,23 +140,55 @@ fn join(last: &mut ToScreen, message: ToScreen) -> Option<ToScreen> {
 /// The screen's end.
 #[derive(Debug)]
 pub struct ScreenReceiver {
-    queue: Arc<Mutex<Vec<ToScreen>>>,
+    queue: Queue,
     /// Can be read when there is something.
     listening: UnixStream,
+    wake: Wake,
 }
 
 impl ScreenReceiver {
-    /// All that waits, in its order.
+    /// All that waits, in its order; `None` where nobody has told or woken anything.
     #[must_use]
-    pub fn take(&self) -> Vec<ToScreen> {
+    pub fn take(&self) -> Option<Vec<ToScreen>> {
         let mut bytes = [0u8; 64];
+        let mut is_woken = false;
         // First the bytes: what is told from here on writes another.
-        while matches!(
-            recv(&self.listening, &mut bytes, RecvFlags::DONTWAIT),
-            Ok((1.., _))
-        ) {}
+        while let Ok((1.., _)) = recv(&self.listening, &mut bytes, RecvFlags::DONTWAIT) {
+            is_woken = true;
+        }
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *queue)
+        let all = std::mem::take(&mut *queue);
+        (is_woken || !all.is_empty()).then_some(all)
+    }
+
+    /// What wakes the screen without a message.
+    #[must_use]
+    pub fn wake(&self) -> Wake {
+        self.wake.clone()
+    }
+
+    /// The farewell of an engine that was told to end; none where that takes too long.
+    #[must_use]
+    pub fn farewell(&self, clock: &dyn Clock) -> String {
+        let from = clock.elapsed();
+        loop {
+            let ends = self
+                .take()
+                .into_iter()
+                .flatten()
+                .find_map(|message| match message {
+                    ToScreen::End { farewell } => Some(farewell),
+                    _ => None,
+                });
+            let left = LAST_WORDS.checked_sub(clock.elapsed().saturating_sub(from));
+            match (ends, left) {
+                (Some(farewell), _) => return farewell,
+                (None, None) => return String::new(),
+                (None, Some(left)) => {
+                    let _ = is_readable_within(self.listening.as_fd(), left);
+                }
+            }
+        }
     }
 }
 
@@ -149,9 +202,7 @@ impl AsFd for ScreenReceiver {
 mod tests {
     use super::*;
     use crate::model::price::Usd;
-    use crate::sys::interrupt::is_readable_within;
     use proptest::prelude::*;
-    use std::time::Duration;
 
     fn received(piece: &str, is_thought: bool) -> ToScreen {
         ToScreen::Event(Event::Receiving {
@@ -203,12 +254,12 @@ mod tests {
                 sender.send(message.clone());
                 sent.push(message);
                 if takes {
-                    seen.extend(receiver.take());
+                    seen.extend(receiver.take().unwrap_or_default());
                 }
             }
-            seen.extend(receiver.take());
+            seen.extend(receiver.take().unwrap_or_default());
             prop_assert_eq!(told(&seen), told(&sent));
-            prop_assert!(receiver.take().is_empty());
+            prop_assert_eq!(receiver.take(), None);
         }
     }
 
@@ -218,12 +269,12 @@ mod tests {
         for _ in 0..10_000 {
             sender.send(received("ab", false));
         }
-        assert_eq!(receiver.take().len(), 1);
+        assert_eq!(receiver.take().unwrap().len(), 1);
         let line = "0123456789".repeat(100);
         for _ in 0..2_000 {
             sender.send(ToScreen::Event(Event::Printed(line.clone())));
         }
-        let [ToScreen::Event(Event::Printed(text))] = &receiver.take()[..] else {
+        let [ToScreen::Event(Event::Printed(text))] = &receiver.take().unwrap()[..] else {
             panic!("one message");
         };
         assert!((PRINTED..=2 * PRINTED).contains(&text.len()));
@@ -238,11 +289,20 @@ mod tests {
         sender.send(ToScreen::Settled);
         sender.send(ToScreen::Settled);
         assert!(is_woken());
-        assert_eq!(receiver.take().len(), 2);
+        assert_eq!(receiver.take().unwrap().len(), 2);
         assert!(!is_woken());
-        sender.wake().poke();
+        receiver.wake().poke();
         assert!(is_woken());
-        assert!(receiver.take().is_empty() && !is_woken());
+        assert_eq!(receiver.take(), Some(Vec::new()));
+        assert!(!is_woken());
+        drop(sender.clone());
+        assert!(!is_woken());
+        drop(sender);
+        assert!(matches!(
+            receiver.take().unwrap()[..],
+            [ToScreen::End { .. }]
+        ));
+        let (sender, receiver) = channel().unwrap();
         drop(receiver);
         sender.send(ToScreen::Settled);
     }

@@ -192,9 +192,8 @@ impl TextBuffer {
     }
 }
 
-/// What an editing key does, as readline has it.
+/// What an editing key does, each named as readline does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the name of readline's function")]
 pub enum Edit {
     Left,
     Right,
