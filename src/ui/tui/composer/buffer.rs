@@ -253,7 +253,7 @@ pub fn rows(text: &str, columns: usize, labels: &Labels) -> Vec<Row> {
         let mut blank: Option<(usize, usize)> = None;
         for (at, grapheme) in line.grapheme_indices(true) {
             let (at, wide) = (start + at, width(grapheme, labels));
-            if used + wide > columns && at > row {
+            while used + wide > columns && at > row {
                 let (to, before) = blank.take().unwrap_or((at, used));
                 rows.push(row..to);
                 (row, used) = (to, used - before);
