@@ -212,3 +212,19 @@ fn a_fence_around_a_reply_is_taken_off() {
         assert_eq!(template(reply), expected, "{reply}");
     }
 }
+
+#[test]
+fn the_examples_are_commands() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/commands");
+    for name in ["refactor_component", "generate_tests"] {
+        let text = fs::read_to_string(folder.join(file_for(name).unwrap())).unwrap();
+        let (command, oddities) = CommandFile::parse(name.to_owned(), false, &text).unwrap();
+        assert_eq!(oddities, [""; 0]);
+        assert!(!command.description.is_empty() && !command.argument_hint.is_empty());
+        let pieces = command.expand("src/parser.rs");
+        let [Piece::Text(words)] = pieces.as_slice() else {
+            panic!("{pieces:?}");
+        };
+        assert!(words.contains("src/parser.rs") && !words.contains('$'));
+    }
+}
