@@ -7,6 +7,7 @@ use super::NAME;
 use super::place::ChatPlace;
 use super::screen::Screen;
 
+use crate::agent::chat::instructions::{PromptFacts, system_prompt};
 use crate::agent::chat::outgoing;
 use crate::agent::chat::permissions::file::PermissionFile;
 use crate::agent::chat::permissions::{ChatPermissions, remembered};
@@ -178,7 +179,7 @@ fn with_agent<T>(
     let helper = Agent {
         purpose: Purpose::HELPER,
         brief: &|| Brief {
-            instructions: instructions(context, place),
+            instructions: instructions(context, is_headless),
             context: project_context(place),
             tools: tools(context, place, run, &output_files, &todos, None).toolbox(),
             tool_choice: tool_choice(place),
@@ -204,7 +205,7 @@ fn with_agent<T>(
     let agent = Agent {
         purpose: Purpose::STEP,
         brief: &|| Brief {
-            instructions: instructions(context, place),
+            instructions: instructions(context, is_headless),
             context: project_context(place),
             tools: tools(context, place, run, &output_files, &todos, Some(&spawn)).toolbox(),
             tool_choice: tool_choice(place),
@@ -287,11 +288,18 @@ pub fn tools<'p, 'c: 'p>(
 }
 
 /// Who the agent is and how it works.
-fn instructions(context: &Context<'_>, _place: &ChatPlace<'_>) -> String {
-    format!(
-        "You are a coding agent in `{}`.",
-        context.project.root().display()
-    )
+fn instructions(context: &Context<'_>, is_headless: bool) -> String {
+    let project = context.project.root();
+    system_prompt(&PromptFacts {
+        project,
+        directory: context.directory,
+        is_repository: context
+            .directory
+            .ancestors()
+            .any(|directory| directory.join(".git").exists()),
+        platform: std::env::consts::OS,
+        is_attended: !is_headless,
+    })
 }
 
 /// What the project asks of the agent.
