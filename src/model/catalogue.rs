@@ -177,7 +177,8 @@ mod tests {
         }
         assert_eq!(
             names(),
-            "gemini-3.8-flash, gemini-3.1-pro-preview, gpt-6.1-sol"
+            "gemini-3.8-flash, gemini-3.1-pro-preview, gpt-6.1-sol, claude-fable-5-1, claude-opus-5-5, \
+             claude-sonnet-5-5, claude-haiku-5-5"
         );
     }
 

@@ -4,6 +4,9 @@
 //! only; that redirects are not followed; that a call ends within its time, whatever the server
 //! does; and that an answer of more than [`ANSWER_LIMIT`] bytes is not read.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::Cell;
 use std::io::{self, BufWriter, Read, Write};
 use std::thread;

@@ -2,6 +2,7 @@
 
 use super::Exit;
 use crate::agent::chat::accounts::NoAccount;
+use crate::agent::chat::permissions::NotPermitted;
 use crate::secret::KeyProblem;
 
 /// Why the agent at the terminal does not do what it is told.
@@ -35,6 +36,12 @@ pub enum ChatError {
         /// What the vendor says.
         reason: String,
     },
+    /// Calls of the agent's were refused, since nobody was there to ask.
+    #[error(transparent)]
+    NotPermitted(#[from] NotPermitted),
+    /// A full-screen terminal is wanted, and there is none.
+    #[error("`chat` needs a terminal: {0}")]
+    NoTerminal(&'static str),
 }
 
 impl ChatError {
@@ -47,6 +54,8 @@ impl ChatError {
             | Self::Account(_)
             | Self::NotAKey(_) => Exit::Usage,
             Self::KeyRefused { .. } => Exit::ModelFailed,
+            Self::NotPermitted(_) => Exit::NotPermitted,
+            Self::NoTerminal(_) => Exit::NotReady,
         }
     }
 
@@ -60,6 +69,8 @@ impl ChatError {
             Self::RetiredModel { successor, .. } => {
                 return format!("`--model {successor}` asks it, and so does `/model {successor}`");
             }
+            Self::NotPermitted(refused) => return refused.hint(),
+            Self::NoTerminal(_) => "ask one request without a terminal: `code-commit chat -p TEXT`",
             Self::Account(_) => {
                 "`/login` lists the accounts; `code-commit chat login --account NAME` adds one"
             }

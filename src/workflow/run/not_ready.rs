@@ -12,6 +12,7 @@ use super::problems::{BaselineProblem, ResumeProblem};
 use super::sending::SendingProblem;
 use crate::agent::chat::accounts::key::NoChatKey;
 use crate::agent::chat::home_file::HomeFileProblem;
+use crate::agent::chat::permissions::file::PermissionsProblem;
 use crate::agent::home::NoHome;
 use crate::agent::orchestrate::config::ConfigProblem;
 use crate::agent::plan::file::PlanFileError;
@@ -97,6 +98,9 @@ pub enum Problem {
     /// What an orchestration is configured with.
     #[error(transparent)]
     Config(#[from] ConfigProblem),
+    /// What the agent at the terminal may do.
+    #[error(transparent)]
+    Permissions(#[from] PermissionsProblem),
     /// The code base that was to be rolled up.
     #[error("{problem}")]
     RollUp {
@@ -126,6 +130,7 @@ impl Problem {
             }
             Self::Endpoint(problem) => problem.hint(),
             Self::Server(problem) => problem.hint(),
+            Self::Permissions(problem) => problem.hint(),
             Self::Instructions(_) => InstructionsProblem::hint().to_owned(),
             Self::Plan(problem) => problem.hint().to_owned(),
             Self::Models(problem) => problem.hint(),
