@@ -42,7 +42,7 @@ use crate::ui::tui::channel;
 use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
-use crate::workflow::error::Error;
+use crate::workflow::error::{ChatError, Error};
 
 pub use self::login::{login, logout};
 
@@ -92,10 +92,14 @@ pub fn chat(
         return headless(context, options);
     }
     if !stdin.is_terminal || !stdin.is_seen {
-        return Err(Error::NoTerminal("standard input and output are none").into());
+        return Err(
+            Error::from(ChatError::NoTerminal("standard input and output are none")).into(),
+        );
     }
     if is_dumb(context.environment) {
-        return Err(Error::NoTerminal("`TERM` says that it can do nothing").into());
+        return Err(
+            Error::from(ChatError::NoTerminal("`TERM` says that it can do nothing")).into(),
+        );
     }
     interactive(context, options)
 }
