@@ -293,7 +293,7 @@ pub struct ToolCall {
     pub tool: ToolSpec,
     /// What it is given.
     pub arguments: Arguments,
-    /// What harm it would do, each in a word: `overwrites`, `deletes`. Harm of commands is not told here.
+    /// What it would do that cannot be taken for granted, each in a word: `overwrites`, `deletes`.
     pub hazards: Vec<&'static str>,
 }
 

@@ -182,9 +182,10 @@ fn judge_interpreter(arguments: &[Word], reasons: &mut Reasons) {
 
 /// An awk program may do no more than print.
 fn judge_awk(arguments: &[Word], reasons: &mut Reasons) {
-    let prints = |word: &Word| match word.may_be_option() {
-        true => word.text == "-v" || word.text.starts_with("-F"),
-        false => !AWK_ACTS.iter().any(|acts| word.text.contains(acts)),
+    let prints = |word: &Word| {
+        let acts = || AWK_ACTS.iter().any(|acts| word.text.contains(acts));
+        let is_known = word.text == "-v" || word.text.starts_with("-F");
+        is_known || !(word.may_be_option() || acts())
     };
     if !arguments.iter().all(prints) {
         reasons.insert(CODE);

@@ -25,9 +25,9 @@ pub(super) const ASKED: [(&str, &str); 8] = [
     ),
     (
         RUNS,
-        ". at batch builtin busybox chroot command crontab direnv doas dotenv ed emacs entr env eval ex exec expect \
-         flock gdb ionice less lldb ltrace man more nano nice nohup nsenter nvim parallel pkexec runuser screen \
-         script setsid source ssh stdbuf strace su sudo systemd-run timeout tmux toybox trap unbuffer unshare vi view \
+        ". at batch builtin busybox chroot command crontab dc direnv doas dotenv ed emacs entr env eval ex exec expect \
+         flock gdb ionice less lldb ltrace man more nano nc ncat nice nohup nsenter nvim parallel pkexec runuser screen \
+         script setsid socat source ssh stdbuf strace su sudo systemd-run timeout tmux toybox trap unbuffer unshare vi view \
          vim watch xargs",
     ),
     (
@@ -37,7 +37,7 @@ pub(super) const ASKED: [(&str, &str); 8] = [
     ),
     (
         CODE,
-        "mariadb mongo mongosh mysql psql redis-cli sqlcmd sqlite3",
+        "mariadb mongo mongosh mysql psql r redis-cli sqlcmd sqlite3",
     ),
     (
         DELETES,
@@ -45,8 +45,8 @@ pub(super) const ASKED: [(&str, &str); 8] = [
     ),
     (
         OVERWRITES,
-        "7z 7za ar aria2c bunzip2 bzip2 convert cp cpio csplit dd ffmpeg ftp gunzip gzip install ln mmv mogrify mv \
-         patch rar rename rsync scp sd sftp split sponge tar tee truncate unrar unxz unzip unzstd wget xz zip zstd",
+        "7z 7za ar aria2c bunzip2 bzip2 convert cp cpio csplit dd dos2unix fallocate ffmpeg ftp gunzip gzip install ln mmv mogrify mv \
+         patch rar rename rsync scp sd sftp split sponge strip tar tee truncate unix2dos unrar unxz unzip unzstd wget xz zip zstd",
     ),
     (COMMITS, "bzr cvs darcs fossil hg jj svn"),
     (
@@ -86,8 +86,8 @@ pub(super) static RISKY: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Programs that run a script, or code that they are given. Numbers of versions stand behind them.
-pub(super) const INTERPRETERS: &str = "ash bash bun csh dash deno fish groovy guile irb julia ksh lua luajit mksh node nodejs \
-                                       osascript perl php powershell pwsh pypy python rscript ruby sh tclsh tcsh ts-node \
+pub(super) const INTERPRETERS: &str = "ash bash bun csh dash deno elixir erl fish gnuplot groovy guile iex irb jshell julia ksh lua luajit mksh node nodejs ocaml octave \
+                                       osascript perl php powershell pwsh pypy python racket rscript ruby sbcl scala sh tclsh tcsh ts-node \
                                        tsx zsh";
 /// What an interpreter may be given in the place of a script.
 pub(super) const WITHOUT_SCRIPT: &str = "--check --help --test --version -V";
