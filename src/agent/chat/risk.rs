@@ -10,8 +10,9 @@ mod words;
 use std::collections::BTreeSet;
 
 use self::programs::{
-    ANY, ASKED, AWK_ACTS, CODE, GNU, HARM, HARMLESS_VARIABLES, INTERPRETERS, LOOKING,
-    LOOKING_OPTIONS, MODULES, RISKY, SED_PRINTS, WITHOUT_SCRIPT,
+    ANY, ASKED, AWK_ACTS, CHANGES_REPOSITORY, CODE, GNU, HARM, HARMLESS_VARIABLES, INTERPRETERS,
+    LOOKING, LOOKING_OPTIONS, MODULES, OVERWRITES, RUNNING_OPTION, SED_PRINTS, WITHOUT_SCRIPT,
+    WRITING_OPTION,
 };
 use self::words::{UNCLEAR, Word, is_device};
 
@@ -30,12 +31,12 @@ pub struct Risk {
 /// What this command may do, as far as its words tell; in doubt there is a reason.
 #[must_use]
 pub fn judge(command: &str) -> Risk {
-    let mut reasons = Reasons::new();
     if command.len() > LONGEST {
         return Risk {
             reasons: vec![UNCLEAR],
         };
     }
+    let mut reasons = Reasons::new();
     match words::commands(command) {
         Ok(commands) => {
             for words in &commands {
@@ -81,13 +82,14 @@ fn judge_command(words: &[Word], reasons: &mut Reasons) {
         // What a server is told to do is more than looking.
         (None, Some(true)) if name == "curl" => return add_harm_of(words, reasons),
         (None, Some(true)) => return,
-        (None, _) if name == "git" => "changes the repository",
+        (None, _) if name == "git" => CHANGES_REPOSITORY,
         (None, Some(false)) => OPTIONS,
         (None, None) if has("awk mawk nawk", &name) => return judge_awk(arguments, reasons),
         (None, None) if name == "sed" => return judge_sed(arguments, reasons),
         (None, None) => return judge_other(words, reasons),
     };
     reasons.insert(reason);
+    add_options(arguments, reasons);
     add_harm_of(words, reasons);
 }
 
@@ -149,15 +151,13 @@ fn only_looks(name: &str, arguments: &[Word]) -> Option<bool> {
 
 /// A program that is not known: its words tell what it may do.
 fn judge_other(words: &[Word], reasons: &mut Reasons) {
+    add_options(words, reasons);
     add_harm_of(words, reasons);
     for (at, word) in words.iter().enumerate() {
         let name = name(&word.text);
         let is_version = |c: char| c.is_ascii_digit() || c == '.';
         if has(INTERPRETERS, name.trim_end_matches(is_version)) {
             judge_interpreter(words.get(at + 1..).unwrap_or_default(), reasons);
-        }
-        if RISKY.is_match(&word.text) {
-            reasons.insert(OPTIONS);
         }
         // As a shell would read it, or what a file's name may make of it.
         let is_code = |c| matches!(c, ';' | '|' | '&' | '<' | '>' | '`' | '$' | '\n');
@@ -209,7 +209,20 @@ fn judge_sed(arguments: &[Word], reasons: &mut Reasons) {
         && files.is_some_and(|files| !files.iter().any(Word::may_be_option));
     if !is_plain {
         reasons.insert(OPTIONS);
+        add_options(arguments, reasons);
         add_harm_of(arguments, reasons);
+    }
+}
+
+/// Notes what options do that mean the same to many programs.
+fn add_options(words: &[Word], reasons: &mut Reasons) {
+    for word in words {
+        if WRITING_OPTION.is_match(&word.text) {
+            reasons.insert(OVERWRITES);
+        }
+        if RUNNING_OPTION.is_match(&word.text) {
+            reasons.insert(CODE);
+        }
     }
 }
 

@@ -7,10 +7,12 @@ use regex::Regex;
 use crate::sys::text::regex;
 
 const DELETES: &str = "deletes";
-const OVERWRITES: &str = "overwrites";
+pub(super) const OVERWRITES: &str = "overwrites";
 const COMMITS: &str = "commits";
+/// Why git is asked about where it does not only look.
+pub(super) const CHANGES_REPOSITORY: &str = "changes the repository";
 /// Why a program that runs others is asked about.
-pub(super) const RUNS: &str = "runs another program";
+const RUNS: &str = "runs another program";
 /// Why a program is asked about that takes code.
 pub(super) const CODE: &str = "runs code";
 const SETS: &str = "changes what later commands mean";
@@ -48,7 +50,7 @@ pub(super) const ASKED: [(&str, &str); 8] = [
         "7z 7za ar aria2c bunzip2 bzip2 convert cp cpio csplit dd dos2unix fallocate ffmpeg ftp gunzip gzip install ln mmv mogrify mv \
          patch rar rename rsync scp sd sftp split sponge strip tar tee truncate unix2dos unrar unxz unzip unzstd wget xz zip zstd",
     ),
-    (COMMITS, "bzr cvs darcs fossil hg jj svn"),
+    (CHANGES_REPOSITORY, "bzr cvs darcs fossil hg jj svn"),
     (
         SYSTEM,
         "chattr chgrp chmod chown fdisk halt insmod iptables kill killall launchctl losetup mkfs mkswap modprobe mount \
@@ -77,13 +79,13 @@ pub(super) const HARM: [(&str, &str, &str); 4] = [
     (SYSTEM, "chmod chown kill killall mkfs pkill", ""),
 ];
 
-/// What makes a program that is not known write a file, run code, or read that from a pipe.
-pub(super) static RISKY: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
-        r"(?x)^(?: - | -[iw] | -i\..* | -o.* | -.*[^-]- | --?(?:call|command|eval|exec)\b.* | eval
-        | --(?:in-?place|out|write).* )$",
-    )
-});
+/// Options by which many programs write a file.
+pub(super) static WRITING_OPTION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:-[iw]|-i\..*|-o.*|--(?:in-?place|out|write).*)$"));
+
+/// Options by which many programs take code, or read it from a pipe.
+pub(super) static RUNNING_OPTION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:-|-.*[^-]-|eval|--?(?:call|command|eval)\b.*|--?exec.*)$"));
 
 /// Programs that run a script, or code that they are given. Numbers of versions stand behind them.
 pub(super) const INTERPRETERS: &str = "ash bash bun csh dash deno elixir erl fish gnuplot groovy guile iex irb jshell julia ksh lua luajit mksh node nodejs ocaml octave \

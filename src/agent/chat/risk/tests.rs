@@ -77,7 +77,12 @@ fn the_reasons_name_the_harm() {
             "find . -delete",
             &["deletes", "has options that may write or run"],
         ),
-        ("ls > out", &["writes to a file"]),
+        ("ls > out", &["overwrites"]),
+        (
+            "sed -i s/a/b/ x",
+            &["has options that may write or run", "overwrites"],
+        ),
+        ("make -f -", &["runs code"]),
         ("sudo ls", &["runs another program"]),
         ("npx tsc", &[]),
     ] {

@@ -8,14 +8,13 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::str::Chars;
 
+use super::programs::OVERWRITES;
 use crate::sys::text::is_deceptive;
 
 /// Why a command is asked about that nobody can follow.
 pub(super) const UNCLEAR: &str = "cannot be judged";
-/// Why a redirection is asked about.
-pub(super) const REDIRECTS: &str = "writes to a file";
 /// Why `$`, backquotes and braces are asked about.
-pub(super) const EXPANDS: &str = "substitutes";
+const EXPANDS: &str = "substitutes";
 
 /// A word of a command, its quotes taken off.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -165,7 +164,7 @@ impl Splitter<'_> {
             return Err(UNCLEAR);
         }
         let redirection = match (c, self.rest.peek()) {
-            ('<', Some('<' | '>' | '(')) | ('>', Some('(')) => return Err(REDIRECTS),
+            ('<', Some('<' | '>' | '(')) | ('>', Some('(')) => return Err(UNCLEAR),
             (_, Some('&')) => {
                 self.rest.next();
                 Redirection::Duplicates
@@ -189,18 +188,19 @@ impl Splitter<'_> {
         if word.text == "[" {
             word.is_glob = false;
         }
-        let is_harmless = match self.redirection.take() {
-            None => {
-                self.words.push(word);
-                return Ok(());
+        let is_number = || word.text.chars().all(|c| c.is_ascii_digit());
+        match self.redirection.take() {
+            None => self.words.push(word),
+            Some(Redirection::Reads) if word.is_glob || is_device(&word.text) => {
+                return Err(UNCLEAR);
             }
-            Some(Redirection::Reads) => !word.is_glob && !is_device(&word.text),
-            Some(Redirection::Writes) => word.text == "/dev/null",
-            Some(Redirection::Duplicates) => {
-                word.text == "-" || word.text.chars().all(|c| c.is_ascii_digit())
+            Some(Redirection::Writes) if word.text != "/dev/null" => return Err(OVERWRITES),
+            Some(Redirection::Duplicates) if word.text != "-" && !is_number() => {
+                return Err(OVERWRITES);
             }
-        };
-        if is_harmless { Ok(()) } else { Err(REDIRECTS) }
+            Some(_) => {}
+        }
+        Ok(())
     }
 
     fn end_command(&mut self) -> Result<(), &'static str> {
