@@ -14,7 +14,7 @@ use self::programs::{
     LOOKING, LOOKING_OPTIONS, MODULES, OVERWRITES, RUNNING_OPTION, SED_PRINTS, WITHOUT_SCRIPT,
     WRITING_OPTION,
 };
-use self::words::{UNCLEAR, Word, is_device};
+use self::words::{ShellWord, UNCLEAR, is_device};
 
 /// Why a program is asked about that has other options than are known to be harmless.
 const OPTIONS: &str = "has options that may write or run";
@@ -55,8 +55,8 @@ pub fn judge(command: &str) -> Risk {
 
 type Reasons = BTreeSet<&'static str>;
 
-fn judge_command(words: &[Word], reasons: &mut Reasons) {
-    let is_variable = |word: &&Word| {
+fn judge_command(words: &[ShellWord], reasons: &mut Reasons) {
+    let is_variable = |word: &&ShellWord| {
         let name = word.text.split_once('=').map(|(name, _)| name);
         name.is_some_and(|name| has(HARMLESS_VARIABLES, name))
     };
@@ -110,13 +110,13 @@ fn has(names: &str, name: &str) -> bool {
 }
 
 /// Whether a program is looked for, and not run: `command -v node`.
-fn is_lookup(name: &str, arguments: &[Word]) -> bool {
+fn is_lookup(name: &str, arguments: &[ShellWord]) -> bool {
     let first = arguments.first().map(|word| &*word.text);
     name == "command" && matches!(first, Some("-v" | "-V"))
 }
 
 /// Whether the program only looks, with these arguments; `None` where it is not known for that.
-fn only_looks(name: &str, arguments: &[Word]) -> Option<bool> {
+fn only_looks(name: &str, arguments: &[ShellWord]) -> Option<bool> {
     let is_git = name == "git";
     let arguments = match arguments.split_first() {
         Some((first, rest)) if is_git && first.text == "--no-pager" => rest,
@@ -143,14 +143,14 @@ fn only_looks(name: &str, arguments: &[Word]) -> Option<bool> {
     if *any == ANY {
         return Some(true);
     }
-    let (given, plain): (Vec<&Word>, Vec<&Word>) =
+    let (given, plain): (Vec<&ShellWord>, Vec<&ShellWord>) =
         arguments.iter().partition(|word| word.may_be_option());
     let is_known = given.iter().all(|word| options.is_match(&word.text));
     Some(is_known && plain.len() <= *operands)
 }
 
 /// A program that is not known: its words tell what it may do.
-fn judge_other(words: &[Word], reasons: &mut Reasons) {
+fn judge_other(words: &[ShellWord], reasons: &mut Reasons) {
     add_options(words, reasons);
     add_harm_of(words, reasons);
     for (at, word) in words.iter().enumerate() {
@@ -168,7 +168,7 @@ fn judge_other(words: &[Word], reasons: &mut Reasons) {
 }
 
 /// An interpreter is given a script, or a module; not code, nor its input.
-fn judge_interpreter(arguments: &[Word], reasons: &mut Reasons) {
+fn judge_interpreter(arguments: &[ShellWord], reasons: &mut Reasons) {
     let mut arguments = arguments.iter().map(|word| &*word.text);
     let is_plain = match arguments.next() {
         None => false,
@@ -181,8 +181,8 @@ fn judge_interpreter(arguments: &[Word], reasons: &mut Reasons) {
 }
 
 /// An awk program may do no more than print.
-fn judge_awk(arguments: &[Word], reasons: &mut Reasons) {
-    let prints = |word: &Word| {
+fn judge_awk(arguments: &[ShellWord], reasons: &mut Reasons) {
+    let prints = |word: &ShellWord| {
         let acts = || AWK_ACTS.iter().any(|acts| word.text.contains(acts));
         let is_known = word.text == "-v" || word.text.starts_with("-F");
         is_known || !(word.may_be_option() || acts())
@@ -193,7 +193,7 @@ fn judge_awk(arguments: &[Word], reasons: &mut Reasons) {
 }
 
 /// A script of sed may do no more than print: harmless options, the script, and files.
-fn judge_sed(arguments: &[Word], reasons: &mut Reasons) {
+fn judge_sed(arguments: &[ShellWord], reasons: &mut Reasons) {
     let script = arguments.iter().position(|word| !word.may_be_option());
     let (options, rest) = arguments.split_at(script.unwrap_or_default());
     let (script, files) = rest.split_first().unzip();
@@ -206,7 +206,7 @@ fn judge_sed(arguments: &[Word], reasons: &mut Reasons) {
         .all(|word| has("-n -E -r -nE -nr", &word.text))
         && last.is_none_or(|word| has("-n -E -r -nE -nr -e -ne", &word.text))
         && script.is_some_and(|script| SED_PRINTS.is_match(&script.text))
-        && files.is_some_and(|files| !files.iter().any(Word::may_be_option));
+        && files.is_some_and(|files| !files.iter().any(ShellWord::may_be_option));
     if !is_plain {
         reasons.insert(OPTIONS);
         add_options(arguments, reasons);
@@ -215,7 +215,7 @@ fn judge_sed(arguments: &[Word], reasons: &mut Reasons) {
 }
 
 /// Notes what options do that mean the same to many programs.
-fn add_options(words: &[Word], reasons: &mut Reasons) {
+fn add_options(words: &[ShellWord], reasons: &mut Reasons) {
     for word in words {
         if WRITING_OPTION.is_match(&word.text) {
             reasons.insert(OVERWRITES);
@@ -227,7 +227,7 @@ fn add_options(words: &[Word], reasons: &mut Reasons) {
 }
 
 /// Notes what the words of a command name.
-fn add_harm_of(words: &[Word], reasons: &mut Reasons) {
+fn add_harm_of(words: &[ShellWord], reasons: &mut Reasons) {
     for word in words {
         add_harm(&word.text, reasons);
     }

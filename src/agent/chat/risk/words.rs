@@ -18,7 +18,7 @@ const EXPANDS: &str = "substitutes";
 
 /// A word of a command, its quotes taken off.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// Its text.
     pub text: String,
     /// Whether the shell may put file names in its place.
@@ -27,7 +27,7 @@ pub(super) struct Word {
     is_quoted: bool,
 }
 
-impl Word {
+impl ShellWord {
     /// Whether a file's name in its place may be taken for an option.
     pub(super) fn may_be_option(&self) -> bool {
         self.text.starts_with('-') || (self.is_glob && self.text.starts_with(['*', '?', '[']))
@@ -38,7 +38,7 @@ impl Word {
 ///
 /// # Errors
 /// Why the command is not plain.
-pub(super) fn commands(text: &str) -> Result<Vec<Vec<Word>>, &'static str> {
+pub(super) fn commands(text: &str) -> Result<Vec<Vec<ShellWord>>, &'static str> {
     let is_odd = |c: char| {
         let is_blank = matches!(c, ' ' | '\t' | '\n');
         !is_blank && (is_deceptive(c) || c.is_control() || c.is_whitespace())
@@ -74,9 +74,9 @@ enum Redirection {
 
 struct Splitter<'t> {
     rest: Peekable<Chars<'t>>,
-    commands: Vec<Vec<Word>>,
-    words: Vec<Word>,
-    word: Option<Word>,
+    commands: Vec<Vec<ShellWord>>,
+    words: Vec<ShellWord>,
+    word: Option<ShellWord>,
     redirection: Option<Redirection>,
 }
 
@@ -155,7 +155,7 @@ impl Splitter<'_> {
     fn redirect(&mut self, c: char) -> Result<(), &'static str> {
         // The number of what is redirected: `2>`.
         let is_number =
-            |word: &Word| !word.is_quoted && word.text.chars().all(|c| c.is_ascii_digit());
+            |word: &ShellWord| !word.is_quoted && word.text.chars().all(|c| c.is_ascii_digit());
         if self.word.as_ref().is_some_and(is_number) {
             self.word = None;
         }
