@@ -84,10 +84,12 @@ pub fn give_back() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::num::NonZero;
 
     #[test]
     fn the_terminal_is_as_it_was() {
-        let mut terminal = vt100::Parser::new(5, 20, 0);
+        let size = |length| NonZero::new(length).unwrap();
+        let mut terminal = vt100::Parser::new(size(5), size(20), 0);
         terminal.process(b"$ chat\r\n");
         let before = terminal.screen().contents_formatted();
         terminal.process(TAKE.as_bytes());
