@@ -436,9 +436,12 @@ impl Composer {
         ComposerAction::Changed
     }
 
-    /// Looks for what is wanted, before the entry that was found or among all.
+    /// Looks for what is wanted: before that entry, or anew.
     fn look(&mut self, before: Option<usize>) {
         if let Some(search) = &mut self.search {
+            if before.is_none() {
+                (search.at, search.found) = (None, String::new());
+            }
             search.look(&self.recall, before.unwrap_or_else(|| self.recall.len()));
         }
     }

@@ -23,7 +23,7 @@ const SIGN: u16 = 2;
 /// What stands for a letter that nobody is to see.
 const HIDDEN: &str = "•";
 /// What is said where nothing stands in it.
-const HINT: &str = "Ask for something, or type / for commands";
+const HINT: &str = "Ask for something, or / for commands";
 
 impl Composer {
     /// How many rows it wants at this width.
@@ -137,6 +137,9 @@ impl Composer {
         theme: &Theme,
     ) {
         let marked = self.marked.min(all.len().saturating_sub(1));
+        if listed == 0 {
+            return;
+        }
         let first = (marked + 1).saturating_sub(listed);
         let names = all.iter().map(|candidate| candidate.text.width()).max();
         let column = names.unwrap_or_default().min(usize::from(area.width) / 2) + 2;
