@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+pub use self::attachment::image_of;
 use self::attachment::{Attachment, pasted_image, with_images};
 use self::buffer::{Edit, PLACEHOLDERS, Row, TextBuffer};
 use super::channel::Wake;
@@ -21,6 +22,7 @@ use super::completion::{
 };
 use super::history::{HistorySearch, Recall, is_secret};
 use super::{CommandHint, Submission};
+use crate::model::message::Image;
 use crate::ui::input::history::History;
 
 /// A paste of more lines is shown as a placeholder.
@@ -182,6 +184,13 @@ impl Composer {
         }
         self.changed();
         ComposerAction::Changed
+    }
+
+    /// Puts a picture where the cursor is.
+    pub fn attach_image(&mut self, image: Image) {
+        self.recall.reset();
+        self.attach(Attachment::Image(image));
+        self.changed();
     }
 
     /// Puts an attachment's placeholder where the cursor is.
