@@ -20,7 +20,7 @@ const CODE_INDENT: &str = "    ";
 
 /// The pieces of the lines of some code in a language, as `syntax` finds them; of fewer lines, where more are not known
 /// yet, and `None` where the language is not known.
-pub type CodeColors<'c> = &'c dyn Fn(&str, &str) -> Option<Vec<Pieces>>;
+pub type CodePainter<'c> = &'c dyn Fn(&str, &str) -> Option<Vec<Pieces>>;
 
 /// The lines of `text` in `columns` columns.
 #[must_use]
@@ -30,7 +30,7 @@ pub fn rendered(text: &str, columns: usize, colors: bool) -> Vec<String> {
 
 /// The same with code in the colours of its syntax.
 #[must_use]
-pub fn colored(text: &str, columns: usize, colors: bool, code: CodeColors<'_>) -> Vec<String> {
+pub fn colored(text: &str, columns: usize, colors: bool, code: CodePainter<'_>) -> Vec<String> {
     let text = visible(text);
     let mut lines = Renderer {
         columns,
@@ -67,7 +67,7 @@ struct Renderer<'c> {
     /// The code block that is under way, and its language.
     code: String,
     language: String,
-    code_colors: Option<CodeColors<'c>>,
+    code_colors: Option<CodePainter<'c>>,
     /// The address of the link that is under way.
     link: Option<String>,
     /// The rows of the table that is under way, its head the first.

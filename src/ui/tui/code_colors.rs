@@ -22,7 +22,7 @@ struct ColoredCode {
 }
 
 /// The two ends of the way to the thread and back.
-struct Worker {
+struct ColorWorker {
     to: Sender<ColoredCode>,
     from: Receiver<ColoredCode>,
 }
@@ -30,12 +30,12 @@ struct Worker {
 /// What is known of the colours of code.
 #[derive(Default)]
 pub struct CodeColors {
-    state: RefCell<State>,
+    state: RefCell<ColorState>,
 }
 
 #[derive(Default)]
-struct State {
-    worker: Option<Worker>,
+struct ColorState {
+    worker: Option<ColorWorker>,
     /// The latest last.
     known: VecDeque<ColoredCode>,
     /// What the thread is at: one at a time, so that it is never far behind what is seen.
@@ -82,6 +82,11 @@ impl CodeColors {
         true
     }
 
+    /// Whether something is being looked for.
+    pub fn is_pending(&self) -> bool {
+        self.state.borrow().pending.is_some()
+    }
+
     /// Waits for what is being looked for.
     #[cfg(test)]
     pub fn wait(&self) {
@@ -97,9 +102,9 @@ impl CodeColors {
     }
 }
 
-impl State {
+impl ColorState {
     fn request(&mut self, language: &str, code: &str) {
-        let worker = self.worker.get_or_insert_with(Worker::start);
+        let worker = self.worker.get_or_insert_with(ColorWorker::start);
         let wanted = ColoredCode {
             language: language.to_owned(),
             code: code.to_owned(),
@@ -125,7 +130,7 @@ impl State {
     }
 }
 
-impl Worker {
+impl ColorWorker {
     /// Ends when what it was started for does.
     fn start() -> Self {
         let (to, wanted) = channel::<ColoredCode>();

@@ -9,13 +9,13 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
-use crate::ui::markdown::{CodeColors, colored};
+use crate::ui::markdown::{CodePainter, colored};
 
 /// A block that is longer is cut, in bytes: a frame draws no more than what is seen, and that is a part of a few blocks.
 const LONGEST: usize = 8 << 10;
 
 /// The lines of some Markdown.
-pub fn lines(text: &str, width: usize, theme: &Theme, code: CodeColors<'_>) -> Vec<Line<'static>> {
+pub fn lines(text: &str, width: usize, theme: &Theme, code: CodePainter<'_>) -> Vec<Line<'static>> {
     let painted = colored(text, width, true, code).into_iter();
     painted.map(|line| styled(&line, theme)).collect()
 }
@@ -53,23 +53,23 @@ fn after(style: Style, escape: &str, theme: &Theme) -> Style {
 }
 
 /// A piece of a text that is shown by itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MarkdownBlock {
     /// The Markdown.
     pub text: String,
     /// Whether it goes on with the block before, so that nothing stands between them.
     pub continues: bool,
 }
 
-/// Takes all blocks but the last off `text`, which goes on as that one; `continues` as [`Block::continues`] of it.
-pub fn take_settled(text: &mut String, continues: &mut bool) -> Vec<Block> {
+/// Takes all blocks but the last off `text`, which goes on as that one; `continues` as [`MarkdownBlock::continues`] of it.
+pub fn take_settled(text: &mut String, continues: &mut bool) -> Vec<MarkdownBlock> {
     let mut settled = Vec::new();
     let starts = block_starts(text);
     let rest = text.split_off(starts.last().copied().unwrap_or_default());
     let whole = std::mem::replace(text, rest);
     let mut from = 0;
     for to in starts.into_iter().skip(1) {
-        let mut block = Block {
+        let mut block = MarkdownBlock {
             text: whole[from..to].to_owned(),
             continues: std::mem::take(continues),
         };
@@ -77,7 +77,7 @@ pub fn take_settled(text: &mut String, continues: &mut bool) -> Vec<Block> {
         settled.extend(take_parts(&mut block));
         settled.push(block);
     }
-    let mut last = Block {
+    let mut last = MarkdownBlock {
         text: std::mem::take(text),
         continues: *continues,
     };
@@ -109,7 +109,7 @@ fn block_starts(text: &str) -> Vec<usize> {
 }
 
 /// Takes what is too much off the beginning of a block.
-fn take_parts(block: &mut Block) -> Vec<Block> {
+fn take_parts(block: &mut MarkdownBlock) -> Vec<MarkdownBlock> {
     let mut parts = Vec::new();
     // A rule, not a heuristic: what is a fence stands in the first line.
     let fence = block.text.lines().next().unwrap_or_default().to_owned();
@@ -128,7 +128,7 @@ fn take_parts(block: &mut Block) -> Vec<Block> {
             part = format!("{}\n{marks}\n", part.trim_end_matches('\n'));
             block.text.insert_str(0, &format!("{fence}\n"));
         }
-        parts.push(Block {
+        parts.push(MarkdownBlock {
             text: part,
             continues: block.continues,
         });
@@ -144,21 +144,21 @@ mod tests {
     use super::*;
 
     /// The text that comes in pieces of this size, as blocks.
-    fn streamed(text: &str, size: usize) -> Vec<Block> {
+    fn streamed(text: &str, size: usize) -> Vec<MarkdownBlock> {
         let (mut open, mut continues, mut blocks) = (String::new(), false, Vec::new());
         let letters: Vec<char> = text.chars().collect();
         for piece in letters.chunks(size.max(1)) {
             open.extend(piece);
             blocks.extend(take_settled(&mut open, &mut continues));
         }
-        blocks.push(Block {
+        blocks.push(MarkdownBlock {
             text: open,
             continues,
         });
         blocks
     }
 
-    fn shown(blocks: &[Block]) -> Vec<String> {
+    fn shown(blocks: &[MarkdownBlock]) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for block in blocks {
             let shown = colored(&block.text, 60, false, &|_, _| None);
