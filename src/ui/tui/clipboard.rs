@@ -45,6 +45,9 @@ pub enum ClipboardProblem {
     NoImage,
 }
 
+/// What came of looking for one.
+pub type FoundImage = Result<Image, ClipboardProblem>;
+
 /// What tells the clipboard's picture.
 #[derive(Debug, Clone, Default)]
 pub struct Clipboard(Option<(String, &'static [&'static str])>);
@@ -62,7 +65,7 @@ impl Clipboard {
     }
 
     /// Has the picture sent to `found`, and the screen woken then.
-    pub fn fetch(&self, found: Sender<Result<Image, ClipboardProblem>>, wake: Wake) {
+    pub fn fetch(&self, found: Sender<FoundImage>, wake: Wake) {
         let this = self.clone();
         let started = thread::Builder::new().spawn(move || {
             // Who does not wait any more has gone.
@@ -73,7 +76,7 @@ impl Clipboard {
         drop(started);
     }
 
-    fn image(&self) -> Result<Image, ClipboardProblem> {
+    fn image(&self) -> FoundImage {
         let (program, arguments) = self.0.as_ref().ok_or(ClipboardProblem::NoTool)?;
         let mut command = Command::new(program);
         command.args(*arguments).stdin(Stdio::null());

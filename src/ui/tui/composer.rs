@@ -52,6 +52,8 @@ pub enum ComposerAction {
     Send(Submission),
     /// The text is to be edited in the user's editor.
     OpenEditor,
+    /// The clipboard's picture is wanted; it comes by [`Composer::attach_image`].
+    FetchImage,
     /// Ctrl-D was pressed, and nothing stands in the input.
     Leave,
     /// Something cannot be done, for this reason; the input is as it was.
@@ -232,6 +234,7 @@ impl Composer {
             KeyCode::Char('n') if control => self.row(false),
             KeyCode::Char('r') if control => self.begin_search(),
             KeyCode::Char('g') if control => ComposerAction::OpenEditor,
+            KeyCode::Char('v') if control => ComposerAction::FetchImage,
             KeyCode::Char('d') if control && self.buffer.text().is_empty() => ComposerAction::Leave,
             // There is nothing to scroll or to begin: the transcript has these keys then.
             KeyCode::Home | KeyCode::End if control || self.buffer.text().is_empty() => {
