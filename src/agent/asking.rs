@@ -1,10 +1,10 @@
 //! How an agent asks the model: all of the conversation as the memory shows it, and once more, shorter, where the model
 //! says that it is too long.
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, HistoryMessage};
 use super::memory::{Compressed, View};
 use super::protocol::Offer;
-use super::{Agent, AgentError, Brief, Progress};
+use super::{Agent, AgentError, Brief, Next, Progress};
 use crate::model::message::Message;
 use crate::model::prompt::Prompt;
 use crate::model::{Form, ModelError, Reply};
@@ -13,7 +13,21 @@ use crate::ui::Event;
 /// The temperature at which a model is asked again, at the most: it is to keep to the form.
 const COOL: f64 = 0.1;
 
+/// What a model is told that has paused.
+const GO_ON: &str = "Go on.";
+
 impl Agent<'_> {
+    /// Says what a model has said before it has paused, as it is, and has it go on.
+    pub(super) fn go_on(reply: Reply, conversation: &mut Conversation) -> Next {
+        conversation.say(HistoryMessage {
+            parts: reply.parts,
+            ..HistoryMessage::of_agent(&*reply.text)
+        });
+        // The user has the last word in every request.
+        conversation.say(HistoryMessage::note(GO_ON));
+        Next::GoOn
+    }
+
     /// Asks the model for the next step.
     ///
     /// # Errors

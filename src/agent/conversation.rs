@@ -10,6 +10,7 @@ use crate::model::message::{Call, Image, Message, ReplyPart, Role, Text};
 use crate::record::input_text;
 use crate::record::tasks::Task;
 use crate::record::todos::Todo;
+use crate::secret::Redactor;
 use crate::sys::excerpt::text::bounded;
 
 /// What a summary begins with.
@@ -179,6 +180,39 @@ impl HistoryMessage {
     }
 }
 
+/// What a user asks for, and what they show with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserRequest {
+    /// What is to be done.
+    pub text: String,
+    /// What stands behind it: tagged texts, like files, each by itself.
+    pub shown: Vec<String>,
+    /// Pictures.
+    pub images: Vec<Image>,
+}
+
+impl UserRequest {
+    /// The same without keys.
+    #[must_use]
+    pub fn redacted(&self, redactor: &Redactor) -> Self {
+        let text = |text: &String| redactor.text(text).into_owned();
+        Self {
+            text: text(&self.text),
+            shown: self.shown.iter().map(text).collect(),
+            images: self.images.clone(),
+        }
+    }
+}
+
+impl From<&str> for UserRequest {
+    fn from(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 /// What was said so far, and where the work stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conversation {
@@ -234,8 +268,18 @@ pub(super) fn is_zero(count: &usize) -> bool {
 impl Conversation {
     /// The user asks for something.
     pub fn request(&mut self, text: &str) {
-        self.requests.push(text.to_owned());
-        self.history.push(HistoryMessage::of_user(text));
+        self.ask(text.into());
+    }
+
+    /// The same, with what they show.
+    pub fn ask(&mut self, request: UserRequest) {
+        self.requests.push(request.text.clone());
+        self.history.push(HistoryMessage {
+            images: request.images,
+            ..HistoryMessage::of_user(request.text)
+        });
+        let shown = request.shown.into_iter().map(HistoryMessage::tagged);
+        self.history.extend(shown);
     }
 
     /// All that was asked for is done, or was stopped, and something else is asked for.

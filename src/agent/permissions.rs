@@ -231,6 +231,7 @@ mod tests {
         ToolCall {
             tool: tool.clone(),
             arguments,
+            hazards: Vec::new(),
         }
     }
 

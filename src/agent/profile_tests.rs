@@ -178,6 +178,7 @@ fn run(
                 reporter: &screen,
                 clock: &clock,
                 redactor: &redactor,
+                censor: None,
             },
         };
         let ended = agent.work_on(&mut Conversation::default(), Some("hello"))?;

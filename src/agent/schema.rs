@@ -1,10 +1,10 @@
 //! Whether a JSON value follows a schema, told so that a model can mend it. Pure.
 //!
 //! Of JSON schema, this knows what the program's own schemas are made of: `type`, `properties`, `required`,
-//! `additionalProperties: false`, `items`, `minItems` and `maxItems`. How long a text may be is for servers that hold a
+//! `additionalProperties: false`, `items`, `minItems`, `maxItems`, `minimum`, `maximum` and `enum`. How long a text may be is for servers that hold a
 //! model to a schema; a longer one is the taker's to refuse.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::sys::text::one_line;
 
@@ -98,8 +98,40 @@ pub(super) fn check(value: &Value, schema: &Value, at: &str) -> Result<(), Strin
                 check(value, &schema["items"], &format!("{at}[{index}]"))
             })
         }
+        Value::Number(number) => check_bounds(number, schema, at),
+        Value::String(text) => check_choice(text, schema, at),
         _ => Ok(()),
     }
+}
+
+fn check_bounds(number: &Number, schema: &Value, at: &str) -> Result<(), String> {
+    let number = number.as_f64().unwrap_or_default();
+    let is_beyond = |name: &str, beyond: fn(&f64, &f64) -> bool| {
+        let bound = schema[name].as_f64();
+        bound.is_some_and(|bound| beyond(&number, &bound))
+    };
+    if is_beyond("minimum", f64::lt) {
+        Err(format!("`{at}` must be {} or more", schema["minimum"]))
+    } else if is_beyond("maximum", f64::gt) {
+        Err(format!("`{at}` must be {} or less", schema["maximum"]))
+    } else {
+        Ok(())
+    }
+}
+
+fn check_choice(text: &str, schema: &Value, at: &str) -> Result<(), String> {
+    let Some(choices) = schema["enum"].as_array() else {
+        return Ok(());
+    };
+    if choices.iter().any(|choice| choice == text) {
+        return Ok(());
+    }
+    let choices: Vec<&str> = choices.iter().filter_map(Value::as_str).collect();
+    Err(format!(
+        "`{at}` is `{}`, and must be one of {}",
+        one_line(text, SHOWN),
+        choices.join(", ")
+    ))
 }
 
 fn check_length(length: usize, schema: &Value, at: &str) -> Result<(), String> {
@@ -124,7 +156,8 @@ mod tests {
         let schema = json!({"type": "object", "required": ["list"], "additionalProperties": false, "properties": {
             "list": {"type": "array", "minItems": 1, "maxItems": 2, "items": {
                 "type": "object", "required": ["title"], "additionalProperties": false,
-                "properties": {"title": {"type": "string"}, "more": {"type": "object"}}}}}});
+                "properties": {"title": {"type": "string", "enum": ["a", "b"]}, "more": {"type": "object"},
+                    "count": {"type": "integer", "minimum": 1, "maximum": 600}}}}}});
         for (value, expected) in [
             (json!({"list": [{"title": "a", "more": {"any": [1]}}]}), ""),
             (json!([]), "`x` must be a JSON object"),
@@ -143,6 +176,23 @@ mod tests {
             (
                 json!({"list": [{"title": "a"}, {"title": null}]}),
                 "`x.list[1].title` must be a JSON string",
+            ),
+            (
+                json!({"list": [{"title": "c"}]}),
+                "`x.list[0].title` is `c`, and must be one of a, b",
+            ),
+            (json!({"list": [{"title": "a", "count": 600}]}), ""),
+            (
+                json!({"list": [{"title": "a", "count": 0}]}),
+                "`x.list[0].count` must be 1 or more",
+            ),
+            (
+                json!({"list": [{"title": "a", "count": 601}]}),
+                "`x.list[0].count` must be 600 or less",
+            ),
+            (
+                json!({"list": [{"title": "a", "count": 1.5}]}),
+                "`x.list[0].count` must be a JSON integer",
             ),
             (
                 json!({"list": [{"name": "a"}]}),

@@ -200,6 +200,7 @@ fn agent<'a>(host: &'a Script, clock: &'a SystemClock, redactor: &'a Redactor) -
             reporter: &Silent,
             clock,
             redactor,
+            censor: None,
         },
     }
 }

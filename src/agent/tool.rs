@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -31,7 +32,7 @@ pub enum ParameterKind {
     Tasks,
     /// Yes or no: a JSON boolean.
     Flag,
-    /// JSON that follows this schema, of which the engine checks types, names and counts.
+    /// JSON that follows this schema, of which the engine checks types, names, counts and bounds.
     Json(&'static str),
 }
 
@@ -153,6 +154,23 @@ impl Effect {
     }
 }
 
+/// What a tool works on, for people and for the words that they are told of it by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// Files and directories as a whole.
+    File,
+    /// Programs.
+    Shell,
+    /// What is in many files.
+    Search,
+    /// What is in a file.
+    Edit,
+    /// What a server offers: the tool came at run time.
+    Mcp,
+    /// The agent's own: its list, its helpers, its last words.
+    Agent,
+}
+
 /// A tool, as it is described to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
@@ -166,6 +184,12 @@ pub struct ToolSpec {
     pub schema: Option<Value>,
     /// What it does to the world.
     pub effect: Effect,
+    /// What it works on.
+    pub category: Category,
+    /// Whether what it prints is to be seen while it is at work.
+    pub streams: bool,
+    /// The longest that a call may ask it to wait; `None`: a call does not say how long.
+    pub timeout: Option<Duration>,
 }
 
 impl ToolSpec {
@@ -183,7 +207,36 @@ impl ToolSpec {
             parameters,
             schema: None,
             effect,
+            category: match effect {
+                Effect::Reads => Category::File,
+                Effect::Writes => Category::Edit,
+                Effect::Runs => Category::Shell,
+                Effect::Asks | Effect::Notes | Effect::Ends => Category::Agent,
+            },
+            streams: false,
+            timeout: None,
         }
+    }
+
+    /// The same as one of another category than its effect says.
+    #[must_use]
+    pub const fn of_category(mut self, category: Category) -> Self {
+        self.category = category;
+        self
+    }
+
+    /// The same as one whose output is to be seen while it is at work, for so long at the most as a call may ask for.
+    #[must_use]
+    pub const fn streaming(mut self, timeout: Duration) -> Self {
+        self.streams = true;
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Whether a user is to say that it may be used, unless they have said so for good.
+    #[must_use]
+    pub fn requires_approval(&self) -> bool {
+        matches!(self.effect, Effect::Writes | Effect::Runs)
     }
 
     /// Whether it takes a parameter of this kind.
@@ -268,6 +321,12 @@ impl Arguments {
         self.0.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The number of this name; `None` where there is none, or it is below 0.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.0.get(name).and_then(Value::as_u64)
+    }
+
     /// Whether the flag of this name is set.
     #[must_use]
     pub fn is_set(&self, name: &str) -> bool {
@@ -293,6 +352,8 @@ pub struct ToolCall {
     pub tool: ToolSpec,
     /// What it is given.
     pub arguments: Arguments,
+    /// What it would do that cannot be taken for granted, each in a word: `overwrites`, `deletes`.
+    pub hazards: Vec<&'static str>,
 }
 
 impl ToolCall {
@@ -424,6 +485,11 @@ pub trait Tool {
     fn preview(&self, _arguments: &Arguments) -> Option<String> {
         None
     }
+
+    /// What it would do that cannot be taken for granted, each in a word, as far as a glance at the disk tells.
+    fn hazards(&self, _arguments: &Arguments) -> Vec<&'static str> {
+        Vec::new()
+    }
 }
 
 /// The tools that an agent has, in the order in which they are described.
@@ -477,6 +543,7 @@ impl<'a> Toolbox<'a> {
             .map_err(|problem| CallFailure::new(CallFailure::INVALID_ARGUMENTS, problem, ""))?;
         let call = ToolCall {
             tool: tool.spec().clone(),
+            hazards: tool.hazards(&arguments),
             arguments,
         };
         Ok((tool, call))
@@ -484,99 +551,4 @@ impl<'a> Toolbox<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_held_against_the_schema_before_anything_runs() {
-        const PARAMETERS: &[Parameter] = &[
-            Parameter::new("path", ParameterKind::Path, ""),
-            Parameter::new("tasks", ParameterKind::Tasks, ""),
-        ];
-        let own = ToolSpec::new("WRITE", "", PARAMETERS, Effect::Writes);
-        let came = ToolSpec {
-            schema: Some(json!({"type": "object", "properties": {"count": {"type": "integer"}}})),
-            ..ToolSpec::new("server.count", "", &[], Effect::Runs)
-        };
-        for (spec, input, expected) in [
-            (&own, json!({"path": "a"}), None),
-            (&own, json!({"path": "a", "tasks": "[x] b"}), None),
-            (&own, json!({}), Some("WRITE needs `path`")),
-            (
-                &own,
-                json!({"path": 1}),
-                Some("`path` of WRITE must be a JSON string"),
-            ),
-            (
-                &own,
-                json!({"path": "a", "b": 1}),
-                Some("WRITE takes no `b`"),
-            ),
-            (
-                &own,
-                json!("{\"path\": "),
-                Some("WRITE must be given its arguments as a JSON object"),
-            ),
-            (&came, json!({}), None),
-            (&came, json!({"count": 3, "more": {}}), None),
-            (
-                &came,
-                json!({"count": 3.5}),
-                Some("`count` of server.count must be a JSON integer"),
-            ),
-        ] {
-            let problem = spec.check(&input).err();
-            assert_eq!(problem.as_deref(), expected, "{input}");
-        }
-    }
-    #[test]
-    fn what_is_left_out_is_its_default_and_what_is_given_has_its_type() {
-        const LIST: &str = r#"{"type": "array", "items": {"type": "string"}}"#;
-        const PARAMETERS: &[Parameter] = &[
-            Parameter::new("path", ParameterKind::Path, "").or("."),
-            Parameter::new("deep", ParameterKind::Flag, "").or("true"),
-            Parameter::new("names", ParameterKind::Json(LIST), "").or("[]"),
-            Parameter::new("note", ParameterKind::Text, "").optional(),
-        ];
-        let spec = ToolSpec::new("list", "", PARAMETERS, Effect::Reads);
-        assert_eq!(
-            spec.schema(),
-            json!({"type": "object", "required": [], "additionalProperties": false, "properties": {
-                "path": {"type": "string", "description": ""}, "deep": {"type": "boolean", "description": ""},
-                "names": {"type": "array", "items": {"type": "string"}, "description": ""},
-                "note": {"type": "string", "description": ""}}})
-        );
-        let arguments = spec.check(&json!({})).unwrap();
-        assert_eq!(
-            arguments.to_value(),
-            json!({"path": ".", "deep": true, "names": []})
-        );
-        assert!(arguments.is_set("deep") && !arguments.is_set("note"));
-        let arguments = spec.check(&json!({"deep": false, "names": ["a"]})).unwrap();
-        assert!(!arguments.is_set("deep"));
-        for (input, expected) in [
-            (
-                json!({"deep": "true"}),
-                "`deep` of list must be a JSON boolean",
-            ),
-            (
-                json!({"names": "a"}),
-                "`names` of list must be a JSON array",
-            ),
-            (
-                json!({"names": ["a", 1]}),
-                "`names[1]` must be a JSON string, for list",
-            ),
-            (
-                json!({"name": ["a"]}),
-                "list takes no `name`: did you mean `names`?",
-            ),
-            (
-                json!({"note": null}),
-                "`note` of list must be a JSON string",
-            ),
-        ] {
-            assert_eq!(spec.check(&input).unwrap_err(), expected);
-        }
-    }
-}
+mod tests;

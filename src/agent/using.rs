@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::tool::{CallFailure, Effect, ToolError, ToolOutput};
+use super::tool::{Arguments, CallFailure, Effect, Tool, ToolError, ToolOutput};
 use super::tools::OUTPUT_LIMIT;
 use super::{AgentError, Env, Note};
 use crate::model::message::Call;
@@ -55,8 +55,7 @@ impl Env<'_> {
         };
         let failed = failure.is_some();
         let took = self.clock.elapsed().saturating_sub(before);
-        // In this order: a cut through a key would leave a part of it.
-        let text = bounded(&self.redactor.text(&output.text), OUTPUT_LIMIT);
+        let text = self.outgoing(&output.text);
         let action = Action {
             tool: call.name.clone().into(),
             failed,
@@ -83,13 +82,26 @@ impl Env<'_> {
         })
     }
 
+    /// What a tool would do, without keys.
+    pub(crate) fn preview(&self, tool: &dyn Tool, arguments: &Arguments) -> Option<String> {
+        let preview = tool.preview(arguments)?;
+        Some(self.redactor.text(&preview).into_owned())
+    }
+
     /// The failure without keys, its message no longer than an output.
     fn redacted(&self, failure: &CallFailure) -> CallFailure {
-        let redacted = |text: &str| bounded(&self.redactor.text(text), OUTPUT_LIMIT);
         CallFailure {
-            message: redacted(&failure.message),
-            hint: redacted(&failure.hint),
+            message: self.outgoing(&failure.message),
+            hint: self.outgoing(&failure.hint),
             code: failure.code,
         }
+    }
+
+    /// The text without what is not to be sent, and no longer than an output: in this order, since a cut through a key
+    /// would leave a part of it.
+    fn outgoing(&self, text: &str) -> String {
+        let redacted = self.redactor.text(text);
+        let censored = self.censor.map(|censor| censor(&redacted));
+        bounded(censored.as_deref().unwrap_or(&redacted), OUTPUT_LIMIT)
     }
 }

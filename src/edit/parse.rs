@@ -25,16 +25,17 @@ pub struct ParsedReply {
 }
 
 impl ParsedReply {
-    /// What a reply of one block would ask for: that the file at `path`, untrusted text, gets `content`.
+    /// What a reply with these blocks would ask for, at most one a path; the paths are untrusted text.
     #[must_use]
-    pub fn of_file(path: &str, content: String) -> Self {
-        let edit = FileEdit {
-            path: path.to_owned(),
+    pub fn of_files(mut edits: Vec<(String, EditKind)>) -> Self {
+        edits.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let edits = edits.into_iter().map(|(path, kind)| FileEdit {
+            path,
             line: 1,
-            kind: EditKind::Write(content),
-        };
+            kind,
+        });
         Self {
-            edits: vec![edit],
+            edits: edits.collect(),
             ..Self::default()
         }
     }

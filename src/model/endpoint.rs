@@ -61,6 +61,7 @@ fn standard(provider: Provider) -> (&'static str, Option<&'static str>) {
         ),
         Provider::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
         Provider::Ollama => (OLLAMA_HOST, "http://127.0.0.1:11434"),
+        Provider::Anthropic => ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
         Provider::Azure => return (AZURE_BASE_URL, None),
     };
     (variable, Some(own))

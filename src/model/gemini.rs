@@ -194,6 +194,7 @@ impl Wire for Gemini {
         RawReply {
             literals: said.filter_map(|part| part.text).collect(),
             calls: Vec::new(),
+            parts: Vec::new(),
             finish: candidate.finish_reason,
             meaning: end,
             message: candidate.finish_message,
@@ -213,6 +214,7 @@ impl Wire for Gemini {
             bad_key: details().any(|detail| detail["reason"] == "API_KEY_INVALID"),
             code: text(&error["status"]),
             message: text(&error["message"]),
+            may_pass: false,
             hint: None,
         }
     }

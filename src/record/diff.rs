@@ -72,6 +72,20 @@ impl FileState {
 }
 
 impl FileChange {
+    /// What becomes of a file by its bytes alone: its mode is taken for that of a new one, and stays.
+    #[must_use]
+    pub fn of(path: String, before: Option<Vec<u8>>, after: Option<Vec<u8>>) -> Self {
+        let state = |content| FileState {
+            content,
+            mode: NEW_MODE,
+        };
+        Self {
+            path,
+            before: before.map(state),
+            after: after.map(state),
+        }
+    }
+
     /// The bytes that it had; none where it was not there.
     pub(crate) fn before(&self) -> &[u8] {
         content(self.before.as_ref())

@@ -319,7 +319,7 @@ fn heading(line: &str) -> Option<&str> {
 /// Whether a file of this name commonly holds a credential, whatever else is in it.
 #[must_use]
 pub fn is_secret_file(name: &str) -> bool {
-    const NAMES: [&str; 9] = [
+    const NAMES: [&str; 11] = [
         "id_rsa",
         "id_dsa",
         "id_ecdsa",
@@ -328,6 +328,8 @@ pub fn is_secret_file(name: &str) -> bool {
         ".pgpass",
         ".htpasswd",
         ".git-credentials",
+        ".pypirc",
+        "credentials",
         ".env",
     ];
     const EXTENSIONS: [&str; 8] = [

@@ -147,6 +147,7 @@ impl<'m> Row<'m> {
                 Provider::OpenAi => "openai".to_owned(),
                 Provider::Ollama => "ollama".to_owned(),
                 Provider::Azure => "azure".to_owned(),
+                Provider::Anthropic => "anthropic".to_owned(),
             },
             tokens(self.spec.context_window),
             tokens(self.spec.max_output_tokens.map(u64::from)),

@@ -224,7 +224,7 @@ mod tests {
             ),
             (
                 json!({"agent": "claude", "prompt": "x"}),
-                "invalid_arguments: there is no agent `claude`: there are claude_code and codex",
+                "unfit: `agent` is `claude`, and must be one of claude_code, codex, for execute_agent",
             ),
             (
                 json!({"agent": "codex", "prompt": " \n"}),

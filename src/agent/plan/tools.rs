@@ -178,7 +178,11 @@ impl<'p> PlanTools<'p, '_> {
                 &[],
                 ListDirectory { root, outside },
             ))
-            .with(SearchFiles { root, outside })
+            .with(SearchFiles {
+                root,
+                outside,
+                closed: &[],
+            })
             .with(Worded::new(&SHELL_EXEC, &[], self.command))
             .with(ShowDiff(self.changes))
             .with(InitializePlan(self.keeper))

@@ -174,6 +174,7 @@ fn work_on(
             reporter: &Silent,
             clock: &clock,
             redactor: &redactor,
+            censor: None,
         },
     };
     let ended = agent.work_on(conversation, request).unwrap();

@@ -22,6 +22,28 @@ pub static COMMAND: ToolSpec = ToolSpec::new(
     Effect::Runs,
 );
 
+/// The longest that a call may wait for a command, in seconds: a model that waits for more has no use of its time.
+const LONGEST_WAIT: u64 = 600;
+
+/// How the model knows the tool where a call says how long it waits.
+pub static EXECUTE_COMMAND: ToolSpec = ToolSpec::new(
+    "execute_command",
+    "Runs a shell command in the project's root, without input, and gives its exit code and what it prints. One that \
+     has not ended after timeout_seconds goes on in the background, where the background tools read and end it: start \
+     servers and watchers as they are, without `&`.",
+    &[
+        Parameter::new("command", ParameterKind::Command, "The command"),
+        Parameter::new(
+            "timeout_seconds",
+            ParameterKind::Json(r#"{"type": "integer", "minimum": 1, "maximum": 600}"#),
+            "How long to wait for its end; left out, as long as the user has set",
+        )
+        .optional(),
+    ],
+    Effect::Runs,
+)
+.streaming(Duration::from_secs(LONGEST_WAIT));
+
 /// The same where only some commands are allowed.
 pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec::new(
     "COMMAND",
@@ -54,6 +76,7 @@ pub enum Shell<'r> {
 }
 
 /// The tool that runs shell commands.
+#[derive(Clone, Copy)]
 pub struct RunCommand<'p, 'a> {
     /// Where commands run.
     pub processes: &'p RefCell<Processes<'a>>,
@@ -133,6 +156,26 @@ impl Tool for RunCommand<'_, '_> {
                 self.invoke(Invocation::Words(&words), timeout)
             }
         }
+    }
+}
+
+/// Runs shell commands, and waits as long as the call says; or as long as the tool would, where it does not.
+pub struct ExecuteCommand<'p, 'a>(pub RunCommand<'p, 'a>);
+
+impl Tool for ExecuteCommand<'_, '_> {
+    fn spec(&self) -> &ToolSpec {
+        &EXECUTE_COMMAND
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let asked = arguments.number("timeout_seconds");
+        let asked = asked.map(Duration::from_secs);
+        let longest = EXECUTE_COMMAND.timeout.unwrap_or(Duration::MAX);
+        RunCommand {
+            patience: asked.unwrap_or(self.0.patience).min(longest),
+            ..self.0
+        }
+        .run(arguments)
     }
 }
 

@@ -1,1 +1,64 @@
 //! `edit_file`: replaces one place in a file, or all of them.
+//!
+//! The same as [`replace`](super::replace), by other names, and for several places at once.
+
+use super::replace::{FindAndReplace, Passage};
+use crate::agent::tool::{
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+};
+
+/// How the model knows the tool.
+pub static EDIT_FILE: ToolSpec = ToolSpec::new(
+    "edit_file",
+    "Replaces a passage of a text file of at most 10 MiB; all else stays as it is. Read the file first. The passage must \
+     be there exactly once, letter by letter, blanks and line ends included: take as many lines around it as that \
+     needs. With replace_all, it is replaced wherever it is there.",
+    &[
+        Parameter::new("path", ParameterKind::Path, "The file"),
+        Parameter::new(
+            "old_string",
+            ParameterKind::Block,
+            "The passage as it is in the file",
+        ),
+        Parameter::new("new_string", ParameterKind::Block, "What takes its place"),
+        Parameter::new(
+            "replace_all",
+            ParameterKind::Flag,
+            "Whether it is replaced wherever it is there",
+        )
+        .or("false"),
+    ],
+    Effect::Writes,
+);
+
+/// Replaces passages of files, one or all.
+#[derive(Clone, Copy)]
+pub struct EditFile<'a>(pub FindAndReplace<'a>);
+
+impl Tool for EditFile<'_> {
+    fn spec(&self) -> &ToolSpec {
+        &EDIT_FILE
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        self.0.change(&passage(arguments))
+    }
+
+    fn preview(&self, arguments: &Arguments) -> Option<String> {
+        self.0.preview(&passage(arguments))
+    }
+}
+
+fn passage(arguments: &Arguments) -> Passage<'_> {
+    Passage {
+        path: arguments.get("path"),
+        find: arguments.get("old_string"),
+        replace: arguments.get("new_string"),
+        is_everywhere: arguments.is_set("replace_all"),
+        words: ["old_string", "new_string"],
+        once: "add lines around it, so that it is there once, or set `replace_all`",
+    }
+}
+
+#[cfg(test)]
+mod tests;

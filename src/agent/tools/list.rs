@@ -60,23 +60,68 @@ impl Tool for ListDirectory<'_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let listed = self.list(arguments.get("path"));
-        let (text, shown) = listed.map_err(ToolError::failed)?;
-        let brief = shown.map(|count| match count {
-            1 => "1 entry".to_owned(),
-            count => format!("{} entries", grouped(count as u64)),
-        });
-        Ok(ToolOutput {
-            brief,
-            ..ToolOutput::said(text)
-        })
+        told(self.list(arguments.get("path")))
     }
 }
 
+/// How the model knows the tool that takes a directory and a glob.
+pub static LIST_FILES: ToolSpec = ToolSpec::new(
+    "list_files",
+    "Shows what is in a directory, or what a glob matches there, as a tree of at most 1,000 entries, without what git \
+     ignores.",
+    &[
+        Parameter::new("path", ParameterKind::Path, "The directory").or("."),
+        Parameter::new(
+            "pattern",
+            ParameterKind::Text,
+            "A glob, relative to the directory: `*.rs` for the files in it, `**/*.rs` for those below it, too",
+        )
+        .optional(),
+    ],
+    Effect::Reads,
+);
+
+/// Lists directories, or what a glob matches in them.
+#[derive(Debug, Clone, Copy)]
+pub struct ListFiles<'a>(pub ListDirectory<'a>);
+
+impl Tool for ListFiles<'_> {
+    fn spec(&self) -> &ToolSpec {
+        &LIST_FILES
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        match arguments.get("pattern").trim() {
+            // Then the path may be a glob.
+            "" => self.0.run(arguments),
+            pattern => told(self.0.tree(arguments.get("path"), Some(pattern))),
+        }
+    }
+}
+
+/// The tree as text, and how many entries it has.
+type Listing = (String, Option<usize>);
+
+fn told(listed: Result<Listing, String>) -> Result<ToolOutput, ToolError> {
+    let (text, shown) = listed.map_err(ToolError::failed)?;
+    let brief = shown.map(|count| match count {
+        1 => "1 entry".to_owned(),
+        count => format!("{} entries", grouped(count as u64)),
+    });
+    Ok(ToolOutput {
+        brief,
+        ..ToolOutput::said(text)
+    })
+}
+
 impl ListDirectory<'_> {
-    /// The tree as text, and how many entries it has.
-    fn list(&self, path: &str) -> Result<(String, Option<usize>), String> {
+    /// What is at a path, which may be a glob.
+    fn list(&self, path: &str) -> Result<Listing, String> {
         let (directory, pattern) = self.split_glob(path);
+        self.tree(directory, pattern)
+    }
+
+    fn tree(&self, directory: &str, pattern: Option<&str>) -> Result<Listing, String> {
         let place = ResolvedPath::of(self.root, directory, self.outside)?;
         let shown = place.shown();
         match place.look(self.root) {

@@ -18,20 +18,59 @@ pub mod todos;
 pub mod worded;
 pub mod write;
 
+use self::place::ResolvedPath;
 use crate::agent::tool::ToolError;
+use crate::edit::EditKind;
+use crate::record;
+use crate::record::diff::FileChange;
 use crate::sys::numbers::grouped;
 
 /// How many bytes of a tool's output a model is shown.
 pub const OUTPUT_LIMIT: usize = 32 << 10;
 
+/// The schema of a number of things, of which there is one at least.
+const COUNT: &str = r#"{"type": "integer", "minimum": 1}"#;
+
+/// What becomes of the file at a path: plain names joined by `/`, relative to the project's root.
+pub type PathEdit = (String, EditKind);
+
 /// Puts files where they belong: verified and undoable inside the project.
 pub trait Files {
-    /// Gives the file at `path`, plain names joined by `/` and relative to the project's root, this
-    /// content, and makes it where it is not there. What the model should know about that: sentences.
+    /// Makes all of these edits, or none; of a path there is one at the most. What the model should know about that:
+    /// sentences.
     ///
     /// # Errors
-    /// When the file may not be written, or could not be; nothing was changed then.
-    fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError>;
+    /// When a file may not be changed so, or could not be; nothing was changed then.
+    fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError>;
+}
+
+/// What a call would make of a file: for who is asked whether it may.
+struct Proposed {
+    place: ResolvedPath,
+    /// What the file has now; `None`: there is none.
+    before: Option<Vec<u8>>,
+    /// What it would have; `None`: it would be removed.
+    after: Option<String>,
+}
+
+impl Proposed {
+    /// As a unified diff.
+    fn diff(self) -> String {
+        diff_of(vec![self])
+    }
+}
+
+/// What calls would make of these files, as a unified diff.
+fn diff_of(proposed: Vec<Proposed>) -> String {
+    let changes = proposed.into_iter().map(|proposed| {
+        let path = proposed.place.named();
+        FileChange::of(
+            path,
+            proposed.before,
+            proposed.after.map(String::into_bytes),
+        )
+    });
+    record::diff::text(&changes.collect::<Vec<_>>())
 }
 
 /// How many lines a text has; one that does not end counts.

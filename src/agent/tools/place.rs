@@ -101,6 +101,15 @@ impl ResolvedPath {
         }
     }
 
+    /// Its path, as diffs name it.
+    #[must_use]
+    pub fn named(&self) -> String {
+        match self {
+            Self::Inside(path) => path.clone(),
+            Self::Outside(path) => path.to_string_lossy().into_owned(),
+        }
+    }
+
     /// The absolute path.
     #[must_use]
     pub fn path(&self, root: &Path) -> PathBuf {

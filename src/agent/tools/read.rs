@@ -3,10 +3,11 @@
 //! Reads the file, and refuses those whose name says that they hold credentials. Other keys are for the
 //! caller to redact, who also leaves out the middle of what is long.
 
+use std::fmt;
 use std::path::Path;
 
 use super::place::{Outside, ResolvedPath, quoted};
-use super::{OUTPUT_LIMIT, line_count};
+use super::{COUNT, OUTPUT_LIMIT, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
@@ -19,6 +20,9 @@ const BEGINNING: usize = OUTPUT_LIMIT / 2 - 512;
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 64 << 20;
+
+/// What pictures' names end with: a model sees one where its user attaches it.
+const PICTURES: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
 /// The description of READ_FILE.
 pub static READ_FILE: ToolSpec = ToolSpec::new(
@@ -52,7 +56,15 @@ impl Tool for ReadFile<'_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        self.read(arguments, |next| format!("`lines` {next}-"))
+        let range = given_range(arguments)?;
+        self.read(arguments, range, |next| format!("`lines` {next}-"), Ok)
+    }
+}
+
+fn given_range(arguments: &Arguments) -> Result<Option<LineRange>, ToolError> {
+    match arguments.get("lines").trim() {
+        "" => Ok(None),
+        text => LineRange::parse(text).map(Some).map_err(ToolError::failed),
     }
 }
 
@@ -66,31 +78,91 @@ impl Tool for ReadWhole<'_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        self.0.read(arguments, |next| {
-            format!("a command, such as `tail -n +{next}` with its path")
-        })
+        let range = given_range(arguments)?;
+        let from = |next| format!("a command, such as `tail -n +{next}` with its path");
+        self.0.read(arguments, range, from, Ok)
+    }
+}
+
+/// How the model knows the tool that reads so many lines from one on.
+pub static READ_PART: ToolSpec = ToolSpec::new(
+    "read_file",
+    "Shows what is in a text file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a \
+     longer file, that is the beginning and the end; of a longer range, the first lines.",
+    &[
+        Parameter::new(
+            "path",
+            ParameterKind::Path,
+            "The file, relative to the project's root",
+        ),
+        Parameter::new(
+            "offset",
+            ParameterKind::Json(COUNT),
+            "The first line to show, counted from 1",
+        )
+        .optional(),
+        Parameter::new(
+            "limit",
+            ParameterKind::Json(COUNT),
+            "How many lines to show",
+        )
+        .optional(),
+    ],
+    Effect::Reads,
+);
+
+/// Reads files by a first line and a number of lines; what is no text is an error.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadPart<'a>(pub ReadFile<'a>);
+
+impl Tool for ReadPart<'_> {
+    fn spec(&self) -> &ToolSpec {
+        &READ_PART
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let path = arguments.get("path");
+        let name = path.to_ascii_lowercase();
+        if PICTURES.iter().any(|ending| name.ends_with(ending)) {
+            return Err(ToolError::failed(format!(
+                "{} is a picture, and this tool shows text; the user can attach it: ask for `@` and its path",
+                quoted(path)
+            )));
+        }
+        let number = |name| {
+            let number = arguments.number(name);
+            number.map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+        };
+        let (first, count) = (number("offset"), number("limit"));
+        let range = (first.or(count)).map(|_| {
+            let first = first.unwrap_or(1);
+            let last = count.map_or(usize::MAX, |count| first.saturating_add(count - 1));
+            LineRange { first, last }
+        });
+        self.0
+            .read(arguments, range, |next| format!("`offset` {next}"), Err)
     }
 }
 
 impl ReadFile<'_> {
-    /// What is in the file; `from` names the way to read on from a line.
+    /// What is in the file; `from` names the way to read on from a line, and `binary` says what becomes of a file that is
+    /// no text.
     fn read(
         self,
         arguments: &Arguments,
+        range: Option<LineRange>,
         from: fn(usize) -> String,
+        binary: fn(String) -> Result<String, String>,
     ) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path");
         let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::failed)?;
-        let range = match arguments.get("lines").trim() {
-            "" => None,
-            text => Some(LineRange::parse(text).map_err(ToolError::failed)?),
-        };
         let content = place.read(self.root, LARGEST)?;
         let brief = match range {
             None => counted(line_count(&content) as u64, "line"),
-            Some(_) => format!("lines {}", arguments.get("lines").trim()),
+            Some(range) => format!("lines {range}"),
         };
-        let shown = shown(&place.shown(), content, range, from).map_err(ToolError::failed)?;
+        let shown = shown(&place.shown(), content, range, from, binary);
+        let shown = shown.map_err(ToolError::failed)?;
         Ok(ToolOutput {
             brief: Some(brief),
             ..ToolOutput::said(shown)
@@ -103,6 +175,17 @@ impl ReadFile<'_> {
 struct LineRange {
     first: usize,
     last: usize,
+}
+
+impl fmt::Display for LineRange {
+    /// As a model gives it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.first, self.last) {
+            (first, usize::MAX) => write!(f, "{first}-"),
+            (first, last) if first == last => write!(f, "{first}"),
+            (first, last) => write!(f, "{first}-{last}"),
+        }
+    }
 }
 
 impl LineRange {
@@ -147,6 +230,7 @@ fn shown(
     content: Vec<u8>,
     range: Option<LineRange>,
     from: fn(usize) -> String,
+    binary: fn(String) -> Result<String, String>,
 ) -> Result<String, String> {
     let bytes = counted(content.len() as u64, "byte");
     let count = line_count(&content);
@@ -158,7 +242,7 @@ fn shown(
             String::from_utf8_lossy(error.as_bytes()).into_owned(),
             Some("what is not UTF-8 in it is shown as \u{fffd}".to_owned()),
         ),
-        Err(_) => return Ok(format!("{name} is a binary file, {bytes}")),
+        Err(_) => return binary(format!("{name} is a binary file, {bytes}")),
     };
     let (shown, part) = match range {
         Some(range) if range.first > count => return Err(format!("{name} has {lines}")),

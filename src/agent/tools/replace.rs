@@ -1,7 +1,7 @@
 //! The tool FIND_AND_REPLACE_IN_FILE: replaces one passage of a file.
 //!
-//! Guarantees that nothing is changed unless the passage is there exactly once; all else of the file stays
-//! byte by byte. Writes as [`write`](super::write) does.
+//! Guarantees that nothing is changed unless the passage is there exactly once, or is to be replaced wherever it is; all
+//! else of the file stays byte by byte. Writes as [`write`](super::write) does.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,15 +10,14 @@ use memchr::{memchr_iter, memmem};
 
 use super::place::{Outside, ResolvedPath};
 use super::write::put;
-use super::{Files, at_lines, line_count};
+use super::{Files, Proposed, at_lines, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
+use crate::sys::numbers::{counted, grouped};
 
 /// The largest file that is changed, in bytes.
 const LARGEST: u64 = 10 << 20;
-/// Matches are not counted beyond.
-const MOST_MATCHES: usize = 11;
 /// How many lines around a change are shown.
 const AROUND: usize = 2;
 
@@ -58,22 +57,94 @@ impl Tool for FindAndReplace<'_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let path = arguments.get("path");
-        let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::failed)?;
+        self.change(&passage(arguments))
+    }
+
+    fn preview(&self, arguments: &Arguments) -> Option<String> {
+        self.preview(&passage(arguments))
+    }
+}
+
+fn passage(arguments: &Arguments) -> Passage<'_> {
+    Passage {
+        path: arguments.get("path"),
+        find: arguments.get("find"),
+        replace: arguments.get("replace"),
+        is_everywhere: false,
+        words: ["find", "replace"],
+        once: "add lines around it, so that it is there once",
+    }
+}
+
+/// A passage that is to be replaced.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Passage<'p> {
+    /// The file that it is in.
+    pub path: &'p str,
+    /// What is to be found,
+    pub find: &'p str,
+    /// and what takes its place.
+    pub replace: &'p str,
+    /// Whether it is replaced wherever it is; else it must be there once.
+    pub is_everywhere: bool,
+    /// The names by which the model has given these texts.
+    pub words: [&'static str; 2],
+    /// What to do where it is there more than once: the end of a sentence.
+    pub once: &'static str,
+}
+
+/// A file with a passage replaced that nobody has written yet.
+struct Edited {
+    place: ResolvedPath,
+    before: String,
+    change: Replaced,
+}
+
+impl FindAndReplace<'_> {
+    /// Replaces the passage.
+    pub(super) fn change(&self, passage: &Passage<'_>) -> Result<ToolOutput, ToolError> {
+        let Edited { place, change, .. } = self.edited(passage)?;
+        let shown = place.shown();
+        let said = match change.lines.as_slice() {
+            [_] => format!("changed {shown}:\n{}", excerpt(&change)),
+            lines => format!(
+                "changed {shown} at {}: {}",
+                counted(lines.len() as u64, "place"),
+                at_lines(lines)
+            ),
+        };
+        put(self.files, &place, change.text, said.trim_end())
+    }
+
+    /// What that would make of the file, as a unified diff.
+    pub(super) fn preview(&self, passage: &Passage<'_>) -> Option<String> {
+        let edited = self.edited(passage).ok()?;
+        let proposed = Proposed {
+            place: edited.place,
+            before: Some(edited.before.into_bytes()),
+            after: Some(edited.change.text),
+        };
+        Some(proposed.diff())
+    }
+
+    fn edited(&self, passage: &Passage<'_>) -> Result<Edited, ToolError> {
+        let place = ResolvedPath::of(self.root, passage.path, self.outside);
+        let place = place.map_err(ToolError::failed)?;
         let shown = place.shown();
         let failed = |problem: String| ToolError::failed(format!("{shown}: {problem}"));
         let content = place.read(self.root, LARGEST)?;
-        let text = String::from_utf8(content).map_err(|error| {
+        let before = String::from_utf8(content).map_err(|error| {
             let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
             failed(format!(
                 "it is not UTF-8, see line {line}; only a command can change it"
             ))
         })?;
-        let change = replaced(&text, arguments.get("find"), arguments.get("replace"));
-        let change = change.map_err(failed)?;
-        let excerpt = excerpt(&change);
-        let said = format!("changed {shown}:\n{excerpt}");
-        put(self.files, &place, change.text, said.trim_end())
+        let change = replaced(&before, passage).map_err(failed)?;
+        Ok(Edited {
+            place,
+            before,
+            change,
+        })
     }
 }
 
@@ -81,20 +152,25 @@ impl Tool for FindAndReplace<'_> {
 #[derive(Debug, PartialEq, Eq)]
 struct Replaced {
     text: String,
-    /// Where the replacement stands in it.
+    /// Where the last replacement stands in it.
     range: Range<usize>,
+    /// The lines in which replacements begin, each from 1 on: as many as were made.
+    lines: Vec<usize>,
 }
 
-/// `text` with `replace` in the place of `find`.
-fn replaced(text: &str, find: &str, replace: &str) -> Result<Replaced, String> {
+/// `text` with the passage replaced.
+fn replaced(text: &str, passage: &Passage<'_>) -> Result<Replaced, String> {
+    let Passage { find, replace, .. } = *passage;
+    let [find_word, replace_word] = passage.words;
     if find.is_empty() {
-        return Err(
-            "nothing is to be found: `find` is empty; to change all of a file, write it as a whole"
-                .into(),
-        );
+        return Err(format!(
+            "nothing is to be found: `{find_word}` is empty; to change all of a file, write it as a whole"
+        ));
     }
     if find == replace {
-        return Err("it changes nothing: `find` and `replace` are the same".into());
+        return Err(format!(
+            "it changes nothing: `{find_word}` and `{replace_word}` are the same"
+        ));
     }
     // New lines of a file that has CRLF throughout end so too; and a reply may have other line ends than the file.
     let is_crlf = !find.contains('\n') && has_crlf_throughout(text);
@@ -110,26 +186,48 @@ fn replaced(text: &str, find: &str, replace: &str) -> Result<Replaced, String> {
     ] {
         match matches(text, &find).as_slice() {
             [] => {}
-            [start] => return Ok(spliced(text, *start, find.len(), &replace)),
-            several => return Err(ambiguous(text, several)),
+            [start] => return Ok(spliced(text, &[*start], find.len(), &replace)),
+            _ if passage.is_everywhere => {
+                let starts: Vec<usize> = memmem::find_iter(text.as_bytes(), &find).collect();
+                return Ok(spliced(text, &starts, find.len(), &replace));
+            }
+            several => return Err(ambiguous(text, several, passage)),
         }
     }
-    Err(not_found(text, find))
+    Err(not_found(text, find, find_word))
 }
 
-fn spliced(text: &str, start: usize, length: usize, replace: &str) -> Replaced {
-    let (before, rest) = text.split_at(start);
-    let behind = rest.get(length..).unwrap_or_default();
-    Replaced {
-        text: [before, replace, behind].concat(),
-        range: start..start + replace.len(),
+/// `text` with `replace` in the place of so many bytes at each of these places.
+fn spliced(text: &str, starts: &[usize], length: usize, replace: &str) -> Replaced {
+    let mut spliced = Replaced {
+        text: String::with_capacity(text.len() + replace.len()),
+        range: 0..0,
+        lines: Vec::with_capacity(starts.len()),
+    };
+    let (mut done, mut line) = (0, 1);
+    for start in starts {
+        let kept = text.get(done..*start).unwrap_or_default();
+        spliced.text.push_str(kept);
+        line += newlines(kept);
+        spliced.lines.push(line);
+        let at = spliced.text.len();
+        spliced.text.push_str(replace);
+        spliced.range = at..spliced.text.len();
+        line += newlines(replace);
+        done = start + length;
     }
+    spliced.text.push_str(text.get(done..).unwrap_or_default());
+    spliced
 }
 
-/// Where `find` stands; no more than [`MOST_MATCHES`].
+fn newlines(text: &str) -> usize {
+    memchr_iter(b'\n', text.as_bytes()).count()
+}
+
+/// Where `find` stands, without those that overlap an earlier one, unless there is no other.
 fn matches(text: &str, find: &str) -> Vec<usize> {
     let (text, find) = (text.as_bytes(), find.as_bytes());
-    let found: Vec<usize> = memmem::find_iter(text, find).take(MOST_MATCHES).collect();
+    let found: Vec<usize> = memmem::find_iter(text, find).collect();
     match (found.as_slice(), memmem::rfind(text, find)) {
         // They overlap.
         ([first], Some(last)) if *first != last => vec![*first, last],
@@ -155,17 +253,24 @@ fn line_of(text: &[u8], at: usize) -> usize {
     memchr_iter(b'\n', text.get(..at).unwrap_or(text)).count() + 1
 }
 
-fn ambiguous(text: &str, found: &[usize]) -> String {
-    let lines = found.iter().map(|at| line_of(text.as_bytes(), *at));
-    let lines: Vec<usize> = lines.collect();
+fn ambiguous(text: &str, found: &[usize], passage: &Passage<'_>) -> String {
+    let (mut lines, mut line, mut done) = (Vec::with_capacity(found.len()), 1, 0);
+    for at in found {
+        line += newlines(text.get(done..*at).unwrap_or_default());
+        done = *at;
+        lines.push(line);
+    }
     format!(
-        "`find` is found more than once: {}; add lines around it, so that it is there once",
-        at_lines(&lines)
+        "`{}` is found {} times: {}; {}",
+        passage.words[0],
+        grouped(found.len() as u64),
+        at_lines(&lines),
+        passage.once
     )
 }
 
 /// Says that nothing was found, and where the passage may have been meant.
-fn not_found(text: &str, find: &str) -> String {
+fn not_found(text: &str, find: &str, word: &str) -> String {
     let first = find.lines().map(str::trim).find(|line| !line.is_empty());
     let lines: Vec<usize> = first.map_or_else(Vec::new, |first| {
         let numbered = text.lines().zip(1..);
@@ -173,11 +278,12 @@ fn not_found(text: &str, find: &str) -> String {
         holding.map(|(_, number)| number).take(11).collect()
     });
     if lines.is_empty() {
-        return "`find` is not found, nor is its first line; read the file to see what is there"
-            .into();
+        return format!(
+            "`{word}` is not found, nor is its first line; read the file to see what is there"
+        );
     }
     format!(
-        "`find` is not found; its first line is at {}, but what is around it differs, often in blanks or line \
+        "`{word}` is not found; its first line is at {}, but what is around it differs, often in blanks or line \
          ends; read the file to see what is there",
         at_lines(&lines)
     )

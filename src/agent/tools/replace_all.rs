@@ -1,1 +1,220 @@
-//! `replace_in_files`: replaces a pattern in many files.
+//! `replace_in_files`: replaces what a regular expression matches, in all files of the project that have it.
+//!
+//! Looks where [`search`](super::search) looks, line by line. Guarantees that all of it is written or nothing, and that all
+//! else of each file stays byte by byte. What is not UTF-8 is left as it is.
+
+use std::borrow::Cow;
+
+use regex::Regex;
+
+use super::place::{Outside, ResolvedPath, quoted};
+use super::search::{LARGEST, READ_AT_MOST, SearchFiles, parsed};
+use super::{Files, PathEdit, Proposed, diff_of};
+use crate::agent::tool::{
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+};
+use crate::edit::EditKind;
+use crate::sys::numbers::counted;
+
+/// How many files are changed at once.
+const MOST_FILES: usize = 1000;
+/// How many of them are named.
+const NAMED: usize = 50;
+
+/// How the model knows the tool.
+pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
+    "replace_in_files",
+    "Replaces what a regular expression matches in all text files of a directory that git does not ignore: in all of \
+     them, or where that fails in none. Search first, to see what it matches.",
+    &[
+        Parameter::new(
+            "pattern",
+            ParameterKind::Text,
+            "A regular expression in Rust's syntax, matched line by line; `(?i)` before it takes letters of either case",
+        ),
+        Parameter::new(
+            "replacement",
+            ParameterKind::Block,
+            "What takes its place: `$1` or `${1}` is what the first group has matched, `$$` a dollar sign",
+        ),
+        Parameter::new("path", ParameterKind::Path, "The directory, or the file").or("."),
+    ],
+    Effect::Writes,
+);
+
+/// Replaces in files of the project.
+#[derive(Clone, Copy)]
+pub struct ReplaceInFiles<'a> {
+    /// Finds the files; elsewhere than in the project, nothing is replaced.
+    pub search: SearchFiles<'a>,
+    /// Where the project's files are put.
+    pub files: &'a dyn Files,
+}
+
+impl Tool for ReplaceInFiles<'_> {
+    fn spec(&self) -> &ToolSpec {
+        &REPLACE_IN_FILES
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let changed = self.changed(arguments).map_err(ToolError::failed)?;
+        let places: usize = changed.iter().map(|changed| changed.places).sum();
+        let all = format!(
+            "{} in {}",
+            counted(places as u64, "place"),
+            counted(changed.len() as u64, "file")
+        );
+        let mut said = format!("replaced {all}:");
+        for changed in changed.iter().take(NAMED) {
+            said.push_str(&format!(
+                "\n{} in {}",
+                changed.places,
+                quoted(&changed.path)
+            ));
+        }
+        if let Some(more @ 1..) = changed.len().checked_sub(NAMED) {
+            said.push_str(&format!("\nand {}", counted(more as u64, "more file")));
+        }
+        let edits = changed.into_iter().map(ChangedFile::edit).collect();
+        for warned in self.files.apply(edits)? {
+            said.push_str(&format!("\nwarning: {warned}"));
+        }
+        Ok(ToolOutput {
+            brief: Some(all),
+            ..ToolOutput::said(said)
+        })
+    }
+
+    fn preview(&self, arguments: &Arguments) -> Option<String> {
+        let changed = self.changed(arguments).ok()?;
+        let proposed = changed.into_iter().map(|changed| Proposed {
+            place: ResolvedPath::Inside(changed.path),
+            before: Some(changed.before.into_bytes()),
+            after: Some(changed.after),
+        });
+        Some(diff_of(proposed.collect()))
+    }
+}
+
+/// A file with all replaced in it that nobody has written yet.
+struct ChangedFile {
+    path: String,
+    before: String,
+    after: String,
+    /// How many places are replaced.
+    places: usize,
+}
+
+impl ChangedFile {
+    fn edit(self) -> PathEdit {
+        (self.path, EditKind::Write(self.after))
+    }
+}
+
+impl ReplaceInFiles<'_> {
+    /// The files with all replaced in them; at least one.
+    fn changed(&self, arguments: &Arguments) -> Result<Vec<ChangedFile>, String> {
+        let (pattern, replacement) = (arguments.get("pattern"), arguments.get("replacement"));
+        let regex = parsed(pattern)?;
+        if regex.is_match("") {
+            return Err(format!(
+                "{} matches the empty text, which is everywhere; use a pattern that matches a letter at least",
+                quoted(pattern)
+            ));
+        }
+        check_groups(&regex, replacement)?;
+        let (mut changed, mut read, mut matching) = (Vec::new(), 0, 0);
+        let search = SearchFiles {
+            outside: Outside::Refused,
+            ..self.search
+        };
+        let is_whole = search.each_file(arguments.get("path"), |file, content| {
+            read += content.len();
+            let (ResolvedPath::Inside(path), Ok(before)) = (file, String::from_utf8(content))
+            else {
+                return true;
+            };
+            if before.contains('\0') {
+                return true;
+            }
+            let (after, places) = replaced(&regex, replacement, &before);
+            matching += places;
+            if after != before {
+                let path = path.clone();
+                changed.push(ChangedFile {
+                    path,
+                    before,
+                    after,
+                    places,
+                });
+            }
+            changed.len() <= MOST_FILES && read < READ_AT_MOST
+        })?;
+        if !is_whole || changed.len() > MOST_FILES {
+            return Err(format!(
+                "there is more than is changed at once, {MOST_FILES} files of {} MiB each; name a directory, or a \
+                 narrower pattern",
+                LARGEST >> 20
+            ));
+        }
+        match (changed.as_slice(), matching) {
+            ([], 0) => Err(format!(
+                "no line of a text file matches {}",
+                quoted(pattern)
+            )),
+            ([], _) => Err("it changes nothing: what is found is the replacement".to_owned()),
+            _ => Ok(changed),
+        }
+    }
+}
+
+/// `text` with all that matches in a line replaced, and how many places that are. Line ends stay as they are.
+fn replaced(regex: &Regex, replacement: &str, text: &str) -> (String, usize) {
+    let (mut after, mut places) = (String::with_capacity(text.len()), 0);
+    for line in text.split_inclusive('\n') {
+        let body = line.trim_end_matches('\n');
+        let body = body.strip_suffix('\r').unwrap_or(body);
+        match regex.replace_all(body, replacement) {
+            Cow::Borrowed(_) => after.push_str(line),
+            Cow::Owned(replaced) => {
+                places += regex.find_iter(body).count();
+                after.push_str(&replaced);
+                after.push_str(line.get(body.len()..).unwrap_or_default());
+            }
+        }
+    }
+    (after, places)
+}
+
+/// Whether the pattern has all groups that the replacement names: of one that it has not, the place would be left empty.
+fn check_groups(regex: &Regex, replacement: &str) -> Result<(), String> {
+    let mut rest = replacement;
+    while let Some((_, behind)) = rest.split_once('$') {
+        if let Some(behind) = behind.strip_prefix('$') {
+            rest = behind;
+            continue;
+        }
+        rest = behind;
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name = match behind.strip_prefix('{') {
+            Some(braced) => braced.split_once('}').map_or("", |(name, _)| name),
+            None => behind.split(|c| !is_part(c)).next().unwrap_or_default(),
+        };
+        let is_known = match name.parse::<usize>() {
+            Ok(number) => number < regex.captures_len(),
+            Err(_) => regex.capture_names().flatten().any(|known| known == name),
+        };
+        // Without a name, the dollar sign stands for itself.
+        if !name.is_empty() && !is_known {
+            return Err(format!(
+                "the replacement names the group {}, which the pattern has not; `${{1}}` is the first group before \
+                 letters, and `$$` is a dollar sign",
+                quoted(name)
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

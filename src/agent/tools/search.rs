@@ -3,14 +3,14 @@
 //! Looks where [`list`](super::list) looks: into no link and nothing that git ignores. Files that commonly hold
 //! credentials, binary ones and large ones are left out. Guarantees that what is read and what is shown are bounded.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
 use super::list::files_below;
 use super::place::{Found, Outside, ResolvedPath, missing, quoted, unreadable};
 use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+    Arguments, Category, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, escaped};
@@ -22,9 +22,9 @@ const LONGEST_LINE: usize = 200;
 /// How long a pattern may be, in bytes.
 const LONGEST_PATTERN: usize = 1000;
 /// A larger file is left out, in bytes.
-const LARGEST: u64 = 4 << 20;
+pub(super) const LARGEST: u64 = 4 << 20;
 /// How much is read of all files together, in bytes.
-const READ_AT_MOST: usize = 256 << 20;
+pub(super) const READ_AT_MOST: usize = 256 << 20;
 /// How much of an error about a pattern is told, in characters.
 const QUOTED_ERROR: usize = 300;
 
@@ -50,6 +50,34 @@ pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
     Effect::Reads,
 );
 
+/// How the model knows the tool that shows lines around, too.
+pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
+    "search_project",
+    "Searches the project's text files, without those that git ignores and those that hold credentials, for the lines \
+     that a regular expression matches. At most 200 lines are shown.",
+    &[
+        Parameter::new(
+            "pattern",
+            ParameterKind::Text,
+            "A regular expression in Rust's syntax, matched line by line; `(?i)` before it takes letters of either case",
+        ),
+        Parameter::new(
+            "path",
+            ParameterKind::Path,
+            "The directory, or the file, to search",
+        )
+        .or("."),
+        Parameter::new(
+            "context",
+            ParameterKind::Json(r#"{"type": "integer", "minimum": 0, "maximum": 20}"#),
+            "How many lines to show before and behind each that matches",
+        )
+        .or("0"),
+    ],
+    Effect::Reads,
+)
+.of_category(Category::Search);
+
 /// Searches files.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchFiles<'a> {
@@ -57,6 +85,23 @@ pub struct SearchFiles<'a> {
     pub root: &'a Path,
     /// Whether files elsewhere may be searched.
     pub outside: Outside,
+    /// What is no part of a search, nor is what lies below it: absolute paths, links resolved.
+    pub closed: &'a [PathBuf],
+}
+
+/// Searches files, and shows the lines around.
+#[derive(Debug, Clone, Copy)]
+pub struct SearchProject<'a>(pub SearchFiles<'a>);
+
+impl Tool for SearchProject<'_> {
+    fn spec(&self) -> &ToolSpec {
+        &SEARCH_PROJECT
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let context = arguments.number("context").unwrap_or_default();
+        self.0.find(arguments, usize::try_from(context).ok())
+    }
 }
 
 impl Tool for SearchFiles<'_> {
@@ -65,17 +110,12 @@ impl Tool for SearchFiles<'_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let pattern = arguments.get("pattern");
-        let found = parsed(pattern).and_then(|regex| self.search(&regex, arguments.get("path")));
-        let found = found.map_err(ToolError::failed)?;
-        Ok(ToolOutput {
-            brief: Some(counted(found.lines.len() as u64, "line")),
-            ..ToolOutput::said(found.told(pattern))
-        })
+        self.find(arguments, None)
     }
 }
 
-fn parsed(pattern: &str) -> Result<Regex, String> {
+/// The pattern that a call has.
+pub(super) fn parsed(pattern: &str) -> Result<Regex, String> {
     if pattern.is_empty() {
         return Err("the pattern is empty: it would match every line".to_owned());
     }
@@ -96,8 +136,12 @@ fn parsed(pattern: &str) -> Result<Regex, String> {
 /// What a search has found.
 #[derive(Debug, Default)]
 struct Matches {
-    /// `path:line: text`, each.
+    /// `path:line: text`, each; of a line around it, `path-line- text`.
     lines: Vec<String>,
+    /// How many of them match.
+    matching: u64,
+    /// How many lines around are shown, and all of them with what they begin with; `None`: only those that match, trimmed.
+    context: Option<usize>,
     /// How many files were read.
     files: u64,
     read: usize,
@@ -106,10 +150,34 @@ struct Matches {
 }
 
 impl SearchFiles<'_> {
-    fn search(&self, regex: &Regex, path: &str) -> Result<Matches, String> {
+    fn find(&self, arguments: &Arguments, context: Option<usize>) -> Result<ToolOutput, ToolError> {
+        let pattern = arguments.get("pattern");
+        let regex = parsed(pattern).map_err(ToolError::failed)?;
+        let mut matches = Matches {
+            context,
+            ..Matches::default()
+        };
+        let is_whole = self.each_file(arguments.get("path"), |file, content| {
+            matches.search(&regex, file, &content);
+            !matches.is_full()
+        });
+        let is_whole = is_whole.map_err(ToolError::failed)?;
+        matches.is_cut_short |= !is_whole;
+        Ok(ToolOutput {
+            brief: Some(counted(matches.matching, "line")),
+            ..ToolOutput::said(matches.told(pattern))
+        })
+    }
+
+    /// Hands each file at `path` to `take`, or below it, until it wants no more; tells whether that was all of them. What
+    /// may not or cannot be read is no part of them.
+    pub(super) fn each_file(
+        &self,
+        path: &str,
+        mut take: impl FnMut(&ResolvedPath, Vec<u8>) -> bool,
+    ) -> Result<bool, String> {
         let place = ResolvedPath::of(self.root, path, self.outside)?;
         let shown = place.shown();
-        let mut matches = Matches::default();
         match place.look(self.root) {
             Ok(Found::Directory) => {}
             Ok(Found::File(_)) => {
@@ -119,8 +187,8 @@ impl SearchFiles<'_> {
                         ToolError::Failed(problem) => problem.message,
                         ToolError::Fatal(error) => error.to_string(),
                     })?;
-                matches.search(regex, &place, &content);
-                return Ok(matches);
+                take(&place, content);
+                return Ok(true);
             }
             Ok(Found::Missing) => return Err(missing(self.root, &place)),
             Ok(Found::Special) => return Err(format!("{shown} is a pipe, a device or the like")),
@@ -128,18 +196,20 @@ impl SearchFiles<'_> {
         }
         let files = files_below(self.root, &place);
         let (files, is_cut_short) = files.map_err(|error| unreadable(&shown, &error))?;
-        matches.is_cut_short = is_cut_short;
+        let mut wants_more = true;
         for file in files {
-            if matches.is_full() {
-                matches.is_cut_short = true;
-                break;
+            let path = file.path(self.root);
+            if self.closed.iter().any(|closed| path.starts_with(closed)) {
+                continue;
             }
-            // What may not or cannot be read is no part of the search.
+            if !wants_more {
+                return Ok(false);
+            }
             if let Ok(content) = file.read(self.root, LARGEST) {
-                matches.search(regex, &file, &content);
+                wants_more = take(&file, content);
             }
         }
-        Ok(matches)
+        Ok(!is_cut_short)
     }
 }
 
@@ -157,17 +227,43 @@ impl Matches {
         }
         let path = file.shown();
         let path = path.trim_matches('`');
-        for (line, number) in String::from_utf8_lossy(content).lines().zip(1..) {
+        let text = String::from_utf8_lossy(content);
+        let lines: Vec<&str> = text.lines().collect();
+        let context = self.context.unwrap_or_default();
+        // Those before this one are shown, or not to be.
+        let mut next = 0;
+        for (at, line) in lines.iter().enumerate() {
+            if self.is_cut_short {
+                return;
+            }
             if !regex.is_match(line) {
                 continue;
             }
-            if self.lines.len() >= SHOWN {
-                self.is_cut_short = true;
-                return;
+            self.matching += 1;
+            let first = at.saturating_sub(context).max(next);
+            if context > 0 && (first > next || next == 0) && !self.lines.is_empty() {
+                self.lines.push("--".to_owned());
             }
-            let text = escaped(&cut(line.trim(), LONGEST_LINE));
-            self.lines.push(format!("{path}:{number}: {text}"));
+            next = lines.len().min(at + context + 1);
+            for (line, text) in (first..).zip(lines.get(first..next).unwrap_or_default()) {
+                self.show(path, line + 1, text, line == at || regex.is_match(text));
+            }
         }
+    }
+
+    fn show(&mut self, path: &str, number: usize, line: &str, is_match: bool) {
+        if self.lines.len() >= SHOWN {
+            self.is_cut_short = true;
+            return;
+        }
+        let line = match self.context {
+            None => line.trim(),
+            Some(_) => line.trim_end(),
+        };
+        let text = escaped(&cut(line, LONGEST_LINE));
+        let sign = if is_match { ':' } else { '-' };
+        self.lines
+            .push(format!("{path}{sign}{number}{sign} {text}"));
     }
 
     fn told(&self, pattern: &str) -> String {

@@ -1,1 +1,141 @@
 //! `spawn_agent`: another agent works on a part, and tells what it has found.
+//!
+//! The helper knows its prompt and nothing of the conversation. It shares what its profile gives it: permissions, budget,
+//! the stop. Since its own tools lack this one, there is one level of helpers and no more.
+
+use crate::agent::conversation::Conversation;
+use crate::agent::tool::{
+    Arguments, Category, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+};
+use crate::agent::{Agent, AgentError};
+
+/// How the model knows the tool.
+pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
+    "spawn_agent",
+    "Has another agent work on a part of the task, and gives its last words. It has the same tools but this one, and knows \
+     nothing but its prompt: say all that it needs, and what it is to report. Use it to look into what would fill your \
+     own context.",
+    &[
+        Parameter::new(
+            "description",
+            ParameterKind::Text,
+            "What it does, in three to five words, for the user",
+        ),
+        Parameter::new(
+            "prompt",
+            ParameterKind::Block,
+            "All that it is to know and to do, and what it is to report",
+        ),
+    ],
+    // What its tools do, nobody knows yet: it is not simply done again.
+    Effect::Runs,
+)
+.of_category(Category::Agent);
+
+/// Lets an agent work: what it is to do, in a few words, and its prompt. Gives its last words.
+pub type Work<'a> = dyn Fn(&str, &str) -> Result<String, AgentError> + 'a;
+
+/// Spawns agents.
+#[derive(Clone, Copy)]
+pub struct SpawnAgent<'a> {
+    /// Lets one work.
+    pub work: &'a Work<'a>,
+}
+
+impl Tool for SpawnAgent<'_> {
+    fn spec(&self) -> &ToolSpec {
+        &SPAWN_AGENT
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let prompt = arguments.get("prompt").trim();
+        if prompt.is_empty() {
+            return Err(ToolError::failed(
+                "the prompt is blank; the helper knows nothing else".to_owned(),
+            ));
+        }
+        match (self.work)(arguments.get("description").trim(), prompt) {
+            Ok(words) if words.trim().is_empty() => Ok(ToolOutput::said("(it has said nothing)")),
+            Ok(words) => Ok(ToolOutput::said(words)),
+            Err(error) if is_its_own(&error) => Err(ToolError::failed(format!(
+                "the helper did not get to its end: {error}"
+            ))),
+            Err(error) => Err(ToolError::Fatal(error)),
+        }
+    }
+}
+
+/// Whether the work of who has spawned it can go on: with other failures, its own next call would fail as well.
+fn is_its_own(error: &AgentError) -> bool {
+    matches!(
+        error,
+        AgentError::NotUnderstood { .. }
+            | AgentError::ToolsFailed { .. }
+            | AgentError::LoopLimit { .. }
+            | AgentError::NotCompressed { .. }
+            | AgentError::TooLong { .. }
+    )
+}
+
+/// Lets `helper` work on nothing but `prompt`, and gives its last words. Its conversation is begun anew, and is not taken
+/// up again; whether it is kept is the host's to say, by the helper's purpose.
+///
+/// # Errors
+/// When it does not get to its end.
+pub fn work_apart(helper: &Agent<'_>, prompt: &str) -> Result<String, AgentError> {
+    let mut conversation = Conversation::default();
+    let ended = helper.work_on(&mut conversation, Some(prompt))?;
+    Ok(ended.words)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sys::interrupt::{Interrupted, Signal};
+
+    fn spawn(prompt: &str, work: &Work<'_>) -> Result<String, ToolError> {
+        let tool = SpawnAgent { work };
+        let arguments = json!({"description": "look around", "prompt": prompt});
+        let arguments = tool.spec().check(&arguments).unwrap();
+        tool.run(&arguments).map(|output| output.text)
+    }
+
+    #[test]
+    fn the_helpers_last_words_are_the_result() {
+        let work = |description: &str, prompt: &str| Ok(format!("{description}: {prompt}"));
+        assert_eq!(spawn(" find it\n", &work).unwrap(), "look around: find it");
+        let silent = |_: &str, _: &str| Ok(" ".to_owned());
+        assert_eq!(spawn("x", &silent).unwrap(), "(it has said nothing)");
+    }
+
+    #[test]
+    fn a_helper_that_fails_is_told_and_a_stop_stops_both() {
+        let limited = |_: &str, _: &str| Err(AgentError::LoopLimit { loops: 3 });
+        for (prompt, work, said) in [
+            (
+                "x",
+                &limited as &Work<'_>,
+                "did not get to its end: the loop limit",
+            ),
+            (" \n", &limited, "the prompt is blank"),
+        ] {
+            let Err(ToolError::Failed(failure)) = spawn(prompt, work) else {
+                panic!("{said} is told");
+            };
+            assert!(failure.message.contains(said), "{failure}");
+        }
+        let stopped = |_: &str, _: &str| {
+            Err(Interrupted {
+                signal: Signal::Int,
+            }
+            .into())
+        };
+        let stopped = spawn("x", &stopped).unwrap_err();
+        assert!(matches!(
+            stopped,
+            ToolError::Fatal(AgentError::Interrupted(_))
+        ));
+    }
+}

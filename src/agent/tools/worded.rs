@@ -67,4 +67,8 @@ impl<T: Tool> Tool for Worded<T> {
     fn preview(&self, arguments: &Arguments) -> Option<String> {
         self.tool.preview(&self.translated(arguments))
     }
+
+    fn hazards(&self, arguments: &Arguments) -> Vec<&'static str> {
+        self.tool.hazards(&self.translated(arguments))
+    }
 }

@@ -8,14 +8,17 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::place::{Found, Outside, ResolvedPath, leads_through_config, unreadable};
-use super::{Files, line_count};
+use super::{Files, Proposed, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::edit::attributes;
+use crate::edit::{EditKind, attributes};
 use crate::sys::atomic_file;
 use crate::sys::files::IfThere as _;
 use crate::sys::numbers::counted;
+
+/// A larger file, in bytes, is not shown before it is replaced.
+const LARGEST: u64 = 16 << 20;
 
 /// The description of WRITE_FILE.
 pub static WRITE_FILE: ToolSpec = ToolSpec::new(
@@ -46,16 +49,9 @@ impl Tool for WriteFile<'_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let path = arguments.get("path");
         let content = arguments.get("content").to_owned();
-        let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::failed)?;
-        let is_new = is_new(&place, self.root).map_err(ToolError::failed)?;
+        let (place, is_new) = self.look(arguments).map_err(ToolError::failed)?;
         let secret = place.check_secrets(self.root);
-        // What was never seen is not replaced, and keys are not made up.
-        let may_be = is_new && place.is_environment(self.root);
-        if !may_be {
-            secret.clone().map_err(ToolError::failed)?;
-        }
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let new = if is_new { "new, " } else { "" };
         let mut said = format!("wrote {} ({new}{lines})", place.shown());
@@ -68,6 +64,37 @@ impl Tool for WriteFile<'_> {
             brief: is_new.then(|| format!("new, {lines}")),
             ..put(self.files, &place, content, &said)?
         })
+    }
+
+    fn preview(&self, arguments: &Arguments) -> Option<String> {
+        let (place, is_new) = self.look(arguments).ok()?;
+        let before = (!is_new).then(|| place.read(self.root, LARGEST));
+        let proposed = Proposed {
+            before: before.transpose().ok()?,
+            after: Some(arguments.get("content").to_owned()),
+            place,
+        };
+        Some(proposed.diff())
+    }
+
+    fn hazards(&self, arguments: &Arguments) -> Vec<&'static str> {
+        match self.look(arguments) {
+            Ok((_, false)) => vec!["overwrites"],
+            Ok((_, true)) | Err(_) => Vec::new(),
+        }
+    }
+}
+
+impl WriteFile<'_> {
+    /// Where the file belongs, and whether nothing is there yet.
+    fn look(&self, arguments: &Arguments) -> Result<(ResolvedPath, bool), String> {
+        let place = ResolvedPath::of(self.root, arguments.get("path"), self.outside)?;
+        let is_new = is_new(&place, self.root)?;
+        // What was never seen is not replaced, and keys are not made up.
+        if !(is_new && place.is_environment(self.root)) {
+            place.check_secrets(self.root)?;
+        }
+        Ok((place, is_new))
     }
 }
 
@@ -101,7 +128,7 @@ pub(super) fn put(
             )));
         }
     };
-    let warnings = files.write(path, content)?;
+    let warnings = files.apply(vec![(path.clone(), EditKind::Write(content))])?;
     let warnings = warnings
         .iter()
         .map(|warning| format!("\nwarning: {warning}"));

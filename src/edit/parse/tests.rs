@@ -39,16 +39,25 @@ fn what_stands_outside_of_blocks_is_the_replys_prose() {
 }
 
 #[test]
-fn one_file_is_what_a_reply_of_one_block_asks_for() {
+fn files_are_what_a_reply_with_their_blocks_asks_for() {
     let content = "x\r\n^^^end\n";
-    let parsed = ParsedReply::of_file("a/b", content.to_owned());
+    let write = |content: &str| EditKind::Write(content.to_owned());
+    let parsed = ParsedReply::of_files(vec![("a/b".to_owned(), write(content))]);
     let EditKind::Write(written) = &parsed.edits[0].kind else {
         panic!("a file is written");
     };
     assert_eq!(written, content);
-    let reply = parse("^^^a/b\nx\n^^^end\n");
-    assert_eq!(ParsedReply::of_file("a/b", "x\n".to_owned()).edits.len(), 1);
-    assert_eq!(parsed.edits[0].path, reply.edits[0].path);
+    let reply = parse("^^^b\n^^^delete\n^^^a/b\nx\n^^^end\n");
+    let edits = [("b", EditKind::Remove), ("a/b", write("x\n"))];
+    let edits = edits.map(|(path, kind)| (path.to_owned(), kind)).to_vec();
+    let parsed = ParsedReply::of_files(edits);
+    let named = |parsed: &ParsedReply| -> Vec<(String, EditKind)> {
+        let edits = parsed.edits.iter();
+        edits
+            .map(|edit| (edit.path.clone(), edit.kind.clone()))
+            .collect()
+    };
+    assert_eq!(named(&parsed), named(&reply));
     assert_eq!((parsed.edits[0].line, parsed.faults.len()), (1, 0));
 }
 

@@ -227,7 +227,8 @@ fn an_agent_may_write_what_a_reply_may_not_and_is_warned() {
     fs::write(root.join(".gitignore"), "/target\n*.log\n").unwrap();
     symlink("agent-config", root.join("keys")).unwrap();
     let policy = PathPolicy::load_for_agent(root, None).unwrap();
-    let verify = |path: &str| policy.verify(ParsedReply::of_file(path, "x\n".to_owned()));
+    let edit = |path: &str| (path.to_owned(), EditKind::Write("x\n".to_owned()));
+    let verify = |path: &str| policy.verify(ParsedReply::of_files(vec![edit(path)]));
     let protected = "is protected: in the commit workflow, no reply may change it";
     for (path, warned) in [
         ("build.sh", Some(format!("`build.sh` {protected}"))),

@@ -137,8 +137,8 @@ fn a_mistake_is_told_with_its_place() {
             "line 2, column 8: `x` has no `provider`",
         ),
         (
-            "{\"models\": {\"x\": {\"provider\": \"anthropic\"}}}",
-            "unknown variant `anthropic`",
+            "{\"models\": {\"x\": {\"provider\": \"bedrock\"}}}",
+            "unknown variant `bedrock`",
         ),
         (
             "{\"models\": {\"x\": {\"provider\": \"openai\", \"contextWindow\": 0}}}",
@@ -227,7 +227,7 @@ fn a_mistake_in_what_is_ollamas_or_for_people_is_told() {
         ),
         (
             "{\"models\": {\"x\": {\"provider\": \"gemini\", \"tools\": \"native\"}}}",
-            "is for the providers `openai`, `azure` and `ollama`",
+            "is for the providers `openai`, `azure`, `anthropic` and `ollama`",
         ),
         (
             "{\"models\": {\"x\": {\"provider\": \"openai\", \"apiVersion\": \"1\"}}}",

@@ -12,6 +12,9 @@ use regex::bytes::Regex;
 use super::{PRIVATE_KEY, WORDS, next_credential, private_key};
 use crate::secret::HoldingBack;
 
+/// The beginning of what takes a credential's place; its kind and a bracket follow.
+const MARKER: &str = "[REDACTED: ";
+
 /// A longer line is searched in parts,
 const MAX_LINE: usize = 64 << 10;
 /// which overlap by so many bytes: no token is longer.
@@ -31,13 +34,21 @@ pub struct Censor<W: Write> {
     /// How many bytes were left out behind the beginning of a private key whose end has not come.
     private_key: Option<u64>,
     kinds: BTreeSet<&'static str>,
+    /// What stands before the kind of what was taken out.
+    marker: &'static str,
     inner: W,
 }
 
 impl<W: Write> Censor<W> {
     /// One that writes to `inner`.
     pub fn new(inner: W) -> Self {
+        Self::marking(inner, MARKER)
+    }
+
+    /// The same with another beginning of what takes a credential's place.
+    pub fn marking(inner: W, marker: &'static str) -> Self {
         Self {
+            marker,
             held: Vec::new(),
             private_key: None,
             kinds: BTreeSet::new(),
@@ -114,7 +125,7 @@ impl<W: Write> HoldingBack for Censor<W> {
                 return Ok(settled);
             };
             self.inner.write_all(&bytes[done..place.start])?;
-            write!(self.inner, "[REDACTED: {kind}]")?;
+            write!(self.inner, "{}{kind}]", self.marker)?;
             self.kinds.insert(kind);
             self.private_key = (kind == PRIVATE_KEY).then_some(0);
             done = place.end;

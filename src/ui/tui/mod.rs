@@ -5,10 +5,13 @@
 //! engine that is busy.
 
 pub mod app;
+pub mod channel;
+mod code_colors;
 pub mod completion;
 pub mod composer;
 pub mod dialog;
 pub mod history;
+pub mod keys;
 pub mod markdown;
 pub mod sidebar;
 pub mod spinner;

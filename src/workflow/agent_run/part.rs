@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::AgentRun;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::diff::ChangesSoFar;
-use crate::edit::{EditKind, FileEdit, ParsedReply, PathPolicy};
+use crate::edit::{EditKind, ParsedReply, PathPolicy};
 use crate::exec::build_script::BuildStatus;
 use crate::record::TreeState;
 use crate::record::run_files::Artifact;
@@ -69,22 +69,18 @@ impl AgentRun<'_> {
                 Some(Some(Ok(text))) => Ok(EditKind::Write(text)),
                 Some(Some(Err(_))) | None => Err(path.clone()),
             };
-            kind.map(|kind| FileEdit {
-                path,
-                line: 1,
-                kind,
-            })
+            kind.map(|kind| (path, kind))
         });
-        let (mut reverted, mut left) = (ParsedReply::default(), Vec::new());
+        let (mut reverted, mut left) = (Vec::new(), Vec::new());
         for edit in edits {
             match edit {
-                Ok(edit) => reverted.edits.push(edit),
+                Ok(edit) => reverted.push(edit),
                 Err(path) => left.push(path),
             }
         }
         let root = self.context.project.root();
         let policy = PathPolicy::load_for_agent(root, self.context.program)?;
-        let edits = policy.verify(reverted)?;
+        let edits = policy.verify(ParsedReply::of_files(reverted))?;
         let mut run = self.run.borrow_mut();
         if !left.is_empty() {
             run.warn(format!(

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::agent::tools::Files as _;
+use crate::edit::EditKind;
 use crate::model::message::{Message, Role};
 use crate::model::{Delivery, ModelTable, Provider};
 use crate::project::Project;
@@ -94,6 +95,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
         conventions: None,
         from: 0,
         orchestration: Some(settings()),
+        mode: None,
     };
     let about = serde_json::to_string(&about).unwrap();
     fs::write(folder.join(AGENT), about).unwrap();
@@ -135,6 +137,7 @@ fn start<'c>(context: &'c Context<'c>, models: &'c Models<'c>) -> AgentRun<'c> {
         stops_at_no: false,
         changes_files: false,
         orchestration: Some(settings()),
+        mode: None,
     };
     AgentRun::start(context, setup, Some("Mend it.")).unwrap()
 }
@@ -157,7 +160,7 @@ fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
         assert_ne!(run.folder(), other.folder());
         assert_eq!(&*ask(&run).unwrap().text, "Hello.");
         assert!(matches!(
-            run.write("a.txt", "x".to_owned()),
+            run.apply(vec![("a.txt".to_owned(), EditKind::Write("x".to_owned()))]),
             Err(ToolError::Failed(_))
         ));
         let input = json!({"prompt": format!("push with {TOKEN}")});

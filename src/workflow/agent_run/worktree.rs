@@ -6,11 +6,11 @@ use std::cell::RefCell;
 use super::AgentRun;
 use super::part::Written;
 use crate::agent::tool::ToolError;
-use crate::agent::tools::Files;
+use crate::agent::tools::{Files, PathEdit};
 use crate::edit::error::ApplyError;
-use crate::edit::{ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
+use crate::edit::{EditKind, ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
 use crate::project::dirty::dirty;
-use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
+use crate::record::diff::{self, FileChange};
 use crate::sys::files::IfThere as _;
 use crate::sys::text::escaped;
 use crate::ui::Event;
@@ -77,18 +77,21 @@ impl<'c> Worktree<'c> {
 }
 
 impl Files for AgentRun<'_> {
-    fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
+    fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError> {
         let Some(worktree) = &self.worktree else {
             return Err(ToolError::failed(
                 "no file of the project is changed in this run".to_owned(),
             ));
         };
-        let before = worktree.tree.borrow().read(path).if_there();
-        let before = before.map(Option::flatten);
-        // What cannot be read shows as nothing.
-        let shown = before.as_ref().ok().cloned().flatten();
-        let diff = diff_of(path, shown, &content);
-        let edits = self.verified(path, content)?;
+        let tree = worktree.tree.borrow();
+        let before: Vec<_> = edits
+            .iter()
+            .map(|(path, _)| tree.read(path).if_there().map(Option::flatten).ok())
+            .collect();
+        drop(tree);
+        let diff = diff_of(&edits, &before);
+        let paths: Vec<String> = edits.iter().map(|(path, _)| path.clone()).collect();
+        let edits = self.verified(edits)?;
         let mut run = self.run.borrow_mut();
         let applied = worktree.tree.borrow_mut().apply(&mut run, &edits);
         applied.map_err(|error| match error {
@@ -98,7 +101,9 @@ impl Files for AgentRun<'_> {
             error => ToolError::Fatal(error.into()),
         })?;
         let mut written = worktree.written.borrow_mut();
-        written.entry(path.to_owned()).or_insert(before.ok());
+        for (path, before) in paths.into_iter().zip(before) {
+            written.entry(path).or_insert(before);
+        }
         // A file may be written again and again.
         for warning in edits.warnings() {
             if !run.record.warnings.contains(warning) {
@@ -113,26 +118,25 @@ impl Files for AgentRun<'_> {
     }
 }
 
-/// What a tool makes of a file, as a unified diff; none where that is very long, or nothing.
-fn diff_of(path: &str, before: Option<Vec<u8>>, content: &str) -> Option<String> {
-    let state = |content| FileState {
-        content,
-        mode: NEW_MODE,
-    };
-    let change = FileChange {
-        path: path.to_owned(),
-        before: before.map(state),
-        after: Some(state(content.as_bytes().to_vec())),
-    };
-    let diff = diff::text(&[change]);
+/// What a tool makes of files, as a unified diff; none where that is very long, or nothing. What could not be read before
+/// shows as nothing.
+fn diff_of(edits: &[PathEdit], before: &[Option<Option<Vec<u8>>>]) -> Option<String> {
+    let changes = edits.iter().zip(before).map(|((path, kind), before)| {
+        let after = match kind {
+            EditKind::Write(content) => Some(content.clone().into_bytes()),
+            EditKind::Remove => None,
+        };
+        FileChange::of(path.clone(), before.clone().flatten(), after)
+    });
+    let diff = diff::text(&changes.collect::<Vec<_>>());
     Some(diff).filter(|diff| (1..=LONGEST_DIFF).contains(&diff.len()))
 }
 
 impl AgentRun<'_> {
-    /// Holds a file against the policy for agents.
-    fn verified(&self, path: &str, content: String) -> Result<VerifiedEdits, ToolError> {
+    /// Holds files against the policy for agents.
+    fn verified(&self, edits: Vec<PathEdit>) -> Result<VerifiedEdits, ToolError> {
         let load = PathPolicy::load_for_agent(self.context.project.root(), self.context.program);
-        let verified = load.and_then(|policy| policy.verify(ParsedReply::of_file(path, content)));
+        let verified = load.and_then(|policy| policy.verify(ParsedReply::of_files(edits)));
         verified.map_err(|error| match error {
             VerifyError::Rejected(rejection) => {
                 let faults = rejection.faults.iter();

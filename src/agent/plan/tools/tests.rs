@@ -14,8 +14,10 @@ use crate::agent::plan::stages::{TaskList, WorkSummary, WrittenCriterion};
 use crate::agent::protocol::Protocol as _;
 use crate::agent::protocol::tool_calls::ToolCalls;
 use crate::agent::tool::ToolError;
+use crate::agent::tools::PathEdit;
 use crate::agent::tools::command::{AllowedCommand, Shell};
 use crate::agent::tools::plan::PlanUpdate;
+use crate::edit::EditKind;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::model::message::Call;
 use crate::secret::Redactor;
@@ -106,8 +108,13 @@ impl World {
 }
 
 impl Files for World {
-    fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
-        self.note(format!("{path}: {content}"));
+    fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError> {
+        for (path, edit) in edits {
+            match edit {
+                EditKind::Write(content) => self.note(format!("{path}: {content}")),
+                EditKind::Remove => self.note(format!("{path} is gone")),
+            }
+        }
         Ok(Vec::new())
     }
 }

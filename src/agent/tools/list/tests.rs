@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
@@ -213,4 +214,55 @@ fn outside_no_rules_of_git_hold_but_a_repositorys() {
     assert!(listed().0.contains("── ignored\n"), "{}", listed().0);
     fs::create_dir(elsewhere.join(".git")).unwrap();
     assert!(!listed().0.contains("── ignored\n"), "{}", listed().0);
+}
+
+#[test]
+fn a_directory_and_a_glob_are_taken_apart_or_together() {
+    let (_dir, root) = project(&["src/a.rs", "src/deep/b.rs", "src/c.md", "d[1]/e.rs"]);
+    let outside = Outside::Refused;
+    let list = |input: serde_json::Value| {
+        let tool = ListFiles(ListDirectory {
+            root: &root,
+            outside,
+        });
+        let arguments = tool.spec().check(&input)?;
+        let listed = tool.run(&arguments).map(|output| output.text);
+        listed.map_err(|error| match error {
+            ToolError::Failed(failure) => failure.message,
+            ToolError::Fatal(error) => panic!("{error}"),
+        })
+    };
+    for (input, expected) in [
+        (json!({"path": "src/deep"}), "src/deep/\n└── b.rs\n"),
+        (
+            json!({"path": "src", "pattern": "*.rs"}),
+            "src/\n└── a.rs\n",
+        ),
+        (
+            json!({"path": "./src/", "pattern": "**/*.rs"}),
+            "src/\n├── a.rs\n└── deep/\n    └── b.rs\n",
+        ),
+        (json!({"pattern": "*/*.md"}), "./\n└── src/\n    └── c.md\n"),
+        (json!({"path": "src/*.md"}), "src/\n└── c.md\n"),
+        (json!({"path": "d[1]", "pattern": "*"}), "d[1]/\n└── e.rs\n"),
+        (json!({"pattern": "*.py"}), "no files in `.` match `*.py`\n"),
+    ] {
+        assert_eq!(list(input.clone()).as_deref(), Ok(expected), "{input}");
+    }
+    for (input, said) in [
+        (
+            json!({"path": "src/a.rs", "pattern": "*"}),
+            "`src/a.rs` is not a directory",
+        ),
+        (json!({"pattern": "../*"}), "has a `..` behind a wildcard"),
+        (json!({"pattern": "["}), "is no glob"),
+        (json!({"path": ".."}), "--allow-outside"),
+        (
+            json!({"pattern": 1}),
+            "`pattern` of list_files must be a JSON string",
+        ),
+    ] {
+        let error = list(input).unwrap_err();
+        assert!(error.contains(said), "{error}");
+    }
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use serde_json::json;
+
 use super::*;
 
 fn read(root: &Path, path: &str) -> Result<String, String> {
@@ -144,5 +146,115 @@ fn what_is_no_file_fails_with_the_way_out() {
     ] {
         let error = read(&root, path).unwrap_err();
         assert!(error.contains(said), "{path}: {error}");
+    }
+}
+
+/// What the model is told of a part of a file; the tool says what it takes.
+fn read_part(root: &Path, input: &serde_json::Value) -> Result<String, String> {
+    let outside = Outside::Refused;
+    let tool = ReadPart(ReadFile { root, outside });
+    let arguments = tool.spec().check(input)?;
+    match tool.run(&arguments) {
+        Ok(output) => Ok(output.text),
+        Err(ToolError::Failed(reason)) => Err(reason.message),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn so_many_lines_are_shown_from_one_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let text: String = (1..=9).map(|line| format!("{line}\n")).collect();
+    fs::write(root.join("a"), &text).unwrap();
+    fs::write(root.join("long"), "a line\n".repeat(20_000)).unwrap();
+    for (input, expected) in [
+        (json!({"path": "a"}), text.as_str()),
+        (
+            json!({"path": "a", "offset": 8}),
+            "[`a` has 9 lines, 18 bytes; these are lines 8-9]\n8\n9\n",
+        ),
+        (
+            json!({"path": "a", "limit": 2}),
+            "[`a` has 9 lines, 18 bytes; these are lines 1-2]\n1\n2\n",
+        ),
+        (
+            json!({"path": "./a", "offset": 3, "limit": 1}),
+            "[`a` has 9 lines, 18 bytes; these are lines 3-3]\n3\n",
+        ),
+        (
+            json!({"path": "a", "offset": 9, "limit": u64::MAX}),
+            "[`a` has 9 lines, 18 bytes; these are lines 9-9]\n9\n",
+        ),
+    ] {
+        assert_eq!(read_part(&root, &input).as_deref(), Ok(expected), "{input}");
+    }
+    let told = read_part(&root, &json!({"path": "long", "offset": 2})).unwrap();
+    assert!(
+        told.contains("no more fit; read on with `offset` 4610]"),
+        "{}",
+        &told[..100]
+    );
+    let told = read_part(&root, &json!({"path": "long"})).unwrap();
+    assert!(
+        told.contains("the middle is left out; read on with `offset` "),
+        "{}",
+        &told[..100]
+    );
+}
+
+#[test]
+fn what_is_no_text_or_not_to_be_read_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    fs::create_dir(root.join(".ssh")).unwrap();
+    for name in ["binary", "photo.PNG", ".env", ".ssh/id_rsa", "credentials"] {
+        fs::write(root.join(name), b"\0\xff").unwrap();
+    }
+    symlink("binary", root.join("link")).unwrap();
+    let long = "x".repeat(30 << 20);
+    for (input, said) in [
+        (
+            json!({"path": "binary"}),
+            "`binary` is a binary file, 2 bytes",
+        ),
+        (
+            json!({"path": "link", "offset": 1}),
+            "`link` is a binary file",
+        ),
+        (
+            json!({"path": "photo.PNG"}),
+            "`photo.PNG` is a picture, and this tool shows text; the user can attach it: ask for `@`",
+        ),
+        (json!({"path": ".env"}), "holds credentials"),
+        (json!({"path": ".ssh/id_rsa"}), "holds credentials"),
+        (json!({"path": "credentials"}), "holds credentials"),
+        (json!({"path": "none"}), "`none` does not exist"),
+        (json!({"path": "a\0b"}), "has a NUL in it"),
+        (json!({"path": long}), "no more than 4000 make a path"),
+        (
+            json!({"path": "binary", "offset": 0}),
+            "`offset` must be 1 or more",
+        ),
+        (
+            json!({"path": "binary", "offset": -1}),
+            "`offset` must be 1 or more",
+        ),
+        (
+            json!({"path": "binary", "limit": "10"}),
+            "`limit` of read_file must be a JSON integer",
+        ),
+        (
+            json!({"path": ["binary"]}),
+            "`path` of read_file must be a JSON string",
+        ),
+        (json!({"file": "binary"}), "read_file takes no `file`"),
+    ] {
+        let error = read_part(&root, &input).unwrap_err();
+        assert!(
+            error.contains(said) && error.len() < 500,
+            "{}",
+            &error[..error.len().min(500)]
+        );
     }
 }

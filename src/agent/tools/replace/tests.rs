@@ -7,6 +7,14 @@ use proptest::prelude::*;
 use super::super::write::tests::Plain;
 use super::*;
 
+/// A passage that must be there once.
+fn replaced(text: &str, find: &str, replace: &str) -> Result<Replaced, String> {
+    let mut arguments = Arguments::default();
+    arguments.set("find", find);
+    arguments.set("replace", replace);
+    super::replaced(text, &passage(&arguments))
+}
+
 #[test]
 fn one_passage_is_replaced_and_all_else_stays() {
     for (text, find, replace, expected) in [
@@ -38,20 +46,20 @@ fn what_is_not_there_exactly_once_is_told_with_the_lines() {
             "a\nb\na",
             "a",
             "b",
-            "found more than once: lines 1 and 3; add lines around it",
+            "is found 2 times: lines 1 and 3; add lines around it",
         ),
-        ("aaa", "aa", "b", "found more than once: lines 1 and 1"),
+        ("aaa", "aa", "b", "is found 2 times: lines 1 and 1"),
         (
             "a\r\nb\r\na\r\nb",
             "a\nb",
             "c",
-            "found more than once: lines 1 and 3",
+            "is found 2 times: lines 1 and 3",
         ),
         (
             &many,
             "x",
             "y",
-            "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more",
+            "500 times: lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more",
         ),
         ("a\nb", "c", "d", "nor is its first line"),
         (
@@ -72,10 +80,7 @@ fn what_is_not_there_exactly_once_is_told_with_the_lines() {
 fn counting_matches_of_a_long_passage_ends() {
     let text = "a".repeat(2 << 20);
     let problem = replaced(&text, &text[..1 << 20], "b").unwrap_err();
-    assert!(
-        problem.contains("more than once: lines 1 and 1;"),
-        "{problem}"
-    );
+    assert!(problem.contains("2 times: lines 1 and 1;"), "{problem}");
 }
 
 #[test]
@@ -116,7 +121,7 @@ fn a_file_is_changed_on_the_disk_or_not_at_all() {
         (
             "a.rs",
             "let",
-            "`a.rs`: `find` is found more than once: lines 1 and 2",
+            "`a.rs`: `find` is found 2 times: lines 1 and 2",
         ),
     ] {
         let Err(ToolError::Failed(problem)) = run(path, find) else {

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
@@ -19,12 +20,19 @@ fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     (dir, root)
 }
 
+fn files<'a>(root: &'a Path, closed: &'a [PathBuf]) -> SearchFiles<'a> {
+    SearchFiles {
+        root,
+        outside: Outside::Refused,
+        closed,
+    }
+}
+
 fn search(root: &Path, pattern: &str, path: &str) -> Result<String, String> {
     let mut arguments = Arguments::default();
     arguments.set("pattern", pattern);
     arguments.set("path", path);
-    let outside = Outside::Refused;
-    let found = SearchFiles { root, outside }.run(&arguments);
+    let found = files(root, &[]).run(&arguments);
     found.map(|found| found.text).map_err(|error| match error {
         ToolError::Failed(problem) => problem.message,
         ToolError::Fatal(error) => panic!("{error}"),
@@ -101,4 +109,60 @@ fn what_is_shown_is_bounded() {
         found.chars().count(),
         "b:1: ".len() + LONGEST_LINE + "…\n".chars().count()
     );
+}
+
+#[test]
+fn lines_around_are_shown_once_and_told_from_those_that_match() {
+    let text: String = (1..=12).map(|line| format!("    {line}\n")).collect();
+    let (_dir, root) = project(&[("a", &text), ("b", "x 3\n"), ("closed/c", "3\n")]);
+    let closed = [root.join("closed")];
+    let search = |input: serde_json::Value| {
+        let tool = SearchProject(files(&root, &closed));
+        let arguments = tool.spec().check(&input)?;
+        let found = tool.run(&arguments).map(|output| output.text);
+        found.map_err(|error| match error {
+            ToolError::Failed(problem) => problem.message,
+            ToolError::Fatal(error) => panic!("{error}"),
+        })
+    };
+    for (input, expected) in [
+        (json!({"pattern": "3"}), "a:3:     3\nb:1: x 3\n"),
+        (
+            json!({"pattern": "3|5|9", "context": 1, "path": "a"}),
+            "a-2-     2\na:3:     3\na-4-     4\na:5:     5\na-6-     6\n--\na-8-     8\na:9:     9\na-10-     10\n",
+        ),
+        (
+            json!({"pattern": "^ +[12]$|x", "context": 1}),
+            "a:1:     1\na:2:     2\na-3-     3\n--\nb:1: x 3\n",
+        ),
+        (
+            json!({"pattern": "12", "context": 20, "path": "a"}),
+            &format!(
+                "{}a:12:     12\n",
+                (1..12)
+                    .map(|line| format!("a-{line}-     {line}\n"))
+                    .collect::<String>()
+            ),
+        ),
+    ] {
+        assert_eq!(search(input.clone()).as_deref(), Ok(expected), "{input}");
+    }
+    for (input, said) in [
+        (
+            json!({"pattern": "x", "context": 21}),
+            "`context` must be 20 or less",
+        ),
+        (
+            json!({"pattern": "x", "context": -1}),
+            "`context` must be 0 or more",
+        ),
+        (
+            json!({"pattern": "x", "context": true}),
+            "`context` of search_project must be a JSON integer",
+        ),
+        (json!({}), "search_project needs `pattern`"),
+    ] {
+        let error = search(input).unwrap_err();
+        assert!(error.contains(said), "{error}");
+    }
 }

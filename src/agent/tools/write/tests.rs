@@ -5,6 +5,10 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
+use crate::agent::tools::PathEdit;
+
+/// Stands for the content of a file that is gone.
+pub const REMOVED: &str = "(removed)";
 
 /// Writes below a directory, and notes what; refuses what begins with `no`.
 pub struct Plain<'a> {
@@ -24,12 +28,24 @@ impl<'a> Plain<'a> {
 }
 
 impl Files for Plain<'_> {
-    fn write(&self, path: &str, content: String) -> Result<Vec<String>, ToolError> {
-        if path.starts_with("no") {
+    fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError> {
+        if let Some((path, _)) = edits.iter().find(|(path, _)| path.starts_with("no")) {
             return Err(ToolError::failed(format!("`{path}` is protected")));
         }
-        fs::write(self.root.join(path), &content).unwrap();
-        self.written.borrow_mut().push((path.to_owned(), content));
+        for (path, edit) in edits {
+            let place = self.root.join(&path);
+            let written = match edit {
+                EditKind::Write(content) => {
+                    fs::write(place, &content).unwrap();
+                    content
+                }
+                EditKind::Remove => {
+                    fs::remove_file(place).unwrap();
+                    REMOVED.to_owned()
+                }
+            };
+            self.written.borrow_mut().push((path, written));
+        }
         Ok(self.warnings.clone())
     }
 }
@@ -143,4 +159,39 @@ fn nothing_is_written_to_another_projects_settings() {
     }
     assert_eq!(fs::read_dir(&config).unwrap().count(), 0);
     assert!(!root.with_file_name("new").exists());
+}
+
+#[test]
+fn what_would_be_written_is_shown_and_what_would_be_lost_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    fs::create_dir(root.join("src")).unwrap();
+    fs::write(root.join("a"), "x\ny\n").unwrap();
+    fs::write(root.join("id_rsa"), "x").unwrap();
+    let files = Plain::below(&root);
+    let tool = WriteFile {
+        root: &root,
+        outside: Outside::Refused,
+        files: &files,
+    };
+    let replaced = "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n x\n-y\n+z\n";
+    let created = "new file mode 100644\n--- /dev/null\n+++ b/b\n@@ -0,0 +1,2 @@\n+x\n+z\n";
+    for (path, shown, hazards) in [
+        ("a", Some(replaced), &["overwrites"][..]),
+        ("./a", Some(replaced), &["overwrites"]),
+        ("b", Some(created), &[]),
+        ("src", None, &[]),
+        ("id_rsa", None, &[]),
+        ("../b", None, &[]),
+    ] {
+        let mut arguments = Arguments::default();
+        arguments.set("path", path);
+        arguments.set("content", "x\nz\n");
+        assert_eq!(tool.hazards(&arguments), hazards, "{path}");
+        let preview = tool.preview(&arguments);
+        assert_eq!(preview.is_some(), shown.is_some(), "{path}");
+        let preview = preview.unwrap_or_default();
+        assert!(preview.ends_with(shown.unwrap_or_default()), "{preview}");
+    }
+    assert!(files.written.borrow().is_empty() && !root.join("b").exists());
 }

@@ -1,0 +1,40 @@
+//! What looks like a credential, before it goes to the vendor: results of tools, attached files, output, pastes. Pure.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+use crate::secret::credentials::Censor;
+
+/// `text` with `[redacted: KIND]` in the place of each credential, and the kinds of what was taken out, sorted.
+#[must_use]
+pub fn censored(text: &str) -> (String, Vec<&'static str>) {
+    let mut censor = Censor::marking(Vec::new(), "[redacted: ");
+    // A vector takes all that it is given.
+    let _ = censor.write_all(text.as_bytes());
+    let finished = censor.finish();
+    let (written, kinds) = finished.unwrap_or_else(|_| (Vec::new(), BTreeSet::new()));
+    let censored = String::from_utf8_lossy(&written).into_owned();
+    (censored, kinds.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_gives_way_to_its_kind_and_all_else_stays() {
+        let token = format!("ghp_{}", "a0".repeat(18));
+        for (text, expected, kinds) in [
+            ("", "", &[][..]),
+            ("nothing\r\nä", "nothing\r\nä", &[]),
+            (
+                &format!("ä {token}!\n"),
+                "ä [redacted: a GitHub token]!\n",
+                &["a GitHub token"],
+            ),
+            ("[REDACTED: x]", "[REDACTED: x]", &[]),
+        ] {
+            assert_eq!(censored(text), (expected.to_owned(), kinds.to_vec()));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The tools of an agent at the terminal: the profile's words over the engine's tools.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::agent::tool::{Category, Effect, Parameter, ParameterKind, ToolSpec, Toolbox};
+use crate::agent::tools::Files;
+use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
+use crate::agent::tools::command::{ExecuteCommand, RunCommand, Shell};
+use crate::agent::tools::delete::DeleteFile;
+use crate::agent::tools::edit::EditFile;
+use crate::agent::tools::list::{ListDirectory, ListFiles};
+use crate::agent::tools::place::Outside;
+use crate::agent::tools::read::{ReadFile, ReadPart};
+use crate::agent::tools::replace::FindAndReplace;
+use crate::agent::tools::replace_all::ReplaceInFiles;
+use crate::agent::tools::search::{SearchFiles, SearchProject};
+use crate::agent::tools::spawn::{SpawnAgent, Work};
+use crate::agent::tools::todos::UpdateTodos;
+use crate::agent::tools::worded::Worded;
+use crate::agent::tools::write::WriteFile;
+use crate::exec::process::Processes;
+use crate::record::todos::Todo;
+
+static WRITE_FILE: ToolSpec = ToolSpec::new(
+    "write_file",
+    "Gives a file this content as a whole, and makes it and its directories where they are not there. To change a part of \
+     a file, use edit_file.",
+    &[
+        Parameter::new(
+            "path",
+            ParameterKind::Path,
+            "The file, relative to the project's root",
+        ),
+        Parameter::new("content", ParameterKind::Block, "Its whole content"),
+    ],
+    Effect::Writes,
+)
+.of_category(Category::File);
+
+const PROCESS: &[Parameter] = &[Parameter::new(
+    "process",
+    ParameterKind::Text,
+    "The process's name, as execute_command has told it",
+)];
+
+static READ_BACKGROUND: ToolSpec = ToolSpec::new(
+    "read_background",
+    "Shows how a command stands that goes on in the background, and what it has printed so far.",
+    PROCESS,
+    Effect::Reads,
+)
+.of_category(Category::Shell);
+
+static LIST_BACKGROUND: ToolSpec = ToolSpec::new(
+    "list_background",
+    "Lists all commands that went on in the background, those that have ended too.",
+    &[],
+    Effect::Reads,
+)
+.of_category(Category::Shell);
+
+static KILL_BACKGROUND: ToolSpec = ToolSpec::new(
+    "kill_background",
+    "Ends a command in the background and all that it has started.",
+    PROCESS,
+    Effect::Runs,
+);
+
+/// What the tools work on.
+#[derive(Clone, Copy)]
+pub struct ChatTools<'p, 'a> {
+    /// The project's root, links resolved.
+    pub root: &'p Path,
+    /// Whether files elsewhere may be read and written.
+    pub outside: Outside,
+    /// What no search and no replacement looks into: absolute paths, links resolved.
+    pub closed: &'p [PathBuf],
+    /// Where the project's files are put.
+    pub files: &'p dyn Files,
+    /// Where commands run.
+    pub processes: &'p RefCell<Processes<'a>>,
+    /// How long one is waited for, unless a call says so.
+    pub patience: Duration,
+    /// Names a file for a command's output: another each time, in a directory that is there.
+    pub output_files: &'p dyn Fn() -> PathBuf,
+    /// Keeps the list of what is to be done, and shows it.
+    pub todos: &'p dyn Fn(Vec<Todo>),
+    /// Lets a helper work; `None`: there is none, as for a helper.
+    pub spawn: Option<&'p Work<'p>>,
+}
+
+impl<'p> ChatTools<'p, '_> {
+    /// All of them, in the order in which they are described.
+    #[must_use]
+    pub fn toolbox(self) -> Toolbox<'p>
+    where
+        Self: 'p,
+    {
+        let Self {
+            root,
+            outside,
+            files,
+            processes,
+            ..
+        } = self;
+        let background = |action| BackgroundTool { processes, action };
+        let search = self.search();
+        let tools = self
+            .looking()
+            .with(Worded::new(
+                &WRITE_FILE,
+                &[],
+                WriteFile {
+                    root,
+                    outside,
+                    files,
+                },
+            ))
+            .with(EditFile(FindAndReplace {
+                root,
+                outside,
+                files,
+            }))
+            .with(ReplaceInFiles { search, files })
+            .with(DeleteFile {
+                root,
+                outside,
+                files,
+            })
+            .with(ExecuteCommand(RunCommand {
+                processes,
+                patience: self.patience,
+                shell: Shell::Full,
+                output_files: self.output_files,
+            }))
+            .with(Worded::new(
+                &READ_BACKGROUND,
+                &[],
+                background(BackgroundAction::Read),
+            ))
+            .with(Worded::new(
+                &LIST_BACKGROUND,
+                &[],
+                background(BackgroundAction::List),
+            ))
+            .with(Worded::new(
+                &KILL_BACKGROUND,
+                &[],
+                background(BackgroundAction::Kill),
+            ))
+            .with(UpdateTodos { keep: self.todos });
+        match self.spawn {
+            Some(work) => tools.with(SpawnAgent { work }),
+            None => tools,
+        }
+    }
+
+    /// Those that read the project's files and do nothing else.
+    #[must_use]
+    pub fn looking(self) -> Toolbox<'p>
+    where
+        Self: 'p,
+    {
+        let Self { root, outside, .. } = self;
+        Toolbox::new()
+            .with(ReadPart(ReadFile { root, outside }))
+            .with(ListFiles(ListDirectory { root, outside }))
+            .with(SearchProject(self.search()))
+    }
+
+    fn search(&self) -> SearchFiles<'p> {
+        SearchFiles {
+            root: self.root,
+            outside: self.outside,
+            closed: self.closed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

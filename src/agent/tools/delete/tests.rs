@@ -1,0 +1,100 @@
+//! What is removed, and what is left alone.
+
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::super::write::tests::{Plain, REMOVED};
+use super::*;
+
+fn project() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap().join("root");
+    fs::create_dir_all(root.join("src")).unwrap();
+    fs::write(root.join("a.txt"), "x\ny\n").unwrap();
+    fs::write(root.join("binary"), b"\0\xff").unwrap();
+    fs::write(root.join("no.txt"), "x").unwrap();
+    fs::write(root.join(".env"), "KEY=x").unwrap();
+    fs::write(root.with_file_name("beside.txt"), "x").unwrap();
+    fs::create_dir(root.with_file_name("agent-config")).unwrap();
+    fs::write(root.with_file_name("agent-config").join("query.txt"), "x").unwrap();
+    symlink("..", root.join("up")).unwrap();
+    (dir, root)
+}
+
+/// What the model is told, and what the user was shown before.
+fn delete(
+    files: &Plain<'_>,
+    outside: Outside,
+    path: &str,
+) -> (Result<String, String>, Option<String>) {
+    let tool = DeleteFile {
+        root: files.root,
+        outside,
+        files,
+    };
+    let mut arguments = Arguments::default();
+    arguments.set("path", path);
+    assert_eq!(tool.hazards(&arguments), ["deletes"]);
+    let preview = tool.preview(&arguments);
+    let told = tool.run(&arguments).map(|output| output.text);
+    let told = told.map_err(|error| match error {
+        ToolError::Failed(failure) => failure.to_string(),
+        ToolError::Fatal(error) => panic!("{error}"),
+    });
+    (told, preview)
+}
+
+#[test]
+fn a_file_is_removed_by_what_can_undo_it() {
+    let (_dir, root) = project();
+    let files = Plain::below(&root);
+    let (told, preview) = delete(&files, Outside::Refused, "./a.txt");
+    assert_eq!(told.unwrap(), "removed `a.txt`");
+    let diff = "diff --git a/a.txt b/a.txt\ndeleted file mode 100644\n--- a/a.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-x\n-y\n";
+    assert_eq!(preview.as_deref(), Some(diff));
+    let (told, preview) = delete(&files, Outside::Refused, "binary");
+    assert_eq!(told.unwrap(), "removed `binary`");
+    assert!(
+        preview
+            .unwrap()
+            .contains("Binary files a/binary and /dev/null differ")
+    );
+    let removed = ["a.txt", "binary"].map(|path| (path.to_owned(), REMOVED.to_owned()));
+    assert_eq!(files.written.take(), removed);
+    let (told, _) = delete(&files, Outside::Allowed, "../beside.txt");
+    let told = told.unwrap();
+    assert!(told.contains("does not take this back"), "{told}");
+    assert!(!root.with_file_name("beside.txt").exists());
+    assert!(files.written.take().is_empty());
+}
+
+#[test]
+fn what_is_no_file_of_the_project_stays() {
+    let (_dir, root) = project();
+    let files = Plain::below(&root);
+    for (path, said) in [
+        ("src", "is a directory, and only files are removed"),
+        (".", "is a directory"),
+        ("none", "`none` does not exist"),
+        ("", "the path is empty"),
+        ("a.txt\0", "has a NUL in it"),
+        (".env", "holds credentials"),
+        ("no.txt", "is protected"),
+        ("../beside.txt", "--allow-outside"),
+        ("up/beside.txt", "--allow-outside"),
+    ] {
+        let (told, _) = delete(&files, Outside::Refused, path);
+        let told = told.unwrap_err();
+        assert!(told.contains(said), "{path}: {told}");
+    }
+    let (told, _) = delete(&files, Outside::Allowed, "../agent-config/query.txt");
+    assert!(told.unwrap_err().contains("agent-config"));
+    assert!(
+        root.with_file_name("agent-config")
+            .join("query.txt")
+            .exists()
+    );
+    assert!(root.join("no.txt").exists() && root.join(".env").exists());
+}
