@@ -3,18 +3,32 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 
-use crate::secret::credentials::Censor;
+use crate::secret::credentials::{Censor, kinds};
+
+/// What stands before the kind of what was taken out.
+const OURS: &str = "[redacted: ";
 
 /// `text` with `[redacted: KIND]` in the place of each credential, and the kinds of what was taken out, sorted.
 #[must_use]
 pub fn censored(text: &str) -> (String, Vec<&'static str>) {
-    let mut censor = Censor::marking(Vec::new(), "[redacted: ");
+    let mut censor = Censor::marking(Vec::new(), OURS);
     // A vector takes all that it is given.
     let _ = censor.write_all(text.as_bytes());
     let finished = censor.finish();
     let (written, kinds) = finished.unwrap_or_else(|_| (Vec::new(), BTreeSet::new()));
     let censored = String::from_utf8_lossy(&written).into_owned();
-    (censored, kinds.into_iter().collect())
+    (in_our_words(censored), kinds.into_iter().collect())
+}
+
+/// What commands print comes with the marks of who has read it.
+fn in_our_words(mut text: String) -> String {
+    const THEIRS: &str = "[REDACTED: ";
+    if text.contains(THEIRS) {
+        for kind in kinds() {
+            text = text.replace(&format!("{THEIRS}{kind}]"), &format!("{OURS}{kind}]"));
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -32,7 +46,11 @@ mod tests {
                 "ä [redacted: a GitHub token]!\n",
                 &["a GitHub token"],
             ),
-            ("[REDACTED: x]", "[REDACTED: x]", &[]),
+            (
+                "[REDACTED: a GitHub token] [REDACTED: x]",
+                "[redacted: a GitHub token] [REDACTED: x]",
+                &[],
+            ),
         ] {
             assert_eq!(censored(text), (expected.to_owned(), kinds.to_vec()));
         }

@@ -110,6 +110,18 @@ impl Waiting {
         }
     }
 
+    /// Whether it is the same as before, perhaps further on.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Streaming { .. }, Self::Streaming { .. }) => true,
+            (Self::Progress { message, .. }, Self::Progress { message: other, .. }) => {
+                message == other
+            }
+            _ => self == other,
+        }
+    }
+
     fn frames(&self) -> (&'static Frames, Color) {
         match self {
             Self::Thinking => (&DOTS, Color::Cyan),
@@ -152,8 +164,8 @@ pub struct Wait {
     pub waiting: Waiting,
     /// When it began.
     pub since: Duration,
-    /// How long it is expected to take.
-    pub estimate: Option<Duration>,
+    /// When the call that it belongs to began, and how long that may take.
+    pub estimate: Option<(Duration, Duration)>,
 }
 
 impl Wait {
@@ -165,6 +177,15 @@ impl Wait {
         let turned = waited.as_millis() / frames.interval.as_millis().max(1);
         let frame = usize::try_from(turned).unwrap_or_default() % frames.frames.len();
         (frame, waited.as_secs())
+    }
+
+    /// How long until the next frame.
+    #[must_use]
+    pub fn next_frame(&self, now: Duration) -> Duration {
+        let interval = self.waiting.frames().0.interval.as_millis().max(1);
+        let waited = now.saturating_sub(self.since).as_millis();
+        let left = u64::try_from(interval - waited % interval);
+        Duration::from_millis(left.unwrap_or_default())
     }
 
     /// Draws it: a line, and a second one of details where there is room.
@@ -181,12 +202,12 @@ impl Wait {
         }
         buf.set_line(area.x, area.y, &Line::from(spans), area.width);
         if area.height > 1 {
-            let line = self.second_line(waited, theme);
+            let line = self.second_line(now, theme);
             buf.set_line(area.x, area.y + 1, &line, area.width);
         }
     }
 
-    fn second_line(&self, waited: Duration, theme: &Theme) -> Line<'static> {
+    fn second_line(&self, now: Duration, theme: &Theme) -> Line<'static> {
         let mut spans = vec![Span::raw("  ")];
         if let Waiting::Progress { done, total, .. } = self.waiting {
             let share = |whole: u64| done.min(total).saturating_mul(whole) / total.max(1);
@@ -197,9 +218,9 @@ impl Wait {
             spans.push(Span::styled(format!(" {percent}%"), theme.dim));
         }
         let mut details = vec![self.waiting.details()];
-        if let Some(estimate) = self.estimate {
-            let (waited, about) = (elapsed(waited), elapsed(estimate));
-            details.push(format!("{waited} of about {about}"));
+        if let Some((since, about)) = self.estimate {
+            let waited = elapsed(now.saturating_sub(since));
+            details.push(format!("{waited} of about {}", elapsed(about)));
         }
         details.retain(|detail| !detail.is_empty());
         spans.push(Span::styled(details.join(" · "), theme.dim));
@@ -262,7 +283,7 @@ mod tests {
         let wait = Wait {
             waiting,
             since: Duration::from_secs(5),
-            estimate: estimate.map(Duration::from_secs),
+            estimate: estimate.map(|about| (Duration::from_secs(5), Duration::from_secs(about))),
         };
         let area = Rect::new(0, 0, 70, 2);
         let mut buf = Buffer::empty(area);

@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -30,6 +30,7 @@ use self::handover::{TakenTerminal, give_back};
 use self::painter::Painter;
 use super::app::{App, ScreenEffect};
 use super::channel::ScreenReceiver;
+use super::clipboard::{Clipboard, FoundImage};
 use super::composer::{Composer, ComposerOptions};
 use super::keys::{KeyDecoder, TerminalInput};
 use super::theme::Theme;
@@ -73,6 +74,8 @@ pub struct ScreenOptions<'c> {
     pub draft: PathBuf,
     /// The user's pager.
     pub pager: Option<Pager>,
+    /// What tells the clipboard's picture.
+    pub clipboard: Clipboard,
 }
 
 /// Shows the screen until the engine ends it, or a signal does.
@@ -191,6 +194,8 @@ struct ScreenLoop<'t, W> {
     typed_at: Duration,
     /// A question came while somebody was typing, who goes on with it until they pause.
     is_typing_on: bool,
+    /// The clipboard's pictures, when they come.
+    pictures: (Sender<FoundImage>, Receiver<FoundImage>),
     /// What is to stand on the normal screen; `None`: it goes on.
     farewell: Option<String>,
 }
@@ -222,6 +227,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             next_frame: Duration::ZERO,
             typed_at: Duration::ZERO,
             is_typing_on: false,
+            pictures: mpsc::channel(),
             farewell: None,
         })
     }
@@ -320,6 +326,12 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         };
         // Also where somebody has only woken it: paths may have been listed.
         self.is_changed = true;
+        while let Ok(found) = self.pictures.1.try_recv() {
+            match found {
+                Ok(image) => self.app.attach_image(image),
+                Err(problem) => self.app.hint(&problem.to_string(), self.now()),
+            }
+        }
         for message in messages {
             let is_question = matches!(
                 message,
@@ -455,6 +467,10 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                 }
                 ScreenEffect::Page(text) => self.page(&text)?,
                 ScreenEffect::Editor(text) => self.edit(&text)?,
+                ScreenEffect::FetchImage => {
+                    let found = self.pictures.0.clone();
+                    self.options.clipboard.fetch(found, self.receiver.wake());
+                }
                 ScreenEffect::Leave { farewell } => self.farewell = Some(farewell),
                 ScreenEffect::Redraw => self.painter.forget()?,
             }

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::agent::Note;
 use crate::agent::protocol::native::{Native, tests::check};
-use crate::agent::{Note, Protocol as _};
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply};
@@ -232,7 +232,7 @@ fn a_summary_takes_the_place_of_all_or_nothing_changes() {
     let before = conversation.clone();
     let long: &'static str = Box::leak("sum ".repeat(2000).into_boxed_str());
     let native = Native::default();
-    let mut summarize = |says, conversation: &mut Conversation| {
+    let summarize = |says, conversation: &mut Conversation| {
         summarize(
             &Says(says),
             &[],
