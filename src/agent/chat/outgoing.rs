@@ -20,6 +20,23 @@ pub fn censored(text: &str) -> (String, Vec<&'static str>) {
     (in_our_words(censored), kinds.into_iter().collect())
 }
 
+/// Whether `text` may be written: not with a mark in it that stands for a credential which was kept from the model, unless
+/// the mark stood in what it takes the place of.
+///
+/// # Errors
+/// What is to be done instead, for the model.
+pub fn check_marks(text: &str, before: &str) -> Result<(), String> {
+    let marks = kinds().map(|kind| format!("{OURS}{kind}]"));
+    let mut new = marks.filter(|mark| text.contains(mark.as_str()) && !before.contains(mark));
+    match new.next() {
+        None => Ok(()),
+        Some(mark) => Err(format!(
+            "`{mark}` stands for a credential that was kept from you, and would be written in its place; change what \
+             is around it, with edit_file"
+        )),
+    }
+}
+
 /// What commands print comes with the marks of who has read it.
 fn in_our_words(mut text: String) -> String {
     const THEIRS: &str = "[REDACTED: ";
@@ -34,6 +51,20 @@ fn in_our_words(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mark_does_not_take_a_credentials_place() {
+        let mark = "[redacted: a GitHub token]";
+        for (text, before, may) in [
+            (mark, "", false),
+            (mark, mark, true),
+            (mark, "[redacted: an npm token]", false),
+            ("[redacted: KIND]", "", true),
+            ("", mark, true),
+        ] {
+            assert_eq!(check_marks(text, before).is_ok(), may, "{text} {before}");
+        }
+    }
 
     #[test]
     fn a_credential_gives_way_to_its_kind_and_all_else_stays() {
