@@ -56,12 +56,21 @@ pub struct ChatPermissions<'a> {
 pub struct NotPermitted {
     /// Each as its tool, what it was about, and why it would have been asked about, on one line.
     pub calls: Vec<String>,
+    /// Whether one of them would have been asked about whatever is allowed.
+    pub is_asked_always: bool,
 }
 
 impl NotPermitted {
     /// What the user can do about it.
-    pub const HINT: &str = "allow the tools in `.agent/permissions.json`, or let the agent do everything with \
-                            `--auto-pilot`; what deletes, overwrites or commits is otherwise asked about always";
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let auto_pilot = "`--auto-pilot` lets the agent do everything";
+        if self.is_asked_always {
+            format!("what deletes, overwrites or commits is asked about always; {auto_pilot}")
+        } else {
+            format!("allow the tools in `{FILE}`; {auto_pilot}")
+        }
+    }
 }
 
 impl Permissions for ChatPermissions<'_> {
@@ -95,7 +104,9 @@ impl Permissions for ChatPermissions<'_> {
         let refusal = format!(
             "nobody is there to allow {told}; do it another way, or go on without it and say that it was not done"
         );
-        refused.borrow_mut().calls.push(told);
+        let mut refused = refused.borrow_mut();
+        refused.calls.push(told);
+        refused.is_asked_always |= !reasons.is_empty();
         Permission::Refused(refusal)
     }
 }

@@ -183,6 +183,8 @@ fn where_nobody_can_be_asked_calls_are_refused_and_noted() {
     }
     let told = "2 calls not permitted: nobody was there to allow execute_command `rm x` (deletes), write_file `b`";
     assert_eq!(refused.borrow().to_string(), told);
+    assert!(refused.borrow().hint().contains("asked about always"));
+    assert!(NotPermitted::default().hint().contains(FILE));
 }
 
 #[test]
