@@ -183,15 +183,15 @@ fn the_screen_at_the_usual_sizes() {
         test a ... ok
 
 
-    ◠ Executing execute_command Still workin
-      cargo test
+    ◠ Executing execute_command
+      (esc to interrupt) · cargo test
      ☒ Look
      ▶ Change it, now
      ☐ Test it
-      waits: and the tests  (Up takes it bac
+      waits: and the… (Up takes it back)
     > Ask for something, or / for commands
     ┌──────────────────────────────────────┐
-    │ ● Regular Mode Context: 45.0k/200.0k │
+    │ ● Regular Mode    45.0k/200.0k (23%) │
     └──────────────────────────────────────┘
     ");
     insta::assert_snapshot!(shown(&mut at_work(), 60, 24), @r"
@@ -209,12 +209,12 @@ fn the_screen_at_the_usual_sizes() {
 
 
 
-    ◠ Executing execute_command Still working... (esc to interru
+    ◠ Executing execute_command (esc to interrupt)
       cargo test
      ☒ Look
      ▶ Change it, now
      ☐ Test it
-      waits: and the tests  (Up takes it back)
+      waits: and the tests (Up takes it back)
     > Ask for something, or / for commands
     ┌──────────────────────────────────────────────────────────┐
     │ ● Regular Mode               Context: 45.0k/200.0k (23%) │
@@ -232,7 +232,7 @@ fn the_screen_at_the_usual_sizes() {
                                                                           │
     ◠ Executing execute_command Still working... (esc to interrupt)
       cargo test
-      waits: and the tests  (Up takes it back)
+      waits: and the tests (Up takes it back)
     > Ask for something, or / for commands
     ┌──────────────────────────────────────────────────────────────────────────────────────────────────┐
     │ ● Regular Mode | claude-sonnet-5-5                                   Context: 45.0k/200.0k (23%) │
@@ -250,7 +250,7 @@ fn the_screen_at_the_usual_sizes() {
                                                                                                                                                                     │
     ◠ Executing execute_command Still working... (esc to interrupt)
       cargo test
-      waits: and the tests  (Up takes it back)
+      waits: and the tests (Up takes it back)
     > Ask for something, or / for commands
     ┌──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
     │ ● Regular Mode | claude-sonnet-5-5                                         Context: 45.0k/200.0k (23%)                                         shift+tab: cycle mode | esc×2: stop | /help: commands │
@@ -272,7 +272,7 @@ fn the_screen_at_the_usual_sizes() {
      ☒ Look
      ▶ Change it, now
      ☐ Test it
-      waits: and the tests  (Up takes it back)
+      waits: and the tests (Up takes it back)
     ┌ execute_command ─────────────────────────────────────────┐
     │Run `rm x`?                                               │
     │rm x                                                      │
@@ -475,7 +475,7 @@ fn what_is_sent_while_the_agent_works_waits() {
     assert_eq!(typed(&mut app, "fourth"), []);
     assert_eq!(typed(&mut app, "fifth"), []);
     let screen = shown(&mut app, 60, 24);
-    assert!(screen.contains("waits: second  (Up takes it back)"));
+    assert!(screen.contains("waits: second (Up takes it back)"));
     assert!(screen.contains("… 2 more messages"));
     press(&mut app, KeyCode::Up, 0);
     assert_eq!(app.composer.text(), "fifth");
