@@ -47,6 +47,9 @@ const MESSAGES: [(Duration, &str); 5] = [
     (Duration::from_secs(30), "Thank you for your patience..."),
 ];
 
+/// How it is stopped.
+const HINT: &str = " (esc to interrupt)";
+
 /// How wide a bar is.
 const BAR: u64 = 20;
 
@@ -193,21 +196,28 @@ impl Wait {
         let (frames, color) = self.waiting.frames();
         let frame = frames.frames[self.frame(now).0];
         let waited = now.saturating_sub(self.since);
-        let mut spans = vec![
-            Span::styled(frame, theme.color(color)),
-            Span::raw(format!(" {} {}", self.waiting.message(), smart(waited))),
-        ];
-        if self.waiting.has_hint() {
-            spans.push(Span::styled(" (esc to interrupt)", theme.dim));
-        }
-        buf.set_line(area.x, area.y, &Line::from(spans), area.width);
+        let line = |smart: &str, hint: &'static str| {
+            Line::from(vec![
+                Span::styled(frame, theme.color(color)),
+                Span::raw(format!(" {}{smart}", self.waiting.message())),
+                Span::styled(hint, theme.dim),
+            ])
+        };
+        let hint = if self.waiting.has_hint() { HINT } else { "" };
+        let smart = format!(" {}", smart(waited));
+        // How to stop it goes before how long it takes; where there is no room for either, it stands below.
+        let forms = [line(&smart, hint), line("", hint), line("", "")];
+        let fits = |line: &&Line<'_>| line.width() <= usize::from(area.width);
+        let at = forms.iter().position(|line| fits(&line)).unwrap_or(2);
+        buf.set_line(area.x, area.y, &forms[at], area.width);
         if area.height > 1 {
-            let line = self.second_line(now, theme);
+            let hint = if at == 2 { hint.trim_start() } else { "" };
+            let line = self.second_line(hint, now, theme);
             buf.set_line(area.x, area.y + 1, &line, area.width);
         }
     }
 
-    fn second_line(&self, now: Duration, theme: &Theme) -> Line<'static> {
+    fn second_line(&self, hint: &str, now: Duration, theme: &Theme) -> Line<'static> {
         let mut spans = vec![Span::raw("  ")];
         if let Waiting::Progress { done, total, .. } = self.waiting {
             let share = |whole: u64| done.min(total).saturating_mul(whole) / total.max(1);
@@ -217,7 +227,7 @@ impl Wait {
             spans.push(Span::raw(filled + &rest));
             spans.push(Span::styled(format!(" {percent}%"), theme.dim));
         }
-        let mut details = vec![self.waiting.details()];
+        let mut details = vec![hint.to_owned(), self.waiting.details()];
         if let Some((since, about)) = self.estimate {
             let waited = elapsed(now.saturating_sub(since));
             details.push(format!("{waited} of about {}", elapsed(about)));

@@ -84,8 +84,13 @@ impl App {
             let text = match is_last && more > 0 {
                 true => format!("  … {}", counted(more as u64 + 1, "more message")),
                 false => {
-                    let text = first_line(&waiting.text, 500);
-                    format!("  waits: {text}  (Up takes it back)")
+                    let around = "  waits: … (Up takes it back)".len();
+                    let room = usize::from(area.width).saturating_sub(around);
+                    let mut text = first_line(&waiting.text, room);
+                    if text.len() < waiting.text.trim().len() {
+                        text.push('…');
+                    }
+                    format!("  waits: {text} (Up takes it back)")
                 }
             };
             buf.set_stringn(area.x, y, text, area.width.into(), self.theme.dim);
