@@ -347,11 +347,11 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         Ok(())
     }
 
-    /// Has the user see a question, and forgets the keys that they have typed before.
+    /// Has the user see a question; what they have typed before is no answer, nor what goes on from there.
     fn show_question(&mut self) -> io::Result<()> {
         self.draw()?;
-        self.is_typing_on =
-            self.now().saturating_sub(self.typed_at) < PAUSE && self.app.is_typing();
+        let is_recent = self.now().saturating_sub(self.typed_at) < PAUSE;
+        self.is_typing_on = is_recent && self.app.is_typing();
         while is_readable_within(self.terminal.keys, Duration::ZERO) {
             let Some(inputs) = self.read()? else { break };
             self.ahead(inputs);
@@ -364,6 +364,8 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     /// What was typed before a question was seen: text goes on in the input, the rest is nothing.
     fn ahead(&mut self, inputs: Vec<TerminalInput>) {
         for input in inputs {
+            self.typed_at = self.now();
+            self.is_typing_on = true;
             match input {
                 TerminalInput::Key(key) => self.typed_ahead(key),
                 TerminalInput::Paste(text) => self.app.typed_ahead(&text),
@@ -461,8 +463,8 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                 }
                 ScreenEffect::Stop => self.interrupt.raise(),
                 ScreenEffect::Copy(text) => {
-                    let text = STANDARD.encode(text);
-                    write!(self.terminal.output, "\x1b]52;c;{text}\x07")?;
+                    let command = format!("\x1b]52;c;{}\x07", STANDARD.encode(text));
+                    self.terminal.output.write_all(command.as_bytes())?;
                     self.terminal.output.flush()?;
                 }
                 ScreenEffect::Page(text) => self.page(&text)?,
