@@ -39,6 +39,7 @@ use crate::ui::input::InputError;
 use crate::ui::input::history::History;
 use crate::ui::pager::Pager;
 use crate::ui::tui::channel;
+use crate::ui::tui::clipboard::Clipboard;
 use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
@@ -150,6 +151,7 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
         editor: editor::chosen(environment).ok().map(str::to_owned),
         draft: home.join(format!("draft-{}.md", Uuid::new_v4())),
         pager: Pager::of(environment, context.project.root()),
+        clipboard: Clipboard::of(environment, context.project.root()),
     };
     thread::scope(|scope| {
         let (interrupt, shared) = (context.interrupt.clone(), mode.clone());
