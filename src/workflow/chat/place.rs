@@ -397,14 +397,15 @@ impl<'c> ChatPlace<'c> {
         model.map(|spec| spec.name.clone()).unwrap_or_default()
     }
 
-    /// The models to choose from.
-    pub fn model_menu(&self, context: &Context<'_>) -> Menu {
-        let current = &self.models.first.spec.name;
+    /// The models to choose from, those besides that the vendor tells of.
+    pub fn model_menu(&mut self, context: &Context<'_>) -> Menu {
         // What the vendor adds is told where it can be had.
         let listed = self.key.found().ok().and_then(|found| {
             let server = super::login::server(context, &found.key).ok()?;
             server.models().ok()
         });
+        self.table.add_listed(listed.as_deref().unwrap_or_default());
+        let current = &self.models.first.spec.name;
         models::menu(&self.table, listed.as_deref(), current)
     }
 
