@@ -17,6 +17,7 @@ mod attributes;
 mod azure;
 mod baseline;
 mod builds;
+mod chat;
 mod commit;
 mod compatible;
 mod confinement;

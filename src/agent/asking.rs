@@ -1,10 +1,10 @@
 //! How an agent asks the model: all of the conversation as the memory shows it, and once more, shorter, where the model
 //! says that it is too long.
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, HistoryMessage};
 use super::memory::{Compressed, View};
 use super::protocol::Offer;
-use super::{Agent, AgentError, Brief, Progress};
+use super::{Agent, AgentError, Brief, Next, Progress};
 use crate::model::message::Message;
 use crate::model::prompt::Prompt;
 use crate::model::{Form, ModelError, Reply};
@@ -13,7 +13,21 @@ use crate::ui::Event;
 /// The temperature at which a model is asked again, at the most: it is to keep to the form.
 const COOL: f64 = 0.1;
 
+/// What a model is told that has paused.
+const GO_ON: &str = "Go on.";
+
 impl Agent<'_> {
+    /// Says what a model has said before it has paused, as it is, and has it go on.
+    pub(super) fn go_on(reply: Reply, conversation: &mut Conversation) -> Next {
+        conversation.say(HistoryMessage {
+            parts: reply.parts,
+            ..HistoryMessage::of_agent(&*reply.text)
+        });
+        // The user has the last word in every request.
+        conversation.say(HistoryMessage::note(GO_ON));
+        Next::GoOn
+    }
+
     /// Asks the model for the next step.
     ///
     /// # Errors
@@ -122,5 +136,37 @@ impl Agent<'_> {
         });
         self.env.host.compressed(&self.purpose, compressed);
         self.keep(conversation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::End;
+    use crate::model::message::{ReplyPart, Role, Thought};
+
+    #[test]
+    fn what_was_said_before_a_pause_goes_back_as_it_is() {
+        let thought = Thought::Shown {
+            text: "hm".to_owned(),
+            signature: "s".to_owned(),
+        };
+        let parts = vec![
+            ReplyPart::Thought(thought),
+            ReplyPart::Text("so".to_owned()),
+        ];
+        let reply = Reply {
+            parts: parts.clone(),
+            end: End::Paused,
+            ..Reply::said("so")
+        };
+        let mut conversation = Conversation::default();
+        conversation.request("do it");
+        assert!(matches!(Agent::go_on(reply, &mut conversation), Next::GoOn));
+        let [_, said, last] = &conversation.history[..] else {
+            panic!("{conversation:?}");
+        };
+        assert_eq!((said.role, &said.parts), (Role::Assistant, &parts));
+        assert_eq!(last.content, GO_ON);
     }
 }

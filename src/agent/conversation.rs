@@ -10,7 +10,11 @@ use crate::model::message::{Call, Image, Message, ReplyPart, Role, Text};
 use crate::record::input_text;
 use crate::record::tasks::Task;
 use crate::record::todos::Todo;
+use crate::secret::Redactor;
 use crate::sys::excerpt::text::bounded;
+
+/// What a summary begins with.
+const SUMMARY: &str = "[CONTEXT SUMMARY]";
 
 /// Something that was said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,6 +121,13 @@ impl HistoryMessage {
         Self::tagged(tagged(Tag::SYSTEM_REMINDER, &[], content))
     }
 
+    /// The same, with something that is not the program's own behind it, between tags of its own.
+    #[must_use]
+    pub fn reminder_of(words: &str, shown: &str) -> Self {
+        let words = tagged(Tag::SYSTEM_REMINDER, &[], words);
+        Self::tagged(format!("{words}\n\n{shown}"))
+    }
+
     /// What is wrong with the agent's last reply.
     #[must_use]
     pub fn of_fault(content: impl Into<String>) -> Self {
@@ -132,8 +143,14 @@ impl HistoryMessage {
         let summary = tagged(Tag::CONTEXT_SUMMARY, &[], summary);
         let requests = tagged_requests(requests);
         Self::tagged(format!(
-            "[CONTEXT SUMMARY]\n\n{summary}\n\n[ORIGINAL REQUEST]\n\n{requests}"
+            "{SUMMARY}\n\n{summary}\n\n[ORIGINAL REQUEST]\n\n{requests}"
         ))
+    }
+
+    /// Whether it takes the place of a conversation.
+    #[must_use]
+    pub fn is_summary(&self) -> bool {
+        self.is_tagged && self.content.starts_with(SUMMARY)
     }
 
     /// What consists of tagged parts, and is sent as it is.
@@ -163,6 +180,39 @@ impl HistoryMessage {
     }
 }
 
+/// What a user asks for, and what they show with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserRequest {
+    /// What is to be done.
+    pub text: String,
+    /// What stands behind it: tagged texts, like files, each by itself.
+    pub shown: Vec<String>,
+    /// Pictures.
+    pub images: Vec<Image>,
+}
+
+impl UserRequest {
+    /// The same without keys.
+    #[must_use]
+    pub fn redacted(&self, redactor: &Redactor) -> Self {
+        let text = |text: &String| redactor.text(text).into_owned();
+        Self {
+            text: text(&self.text),
+            shown: self.shown.iter().map(text).collect(),
+            images: self.images.clone(),
+        }
+    }
+}
+
+impl From<&str> for UserRequest {
+    fn from(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 /// What was said so far, and where the work stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conversation {
@@ -184,6 +234,27 @@ pub struct Conversation {
     /// What was said before that, and is in it as a summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<HistoryMessage>,
+    /// What of the history is not sent any more; `None`: all of it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncation: Option<Truncation>,
+}
+
+/// What of a history is not sent any more, counted by its messages. It stays as it is until the next one, and so does
+/// what a vendor has cached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Truncation {
+    /// Of what stands ahead of this, nothing is sent but the first request and `request`.
+    pub from: usize,
+    /// The request that was the last one then.
+    pub request: usize,
+    /// What stands ahead of this is old: of its results, no more than `old` bytes are sent of each.
+    pub turn: usize,
+    /// How many bytes that are.
+    pub old: usize,
+    /// Of the results between `turn` and this, no more than `new` bytes are sent of each; of those behind it, all.
+    pub end: usize,
+    /// How many bytes that are.
+    pub new: usize,
 }
 
 #[expect(
@@ -197,8 +268,18 @@ pub(super) fn is_zero(count: &usize) -> bool {
 impl Conversation {
     /// The user asks for something.
     pub fn request(&mut self, text: &str) {
-        self.requests.push(text.to_owned());
-        self.history.push(HistoryMessage::of_user(text));
+        self.ask(text.into());
+    }
+
+    /// The same, with what they show.
+    pub fn ask(&mut self, request: UserRequest) {
+        self.requests.push(request.text.clone());
+        self.history.push(HistoryMessage {
+            images: request.images,
+            ..HistoryMessage::of_user(request.text)
+        });
+        let shown = request.shown.into_iter().map(HistoryMessage::tagged);
+        self.history.extend(shown);
     }
 
     /// All that was asked for is done, or was stopped, and something else is asked for.
@@ -221,6 +302,29 @@ impl Conversation {
             self.history.retain(|earlier| !earlier.is_fault);
         }
         self.history.push(message);
+    }
+
+    /// A summary takes the place of what was said, which is kept.
+    pub fn sum_up(&mut self, summary: HistoryMessage) {
+        self.earlier.append(&mut self.history);
+        self.history.push(summary);
+        self.truncation = None;
+    }
+
+    /// What was thought is not sent any more; all else is.
+    pub fn drop_thoughts(&mut self) {
+        let is_said = |part: &ReplyPart| !matches!(part, ReplyPart::Thought(_));
+        for message in &mut self.history {
+            message.parts.retain(is_said);
+        }
+    }
+
+    /// Whose thoughts come next: an account and a model. The vendor does not take another's, so those are dropped.
+    pub fn thinks_as(&mut self, thinker: &str) {
+        if self.thinker.as_deref() != Some(thinker) {
+            self.drop_thoughts();
+            self.thinker = Some(thinker.to_owned());
+        }
     }
 
     /// The last request and the agent's last words, for a person who takes the conversation up again; `None` where

@@ -155,8 +155,7 @@ impl Compress<'_> {
                 limit: self.limit,
             });
         }
-        conversation.earlier.append(&mut conversation.history);
-        conversation.history.push(summary);
+        conversation.sum_up(summary);
         Ok(Compressed {
             tokens_before,
             tokens_after,

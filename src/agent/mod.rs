@@ -38,7 +38,7 @@ mod using;
 
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
-use crate::model::{Purpose, Reply, ToolChoice};
+use crate::model::{End, Purpose, Reply, ToolChoice};
 use crate::record::Action;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -50,7 +50,7 @@ pub use self::ending::{Ended, Next, Objection, ToolTries};
 pub use self::error::AgentError;
 pub(crate) use self::using::ToolUse;
 
-use self::conversation::{Conversation, HistoryMessage};
+use self::conversation::{Conversation, HistoryMessage, UserRequest};
 use self::memory::{Compressed, Memory};
 use self::permissions::{Permission, Permissions};
 use self::protocol::{Decision, Fault, Protocol, Turn};
@@ -142,7 +142,7 @@ pub struct Brief<'a> {
     /// Whether it may, as far as the protocol can say so.
     pub tool_choice: ToolChoice,
     /// What has come up since the last step: said once, ahead of the next, and kept in the conversation.
-    pub reminders: Vec<String>,
+    pub reminders: Vec<HistoryMessage>,
 }
 
 /// An agent: the parts that a profile has chosen.
@@ -190,6 +190,18 @@ struct Progress {
 }
 
 impl Agent<'_> {
+    /// The same as [`take_on`](Self::take_on), with a request that is nothing but words.
+    ///
+    /// # Errors
+    /// When it does not get there.
+    pub fn work_on(
+        &self,
+        conversation: &mut Conversation,
+        request: Option<&str>,
+    ) -> Result<Ended, AgentError> {
+        self.take_on(conversation, request.map(UserRequest::from).as_ref())
+    }
+
     /// Takes up a conversation, with a further request where there is one, and works until the agent says that
     /// it is done.
     ///
@@ -198,10 +210,10 @@ impl Agent<'_> {
     ///
     /// # Errors
     /// When it does not get there.
-    pub fn work_on(
+    pub fn take_on(
         &self,
         conversation: &mut Conversation,
-        request: Option<&str>,
+        request: Option<&UserRequest>,
     ) -> Result<Ended, AgentError> {
         let mut progress = Progress::default();
         let mut next = self.take_up(conversation, request, &mut progress)?;
@@ -224,9 +236,7 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
         let brief = (self.brief)();
-        for reminder in &brief.reminders {
-            conversation.say(HistoryMessage::reminder(reminder));
-        }
+        self.remind(&brief.reminders, conversation);
         let reply = match self.ask(&brief, conversation, progress) {
             // The last try ends with the model's own error.
             Err(AgentError::Model(error))
@@ -237,6 +247,9 @@ impl Agent<'_> {
             }
             asked => asked?,
         };
+        if reply.end == End::Paused {
+            return Ok(Self::go_on(reply, conversation));
+        }
         match self.protocol.read(&reply, &brief.tools) {
             Ok(turn) => self.take(turn, &brief.tools, conversation, progress),
             Err(fault) => {
@@ -479,6 +492,17 @@ impl Agent<'_> {
         HistoryMessage::not_done(call, &told)
     }
 
+    /// Tells the model what has come up.
+    fn remind(&self, reminders: &[HistoryMessage], conversation: &mut Conversation) {
+        for reminder in reminders {
+            let content = self.env.redactor.text(&reminder.content).into_owned();
+            conversation.say(HistoryMessage {
+                content,
+                ..reminder.clone()
+            });
+        }
+    }
+
     fn keep(&self, conversation: &Conversation) -> Result<(), AgentError> {
         self.env.host.keep(&self.purpose, conversation)
     }
@@ -498,7 +522,7 @@ impl Agent<'_> {
     fn take_up(
         &self,
         conversation: &mut Conversation,
-        request: Option<&str>,
+        request: Option<&UserRequest>,
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
         let tools = (self.brief)().tools;
@@ -530,7 +554,7 @@ impl Agent<'_> {
             }
         }
         if let Some(request) = request {
-            conversation.request(&self.env.redactor.text(request));
+            conversation.ask(request.redacted(self.env.redactor));
         } else if matches!(conversation.last_turn(), Some((_, []))) {
             // Of a call that can no longer be read, there is no result to tell.
             conversation.say(HistoryMessage::note(CUT_SHORT));

@@ -2,6 +2,8 @@
 
 mod agent;
 mod build;
+mod chat;
+mod command;
 mod dev;
 mod inputs;
 mod mcp;
@@ -17,10 +19,12 @@ use std::time::Duration;
 use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 
 pub use self::agent::AgentArgs;
 pub use self::build::BuildArgs;
+pub use self::chat::{ChatArgs, ChatCommand};
+pub use self::command::{Command, ReportArgs, RollupArgs};
 use self::dev::Dev;
 pub use self::dev::{DevArgs, DevCommand, SessionsCommand};
 pub use self::inputs::{InputArgs, PlaceArgs};
@@ -67,10 +71,12 @@ Exit codes (also in the run's result.json):
                       half applied
 
 Environment:
-  GEMINI_API_KEY, GOOGLE_API_KEY, OPENAI_API_KEY, AZURE_OPENAI_API_KEY
+  GEMINI_API_KEY, GOOGLE_API_KEY, OPENAI_API_KEY, AZURE_OPENAI_API_KEY,
+  ANTHROPIC_API_KEY
                           API keys, where the key file is missing
   GOOGLE_GEMINI_BASE_URL  API server for Gemini (https, or http on localhost)
   OPENAI_BASE_URL         API server for OpenAI models, likewise
+  ANTHROPIC_BASE_URL      API server for Anthropic models, likewise
   AZURE_OPENAI_BASE_URL   resource for models on Azure, likewise
   HTTPS_PROXY, NO_PROXY   proxy for https, and hosts to reach without it
   NO_COLOR                disables colors";
@@ -185,46 +191,6 @@ pub enum OnFailure {
     Revert,
 }
 
-/// Arguments of `rollup`.
-#[derive(Debug, Clone, Args)]
-pub struct RollupArgs {
-    /// Include lock files; secrets, logs and binary files are always left out
-    #[arg(long)]
-    pub all: bool,
-
-    /// Include only these files and directories [default: all]
-    #[arg(value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
-
-    /// Suggest files to leave out if the rollup has more tokens than this
-    #[arg(long, value_name = "TOKENS")]
-    pub budget: Option<u64>,
-}
-
-/// Arguments of `report`.
-#[derive(Debug, Clone, Args)]
-pub struct ReportArgs {
-    /// Run, as `log` takes it [default: the last run]
-    #[arg(allow_negative_numbers = true)]
-    pub run: Option<PathBuf>,
-
-    /// Report on all runs: success, repairs and cost per day
-    #[arg(long, conflicts_with = "run")]
-    pub all: bool,
-
-    /// HTML file to write [default: report.html in the run's folder or in logs]
-    #[arg(long = "output", value_name = "FILE")]
-    pub page: Option<PathBuf>,
-
-    /// Add a search box and buttons that copy, by a script in the page
-    #[arg(long)]
-    pub interactive: bool,
-
-    /// Open the report in the browser: $BROWSER, or the system's
-    #[arg(long)]
-    pub open: bool,
-}
-
 /// Flags for what is shown.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
@@ -248,76 +214,6 @@ pub enum OutputFormat {
     Json,
     /// A line for each event
     JsonL,
-}
-
-/// A command other than the two workflows.
-#[derive(Debug, Clone, Subcommand)]
-pub enum Command {
-    /// Set up a project: .gitignore, build.sh and an example query
-    Init,
-    /// Write the files that git tracks to agent-config/codeRollup.txt
-    Rollup(RollupArgs),
-    /// List the available models, and what each still needs
-    Models {
-        /// Write the entry of this model, one that is known to the program but not built in, into
-        /// agent-config/models.json
-        #[arg(long, value_name = "NAME")]
-        add: Option<String>,
-    },
-    /// List the runs, or show one step by step
-    Log {
-        /// Run to show: its folder, the beginning of its name, a time of today (14:05), last, or -2 for
-        /// the one before [default: list all runs]
-        #[arg(allow_negative_numbers = true)]
-        run: Option<PathBuf>,
-
-        /// List only the last N runs
-        #[arg(short = 'n', long = "number", value_name = "N", conflicts_with = "run")]
-        number: Option<usize>,
-    },
-    /// Show what a run changed, as a unified diff
-    Diff {
-        /// Run, as `log` takes it [default: the last run with changes]
-        #[arg(allow_negative_numbers = true)]
-        run: Option<PathBuf>,
-
-        /// Show the number of changed lines per file instead
-        #[arg(long)]
-        stat: bool,
-    },
-    /// Write an HTML report of one run, or of all runs
-    Report(ReportArgs),
-    /// Restore the project to its state before a run
-    Undo {
-        /// Run, as `log` takes it [default: the last run with changes]
-        #[arg(allow_negative_numbers = true)]
-        run: Option<PathBuf>,
-    },
-    /// Restore a consistent tree after a run was killed
-    Recover,
-    /// Run the pipeline on a sample project with recorded replies
-    Demo {
-        /// New or empty directory [default: code-commit-demo]
-        directory: Option<PathBuf>,
-    },
-    /// Run an agent with tools until an independent audit passes
-    Dev(DevArgs),
-    /// Plan a request with local models, and work on it step by step
-    Plan(PlanArgs),
-    /// Have remote agents implement, review and fix a task over MCP
-    Orchestrate(OrchestrateArgs),
-    /// Ask an MCP server for its tools, or call one
-    Mcp(McpArgs),
-    /// Print a shell completion script
-    Completions {
-        /// Shell to complete for
-        shell: clap_complete::Shell,
-    },
-    /// Print the manual page of the program or of a command
-    Man {
-        /// Command to describe, such as `mcp call` [default: the whole program]
-        command: Vec<String>,
-    },
 }
 
 /// A command line that runs nothing: help, the version, or an error.
@@ -429,9 +325,11 @@ impl Cli {
     /// The flags of the agent that is started, if one is.
     fn agent(&self) -> Option<&AgentArgs> {
         match &self.command {
-            Some(Command::Dev(DevArgs { agent, .. }) | Command::Plan(PlanArgs { agent, .. })) => {
-                Some(agent)
-            }
+            Some(
+                Command::Dev(DevArgs { agent, .. })
+                | Command::Plan(PlanArgs { agent, .. })
+                | Command::Chat(ChatArgs { agent, .. }),
+            ) => Some(agent),
             _ => None,
         }
     }
@@ -441,6 +339,9 @@ impl Cli {
     fn settled(mut self) -> Self {
         match &self.command {
             Some(Command::Dev(dev)) if dev.lists_json() => {
+                self.output.output_format = OutputFormat::Json;
+            }
+            Some(Command::Chat(chat)) if chat.lists_json() => {
                 self.output.output_format = OutputFormat::Json;
             }
             Some(Command::Plan(plan)) if plan.shows_json() => {

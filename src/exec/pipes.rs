@@ -145,8 +145,9 @@ impl PipedProgram {
         String::from_utf8_lossy(&words).into_owned()
     }
 
-    /// Closes its stdin, and has it end: by itself, or it is asked to after `limit`, and ended after as long again.
-    pub fn end(&mut self, limit: Duration) {
+    /// Closes its stdin, and has it end: by itself, or it is asked to after `limit`, and ended after as long again. Gives
+    /// its exit code, if it has one.
+    pub fn end(&mut self, limit: Duration) -> Option<i32> {
         self.stdin = None;
         if !self.has_ended_within(limit) {
             self.signal(Signal::TERM);
@@ -154,7 +155,7 @@ impl PipedProgram {
         }
         // What it has started may still be there; as long as it is not waited for, its number is its own.
         self.signal(Signal::KILL);
-        let _ = self.child.wait();
+        self.child.wait().ok()?.code()
     }
 
     fn has_ended_within(&self, limit: Duration) -> bool {
@@ -189,6 +190,35 @@ impl Drop for PipedProgram {
             self.end(Duration::ZERO);
         }
     }
+}
+
+/// What a program writes to its stdout that is given nothing to read, and its exit code, if it has one; `left` says how
+/// long it may still take.
+///
+/// # Errors
+/// Those of [`PipedProgram::start`] and [`PipedProgram::read`]; of kind [`ErrorKind::FileTooLarge`] where it writes more
+/// than `max_bytes`. It is ended then.
+pub fn output(
+    words: &[String],
+    max_bytes: usize,
+    interrupt: &Interrupt,
+    left: &dyn Fn() -> Duration,
+) -> io::Result<(Vec<u8>, Option<i32>)> {
+    let mut program = PipedProgram::start(words, &[])?;
+    program.stdin = None;
+    let (mut output, mut chunk) = (Vec::new(), [0; 4096]);
+    let read = loop {
+        match program.read(&mut chunk, interrupt, left) {
+            Ok(0) => break Ok(()),
+            Ok(amount) => output.extend_from_slice(&chunk[..amount]),
+            Err(error) => break Err(error),
+        }
+        if output.len() > max_bytes {
+            break Err(ErrorKind::FileTooLarge.into());
+        }
+    };
+    let code = program.end(read.as_ref().map_or(Duration::ZERO, |()| left()));
+    read.map(|()| (output, code))
 }
 
 fn keep_end(mut stderr: ChildStderr, kept: &Mutex<Vec<u8>>) {
@@ -229,6 +259,27 @@ mod tests {
         assert_eq!(read(&mut program), "");
         program.end(MINUTE);
         assert_eq!(program.last_words(MINUTE), "oh\n");
+    }
+
+    #[test]
+    fn what_a_program_prints_is_had_with_its_exit_code() {
+        let output = |script: &str, limit| {
+            let words = ["sh", "-c", script].map(str::to_owned);
+            super::output(&words, 10, &Interrupt::never().unwrap(), &|| limit)
+        };
+        let printed = output("cat; echo a; echo b >&2; exit 3", MINUTE).unwrap();
+        assert_eq!(printed, (b"a\n".to_vec(), Some(3)));
+        assert_eq!(output("kill -9 $$", MINUTE).unwrap(), (Vec::new(), None));
+        for (script, limit, expected) in [
+            (
+                "echo 12345678901; sleep 600",
+                MINUTE,
+                ErrorKind::FileTooLarge,
+            ),
+            ("sleep 600", TICK, ErrorKind::TimedOut),
+        ] {
+            assert_eq!(output(script, limit).unwrap_err().kind(), expected);
+        }
     }
 
     #[test]

@@ -1,1 +1,266 @@
-//! Anthropic's Messages wire. Pure.
+//! Anthropic's wire: messages. Pure, but for `server`.
+//!
+//! After the vendor's OpenAPI description and its notes on the version 2026-10-21, which refuses what chooses how freely
+//! a model speaks. Answers are always streamed.
+
+mod messages;
+pub(super) mod server;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use self::messages::{Block, Marks, Turn};
+use self::stream::MessageStream;
+use super::{
+    Assembler, Delivery, End, Endpoint, ModelError, ModelSpec, Provider, RawReply, Reply, Request,
+    Spent, Thinking, Tier, ToolChoice, ToolSchema, VendorError, Wire, count, json_text, object,
+    parse_answer, text, update,
+};
+use crate::model::manner::Manner;
+use crate::model::message::{Call, ReplyPart, Thought};
+use crate::model::openai::plain_name;
+use crate::model::usage::Usage;
+
+/// What the chat's own table of models begins with, in the form of `agent-config/models.json`.
+pub(crate) const CHAT_MODELS: &str = include_str!("anthropic/models.json");
+
+/// How many tokens an answer may have where nothing else is said: the API wants to be told.
+const MAX_OUTPUT_TOKENS: u32 = 32_000;
+
+/// What the vendor's stop reasons mean.
+fn end(finish: &str) -> End {
+    match finish {
+        "end_turn" | "stop_sequence" => End::Stop,
+        "tool_use" => End::ToolCalls,
+        "pause_turn" => End::Paused,
+        "max_tokens" => End::MaxTokens,
+        "refusal" => End::Refused,
+        _ => End::Other,
+    }
+}
+
+/// The model of an entry of which nothing but the name is known.
+pub(super) fn entry(name: &str) -> ModelSpec {
+    ModelSpec {
+        key_file: Some("anthropic-key.txt".to_owned()),
+        max_output_tokens: Some(MAX_OUTPUT_TOKENS),
+        ..ModelSpec::new(name, Provider::Anthropic)
+    }
+}
+
+pub(super) struct Anthropic;
+
+#[derive(Serialize)]
+struct MessagesBody<'a> {
+    model: &'a str,
+    #[serde(flatten)]
+    rest: Value,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block<'a>>,
+    messages: Vec<Turn<'a>>,
+}
+
+/// What a model is asked, besides how it is to answer; `rest` are further fields, but for those that are null.
+fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: &Value) -> MessagesBody<'a> {
+    let tools: Vec<Value> = request.form.tools.iter().map(body_tool).collect();
+    let marks = Marks::of(&request.messages, !request.cached_by_marks);
+    let may_call = request.form.tool_choice == ToolChoice::Auto || tools.is_empty();
+    let thinking = spec.thinking.map(|Thinking::Adaptive| {
+        // Without a word of it, what is thought is left out.
+        json!({"type": "adaptive", "display": "summarized"})
+    });
+    let effort = spec.reasoning_effort;
+    let mut fields = object(json!({
+        "thinking": thinking,
+        "output_config": effort.map(|effort| json!({"effort": effort})),
+        "tool_choice": (!may_call).then(|| json!({"type": "none"})),
+    }));
+    update(&mut fields, rest);
+    MessagesBody {
+        model: &spec.id,
+        rest: fields,
+        system: messages::system(&request.messages, marks),
+        messages: messages::turns(&request.messages, !tools.is_empty(), marks),
+        tools,
+    }
+}
+
+fn body_tool(tool: &ToolSchema) -> Value {
+    json!({
+        "name": plain_name(&tool.name), "description": tool.description, "input_schema": tool.schema,
+    })
+}
+
+#[derive(Deserialize)]
+struct MessageAnswer<'a> {
+    #[serde(borrow)]
+    content: Option<Vec<AnswerBlock<'a>>>,
+    stop_reason: Option<String>,
+    #[serde(default)]
+    stop_details: Value,
+    #[serde(default)]
+    usage: Value,
+    model: Option<String>,
+    #[serde(default)]
+    error: Value,
+}
+
+#[derive(Deserialize)]
+struct AnswerBlock<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    data: Option<Value>,
+    id: Option<String>,
+    name: Option<String>,
+    input: Option<Value>,
+}
+
+impl Wire for Anthropic {
+    fn url(&self, endpoint: &Endpoint, _spec: &ModelSpec, _delivery: Delivery) -> String {
+        endpoint.url("/v1/messages")
+    }
+
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("x-api-key", "")
+    }
+
+    fn headers(&self, spec: &ModelSpec) -> &'static [(&'static str, &'static str)] {
+        match spec.temperature {
+            None => &[("anthropic-version", "2026-10-21")],
+            // The last version that takes one.
+            Some(_) => &[("anthropic-version", "2023-06-01")],
+        }
+    }
+
+    fn write_request(
+        &self,
+        spec: &ModelSpec,
+        request: &Request<'_>,
+        manner: Manner,
+        out: &mut dyn Write,
+    ) -> serde_json::Result<()> {
+        let most = request.max_output_tokens.or(spec.max_output_tokens);
+        let rest = json!({
+            "max_tokens": most.unwrap_or(MAX_OUTPUT_TOKENS),
+            "stream": true,
+            "temperature": manner.temperature(spec, &request.form),
+        });
+        serde_json::to_writer(out, &body(spec, request, &rest))
+    }
+
+    fn assembler(&self) -> Box<dyn Assembler> {
+        Box::new(MessageStream::default())
+    }
+
+    fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
+        let answer: MessageAnswer<'_> = parse_answer(json)?;
+        self.check(&answer.error)?;
+        let told = &answer.usage;
+        let spent = Spent {
+            usage: told.is_object().then(|| usage(told)),
+            model_version: answer.model,
+            tier: told["service_tier"].as_str().and_then(Tier::told),
+        };
+        let (mut literals, mut calls, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+        for block in answer.content.into_iter().flatten() {
+            literals.extend(block.text.filter(|_| block.kind == "text"));
+            let (call, part) = block.read(&calls)?;
+            calls.extend(call);
+            parts.extend(part);
+        }
+        RawReply {
+            literals,
+            calls,
+            parts,
+            finish: answer.stop_reason.filter(|reason| !reason.is_empty()),
+            meaning: end,
+            message: text(&answer.stop_details["explanation"]),
+            spent,
+        }
+        .checked()
+    }
+
+    fn vendor_error(&self, error: &Value) -> VendorError {
+        let code = text(&error["type"]);
+        let message = text(&error["message"]);
+        let is = |name: &str| code.as_deref() == Some(name);
+        let has_no_credit = || message.as_ref()?.find("credit balance is too low");
+        VendorError {
+            quota_spent: is("billing_error") || has_no_credit().is_some(),
+            is_rate_limit: is("rate_limit_error"),
+            bad_key: is("authentication_error"),
+            retry_delay: None,
+            hint: None,
+            code,
+            message,
+        }
+    }
+}
+
+impl AnswerBlock<'_> {
+    /// The call that it is, after these, and the part; neither, where it is of a kind that is not known here. An id is
+    /// made up where the server gives none, or one twice.
+    fn read(self, calls: &[Call]) -> Result<(Option<Call>, Option<ReplyPart>), ModelError> {
+        let thought = |thought| (None, Some(ReplyPart::Thought(thought)));
+        Ok(match &*self.kind {
+            "text" => {
+                let mut text = String::new();
+                if let Some(literal) = self.text {
+                    json_text::append(&mut text, literal)
+                        .map_err(|source| ModelError::not_json(literal.get().as_bytes(), source))?;
+                }
+                (None, (!text.is_empty()).then_some(ReplyPart::Text(text)))
+            }
+            "thinking" => thought(Thought::Shown {
+                text: self.thinking.unwrap_or_default(),
+                signature: self.signature.unwrap_or_default(),
+            }),
+            "redacted_thinking" => thought(Thought::Sealed {
+                data: self.data.as_ref().and_then(text).unwrap_or_default(),
+            }),
+            "tool_use" => {
+                let is_new =
+                    |id: &String| !id.is_empty() && calls.iter().all(|call| call.id != *id);
+                let id = self.id.filter(is_new);
+                let id = id.unwrap_or_else(|| format!("call-{}", calls.len() + 1));
+                let call = Call {
+                    id: id.clone(),
+                    name: self.name.unwrap_or_default(),
+                    input: self.input.unwrap_or_else(|| json!({})),
+                    written: None,
+                };
+                (Some(call), Some(ReplyPart::Call(id)))
+            }
+            _ => (None, None),
+        })
+    }
+}
+
+/// What was used: `input_tokens` has neither what was read from the cache nor what was written to it, and
+/// `output_tokens` counts the thoughts in; [`Usage`] has it the other way round.
+fn usage(told: &Value) -> Usage {
+    let cached = count(&told["cache_read_input_tokens"]);
+    let written = count(&told["cache_creation_input_tokens"]);
+    let thoughts = count(&told["output_tokens_details"]["thinking_tokens"]);
+    Usage {
+        input_tokens: count(&told["input_tokens"])
+            .saturating_add(cached)
+            .saturating_add(written),
+        cached_tokens: cached,
+        cache_write_tokens: written,
+        thought_tokens: thoughts,
+        output_tokens: count(&told["output_tokens"]).saturating_sub(thoughts),
+    }
+}

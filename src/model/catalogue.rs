@@ -110,7 +110,21 @@ pub fn names() -> String {
 /// The model that the vendor names in the place of one whose life ends.
 #[must_use]
 pub fn successor(id: &str) -> Option<&'static str> {
-    Some(&known(id)?.end.as_ref()?.successor)
+    let end = known(id).and_then(|known| known.end.as_ref());
+    end.map(|end| &*end.successor).or_else(|| retired(id))
+}
+
+/// The model that Anthropic names in the place of one that it does not serve any more.
+#[must_use]
+pub fn retired(id: &str) -> Option<&'static str> {
+    const RETIRED: [&str; 4] = ["claude-2", "claude-3", "claude-instant", "claude-1"];
+    if !RETIRED.iter().any(|family| id.starts_with(family)) {
+        return None;
+    }
+    let successors = ["claude-opus-5-5", "claude-haiku-5-5"];
+    let is_named = |successor: &&str| id.contains(successor.split('-').nth(1).unwrap_or_default());
+    let named = successors.into_iter().find(is_named);
+    Some(named.unwrap_or("claude-sonnet-5-5"))
 }
 
 /// How the successor is asked: by its name in the table, or else once it is there.
@@ -163,7 +177,8 @@ mod tests {
         }
         assert_eq!(
             names(),
-            "gemini-3.8-flash, gemini-3.1-pro-preview, gpt-6.1-sol"
+            "gemini-3.8-flash, gemini-3.1-pro-preview, gpt-6.1-sol, claude-fable-5-1, claude-opus-5-5, \
+             claude-sonnet-5-5, claude-haiku-5-5"
         );
     }
 

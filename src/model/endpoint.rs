@@ -61,6 +61,7 @@ fn standard(provider: Provider) -> (&'static str, Option<&'static str>) {
         ),
         Provider::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
         Provider::Ollama => (OLLAMA_HOST, "http://127.0.0.1:11434"),
+        Provider::Anthropic => ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
         Provider::Azure => return (AZURE_BASE_URL, None),
     };
     (variable, Some(own))
@@ -92,6 +93,22 @@ mod tests {
         ] {
             let endpoint = of(spec, environment, true).unwrap();
             assert_eq!(differing(&endpoint, spec.provider), expected);
+        }
+    }
+
+    #[test]
+    fn anthropics_server_is_its_own_or_the_variables() {
+        let anthropic = ModelSpec::new("x", Provider::Anthropic);
+        let set = Environment::of(&[("ANTHROPIC_BASE_URL", "http://127.0.0.1:8080/")]);
+        for (environment, expected) in [
+            (
+                Environment::of(&[]),
+                "https://api.anthropic.com/v1/messages",
+            ),
+            (set, "http://127.0.0.1:8080/v1/messages"),
+        ] {
+            let endpoint = of(&anthropic, &environment, true).unwrap();
+            assert_eq!(endpoint.url("/v1/messages"), expected);
         }
     }
 

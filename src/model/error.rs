@@ -1,5 +1,8 @@
 //! Everything that can go wrong between a request and a whole reply.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -401,6 +404,7 @@ impl ModelError {
             Self::Status { status, vendor, .. } => {
                 matches!(status, 429 | 503 | 529) && !vendor.quota_spent
             }
+            Self::ErrorInAnswer(vendor) => vendor.code.as_deref() == Some("overloaded_error"),
             Self::NoTimeLeft { error, .. } => error.is_overload(),
             _ => false,
         }
@@ -421,6 +425,22 @@ impl ModelError {
                 names.any(|name| memmem::find(answer, name.as_bytes()).is_some())
             }
             Self::Status { vendor, .. } => self.is_overload() && !vendor.is_rate_limit,
+            _ => false,
+        }
+    }
+
+    /// Whether the vendor does not take the key.
+    #[must_use]
+    pub fn refuses_key(&self) -> bool {
+        matches!(self, Self::Status { status, vendor, .. } if vendor.bad_key || matches!(status, 401 | 403))
+    }
+
+    /// Whether the model or its vendor does not want to answer what it was asked.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Blocked(_) | Self::Refused(_) => true,
+            Self::CutShort { end, .. } => *end == End::Refused,
             _ => false,
         }
     }
@@ -451,6 +471,7 @@ impl ModelError {
             | Self::ErrorInAnswer(_)
             // Of a recorded error, there are the words alone.
             | Self::Recorded { .. } => CONTEXT_EXCEEDED.is_match(&self.to_string()),
+            Self::CutShort { finish, .. } => CONTEXT_EXCEEDED.is_match(finish),
             _ => false,
         }
     }
@@ -486,7 +507,7 @@ static CONTEXT_EXCEEDED: LazyLock<Regex> = LazyLock::new(|| {
     text::regex(concat!(
         "(?i)context_length_exceeded|exceed_context_size_error|maximum context length|model_max_prompt_tokens_exceeded",
         "|exceeds? the (?:available |model's )?context (?:size|length|window)|exceeds the maximum number of tokens",
-        "|context (?:size|length|window) (?:is |has been )?exceeded|prompt is too long|greater than the context length"
+        "|context[ _](?:size|length|window)[ _](?:is |has been )?exceeded|prompt is too long|greater than the context length"
     ))
 });
 
@@ -522,74 +543,5 @@ pub(crate) fn human_duration(duration: Duration) -> String {
         _ if seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
         _ if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
         _ => format!("{seconds}s"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_prompt_that_does_not_fit_is_known_by_the_vendors_words() {
-        let status = |status, code: &str, message: &str| ModelError::Status {
-            status,
-            model: "m".to_owned(),
-            vendor: VendorError {
-                code: Some(code.to_owned()),
-                message: Some(message.to_owned()),
-                ..VendorError::default()
-            },
-            tries: 1,
-            answer: Box::default(),
-            setup: Setup::default(),
-        };
-        for (number, code, message, expected) in [
-            (
-                400,
-                "context_length_exceeded",
-                "Your input exceeds it.",
-                true,
-            ),
-            (
-                400,
-                "invalid_request_error",
-                "This model's maximum context length is 4096 tokens. However, you requested 5000.",
-                true,
-            ),
-            (
-                400,
-                "INVALID_ARGUMENT",
-                "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-                true,
-            ),
-            (
-                400,
-                "exceed_context_size_error",
-                "the request exceeds the available context size, try increasing it",
-                true,
-            ),
-            (
-                413,
-                "request_too_large",
-                "prompt is too long: 201000 tokens > 200000 maximum",
-                true,
-            ),
-            (
-                400,
-                "invalid_request_error",
-                "Unknown parameter: 'max_context'.",
-                false,
-            ),
-            (429, "rate_limit", "maximum context length", false),
-            (500, "oops", "maximum context length", false),
-        ] {
-            let error = status(number, code, message);
-            assert_eq!(error.is_context_exceeded(), expected, "{error}");
-            let recorded = ModelError::Recorded {
-                message: error.to_string(),
-                hint: String::new(),
-            };
-            assert!(!expected || recorded.is_context_exceeded(), "{recorded}");
-        }
     }
 }

@@ -194,6 +194,7 @@ impl Wire for Gemini {
         RawReply {
             literals: said.filter_map(|part| part.text).collect(),
             calls: Vec::new(),
+            parts: Vec::new(),
             finish: candidate.finish_reason,
             meaning: end,
             message: candidate.finish_message,

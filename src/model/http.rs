@@ -4,6 +4,9 @@
 //! only; that redirects are not followed; that a call ends within its time, whatever the server
 //! does; and that an answer of more than [`ANSWER_LIMIT`] bytes is not read.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::Cell;
 use std::io::{self, BufWriter, Read, Write};
 use std::thread;
@@ -31,6 +34,9 @@ use crate::sys::text::without_mark;
 /// So long after a streamed reply is whole, what was used and the end are waited for: not all servers send them, or
 /// close the connection.
 const GRACE: Duration = Duration::from_secs(2);
+/// So long is the end of a streamed answer waited for behind its last event, and read on so often.
+const LAST_GRACE: Duration = Duration::from_millis(50);
+const LAST_READS: usize = 4;
 /// How large an error's answer may be; vendors' are a few hundred bytes.
 const FAILURE_LIMIT: u64 = 1 << 20;
 
@@ -68,11 +74,11 @@ struct TryError {
 }
 
 impl From<ModelError> for TryError {
-    /// One that no further try mends.
+    /// One that no further try mends, unless the vendor says that it passes.
     fn from(error: ModelError) -> Self {
         Self {
+            is_retryable: matches!(&error, ModelError::ErrorInAnswer(vendor) if vendor.may_pass()),
             error,
-            is_retryable: false,
             wait: None,
         }
     }
@@ -99,7 +105,7 @@ impl<'a> HttpModel<'a> {
         Self {
             spec,
             wire,
-            client: HttpClient::new(endpoint, &proxies, &interrupt),
+            client: HttpClient::keeping(endpoint, &proxies, &interrupt),
             key,
             manner: Cell::new(delivery.into()),
             timeout,
@@ -115,8 +121,8 @@ impl<'a> HttpModel<'a> {
         listener: &dyn Listener,
     ) -> Result<Answer, TryError> {
         self.client.silence.allow(None);
-        let answer = self.client.answer(self.send(request, left));
-        let response = answer.map_err(|error| self.failed(error))?;
+        let response = self.client.call(|| self.send(request, left));
+        let response = response.map_err(|error| self.failed(error))?;
         let status = response.status().as_u16();
         let headers = response.headers();
         let pieces = Pieces::of(header(headers, "content-type"), self.wire);
@@ -238,6 +244,9 @@ impl<'a> HttpModel<'a> {
             .build()
             .header("content-type", "application/json")
             .header("content-length", length.0.to_string());
+        for (name, value) in wire.headers(spec) {
+            call = call.header(*name, *value);
+        }
         if let Some(key) = &self.key {
             let (name, prefix) = wire.key_header();
             call = call.header(name, format!("{prefix}{}", key.expose()));
@@ -291,7 +300,17 @@ impl<'a> HttpModel<'a> {
             let room = FAILURE_HEAD.saturating_sub(head.len());
             head.extend_from_slice(&chunk[..amount.min(room)]);
             pieces.read(&chunk[..amount], &mut *assembler, listener)?;
-            if amount == 0 || assembler.is_over() {
+            if amount == 0 {
+                break;
+            }
+            if assembler.is_over() {
+                // A connection is kept whose answer was read to its end, if that is near.
+                self.client.silence.allow(Some(LAST_GRACE));
+                for _ in 0..LAST_READS {
+                    if !matches!(reader.read(&mut chunk), Ok(1..)) {
+                        break;
+                    }
+                }
                 break;
             }
             if assembler.is_whole() {
@@ -329,30 +348,20 @@ impl<'a> HttpModel<'a> {
 
     /// What an error of a call means for the model's query.
     fn failed(&self, error: HttpError) -> TryError {
-        let host = self.client.endpoint().host().to_owned();
-        let error = match error {
-            HttpError::Interrupted(interrupted) => ModelError::Interrupted(interrupted),
-            HttpError::TimedOut => ModelError::TimedOut(self.timeout),
+        match error {
             // The user's own server is not there: nobody starts it within the seconds that tries are apart.
             HttpError::NoConnection {
                 reason,
                 is_refused: true,
             } if self.is_users_own() && self.client.endpoint().is_this_machine() => {
                 let url = self.client.endpoint().url("");
-                ModelError::NobodyListens { url, reason }
+                ModelError::NobodyListens { url, reason }.into()
             }
             HttpError::NoConnection { reason, .. } | HttpError::Broken(reason) => {
-                return self.broken(reason);
+                self.broken(reason)
             }
-            HttpError::Tls(reason) => ModelError::Tls { host, reason },
-            HttpError::Protocol(reason) => ModelError::Protocol { host, reason },
-            HttpError::Redirect { status, location } => ModelError::Redirect { status, location },
-            HttpError::Compressed(encoding) => ModelError::Malformed(format!(
-                "is compressed as `{encoding}`, which was not asked for"
-            )),
-            HttpError::TooLarge(_) => ModelError::TooLarge,
-        };
-        error.into()
+            other => model_error(other, self.client.endpoint(), self.timeout).into(),
+        }
     }
 
     /// Whether the server is the user's, and no vendor's.
@@ -361,7 +370,9 @@ impl<'a> HttpModel<'a> {
             Provider::Ollama => true,
             // A resource is at its vendor, whoever names it.
             Provider::Azure => false,
-            Provider::Gemini | Provider::OpenAi => self.spec.base_url.is_some(),
+            Provider::Gemini | Provider::OpenAi | Provider::Anthropic => {
+                self.spec.base_url.is_some()
+            }
         }
     }
 }
@@ -405,6 +416,29 @@ impl Model for HttpModel<'_> {
 
     fn read(&self, _step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
         self.wire.read_reply(answer)
+    }
+}
+
+/// What an error of a call to `endpoint`, which may take so long, means for a model's query.
+pub(super) fn model_error(error: HttpError, endpoint: &Endpoint, timeout: Duration) -> ModelError {
+    let host = endpoint.host().to_owned();
+    match error {
+        HttpError::Interrupted(interrupted) => ModelError::Interrupted(interrupted),
+        HttpError::TimedOut => ModelError::TimedOut(timeout),
+        HttpError::NoConnection { reason, .. } | HttpError::Broken(reason) => {
+            ModelError::Connection {
+                host,
+                reason,
+                tries: 1,
+            }
+        }
+        HttpError::Tls(reason) => ModelError::Tls { host, reason },
+        HttpError::Protocol(reason) => ModelError::Protocol { host, reason },
+        HttpError::Redirect { status, location } => ModelError::Redirect { status, location },
+        HttpError::Compressed(encoding) => ModelError::Malformed(format!(
+            "is compressed as `{encoding}`, which was not asked for"
+        )),
+        HttpError::TooLarge(_) => ModelError::TooLarge,
     }
 }
 

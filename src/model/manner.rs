@@ -39,7 +39,8 @@ impl Manner {
 
     /// The same, where it is the query's and can be left out.
     pub fn queries_temperature(self, spec: &ModelSpec, form: &Form) -> Option<f64> {
-        let refuses = spec.is_openais_own() || spec.provider == Provider::Azure;
+        let refuses =
+            spec.is_openais_own() || matches!(spec.provider, Provider::Azure | Provider::Anthropic);
         let is_told = self.takes_temperature && spec.temperature.is_none() && !refuses;
         form.temperature.filter(|_| is_told)
     }

@@ -330,6 +330,12 @@ fn changed<'a>(value: Value, change: &impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> 
 pub struct Words<'m>(&'m [Part<'m>]);
 
 impl<'m> Words<'m> {
+    /// The words of these parts.
+    #[must_use]
+    pub fn of(parts: &'m [Part<'m>]) -> Self {
+        Self(parts)
+    }
+
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

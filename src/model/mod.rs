@@ -1,6 +1,6 @@
 //! Every language model behind one trait, and the table of those that are known.
 //!
-//! `http` and `ollama::server` use the network; the wire formats (`azure`, `gemini`, `ollama`, `openai`) are pure. Guarantees that a [`Reply`] is whole:
+//! `http`, `anthropic::server` and `ollama::server` use the network; the wire formats (`anthropic`, `azure`, `gemini`, `ollama`, `openai`) are pure. Guarantees that a [`Reply`] is whole:
 //! whatever was blocked, refused, empty or cut short is a [`ModelError`].
 
 mod anthropic;
@@ -18,6 +18,7 @@ mod ollama;
 mod openai;
 pub(crate) mod price;
 pub(crate) mod prompt;
+mod raw_reply;
 pub(crate) mod served;
 mod step_id;
 pub(crate) mod table;
@@ -33,17 +34,20 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::model::manner::Manner;
 use crate::model::message::{Call, Message, ReplyPart};
 use crate::model::price::Price;
 use crate::model::prompt::PromptOrder;
+use crate::model::raw_reply::RawReply;
 use crate::model::usage::Usage;
-use crate::sys::text::{BYTE_ORDER_MARK, without_mark};
+use crate::sys::text::without_mark;
 
 pub(crate) use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
+pub(crate) use anthropic::CHAT_MODELS;
+pub use anthropic::server::{AnthropicServer, ListedModel};
 pub use azure::{AzureProblem, azure_spec, is_plain as is_plain_in_url};
+pub(crate) use catalogue::retired;
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Setup, Spent};
 pub use http::{HttpModel, Route};
@@ -76,6 +80,8 @@ pub struct ModelSpec {
     pub max_output_tokens: Option<u32>,
     /// How hard it is to think; `None`: the server decides.
     pub reasoning_effort: Option<ReasoningEffort>,
+    /// How it is to think, for Anthropic; `None`: not at all.
+    pub thinking: Option<Thinking>,
     /// How freely it chooses its words; `None`: the server decides, since many models refuse to be told.
     pub temperature: Option<f64>,
     /// How an agent has it call tools.
@@ -189,6 +195,14 @@ impl ReasoningEffort {
     }
 }
 
+/// How a model of Anthropic's is to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Thinking {
+    /// As far as it sees fit.
+    Adaptive,
+}
+
 /// A vendor, that is: a wire format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -202,6 +216,8 @@ pub enum Provider {
     Ollama,
     /// Chat completions of a deployment of the user's in Azure.
     Azure,
+    /// Anthropic's messages.
+    Anthropic,
 }
 
 impl Provider {
@@ -219,6 +235,7 @@ impl Provider {
             Self::OpenAi => &openai::OpenAi,
             Self::Ollama => &ollama::Ollama,
             Self::Azure => &azure::Azure,
+            Self::Anthropic => &anthropic::Anthropic,
         }
     }
 }
@@ -294,6 +311,8 @@ pub enum End {
     Stop,
     /// The model waits for the results of its calls.
     ToolCalls,
+    /// The model goes on as soon as it gets its words back as they are.
+    Paused,
     /// The answer is as long as it may be, and not whole.
     MaxTokens,
     /// The vendor or the model would not go on.
@@ -389,6 +408,11 @@ trait Wire: Sync {
     /// The header that carries the key: name, and what stands before the key in its value.
     fn key_header(&self) -> (&'static str, &'static str);
 
+    /// Further headers of a call.
+    fn headers(&self, _spec: &ModelSpec) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// The header that names the tier of service, if it is not in the JSON.
     fn tier_header(&self) -> Option<&'static str> {
         None
@@ -469,68 +493,6 @@ trait Assembler {
     fn finish(self: Box<Self>) -> Option<Vec<u8>>;
 }
 
-/// What either wire finds in an answer, before it is known to be a whole reply.
-struct RawReply<'a> {
-    /// The JSON strings that make up the text.
-    literals: Vec<&'a RawValue>,
-    /// The tools that are called.
-    calls: Vec<Call>,
-    /// The finish reason, where there is one.
-    finish: Option<String>,
-    /// What the vendor's word means.
-    meaning: fn(&str) -> End,
-    /// What the vendor says of the finish reason.
-    message: Option<String>,
-    spent: Spent,
-}
-
-impl RawReply<'_> {
-    /// The reply; where it is not whole, why.
-    fn checked(self) -> Result<Reply, ModelError> {
-        let Some(finish) = self.finish.as_deref().map(error::one_line) else {
-            return Err(ModelError::Unfinished);
-        };
-        let end = (self.meaning)(&finish);
-        // Without a call, there is nothing to wait for: the reply was cut short.
-        let waits_for_nothing = end == End::ToolCalls && self.calls.is_empty();
-        if !matches!(end, End::Stop | End::ToolCalls) || waits_for_nothing {
-            return Err(ModelError::CutShort {
-                finish,
-                end,
-                message: self.message,
-                spent: self.spent.into(),
-            });
-        }
-        let mut text = String::new();
-        for literal in self.literals {
-            json_text::append(&mut text, literal)
-                .map_err(|source| ModelError::not_json(literal.get().as_bytes(), source))?;
-        }
-        if text.starts_with(BYTE_ORDER_MARK) {
-            text.drain(..BYTE_ORDER_MARK.len());
-        }
-        if text.trim().is_empty() && self.calls.is_empty() {
-            let spent = self.spent.into();
-            return Err(ModelError::Empty { finish, spent });
-        }
-        Ok(Reply {
-            text: text.into(),
-            // Some servers say that they stop where they wait.
-            end: if self.calls.is_empty() {
-                end
-            } else {
-                End::ToolCalls
-            },
-            calls: self.calls,
-            parts: Vec::new(),
-            finish,
-            usage: self.spent.usage,
-            model_version: self.spent.model_version,
-            tier: self.spent.tier,
-        })
-    }
-}
-
 /// What a vendor says of a failed call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VendorError {
@@ -548,6 +510,22 @@ pub struct VendorError {
     pub bad_key: bool,
     /// What the user can do about it, where that is not as with other vendors.
     hint: Option<&'static str>,
+}
+
+impl VendorError {
+    /// Whether it passes with time, by Anthropic's words for that, which it also says behind a status that says all is
+    /// well.
+    fn may_pass(&self) -> bool {
+        let passing = [
+            "overloaded_error",
+            "api_error",
+            "rate_limit_error",
+            "timeout_error",
+        ];
+        self.code
+            .as_deref()
+            .is_some_and(|code| passing.contains(&code))
+    }
 }
 
 /// An object without those of `fields` that are null.

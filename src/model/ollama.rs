@@ -150,6 +150,7 @@ impl Wire for Ollama {
         RawReply {
             literals: message.content.into_iter().collect(),
             calls: openai::calls(message.tool_calls),
+            parts: Vec::new(),
             finish: text(&answer.done_reason).filter(|reason| answer.done && !reason.is_empty()),
             meaning: end,
             message: None,

@@ -228,6 +228,7 @@ impl Wire for OpenAi {
         RawReply {
             literals: message.content.into_iter().collect(),
             calls: calls(message.tool_calls),
+            parts: Vec::new(),
             finish: choice.finish_reason.filter(|finish| !finish.is_empty()),
             meaning: end,
             message: filtered(&choice.content_filter_results),
@@ -335,7 +336,7 @@ fn body_call(call: &Call) -> Value {
 
 /// A tool's name as the API takes it: models make up others, and are told that there are no such tools; but Azure refuses
 /// a conversation with such a name in it.
-fn plain_name(name: &str) -> String {
+pub(super) fn plain_name(name: &str) -> String {
     const LONGEST: usize = 64;
     let plain = |c: char| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
@@ -380,7 +381,7 @@ pub(super) fn calls(calls: Option<Vec<Value>>) -> Vec<Call> {
 }
 
 /// The arguments, JSON as a string; some servers give the object itself. As text, where the model wrote no JSON.
-fn arguments(written: &Value) -> Value {
+pub(super) fn arguments(written: &Value) -> Value {
     match written {
         Value::Null => json!({}),
         Value::String(text) if text.trim().is_empty() => json!({}),

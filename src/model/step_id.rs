@@ -39,6 +39,10 @@ impl Purpose {
     pub const STEP: Self = Self::new("step");
     /// The next step of the agent that judges another's work.
     pub const AUDIT: Self = Self::new("audit");
+    /// An agent that another one has given a part of its work.
+    pub const HELPER: Self = Self::new("helper");
+    /// A command that the user runs.
+    pub const COMMAND: Self = Self::new("command");
     /// The summary of a conversation that has grown too long.
     pub const COMPRESSION: Self = Self::new("compression");
     /// The plan agent's list of steps.

@@ -1,9 +1,11 @@
 //! The table of models: the specification's two, and what `agent-config/models.json` adds to them or
-//! changes of them; the plan agent's table has those of its own `models.json` besides. Pure.
+//! changes of them; the plan agent's table has those of its own `models.json` besides, and that of the agent at the terminal
+//! has none but its own. Pure.
 //!
 //! Guarantees that every entry can be asked: its names are plain, its numbers make sense, and its base
 //! URL is one that a key may travel to. A mistake in the file is told with its line and column.
 
+mod chat;
 mod form;
 mod insertion;
 mod plan;
@@ -22,7 +24,8 @@ use self::form::{File, ModelEntry, Rules, is_name};
 pub use self::plan::Unselected;
 pub use self::task::TaskType;
 use super::{
-    Endpoint, ModelSpec, Origin, Provider, Purpose, Tier, ToolForm, azure, catalogue, served,
+    Endpoint, ModelSpec, Origin, Provider, Purpose, ReasoningEffort, Tier, ToolForm, anthropic,
+    azure, catalogue, served,
 };
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::sys::positions::{Misplaced, Positions};
@@ -126,6 +129,24 @@ fn check_azures(spec: &ModelSpec) -> Result<(), String> {
         );
     }
     azure::check(spec).map_err(|problem| problem.to_string())
+}
+
+/// Whether an entry of Anthropic's has what such a one may have, and any other nothing that is Anthropic's alone.
+fn check_anthropics(spec: &ModelSpec) -> Result<(), String> {
+    if spec.provider != Provider::Anthropic {
+        let refused = || Err("`thinking` is for the provider `anthropic`".to_owned());
+        return spec.thinking.map_or(Ok(()), |_| refused());
+    }
+    if spec.tier != Tier::Standard {
+        return Err("`serviceTier` is not for the provider `anthropic`".to_owned());
+    }
+    match spec.reasoning_effort {
+        Some(effort @ (ReasoningEffort::None | ReasoningEffort::Minimal)) => Err(format!(
+            "the provider `anthropic` does not take the `reasoningEffort` `{}`, but low, medium, high, xhigh, max",
+            effort.word()
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn usd(dollars: f64) -> Usd {
@@ -300,7 +321,7 @@ impl ModelTable {
             ));
         }
         if entry.tools == Some(ToolForm::Native) && spec.provider == Provider::Gemini {
-            return Err("`\"tools\": \"native\"` is for the providers `openai`, `azure` and `ollama`: `markdown` and `json` work with all".to_owned());
+            return Err("`\"tools\": \"native\"` is for the providers `openai`, `azure`, `anthropic` and `ollama`: `markdown` and `json` work with all".to_owned());
         }
         entry.write_to(spec, today);
         let is_ollamas = spec.num_ctx.is_some() || spec.keep_alive.is_some();
@@ -308,6 +329,7 @@ impl ModelTable {
             return Err("`numCtx` and `keepAlive` are for the provider `ollama`".to_owned());
         }
         check_azures(spec)?;
+        check_anthropics(spec)?;
         if let (Some(url), Some(_)) = (&spec.base_url, &spec.key_file) {
             let checked = Endpoint::parse("baseUrl", url, true);
             checked.map_err(|problem| problem.to_string())?;
@@ -325,11 +347,12 @@ impl ModelTable {
         } else {
             let provider = provider.ok_or_else(|| {
                 format!(
-                    "`{name}` has no `provider`: `gemini`, `ollama`, `azure`, or `openai` (and all that is compatible)"
+                    "`{name}` has no `provider`: `gemini`, `ollama`, `azure`, `anthropic`, or `openai` (and all that is compatible)"
                 )
             })?;
             let new = match provider {
                 Provider::Azure => azure::entry(name),
+                Provider::Anthropic => anthropic::entry(name),
                 provider => ModelSpec::new(name, provider),
             };
             let new = ModelSpec {

@@ -1,4 +1,4 @@
-//! `AGENTS.md`: what a project's authors, or a user, want agents to know.
+//! `AGENTS.md` and its like: what a project's authors, or a user, want agents to know.
 //!
 //! Reads such files alone. Guarantees that what is given is UTF-8 and bounded.
 
@@ -12,6 +12,9 @@ pub const AGENTS_FILE: &str = "AGENTS.md";
 /// How many bytes it may have.
 const LARGEST: u64 = 64 << 10;
 
+/// Why a link is not used.
+pub(crate) const LINK: &str = "it is a symbolic link";
+
 /// What the file in a project's root says; `None` where there is none, or nothing in it. No link is followed: a
 /// repository may hold one to anywhere.
 ///
@@ -19,9 +22,9 @@ const LARGEST: u64 = 64 << 10;
 /// Why it cannot be used.
 pub fn read(root: &Path) -> Result<Option<String>, String> {
     if is_link(root) {
-        return Err("it is a symbolic link".to_owned());
+        return Err(LINK.to_owned());
     }
-    read_in(root, Links::Refused)
+    read_file(&root.join(AGENTS_FILE), Links::Refused)
 }
 
 /// Whether the file in a directory is a link.
@@ -35,11 +38,15 @@ pub fn is_link(directory: &Path) -> bool {
 /// # Errors
 /// Why it cannot be used.
 pub fn read_users(home: &Path) -> Result<Option<String>, String> {
-    read_in(home, Links::Followed)
+    read_file(&home.join(AGENTS_FILE), Links::Followed)
 }
 
-fn read_in(directory: &Path, links: Links) -> Result<Option<String>, String> {
-    let content = files::read(&directory.join(AGENTS_FILE), links, LARGEST).if_there();
+/// The same of any such file.
+///
+/// # Errors
+/// Why it cannot be used.
+pub(crate) fn read_file(path: &Path, links: Links) -> Result<Option<String>, String> {
+    let content = files::read(path, links, LARGEST).if_there();
     let content = content.map_err(|error| {
         if is_too_large(&error) {
             format!("it is larger than {} KiB", LARGEST >> 10)

@@ -24,6 +24,7 @@ pub mod tasks;
 pub mod todos;
 pub mod verdict;
 
+use self::mode::Mode;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -111,6 +112,9 @@ pub struct AgentRecord {
     /// What an orchestration was set to; left out in other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orchestration: Option<OrchestrationSettings>,
+    /// How freely the agent might act when the run began; left out where that cannot be chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
 }
 
 #[expect(

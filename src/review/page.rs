@@ -7,7 +7,6 @@
 //! to show.
 
 mod changes;
-mod color;
 mod elements;
 mod orchestration;
 mod output;

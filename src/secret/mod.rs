@@ -87,6 +87,9 @@ pub enum SecretKind {
     Variable,
 }
 
+/// What is looked for, what stands in for it, and what it is of.
+type Pattern = (String, String, SecretKind);
+
 /// So many bytes of a stream are searched at a time, so that a long text is not held twice.
 const PIECE: usize = 64 << 10;
 
@@ -130,11 +133,28 @@ impl Redactor {
             }
         };
         let values = values.into_iter().filter(is_long);
-        let mut patterns: Vec<(String, String, SecretKind)> = Vec::new();
+        let mut patterns: Vec<Pattern> = Vec::new();
         for secret in keys.iter().copied().chain(values) {
             let pattern = |form| (form, replacement(secret), kind(secret));
             patterns.extend(forms(secret).into_iter().map(pattern));
         }
+        Self::of(patterns)
+    }
+
+    /// The same with further keys.
+    #[must_use]
+    pub fn and<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Self {
+        let own = self.forms.iter().zip(&self.replacements).zip(&self.kinds);
+        let own = own.map(|((form, replacement), kind)| (form.clone(), replacement.clone(), *kind));
+        let keys = keys.into_iter().filter(|key| key.len() >= SHORTEST_KEY);
+        let further = keys.flat_map(|key| {
+            let forms = forms(key).into_iter();
+            forms.map(|form| (form, replacement(key), SecretKind::Key))
+        });
+        Self::of(further.chain(own).collect())
+    }
+
+    fn of(mut patterns: Vec<Pattern>) -> Self {
         // Stable: of equal forms, a key's comes first.
         patterns.sort_by(|a, b| a.0.cmp(&b.0));
         patterns.dedup_by(|a, b| a.0 == b.0);

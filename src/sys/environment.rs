@@ -18,11 +18,12 @@ pub use self::secrets::{SHORTEST_SECRET, query_secrets};
 
 /// The variables in which API keys are commonly kept. `build.sh` does not get to see them, and what
 /// they hold is redacted like the keys in `agent-config`.
-pub const KEY_VARIABLES: [&str; 5] = [
+pub const KEY_VARIABLES: [&str; 6] = [
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
     "OPENAI_API_KEY",
     "AZURE_OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
     "DEV_AGENT_API_KEY",
 ];
 

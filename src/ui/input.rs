@@ -6,6 +6,7 @@
 //! input grows without limit.
 
 mod completion;
+pub mod hidden;
 pub(crate) mod history;
 
 use std::fs::File;

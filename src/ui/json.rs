@@ -164,6 +164,7 @@ fn named_fields(event: &Event) -> Value {
         Event::Notice(text) => json!({"notice": {"message": text}}),
         Event::Thoughts(text) => json!({"thoughts": {"text": text}}),
         Event::Tasks(tasks) => json!({"tasks": {"tasks": tasks}}),
+        Event::Todos(todos) => json!({"todos": {"todos": todos}}),
         Event::Auditing => json!({"auditing": {}}),
         // All of its keys are strings and all of its numbers finite, so that there is always a value.
         event => serde_json::to_value(event).unwrap_or_default(),

@@ -4,25 +4,38 @@
 //! inline code stay, since nothing else would tell it from words.
 
 use std::mem::take;
+use std::ops::Range;
 
 use console::{Style, measure_text_width, strip_ansi_codes};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::blocks::{visible, wrapped};
 use super::columns::{Align::Left, aligned};
+use super::syntax::{CssClass, Pieces};
 
 /// However deep lists are, their text has so many columns.
 const NARROWEST: usize = 20;
 /// What stands before each line of a code block.
 const CODE_INDENT: &str = "    ";
 
+/// The pieces of the lines of some code in a language, as `syntax` finds them; of fewer lines, where more are not known
+/// yet, and `None` where the language is not known.
+pub type CodePainter<'c> = &'c dyn Fn(&str, &str) -> Option<Vec<Pieces>>;
+
 /// The lines of `text` in `columns` columns.
 #[must_use]
 pub fn rendered(text: &str, columns: usize, colors: bool) -> Vec<String> {
+    colored(text, columns, colors, &|_, _| None)
+}
+
+/// The same with code in the colours of its syntax.
+#[must_use]
+pub fn colored(text: &str, columns: usize, colors: bool, code: CodePainter<'_>) -> Vec<String> {
     let text = visible(text);
     let mut lines = Renderer {
         columns,
         colors,
+        code_colors: Some(code),
         ..Renderer::default()
     };
     for event in Parser::new_ext(&text, Options::ENABLE_TABLES) {
@@ -36,7 +49,7 @@ pub fn rendered(text: &str, columns: usize, colors: bool) -> Vec<String> {
 type Word = Vec<(String, Style)>;
 
 #[derive(Default)]
-struct Renderer {
+struct Renderer<'c> {
     columns: usize,
     colors: bool,
     out: Vec<String>,
@@ -51,18 +64,22 @@ struct Renderer {
     bold: usize,
     italic: usize,
     code_block: bool,
+    /// The code block that is under way, and its language.
+    code: String,
+    language: String,
+    code_colors: Option<CodePainter<'c>>,
     /// The address of the link that is under way.
     link: Option<String>,
     /// The rows of the table that is under way, its head the first.
     rows: Vec<Vec<String>>,
 }
 
-impl Renderer {
+impl Renderer<'_> {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
-            Event::Text(text) if self.code_block => self.code_lines(&text),
+            Event::Text(text) if self.code_block => self.code.push_str(&text),
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
                 let style = self.style();
                 self.words(&text, &style);
@@ -100,11 +117,14 @@ impl Renderer {
             Tag::CodeBlock(kind) => {
                 self.begin_block();
                 self.code_block = true;
+                self.language.clear();
                 if let CodeBlockKind::Fenced(language) = kind
                     && !language.is_empty()
-                    && !self.colors
                 {
-                    self.push_line(&format!("{CODE_INDENT}[{language}]"));
+                    if !self.colors {
+                        self.push_line(&format!("{CODE_INDENT}[{language}]"));
+                    }
+                    self.language = language.into_string();
                 }
             }
             Tag::List(first) => {
@@ -131,7 +151,11 @@ impl Renderer {
                 self.end_block();
                 self.prefixes.pop();
             }
-            TagEnd::CodeBlock => self.code_block = false,
+            TagEnd::CodeBlock => {
+                self.code_block = false;
+                let code = take(&mut self.code);
+                self.code_lines(code.trim_end_matches('\n'));
+            }
             TagEnd::List(_) => {
                 self.lists.pop();
             }
@@ -254,13 +278,47 @@ impl Renderer {
     }
 
     fn code_lines(&mut self, code: &str) {
-        let style = Style::new().force_styling(self.colors).cyan();
+        if code.is_empty() {
+            return;
+        }
+        // Behind the language may stand more: `rust,ignore`.
+        let language = take(&mut self.language);
+        let token = language.split([',', ' ', '{']).next().unwrap_or_default();
+        let pieces = self.code_colors.and_then(|colors| colors(token, code));
         let width = self.width().saturating_sub(CODE_INDENT.len());
-        for line in code.trim_end_matches('\n').split('\n') {
-            for piece in wrapped(line, width.max(NARROWEST)) {
-                self.push_line(&format!("{CODE_INDENT}{}", style.apply_to(piece)));
+        for (at, line) in code.split('\n').enumerate() {
+            let pieces = pieces.as_ref().map(|lines| lines.get(at));
+            let mut from = 0;
+            for part in wrapped(line, width.max(NARROWEST)) {
+                // Blanks may be left out between the parts.
+                from += line[from..].find(&part).unwrap_or_default();
+                let to = from + part.len();
+                let painted = match pieces {
+                    None => self.paint(&part, code_style("")),
+                    Some(None) => part,
+                    Some(Some(pieces)) => self.painted(line, from..to, pieces),
+                };
+                self.push_line(&format!("{CODE_INDENT}{painted}"));
+                from = to;
             }
         }
+    }
+
+    /// A part of a line in the colours of its pieces.
+    fn painted(&self, line: &str, part: Range<usize>, pieces: &Pieces) -> String {
+        let (mut out, mut from) = (String::new(), part.start);
+        for (end, class) in pieces {
+            let to = (*end).min(part.end);
+            if let Some(text) = line.get(from..to).filter(|text| !text.is_empty()) {
+                out += &class.map_or(text.to_owned(), |class| self.paint(text, code_style(class)));
+                from = to;
+            }
+        }
+        out + line.get(from..part.end).unwrap_or_default()
+    }
+
+    fn paint(&self, text: &str, style: Style) -> String {
+        style.force_styling(self.colors).apply_to(text).to_string()
     }
 
     /// Something new begins; on the outermost level, behind a blank line.
@@ -313,6 +371,21 @@ impl Renderer {
         }
         let line = format!("{prefix}{line}");
         self.out.push(line.trim_end().to_owned());
+    }
+}
+
+/// How a piece of code looks; code of which no pieces are known is of no class.
+fn code_style(class: CssClass) -> Style {
+    let style = Style::new();
+    match class {
+        "c" => style.dim(),
+        "s" => style.green(),
+        "k" => style.magenta(),
+        "f" => style.blue(),
+        "t" => style.yellow(),
+        "h" => style.bold(),
+        "p" => style,
+        _ => style.cyan(),
     }
 }
 

@@ -43,6 +43,7 @@ use crate::model::{StepId, Tier};
 use crate::record::EditsRecord;
 use crate::record::diff::Stat;
 use crate::record::tasks::Task;
+use crate::record::todos::Todo;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 
@@ -200,6 +201,8 @@ pub enum Event {
     Words(String),
     /// An agent's task list has changed.
     Tasks(Vec<Task>),
+    /// What an agent has still to do has changed.
+    Todos(Vec<Todo>),
     /// An agent uses a tool.
     Tool {
         /// The tool's name.

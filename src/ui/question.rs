@@ -35,3 +35,44 @@ pub enum Answer {
     /// It may not, and this is to be done instead.
     Instead(String),
 }
+
+/// What stands before what is to be done instead, where an answer is written down.
+const INSTEAD: &str = "no: ";
+
+impl Answer {
+    /// The answer that somebody has written; what is none is no.
+    #[must_use]
+    pub fn read(written: &str) -> Self {
+        match written.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => Self::Yes,
+            _ => written
+                .strip_prefix(INSTEAD)
+                .map_or(Self::No, |words| Self::Instead(words.to_owned())),
+        }
+    }
+
+    /// The same as [`read`](Self::read) reads it.
+    #[must_use]
+    pub fn written(&self) -> String {
+        match self {
+            Self::Yes => "yes".to_owned(),
+            Self::No => "no".to_owned(),
+            Self::Instead(words) => format!("{INSTEAD}{words}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_as_it_was_written() {
+        let instead = Answer::Instead("use trash".to_owned());
+        for answer in [Answer::Yes, Answer::No, instead] {
+            assert_eq!(Answer::read(&answer.written()), answer);
+        }
+        assert_eq!(Answer::read(" Y "), Answer::Yes);
+        assert_eq!(Answer::read("sure"), Answer::No);
+    }
+}

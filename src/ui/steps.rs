@@ -257,10 +257,7 @@ impl Steps {
             aside if aside.is_empty() => aside,
             aside => format!(" ({aside})"),
         };
-        let has_failed = name == "COMMAND"
-            && brief.as_deref().is_some_and(|brief| {
-                brief == "timed out" || brief.starts_with("exit code: ") && brief != "exit code: 0"
-            });
+        let has_failed = name == "COMMAND" && brief.as_deref().is_some_and(is_failure);
         let bullet = if has_failed {
             look.paint("✗", Style::new().red())
         } else {
@@ -281,6 +278,11 @@ impl Steps {
         lines.extend(last_lines(&printed, limit, look));
         lines
     }
+}
+
+/// Whether a command has failed that ended so.
+pub(super) fn is_failure(brief: &str) -> bool {
+    brief == "timed out" || brief.starts_with("exit code: ") && brief != "exit code: 0"
 }
 
 /// What is being done with a tool, and what was.
@@ -337,7 +339,7 @@ fn shown(text: &str, look: Look) -> Vec<String> {
 }
 
 /// The last lines of what a command prints.
-fn last_lines(printed: &str, limit: usize, look: Look) -> Vec<String> {
+pub(super) fn last_lines(printed: &str, limit: usize, look: Look) -> Vec<String> {
     let lines: Vec<&str> = printed.trim_end().lines().collect();
     let shown = lines.iter().skip(lines.len().saturating_sub(limit));
     let inner = Look {
@@ -355,7 +357,7 @@ fn last_lines(printed: &str, limit: usize, look: Look) -> Vec<String> {
 }
 
 /// `+3 -1`
-fn sums(diff: &str) -> String {
+pub(super) fn sums(diff: &str) -> String {
     let hunks = diff.lines().skip_while(|line| !line.starts_with("@@"));
     let (mut added, mut removed) = (0, 0);
     for line in hunks {
@@ -366,7 +368,7 @@ fn sums(diff: &str) -> String {
 }
 
 /// The hunks of a diff in the colours that git gives them; with its headers, if there is no limit.
-fn diff_lines(diff: &str, limit: usize, look: Look) -> Vec<String> {
+pub(super) fn diff_lines(diff: &str, limit: usize, look: Look) -> Vec<String> {
     let all = limit == usize::MAX;
     let lines = diff
         .lines()

@@ -1,1 +1,177 @@
-//! Colours program text by its syntax.
+//! Colours program text by its syntax. Pure.
+//!
+//! Guarantees that the work is bounded: by bytes, for each file and for all of them, by the length of a
+//! line, and by the time that the caller tells. What is beyond is plain text.
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
+
+/// How many bytes of text are coloured on a page.
+const ALL: usize = 400 << 10;
+/// How many bytes of one file's two versions are coloured.
+pub const FILE: usize = 96 << 10;
+/// A longer line is not coloured, in bytes: what patterns take for it grows with its square.
+const LINE: usize = 400;
+/// How long all of that may take.
+const TIME: Duration = Duration::from_secs(3);
+/// A longer first line is not looked at to tell the language, in bytes.
+const FIRST_LINE: usize = 200;
+
+/// What a piece of text is, as its colour tells: the CSS class.
+pub type CssClass = &'static str;
+
+/// What scopes are shown as, by what they begin with; the first that fits counts.
+#[rustfmt::skip]
+const RULES: [(CssClass, &str); 10] = [
+    ("c", "comment punctuation.definition.comment"),
+    ("h", "punctuation.definition.heading entity.name.section markup.heading"),
+    ("s", "string punctuation.definition.string markup.raw markup.inline.raw"),
+    ("n", "constant support.constant storage.type.numeric"),
+    ("f", "entity.name.function entity.name.macro entity.other.attribute-name support.function support.macro"),
+    ("f", "support.type.property-name variable.function variable.annotation meta.property-name"),
+    ("t", "support.type support.class support.module entity.other.inherited-class"),
+    ("p", "keyword.operator punctuation"),
+    ("k", "keyword storage variable.language entity.name.tag"),
+    ("t", "entity.name"),
+];
+
+/// Pieces of a line: where each ends, and what it is.
+pub type Pieces = Vec<(usize, Option<CssClass>)>;
+
+/// Colours files, until what it may spend is spent.
+pub struct Highlighter<'a> {
+    /// Loaded for the first file that is coloured.
+    syntaxes: OnceCell<SyntaxSet>,
+    rules: Vec<(Scope, CssClass)>,
+    left: usize,
+    elapsed: &'a dyn Fn() -> Duration,
+    until: Duration,
+}
+
+impl<'a> Highlighter<'a> {
+    /// `elapsed` tells the time since some fixed point.
+    pub fn new(elapsed: &'a dyn Fn() -> Duration) -> Self {
+        let rules = RULES.iter().flat_map(|(class, scopes)| {
+            let scopes = scopes.split_whitespace();
+            scopes.filter_map(move |scope| Some((Scope::new(scope).ok()?, *class)))
+        });
+        Self {
+            syntaxes: OnceCell::new(),
+            rules: rules.collect(),
+            left: ALL,
+            until: elapsed() + TIME,
+            elapsed,
+        }
+    }
+
+    /// The pieces of the lines of a file's two versions, or `None`, where it is to be plain text. Lines
+    /// come without their ends. Where the time is over, there are pieces for the first lines only.
+    pub fn of(&mut self, path: &str, versions: [&[String]; 2]) -> Option<[Vec<Pieces>; 2]> {
+        let bytes = versions.iter().copied().flatten();
+        let bytes: usize = bytes.map(|line| line.len() + 1).sum();
+        if bytes > FILE.min(self.left) || self.is_late() {
+            return None;
+        }
+        let syntaxes = self.syntaxes.get_or_init(two_face::syntax::extra_newlines);
+        let [before, after] = versions.map(<[String]>::first);
+        let first_line = after.or(before).map_or("", String::as_str);
+        let syntax = syntax(syntaxes, path, first_line)?;
+        let colored = versions.map(|lines| self.lines(syntaxes, syntax, lines));
+        self.left -= bytes;
+        Some(colored)
+    }
+
+    /// The pieces of the lines of some code, whose language is called so where it stands; `None`, where that is not known
+    /// or the code is too long. It takes nothing of what pages may have.
+    pub fn code(&self, language: &str, code: &str) -> Option<Vec<Pieces>> {
+        if code.len() > FILE {
+            return None;
+        }
+        let syntaxes = self.syntaxes.get_or_init(two_face::syntax::extra_newlines);
+        let syntax = syntaxes.find_syntax_by_token(language)?;
+        let lines: Vec<String> = code.split('\n').map(str::to_owned).collect();
+        Some(self.lines(syntaxes, syntax, &lines))
+    }
+
+    fn lines(
+        &self,
+        syntaxes: &SyntaxSet,
+        syntax: &SyntaxReference,
+        lines: &[String],
+    ) -> Vec<Pieces> {
+        let (mut state, mut scopes) = (ParseState::new(syntax), ScopeStack::new());
+        let in_time = lines.iter().take_while(|_| !self.is_late());
+        let pieces = in_time.map_while(|line| self.line(&mut state, &mut scopes, syntaxes, line));
+        pieces.collect()
+    }
+
+    fn is_late(&self) -> bool {
+        (self.elapsed)() > self.until
+    }
+
+    fn line(
+        &self,
+        state: &mut ParseState,
+        scopes: &mut ScopeStack,
+        syntaxes: &SyntaxSet,
+        line: &str,
+    ) -> Option<Pieces> {
+        let line = if line.len() > LINE { "" } else { line };
+        let operations = state.parse_line(&format!("{line}\n"), syntaxes).ok()?;
+        let mut pieces: Pieces = Vec::new();
+        let mut from = 0;
+        for (at, operation) in operations {
+            let at = at.min(line.len());
+            self.piece(&mut pieces, scopes, from, at);
+            scopes.apply(&operation).ok()?;
+            from = at;
+        }
+        self.piece(&mut pieces, scopes, from, line.len());
+        Some(pieces)
+    }
+
+    /// Adds a piece; to the one before, where it is the same.
+    fn piece(&self, pieces: &mut Pieces, scopes: &ScopeStack, from: usize, to: usize) {
+        if from >= to {
+            return;
+        }
+        let class = self.class(scopes);
+        match pieces.last_mut() {
+            Some((end, last)) if *last == class => *end = to,
+            _ => pieces.push((to, class)),
+        }
+    }
+
+    /// What the innermost scope that says anything says.
+    fn class(&self, scopes: &ScopeStack) -> Option<CssClass> {
+        scopes.as_slice().iter().rev().find_map(|scope| {
+            let mut rules = self.rules.iter();
+            let (_, class) = rules.find(|(prefix, _)| prefix.is_prefix_of(*scope))?;
+            Some(*class)
+        })
+    }
+}
+
+/// A file's language, by its name, its ending, or its first line.
+fn syntax<'s>(
+    syntaxes: &'s SyntaxSet,
+    path: &str,
+    first_line: &str,
+) -> Option<&'s SyntaxReference> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let by_ending = || syntaxes.find_syntax_by_extension(name.rsplit_once('.')?.1);
+    let tells = first_line.starts_with("#!") && first_line.len() <= FIRST_LINE;
+    let by_first_line = || {
+        syntaxes
+            .find_syntax_by_first_line(first_line)
+            .filter(|_| tells)
+    };
+    let found = syntaxes.find_syntax_by_extension(name);
+    let found = found.or_else(by_ending).or_else(by_first_line);
+    found.filter(|syntax| syntax.name != "Plain Text")
+}
+
+#[cfg(test)]
+mod tests;

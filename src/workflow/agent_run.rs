@@ -26,10 +26,12 @@ use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Effect, ToolError, ToolOutput};
 use crate::agent::tools::notes::User;
 use crate::agent::{AgentError, Env, Host, Note, ToolUse};
+use crate::exec::process::Processes;
 use crate::model::message::Call;
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply, StepId, tokens};
 use crate::project::conventions::AGENTS_FILE;
+use crate::record::mode::Mode;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::record::run_files::{AGENT, CONVERSATION};
 use crate::record::run_log::RunLog;
@@ -74,6 +76,8 @@ pub struct AgentSetup<'s> {
     pub changes_files: bool,
     /// What an orchestration was set to; `None`: it is none.
     pub orchestration: Option<OrchestrationSettings>,
+    /// How freely the agent may act, where that can be chosen.
+    pub mode: Option<Mode>,
 }
 
 /// A run that agents work in.
@@ -116,6 +120,7 @@ impl<'c> AgentRun<'c> {
             conventions: setup.conventions.clone(),
             from: session.map_or(0, Keeping::from),
             orchestration: setup.orchestration.clone(),
+            mode: setup.mode,
         };
         run.log.json(AGENT, &about)?;
         run.record.agent = Some(about);
@@ -287,6 +292,20 @@ impl<'c> AgentRun<'c> {
         self.env().carry_out(&call, None, None, use_tool)
     }
 
+    /// Tells what the commands could not reach, and what they have printed that is kept back.
+    pub fn warn_of_commands(&self, processes: &Processes<'_>) {
+        for refusal in processes.new_refusals() {
+            self.warn(format!("a command could not reach a host: {refusal}"));
+        }
+        let credentials = processes.new_credentials();
+        if !credentials.is_empty() {
+            self.warn(format!(
+                "commands printed secrets, which are neither in their logs nor sent: {}",
+                credentials.join(", ")
+            ));
+        }
+    }
+
     /// Notes what has become of a plan.
     pub fn note_plan(&self, plan: PlanRecord) {
         self.run.borrow_mut().record.plan = Some(plan);
@@ -341,6 +360,9 @@ impl<'c> AgentRun<'c> {
             (None, Err(_)) => 0,
         };
         if let Some(kept) = self.setup.session {
+            if let Some(usage) = made.and_then(|made| made.usage) {
+                kept.answered(purpose, &usage);
+            }
             kept.count(tokens);
         }
         let mut reply = asked.map(|(reply, ())| reply)?;
@@ -357,6 +379,9 @@ impl<'c> AgentRun<'c> {
 
     /// Keeps what came of a tool.
     fn acted(&self, mut action: Action, effect: Option<Effect>) -> Result<(), Error> {
+        if let Some(kept) = self.setup.session {
+            kept.acted(&action);
+        }
         let worktree = self.worktree.as_ref();
         action.diff = worktree.and_then(|worktree| worktree.diff.take());
         let mut run = self.run.borrow_mut();
@@ -417,19 +442,22 @@ impl Host for AgentRun<'_> {
     }
 
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
+        if let AnswerSource::Screen(asker) = &self.setup.answers {
+            let answer = asker.confirm(question, preview)?;
+            self.heard(&question.sentence, Some(answer.written()))?;
+            return Ok(answer);
+        }
         let reporter = self.context.reporter;
         if let Some(preview) = preview {
             reporter.event(&Event::Shown(preview.to_owned()));
         }
         reporter.event(&Event::Notice(question.sentence.clone()));
         let answer = self.answer("yes/no> ")?;
-        let answer = answer.unwrap_or_default().trim().to_ascii_lowercase();
-        match answer.as_str() {
-            "y" | "yes" => Ok(Answer::Yes),
-            _ if self.setup.stops_at_no => Err(AgentError::Rejected {
+        match Answer::read(&answer.unwrap_or_default()) {
+            Answer::No if self.setup.stops_at_no => Err(AgentError::Rejected {
                 question: question.sentence.clone(),
             }),
-            _ => Ok(Answer::No),
+            answer => Ok(answer),
         }
     }
 
@@ -453,7 +481,8 @@ impl AgentRun<'_> {
     /// The user's answer to the question that is on the screen.
     pub fn answer(&self, prompt: &str) -> Result<Option<String>, Error> {
         let answer = match &self.setup.answers {
-            AnswerSource::Nowhere => None,
+            // Questions in words are no screen's.
+            AnswerSource::Nowhere | AnswerSource::Screen(_) => None,
             AnswerSource::Recorded(answers) => answers.borrow_mut().pop_front().flatten(),
             AnswerSource::Typed(input) => {
                 let mut input = input.borrow_mut();
@@ -474,8 +503,14 @@ impl AgentRun<'_> {
                 }
             }
         };
+        self.heard(prompt, answer.clone())?;
+        Ok(answer)
+    }
+
+    /// Notes what the user has answered.
+    fn heard(&self, question: &str, answer: Option<String>) -> Result<(), Error> {
         self.context.reporter.event(&Event::Heard {
-            question: prompt.to_owned(),
+            question: question.to_owned(),
             answer: answer.clone(),
         });
         let run = &mut *self.run.borrow_mut();
@@ -485,7 +520,7 @@ impl AgentRun<'_> {
             agent.answers.push(answer);
             run.log.json(AGENT, agent)?;
         }
-        Ok(answer)
+        Ok(())
     }
 }
 

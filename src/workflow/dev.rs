@@ -77,6 +77,7 @@ fn work(
         stops_at_no: false,
         changes_files: true,
         orchestration: None,
+        mode: None,
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools;
@@ -155,25 +156,10 @@ fn work(
         };
         work_until_passed(&worker, &auditor, conversation, request)
     });
-    warn_of_commands(place, &run);
+    run.warn_of_commands(&place.processes.borrow());
     let mut outcome = run.finish(result)?;
     outcome.is_answer = true;
     Ok(outcome)
-}
-
-/// What the commands could not reach, and what they printed that is kept back.
-fn warn_of_commands(place: &Workspace<'_>, run: &AgentRun<'_>) {
-    let processes = place.processes.borrow();
-    for refusal in processes.new_refusals() {
-        run.warn(format!("a command could not reach a host: {refusal}"));
-    }
-    let credentials = processes.new_credentials();
-    if !credentials.is_empty() {
-        run.warn(format!(
-            "commands printed secrets, which are neither in their logs nor sent: {}",
-            credentials.join(", ")
-        ));
-    }
 }
 
 /// What an agent is told of its limits, behind what its commands are held to.

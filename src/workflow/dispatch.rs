@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::chat::ChatOptions;
 use super::commit::{self, CommitOptions};
 use super::orchestrate::OrchestrateOptions;
 use super::plan::{PlanOptions, PlanSessionChoice};
@@ -18,7 +19,8 @@ use super::{
 use crate::agent::orchestrate::config::ConfigFlags;
 use crate::agent::tools::place::Outside;
 use crate::cli::{
-    self, AgentArgs, Cli, Command, DevArgs, DevCommand, OrchestrateArgs, PlanArgs, PlanCommand,
+    self, AgentArgs, ChatArgs, ChatCommand, Cli, Command, DevArgs, DevCommand, OrchestrateArgs,
+    PlanArgs, PlanCommand,
 };
 use crate::model::Delivery;
 use crate::ui::input::history::History;
@@ -46,6 +48,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Plan(arguments)) => plan(arguments, context, stdin),
         Some(Command::Orchestrate(arguments)) => orchestrate(arguments, context, stdin),
         Some(Command::Mcp(arguments)) => mcp::mcp(context, &arguments.command),
+        Some(Command::Chat(arguments)) => chat(arguments, context, stdin),
         Some(Command::Completions { shell }) => Ok(Outcome::verbatim(cli::completions(*shell))),
         Some(Command::Man { command }) => {
             let unknown = || Error::NoSuchCommand(command.join(" "));
@@ -181,6 +184,43 @@ fn orchestrate(
     super::orchestrate::orchestrate(context, &options, &|| open_input(context, stdin, None))
 }
 
+fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
+    use super::chat;
+    match &arguments.command {
+        Some(ChatCommand::Login { account }) => {
+            chat::login(context, account.as_deref(), stdin.is_terminal)
+        }
+        Some(ChatCommand::Logout) => chat::logout(context),
+        Some(ChatCommand::Sessions(_)) => chat::sessions(context),
+        Some(ChatCommand::Config) => chat::config(context),
+        None => {
+            let request = asked(arguments.prompt.as_deref(), context)?;
+            chat::chat(context, &chat_options(arguments, request), stdin)
+        }
+    }
+}
+
+fn chat_options(arguments: &ChatArgs, request: Option<String>) -> ChatOptions {
+    let ChatArgs { agent, .. } = arguments;
+    ChatOptions {
+        first: arguments.first.clone(),
+        request,
+        session: match (arguments.session, arguments.resume) {
+            (Some(id), _) => SessionChoice::Named(id),
+            (None, true) => SessionChoice::Last,
+            (None, false) => SessionChoice::New,
+        },
+        mode: arguments.first_mode(),
+        choice: ModelChoice {
+            allow_secrets: arguments.allow_secrets,
+            ..agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent))
+        },
+        sandbox: agent.sandbox,
+        hosts: agent.allow_host.clone(),
+        outside: outside(agent),
+    }
+}
+
 /// What is to be done, which standard input may say.
 fn asked(prompt: Option<&str>, context: &Context<'_>) -> Result<Option<String>, Error> {
     match prompt {
@@ -303,6 +343,7 @@ pub(super) fn command_name(cli: &Cli) -> &'static str {
         Some(Command::Plan(_)) => "plan",
         Some(Command::Orchestrate(_)) => "orchestrate",
         Some(Command::Mcp(_)) => "mcp",
+        Some(Command::Chat(_)) => "chat",
         Some(Command::Completions { .. }) => "completions",
         Some(Command::Man { .. }) => "man",
     }

@@ -1,11 +1,13 @@
 //! Every stage's error under one roof: its exit code, and what to do about it.
 
+mod chat;
 mod exit;
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::agent::AgentError;
+use crate::agent::chat::accounts::key::NoChatKey;
 use crate::agent::mcp::{McpAddressProblem, McpError};
 use crate::agent::plan::file::PlanFileError;
 use crate::agent::session::SessionError;
@@ -32,6 +34,7 @@ use crate::workflow::NotReady;
 use crate::workflow::run::gate::GateChanged;
 use crate::workflow::run::shown::ChangedMeanwhile;
 
+pub use self::chat::ChatError;
 pub use self::exit::Exit;
 
 /// Why a run failed.
@@ -208,6 +211,9 @@ pub(crate) enum Error {
     /// What a tool is to be given is none.
     #[error("the arguments of a tool are a JSON object: {0}")]
     ToolArguments(String),
+    /// What is said to the agent at the terminal cannot be done.
+    #[error(transparent)]
+    Chat(#[from] ChatError),
     /// A signal came between two steps.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -224,6 +230,15 @@ impl From<AgentError> for Error {
                 Err(other) => Self::Agent(AgentError::Host(other)),
             },
             error => Self::Agent(error),
+        }
+    }
+}
+
+impl From<NoChatKey> for Error {
+    fn from(problem: NoChatKey) -> Self {
+        match problem {
+            NoChatKey::Interrupted(interrupted) => interrupted.into(),
+            problem => NotReady::from(problem).into(),
         }
     }
 }
@@ -333,6 +348,7 @@ impl Error {
             Self::Agent(AgentError::StepFailed { .. }) => Exit::StepFailed,
             Self::Agent(AgentError::Rejected { .. }) => Exit::Stopped,
             Self::Unreliable { .. } => Exit::Unreliable,
+            Self::Chat(error) => error.exit(),
             Self::GateChanged(_) => Exit::GateChanged,
             Self::Agent(AgentError::ToolsFailed { .. }) => Exit::ToolsFailed,
             Self::Agent(AgentError::AuditFailed { .. }) => Exit::AuditFailed,
@@ -374,6 +390,7 @@ impl Error {
             Self::Session(error) => return Some(error.hint()),
             Self::Agent(error) => return error.hint(),
             Self::GateChanged(changed) => return Some(changed.hint()),
+            Self::Chat(error) => return Some(error.hint()),
             Self::BuildFailed { log, .. } => {
                 return Some(format!(
                     "see the build's log, `{log}`; `code-commit --resume last` asks for more repairs"

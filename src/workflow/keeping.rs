@@ -5,6 +5,8 @@ use crate::agent::conversation::Conversation;
 use crate::agent::memory::Compressed;
 use crate::agent::session::SessionState;
 use crate::model::Purpose;
+use crate::model::usage::Usage;
+use crate::record::Action;
 use crate::workflow::error::Error;
 
 /// Where the conversation of a run is kept, and how far the work has come.
@@ -34,6 +36,12 @@ pub trait Keeping {
     /// # Errors
     /// When that cannot be kept.
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
+
+    /// Notes what the vendor has counted of a call for an agent of this purpose.
+    fn answered(&self, _purpose: &Purpose, _usage: &Usage) {}
+
+    /// Notes that a tool was used, or was to be.
+    fn acted(&self, _action: &Action) {}
 
     /// Notes what a call has taken.
     fn count(&self, _tokens: u64) {}

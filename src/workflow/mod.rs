@@ -7,6 +7,7 @@
 
 mod add_model;
 mod agent_run;
+mod chat;
 mod commit;
 mod consistency;
 mod demo;

@@ -101,6 +101,7 @@ pub fn orchestrate(
         stops_at_no: false,
         changes_files: false,
         orchestration: Some(place.settings.clone()),
+        mode: None,
     };
     let run = AgentRun::start(context, setup, Some(&place.task))?;
     let (report, result) = {

@@ -122,6 +122,7 @@ impl ProjectPlace {
         cli.replay.iter_mut().for_each(run_from_here);
         match &mut cli.command {
             Some(Command::Dev(dev)) => dev.agent.replay.iter_mut().for_each(run_from_here),
+            Some(Command::Chat(chat)) => chat.agent.replay.iter_mut().for_each(run_from_here),
             Some(Command::Orchestrate(orchestrate)) => {
                 orchestrate.replay.iter_mut().for_each(run_from_here);
             }

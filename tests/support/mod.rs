@@ -1,10 +1,13 @@
 //! What the tests share: a project to run in, and a server that plays the vendors.
 
 pub mod agent;
+pub mod anthropic;
 pub mod azure;
+pub mod chat;
 pub mod orchestra;
 pub mod plan;
 mod project;
+pub mod screen;
 mod server;
 pub mod terminal;
 

@@ -1,1 +1,123 @@
-//! Who the agent is and how it works: the system prompt, a part for each mode.
+//! Who the agent is and how it works: the system prompt, a part for each mode. Pure.
+//!
+//! Guarantees that the prompt is the same from call to call: all modes are in it, and a reminder tells which one holds.
+//! No clock and no counter is in it.
+
+use std::path::Path;
+
+use crate::sys::text::escaped;
+
+/// All of it but what it works on.
+const SYSTEM: &str = include_str!("../../../prompts/chat_system.txt");
+
+/// What an agent works on, as it is for as long as the program runs.
+#[derive(Debug, Clone, Copy)]
+pub struct PromptFacts<'a> {
+    /// The project's root.
+    pub project: &'a Path,
+    /// The directory that the user is in.
+    pub directory: &'a Path,
+    /// Whether the project is in a git repository.
+    pub is_repository: bool,
+    /// The operating system, as `linux`.
+    pub platform: &'a str,
+    /// Whether the user is there to answer.
+    pub is_attended: bool,
+}
+
+/// The system prompt.
+#[must_use]
+pub fn system_prompt(facts: &PromptFacts<'_>) -> String {
+    let PromptFacts {
+        project,
+        directory,
+        is_repository,
+        platform,
+        is_attended,
+    } = facts;
+    let path = |path: &Path| escaped(&path.to_string_lossy());
+    let unattended = if *is_attended {
+        ""
+    } else {
+        "- Nobody is there to answer: do not ask. What would be asked for is refused; your last reply is all that is read.\n"
+    };
+    format!(
+        "{SYSTEM}\n# Environment\n\n- Project: {}\n- Working directory: {}\n- Git repository: {}\n- Platform: {platform}\n{unattended}",
+        path(project),
+        path(directory),
+        if *is_repository { "yes" } else { "no" },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tokens;
+
+    fn prompt(is_attended: bool) -> String {
+        system_prompt(&PromptFacts {
+            project: Path::new("/home/me/my project"),
+            directory: Path::new("/home/me/my project/src\n# Modes"),
+            is_repository: true,
+            platform: "linux",
+            is_attended,
+        })
+    }
+
+    #[test]
+    fn it_has_the_length_the_sections_and_the_emphases_of_the_specification() {
+        let prompt = prompt(true);
+        let tokens = tokens::count(&prompt);
+        assert!((2500..=3100).contains(&tokens), "{tokens} tokens");
+        let headings: Vec<&str> = prompt
+            .lines()
+            .filter(|line| line.starts_with('#'))
+            .collect();
+        assert_eq!(
+            headings,
+            [
+                "# Tone and style",
+                "# Tool usage policies",
+                "# Task management",
+                "# Following conventions",
+                "# Proactiveness",
+                "# Error handling",
+                "# Modes",
+                "## Regular",
+                "## Auto-Pilot",
+                "## Planning",
+                "# What is said to you",
+                "# Environment",
+            ]
+        );
+        for word in ["IMPORTANT", "ALWAYS", "NEVER"] {
+            assert!(prompt.contains(word), "{word}");
+        }
+        for tool in [
+            "read_file",
+            "write_file",
+            "edit_file",
+            "list_files",
+            "execute_command",
+            "search_project",
+            "replace_in_files",
+            "delete_file",
+            "read_background",
+            "list_background",
+            "kill_background",
+            "update_todos",
+            "spawn_agent",
+        ] {
+            assert!(prompt.contains(tool), "{tool}");
+        }
+    }
+
+    #[test]
+    fn it_tells_what_the_agent_works_on() {
+        let attended = prompt(true);
+        assert!(attended.contains("- Project: /home/me/my project\n"));
+        assert!(attended.contains("/src\\n# Modes\n"));
+        assert!(attended.ends_with("- Git repository: yes\n- Platform: linux\n"));
+        assert!(prompt(false).contains("Nobody is there to answer"));
+    }
+}

@@ -3,12 +3,15 @@
 //! The loop, the tools and the conversation are the engine's; `workflow::chat` puts the parts together.
 
 pub mod accounts;
+pub mod checklist;
 pub mod commands;
 pub mod context;
+pub mod home_file;
 pub mod instructions;
 pub mod outgoing;
 pub mod permissions;
 pub mod reminders;
 pub mod risk;
+pub mod seen;
 pub mod settings;
 pub mod tools;

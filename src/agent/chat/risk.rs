@@ -1,1 +1,249 @@
 //! What a shell command may do: whether it may delete, overwrite or commit.
+//!
+//! Pure: a command is split into words as a shell does it, and judged by them, never by what is on the disk. Guarantees
+//! that doubt is a reason: what cannot be followed is not plain. What a plain program does of its own accord, like a test
+//! or a script of the project, cannot be known.
+
+mod programs;
+mod words;
+
+use std::collections::BTreeSet;
+
+use self::programs::{
+    ANY, ASKED, AWK_ACTS, CHANGES_REPOSITORY, CODE, GNU, HARM, HARMLESS_VARIABLES, INTERPRETERS,
+    LOOKING, LOOKING_OPTIONS, MODULES, OVERWRITES, RUNNING_OPTION, SED_PRINTS, WITHOUT_SCRIPT,
+    WRITING_OPTION,
+};
+use self::words::{ShellWord, UNCLEAR, is_device};
+
+/// Why a program is asked about that has other options than are known to be harmless.
+const OPTIONS: &str = "has options that may write or run";
+/// A longer command is not looked into, in bytes.
+const LONGEST: usize = 20_000;
+
+/// What a command may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Risk {
+    /// Why it is asked about, each in a few words: `deletes`; none: it is plain.
+    pub reasons: Vec<&'static str>,
+}
+
+/// What this command may do, as far as its words tell; in doubt there is a reason.
+#[must_use]
+pub fn judge(command: &str) -> Risk {
+    if command.len() > LONGEST {
+        return Risk {
+            reasons: vec![UNCLEAR],
+        };
+    }
+    let mut reasons = Reasons::new();
+    match words::commands(command) {
+        Ok(commands) => {
+            for words in &commands {
+                judge_command(words, &mut reasons);
+            }
+        }
+        Err(problem) => {
+            add_harm(command, &mut reasons);
+            reasons.insert(problem);
+        }
+    }
+    Risk {
+        reasons: reasons.into_iter().collect(),
+    }
+}
+
+type Reasons = BTreeSet<&'static str>;
+
+fn judge_command(words: &[ShellWord], reasons: &mut Reasons) {
+    let is_variable = |word: &&ShellWord| {
+        let name = word.text.split_once('=').map(|(name, _)| name);
+        name.is_some_and(|name| has(HARMLESS_VARIABLES, name))
+    };
+    let before = words.iter().take_while(is_variable).count();
+    let words = words.get(before..).unwrap_or_default();
+    let Some((program, arguments)) = words.split_first() else {
+        return;
+    };
+    if words.iter().any(|word| is_device(&word.text)) {
+        reasons.insert("uses a device");
+    }
+    if program.text.contains('=') {
+        reasons.insert("sets a variable");
+    }
+    if program.is_glob || program.text.is_empty() || program.text.starts_with('%') {
+        reasons.insert(UNCLEAR);
+    }
+    let name = name(&program.text);
+    let asked = ASKED.iter().find(|(_, names)| has(names, &name));
+    let reason = match (asked, only_looks(&name, arguments)) {
+        (Some(_), _) if is_lookup(&name, arguments) => return,
+        (Some((reason, _)), _) => reason,
+        // What a server is told to do is more than looking.
+        (None, Some(true)) if name == "curl" => return add_harm_of(words, reasons),
+        (None, Some(true)) => return,
+        (None, _) if name == "git" => CHANGES_REPOSITORY,
+        (None, Some(false)) => OPTIONS,
+        (None, None) if has("awk mawk nawk", &name) => return judge_awk(arguments, reasons),
+        (None, None) if name == "sed" => return judge_sed(arguments, reasons),
+        (None, None) => return judge_other(words, reasons),
+    };
+    reasons.insert(reason);
+    add_options(arguments, reasons);
+    add_harm_of(words, reasons);
+}
+
+/// A program's own name, as the tables have it.
+fn name(program: &str) -> String {
+    let base = program.rsplit('/').next().unwrap_or(program);
+    // Some file systems take letters of either case for the same.
+    let name = base.to_ascii_lowercase();
+    match name.strip_prefix('g') {
+        Some(plain) if has(GNU, &name) => plain.to_owned(),
+        _ => name,
+    }
+}
+
+/// Whether one of `names`, which stand between blanks, is this one.
+fn has(names: &str, name: &str) -> bool {
+    names.split_whitespace().any(|known| known == name)
+}
+
+/// Whether a program is looked for, and not run: `command -v node`.
+fn is_lookup(name: &str, arguments: &[ShellWord]) -> bool {
+    let first = arguments.first().map(|word| &*word.text);
+    name == "command" && matches!(first, Some("-v" | "-V"))
+}
+
+/// Whether the program only looks, with these arguments; `None` where it is not known for that.
+fn only_looks(name: &str, arguments: &[ShellWord]) -> Option<bool> {
+    let is_git = name == "git";
+    let arguments = match arguments.split_first() {
+        Some((first, rest)) if is_git && first.text == "--no-pager" => rest,
+        _ => arguments,
+    };
+    let named = |count: usize| {
+        let mut full = name.to_owned();
+        for word in arguments.get(..count)? {
+            full.extend([" ", &word.text]);
+        }
+        let is_named = |names: &str| {
+            if names.starts_with("git ") {
+                is_git && names.split(';').any(|known| known == full)
+            } else {
+                count == 0 && has(names, name)
+            }
+        };
+        let row = LOOKING.iter().position(|(names, ..)| is_named(names))?;
+        Some((arguments.get(count..)?, row))
+    };
+    // The longest name is meant.
+    let (arguments, row) = (0..=2).rev().find_map(named)?;
+    let ((_, any, operands), options) = LOOKING.get(row).zip(LOOKING_OPTIONS.get(row))?;
+    if *any == ANY {
+        return Some(true);
+    }
+    let (given, plain): (Vec<&ShellWord>, Vec<&ShellWord>) =
+        arguments.iter().partition(|word| word.may_be_option());
+    let is_known = given.iter().all(|word| options.is_match(&word.text));
+    Some(is_known && plain.len() <= *operands)
+}
+
+/// A program that is not known: its words tell what it may do.
+fn judge_other(words: &[ShellWord], reasons: &mut Reasons) {
+    add_options(words, reasons);
+    add_harm_of(words, reasons);
+    for (at, word) in words.iter().enumerate() {
+        let name = name(&word.text);
+        let is_version = |c: char| c.is_ascii_digit() || c == '.';
+        if has(INTERPRETERS, name.trim_end_matches(is_version)) {
+            judge_interpreter(words.get(at + 1..).unwrap_or_default(), reasons);
+        }
+        // As a shell would read it, or what a file's name may make of it.
+        let is_code = |c| matches!(c, ';' | '|' | '&' | '<' | '>' | '`' | '$' | '\n');
+        if word.text.contains(is_code) || (word.is_glob && word.may_be_option()) {
+            reasons.insert(UNCLEAR);
+        }
+    }
+}
+
+/// An interpreter is given a script, or a module; not code, nor its input.
+fn judge_interpreter(arguments: &[ShellWord], reasons: &mut Reasons) {
+    let mut arguments = arguments.iter().map(|word| &*word.text);
+    let is_plain = match arguments.next() {
+        None => false,
+        Some("-m") => arguments.next().is_some_and(|module| has(MODULES, module)),
+        Some(first) => !first.starts_with('-') || has(WITHOUT_SCRIPT, first),
+    };
+    if !is_plain {
+        reasons.insert(CODE);
+    }
+}
+
+/// An awk program may do no more than print.
+fn judge_awk(arguments: &[ShellWord], reasons: &mut Reasons) {
+    let prints = |word: &ShellWord| {
+        let acts = || AWK_ACTS.iter().any(|acts| word.text.contains(acts));
+        let is_known = word.text == "-v" || word.text.starts_with("-F");
+        is_known || !(word.may_be_option() || acts())
+    };
+    if !arguments.iter().all(prints) {
+        reasons.insert(CODE);
+    }
+}
+
+/// A script of sed may do no more than print: harmless options, the script, and files.
+fn judge_sed(arguments: &[ShellWord], reasons: &mut Reasons) {
+    let script = arguments.iter().position(|word| !word.may_be_option());
+    let (options, rest) = arguments.split_at(script.unwrap_or_default());
+    let (script, files) = rest.split_first().unzip();
+    let (before, last) = match options.split_last() {
+        Some((last, before)) => (before, Some(last)),
+        None => (options, None),
+    };
+    let is_plain = before
+        .iter()
+        .all(|word| has("-n -E -r -nE -nr", &word.text))
+        && last.is_none_or(|word| has("-n -E -r -nE -nr -e -ne", &word.text))
+        && script.is_some_and(|script| SED_PRINTS.is_match(&script.text))
+        && files.is_some_and(|files| !files.iter().any(ShellWord::may_be_option));
+    if !is_plain {
+        reasons.insert(OPTIONS);
+        add_options(arguments, reasons);
+        add_harm_of(arguments, reasons);
+    }
+}
+
+/// Notes what options do that mean the same to many programs.
+fn add_options(words: &[ShellWord], reasons: &mut Reasons) {
+    for word in words {
+        if WRITING_OPTION.is_match(&word.text) {
+            reasons.insert(OVERWRITES);
+        }
+        if RUNNING_OPTION.is_match(&word.text) {
+            reasons.insert(CODE);
+        }
+    }
+}
+
+/// Notes what the words of a command name.
+fn add_harm_of(words: &[ShellWord], reasons: &mut Reasons) {
+    for word in words {
+        add_harm(&word.text, reasons);
+    }
+}
+
+/// Notes what a text names, in any of its parts.
+fn add_harm(text: &str, reasons: &mut Reasons) {
+    let text = text.to_lowercase();
+    let parts = || text.split(|c: char| !c.is_alphanumeric());
+    for (reason, whole, stems) in HARM {
+        let is_stem = stems.split_whitespace().any(|stem| text.contains(stem));
+        if is_stem || parts().any(|part| has(whole, part)) {
+            reasons.insert(reason);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -214,6 +214,10 @@ fn entry(event: &Event) -> Option<(ChatEntryKind, String)> {
             let tasks = tasks.iter().map(ToString::to_string);
             told(tasks.collect::<Vec<_>>().join("\n"))
         }
+        Event::Todos(todos) => {
+            let todos = todos.iter().map(|todo| todo.shown().to_owned());
+            told(todos.collect::<Vec<_>>().join("\n"))
+        }
         Event::Notice(text) | Event::Status(text) | Event::Shown(text) => told(text.clone()),
         Event::Changed { diff } => told(diff.clone()),
         Event::Warning(text) => told(format!("warning: {text}")),

@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use super::markdown::without_thoughts;
 use super::{Decision, Fault, Offer, Protocol, Turn, in_words, tasks_in};
+use crate::agent::CUT_SHORT;
 use crate::agent::conversation::{HistoryMessage, as_text};
 use crate::agent::tool::{CallFailure, ToolSpec, Toolbox};
-use crate::model::message::{CallResult, Message, Part, Role};
+use crate::model::message::{Call, CallResult, Message, Part, ReplyPart, Role};
 use crate::model::{Form, Reply};
 
 const INSTRUCTIONS: &str = "Use the tools that you are given. A reply without a tool call is your answer, and ends \
@@ -97,39 +98,102 @@ impl Protocol for Native {
         }
     }
 
-    /// Calls and results as parts. What was said in another protocol has no calls to answer, and stays text.
+    /// Calls and results as parts, and a reply's parts in their order. What was said in another protocol has no calls to
+    /// answer, and stays text.
+    ///
+    /// Each call has exactly one result, in the message right behind it: what was noted among the results comes behind
+    /// them, and a call of which nothing was heard is told as cut short.
     fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
         let mut messages: Vec<Message<'static>> = Vec::new();
-        let mut open: Vec<String> = Vec::new();
-        for said in history {
-            if !said.calls.is_empty() {
-                open = said.calls.iter().map(|call| call.id.clone()).collect();
-                let words = (!said.content.is_empty()).then(|| said.content.clone().into());
-                let calls = said.calls.iter().cloned().map(Part::Call);
-                messages.push(Message {
-                    role: Role::Assistant,
-                    parts: words.map(Part::Text).into_iter().chain(calls).collect(),
-                });
+        let mut rest = history;
+        while let Some((said, behind)) = rest.split_first() {
+            rest = behind;
+            if said.role != Role::Assistant {
+                messages.push(of_user(said));
                 continue;
             }
-            let answered = said.call.as_ref().filter(|id| open.contains(id));
-            if let Some(id) = answered {
-                let result = Part::Result(CallResult {
-                    id: id.clone(),
-                    text: said.content.clone(),
-                    is_error: said.is_failed,
-                });
-                match messages.last_mut() {
-                    Some(last) if last.role == Role::Tool => last.parts.push(result),
-                    _ => messages.push(Message {
-                        role: Role::Tool,
-                        parts: vec![result],
-                    }),
-                }
+            let parts = reply_parts(said);
+            if parts.is_empty() {
                 continue;
             }
-            messages.extend(as_text(std::slice::from_ref(said)));
+            messages.push(Message {
+                role: Role::Assistant,
+                parts,
+            });
+            if said.calls.is_empty() {
+                continue;
+            }
+            let next = rest.iter().position(|said| said.role == Role::Assistant);
+            let (turn, later) = rest.split_at(next.unwrap_or(rest.len()));
+            rest = later;
+            let (results, others) = results(&said.calls, turn);
+            messages.push(Message {
+                role: Role::Tool,
+                parts: results,
+            });
+            messages.extend(others.into_iter().map(of_user));
         }
         messages
     }
 }
+
+/// What the user, a tool or the program says, as text; pictures stand before it.
+fn of_user(said: &HistoryMessage) -> Message<'static> {
+    let images = said.images.iter().cloned().map(Part::Image);
+    let texts = as_text(std::slice::from_ref(said));
+    let texts = texts.into_iter().flat_map(|message| message.parts);
+    Message {
+        role: Role::User,
+        parts: images.chain(texts).collect(),
+    }
+}
+
+/// A reply as it was, without blank texts, which vendors refuse; where its parts are not known, its words and its calls.
+fn reply_parts(said: &HistoryMessage) -> Vec<Part<'static>> {
+    let text = |text: &String| {
+        let text = Some(text).filter(|text| !text.trim().is_empty());
+        text.map(|text| Part::Text(text.clone().into()))
+    };
+    let named = |id: &String| said.calls.iter().find(|call| call.id == *id);
+    let part = |part: &ReplyPart| match part {
+        ReplyPart::Text(words) => text(words),
+        ReplyPart::Thought(thought) => Some(Part::Thought(thought.clone())),
+        ReplyPart::Call(id) => named(id).cloned().map(Part::Call),
+    };
+    let is_in_place = |call: &&Call| {
+        let mut parts = said.parts.iter();
+        parts.any(|part| matches!(part, ReplyPart::Call(id) if *id == call.id))
+    };
+    let words = text(&said.content).filter(|_| said.parts.is_empty());
+    let others = said.calls.iter().filter(|call| !is_in_place(call));
+    let parts = said.parts.iter().filter_map(part);
+    let parts = words.into_iter().chain(parts);
+    parts.chain(others.cloned().map(Part::Call)).collect()
+}
+
+/// The result of each of these calls, and what was said besides.
+fn results<'h>(
+    calls: &[Call],
+    turn: &'h [HistoryMessage],
+) -> (Vec<Part<'static>>, Vec<&'h HistoryMessage>) {
+    let answer = |call: &Call| {
+        let is_answer = |said: &HistoryMessage| said.call.as_ref() == Some(&call.id);
+        turn.iter().position(is_answer)
+    };
+    let answers: Vec<Option<usize>> = calls.iter().map(answer).collect();
+    let result = |(call, at): (&Call, &Option<usize>)| {
+        let said = at.and_then(|at| turn.get(at));
+        Part::Result(CallResult {
+            id: call.id.clone(),
+            text: said.map_or_else(|| CUT_SHORT.to_owned(), |said| said.content.clone()),
+            is_error: said.is_none_or(|said| said.is_failed),
+        })
+    };
+    let results = calls.iter().zip(&answers).map(result).collect();
+    let others = turn.iter().enumerate();
+    let others = others.filter(|(at, _)| !answers.contains(&Some(*at)));
+    (results, others.map(|(_, said)| said).collect())
+}
+
+#[cfg(test)]
+pub(in crate::agent) mod tests;

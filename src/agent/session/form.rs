@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Compression, Outline, Session, SessionLock, SessionState};
-use crate::agent::conversation::{Conversation, HistoryMessage, is_zero};
+use crate::agent::conversation::{Conversation, HistoryMessage, Truncation, is_zero};
 use crate::model::message::Call;
 use crate::record::tasks::Task;
 use crate::record::todos::Todo;
@@ -35,6 +35,9 @@ pub struct SessionFile {
     /// Whose thoughts are in the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) thinker: Option<String>,
+    /// What of the history is not sent any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) truncation: Option<Truncation>,
     /// How many tokens were sent and received so far.
     pub total_tokens: u64,
     #[serde(default)]
@@ -70,6 +73,7 @@ impl SessionFile {
             earlier,
             todos,
             thinker,
+            truncation,
         } = redacted_conversation(&session.conversation, redactor);
         let other = session.file.other.iter();
         Self {
@@ -79,6 +83,7 @@ impl SessionFile {
             earlier,
             todos,
             thinker,
+            truncation,
             model: redactor.text(&session.file.model).into_owned(),
             requests,
             settled,
@@ -109,6 +114,7 @@ impl SessionFile {
                 earlier: take(&mut self.earlier),
                 todos: take(&mut self.todos),
                 thinker: self.thinker.take(),
+                truncation: self.truncation.take(),
             },
             file: self,
             _hold: hold,
@@ -144,6 +150,7 @@ pub(in crate::agent) fn redacted_conversation(
             })
             .collect(),
         thinker: conversation.thinker.clone(),
+        truncation: conversation.truncation,
     }
 }
 

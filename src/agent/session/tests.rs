@@ -159,6 +159,7 @@ fn everything_of_a_session_outlives_the_process() {
     session.conversation = Conversation {
         todos: Vec::new(),
         thinker: None,
+        truncation: None,
         requests: vec!["first".to_owned(), "second".to_owned()],
         settled: 1,
         tasks: vec![Task {
@@ -240,6 +241,7 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
     session.conversation = Conversation {
         todos: Vec::new(),
         thinker: None,
+        truncation: None,
         requests: vec![text()],
         settled: 0,
         tasks: vec![Task {

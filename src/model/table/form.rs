@@ -13,7 +13,7 @@ use super::task::TaskType;
 use crate::model::Endpoint;
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::model::prompt::PromptOrder;
-use crate::model::{ModelSpec, Provider, ReasoningEffort, Tier, ToolForm};
+use crate::model::{ModelSpec, Provider, ReasoningEffort, Thinking, Tier, ToolForm};
 use crate::sys::positions::Entries;
 use crate::sys::text::regex;
 
@@ -99,6 +99,7 @@ pub struct ModelEntry {
     #[serde(default, deserialize_with = "tokens")]
     max_output_tokens: Option<u32>,
     reasoning_effort: Option<ReasoningEffort>,
+    thinking: Option<Thinking>,
     #[serde(default, deserialize_with = "temperature")]
     temperature: Option<f64>,
     pub tools: Option<ToolForm>,
@@ -131,6 +132,7 @@ impl ModelEntry {
         spec.context_window = self.context_window.or(spec.context_window);
         spec.max_output_tokens = self.max_output_tokens.or(spec.max_output_tokens);
         spec.reasoning_effort = self.reasoning_effort.or(spec.reasoning_effort);
+        spec.thinking = self.thinking.or(spec.thinking);
         spec.temperature = self.temperature.or(spec.temperature);
         spec.tools = self.tools.unwrap_or(spec.tools);
         spec.tier = self.service_tier.unwrap_or(spec.tier);

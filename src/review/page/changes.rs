@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::color::{self, Highlighter, Pieces};
 use super::elements::{bar, columns, left_out, unseen_column, within};
 use super::text::{HtmlEscaper, beginning};
 use super::words::{bytes, count};
 use crate::record::diff::{self, FileChange, FileStat, Hunk, Line, LineKind};
 use crate::record::run_files::STEPS;
 use crate::sys::numbers::grouped;
+use crate::ui::syntax::{self, Highlighter, Pieces};
 
 /// How much markup the diffs of a page may take, in bytes.
 const MARKUP: usize = 4 << 20;
@@ -154,7 +154,7 @@ impl<'a> DiffRenderer<'a> {
 
     /// The colours of both versions' lines; none, where they are too large for that.
     fn colors(&mut self, path: &str, versions: [&[u8]; 2]) -> [Vec<Pieces>; 2] {
-        if versions.iter().map(|content| content.len()).sum::<usize>() > color::FILE {
+        if versions.iter().map(|content| content.len()).sum::<usize>() > syntax::FILE {
             return [Vec::new(), Vec::new()];
         }
         let lines = versions.map(|content| {

@@ -96,6 +96,7 @@ fn agents_record(text: &str) -> RunRecord {
         },
         from: 0,
         orchestration: None,
+        mode: None,
     });
     record
 }

@@ -15,6 +15,8 @@ pub mod retry;
 pub mod transport;
 
 use std::io::{self, Read as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ureq::http::{HeaderMap, Response};
@@ -29,6 +31,8 @@ use super::text::one_line;
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection is kept for the next call: as long as the least patient NATs do.
+const LONGEST_IDLE: Duration = Duration::from_secs(60);
 /// How much of an answer is read at once, in bytes.
 const CHUNK: usize = 64 << 10;
 /// How much of a header's value is told, in characters.
@@ -79,10 +83,12 @@ pub enum HttpError {
 /// The way to one server.
 #[derive(Debug)]
 pub struct HttpClient {
-    /// Makes the calls; each takes a connection of its own.
+    /// Makes the calls; each takes a connection of its own, unless those before leave theirs to it.
     pub agent: Agent,
     /// Says how long a connection may be silent.
     pub silence: Silence,
+    /// How many connections were opened.
+    opened: Arc<AtomicUsize>,
     endpoint: Endpoint,
 }
 
@@ -90,12 +96,30 @@ impl HttpClient {
     /// The way to `endpoint`. Nothing is opened or loaded yet; TLS is set up by the first call that needs it.
     #[must_use]
     pub fn new(endpoint: Endpoint, proxies: &Proxies, interrupt: &Interrupt) -> Self {
+        Self::with_idle(0, endpoint, proxies, interrupt)
+    }
+
+    /// The same, for calls that follow each other: a connection is kept for the next one, which is made by
+    /// [`HttpClient::call`].
+    #[must_use]
+    pub fn keeping(endpoint: Endpoint, proxies: &Proxies, interrupt: &Interrupt) -> Self {
+        Self::with_idle(1, endpoint, proxies, interrupt)
+    }
+
+    fn with_idle(
+        idle: usize,
+        endpoint: Endpoint,
+        proxies: &Proxies,
+        interrupt: &Interrupt,
+    ) -> Self {
+        let opened = Arc::default();
         let silence = Silence::default();
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .max_idle_connections(0)
+            .max_idle_connections(idle)
+            .max_idle_age(LONGEST_IDLE)
             .proxy(proxies.for_endpoint(&endpoint))
             .tls_config(
                 TlsConfig::builder()
@@ -114,12 +138,14 @@ impl HttpClient {
                 interrupt: interrupt.clone(),
                 only: endpoint.plain(),
                 silence: silence.clone(),
+                opened: Arc::clone(&opened),
             })
             .chain(RustlsConnector::default());
         let resolver = InterruptibleResolver(interrupt.clone());
         Self {
             agent: Agent::with_parts(config, connector, resolver),
             silence,
+            opened,
             endpoint,
         }
     }
@@ -128,6 +154,23 @@ impl HttpClient {
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    /// The answer of the call that `send` makes, as [`HttpClient::answer`] has it. Where a connection was kept for it that
+    /// has died meanwhile, nothing has come of the call, and it is made again at once over a new one.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn call(
+        &self,
+        send: impl Fn() -> Result<Response<Body>, ureq::Error>,
+    ) -> Result<Response<Body>, HttpError> {
+        let opened = || self.opened.load(Ordering::Relaxed);
+        let before = opened();
+        match self.answer(send()) {
+            Err(HttpError::Broken(_)) if opened() == before => self.answer(send()),
+            answer => answer,
+        }
     }
 
     /// The answer of a call, unless it sends elsewhere or is compressed. Its status may be that of an error.

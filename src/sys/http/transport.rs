@@ -8,6 +8,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -44,6 +45,8 @@ pub struct TcpConnector {
     pub only: Option<PlainAddresses>,
     /// How long silence may last, where that is said.
     pub silence: Silence,
+    /// How many connections were opened.
+    pub opened: Arc<AtomicUsize>,
 }
 
 /// How long a connection may be silent before a read of it ends as one whose time is over; as long as all may take,
@@ -157,6 +160,7 @@ impl<In: Transport> Connector<In> for TcpConnector {
             require(only, &details.addrs)?;
         }
         let stream = self.connect_any(details)?;
+        self.opened.fetch_add(1, Ordering::Relaxed);
         let config = details.config;
         let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
         let interrupt = self.interrupt.clone();
@@ -250,9 +254,10 @@ impl Transport for TcpTransport {
         }
     }
 
+    /// Whether a further call may go over it: the server has neither closed it nor sent what nobody has asked for.
     fn is_open(&mut self) -> bool {
-        // Every call makes its own connection.
-        false
+        let silent = self.stream.peek(&mut [0]);
+        !self.answered_early && silent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 

@@ -1,6 +1,6 @@
-//! What was typed in earlier sessions: the file `history` in an agent's home.
+//! What was typed in earlier sessions: a file in an agent's home.
 //!
-//! Reads and replaces that file alone. Guarantees that nobody but the user may read it, that it is bounded, and that
+//! Reads and replaces that file alone, under a lock beside it. Guarantees that nobody but the user may read it, that it is bounded, and that
 //! nothing that holds a known key or looks like a credential is in it. It is a comfort: where it cannot be read or
 //! written, there is none.
 
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::secret::Redactor;
 use crate::secret::credentials;
 use crate::sys::atomic_file;
+use crate::sys::file_lock::FileLock;
 use crate::sys::files::{self, Links, MIB};
 
 /// The file, in an agent's home.
@@ -32,10 +33,14 @@ impl History {
     /// The one in this home.
     #[must_use]
     pub fn at(home: &Path, redactor: &Redactor) -> Self {
-        Self {
-            path: home.join(FILE),
-            redactor: redactor.clone(),
-        }
+        Self::of(home.join(FILE), redactor)
+    }
+
+    /// The one in this file, which need not be there.
+    #[must_use]
+    pub fn of(path: PathBuf, redactor: &Redactor) -> Self {
+        let redactor = redactor.clone();
+        Self { path, redactor }
     }
 
     /// All entries, the oldest first.
@@ -50,6 +55,15 @@ impl History {
 
     /// Adds an entry, unless it is the last one already, too long, or secret.
     pub fn add(&self, entry: &str) {
+        // Two sessions that add at once would lose an entry; where nothing can be locked, that is what it comes to.
+        let lock = FileLock::wait(&self.path.with_extension("lock"));
+        self.append(entry);
+        if let Ok(lock) = lock {
+            let _ = lock.remove();
+        }
+    }
+
+    fn append(&self, entry: &str) {
         let mut entries = self.entries();
         let is_last = entries.last().is_some_and(|last| last == entry);
         if entry.trim().is_empty() || entry.len() > LONGEST || is_last || self.is_secret(entry) {

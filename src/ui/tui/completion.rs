@@ -1,1 +1,310 @@
-//! What a path or a command that is being typed may become.
+//! What a path behind an `@` or a command behind a `/` may become.
+//!
+//! Reads the directories of the project and git's ignore files, on a thread of its own, when an `@` is typed. What git
+//! ignores is left out, and so are names that would deceive whoever reads them. Guarantees that how much is looked at
+//! is bounded, and that no key waits for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher};
+
+use super::CommandHint;
+use super::channel::Wake;
+use crate::project::gitignore::IgnoreRules;
+use crate::sys::text::is_deceptive;
+
+/// How many entries of the project are looked at.
+const LOOKED_AT: usize = 100_000;
+/// How many candidates there are at most; they are scrolled through.
+const MOST: usize = 50;
+
+/// Something that can be put in the place of what was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// What is put there.
+    pub text: String,
+    /// What is said of it.
+    pub note: String,
+}
+
+/// The paths of a project, listed when somebody asks for them.
+#[derive(Debug, Clone)]
+pub struct ProjectPaths {
+    root: PathBuf,
+    listed: Arc<Mutex<Arc<Vec<String>>>>,
+    is_listing: Arc<AtomicBool>,
+    wake: Option<Wake>,
+}
+
+impl ProjectPaths {
+    /// Those below `root`; `wake` is told when there are new ones.
+    #[must_use]
+    pub fn new(root: PathBuf, wake: Option<Wake>) -> Self {
+        Self {
+            root,
+            listed: Arc::default(),
+            is_listing: Arc::default(),
+            wake,
+        }
+    }
+
+    /// The project's root.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Has them listed anew; until that is done, the old ones stand.
+    pub fn refresh(&self) {
+        if self.is_listing.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let this = self.clone();
+        let started = thread::Builder::new().spawn(move || {
+            this.list();
+            this.is_listing.store(false, Ordering::SeqCst);
+            if let Some(wake) = &this.wake {
+                wake.poke();
+            }
+        });
+        if started.is_err() {
+            self.is_listing.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn list(&self) {
+        let paths = Arc::new(paths_below(&self.root));
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = paths;
+    }
+
+    /// What was listed last.
+    #[must_use]
+    pub fn listed(&self) -> Arc<Vec<String>> {
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&listed)
+    }
+}
+
+/// The files and directories below `root` that git does not ignore, directories with a slash behind them, the ones
+/// further up first.
+fn paths_below(root: &Path) -> Vec<String> {
+    let Ok(rules) = IgnoreRules::load(root) else {
+        return Vec::new();
+    };
+    let mut found: Vec<String> = Vec::new();
+    let mut level = vec![String::new()];
+    let mut looked_at = 0;
+    while !level.is_empty() {
+        let mut next = Vec::new();
+        for directory in level {
+            let Ok(entries) = fs::read_dir(root.join(&directory)) else {
+                continue;
+            };
+            let mut names = Vec::new();
+            for entry in entries.flatten() {
+                looked_at += 1;
+                if looked_at > LOOKED_AT {
+                    return found;
+                }
+                let Ok(name) = entry.file_name().into_string() else {
+                    continue;
+                };
+                let Ok(kind) = entry.file_type() else {
+                    continue;
+                };
+                if name != ".git" && !name.contains(is_deceptive) {
+                    names.push((name, kind.is_dir()));
+                }
+            }
+            names.sort();
+            for (name, is_directory) in names {
+                let path = format!("{directory}{name}");
+                let ignored = match is_directory {
+                    true => rules.is_directory_ignored(&path),
+                    false => rules.is_ignored(&path),
+                };
+                if ignored.unwrap_or(true) {
+                    continue;
+                }
+                if is_directory {
+                    next.push(format!("{path}/"));
+                }
+                found.push(if is_directory { path + "/" } else { path });
+            }
+        }
+        level = next;
+    }
+    found
+}
+
+/// What of `text`, up to the cursor, is to be completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completing<'t> {
+    /// A path, which begins at this byte.
+    Path(usize, &'t str),
+    /// A command's name.
+    Command(&'t str),
+}
+
+/// What stands right before the cursor, if it can be completed: an `@` that begins a word, or a `/` that begins the text.
+#[must_use]
+pub fn completing(before: &str) -> Option<Completing<'_>> {
+    let start = before.rfind(char::is_whitespace).map_or(0, |at| {
+        at + before[at..].chars().next().map_or(0, char::len_utf8)
+    });
+    let word = &before[start..];
+    match word.strip_prefix('@') {
+        Some(typed) => Some(Completing::Path(start + 1, typed)),
+        None if start == 0 => word.strip_prefix('/').map(Completing::Command),
+        None => None,
+    }
+}
+
+/// The paths that `typed` may become, the best first.
+#[must_use]
+pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Candidate> {
+    let candidate = |path: &str| Candidate {
+        text: path.to_owned(),
+        note: String::new(),
+    };
+    if typed.is_empty() {
+        return paths
+            .iter()
+            .take(MOST)
+            .map(|path| candidate(path))
+            .collect();
+    }
+    let pattern = pattern(typed, CaseMatching::Smart);
+    let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
+    let found = pattern.match_list(paths, &mut matcher);
+    let found = found.into_iter().take(MOST);
+    found.map(|(path, _)| candidate(path)).collect()
+}
+
+/// The commands that `typed` may become: those that begin so, then those that have it in them, letter by letter.
+#[must_use]
+pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Candidate> {
+    let pattern = pattern(typed, CaseMatching::Ignore);
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let fuzzy = pattern.match_list(commands.iter().map(Named), &mut matcher);
+    let (first, rest): (Vec<_>, Vec<_>) = fuzzy
+        .into_iter()
+        .map(|(Named(command), _)| command)
+        .partition(|command| command.name.starts_with(typed));
+    let found = first.into_iter().chain(rest).take(MOST);
+    let note = |command: &CommandHint| match command.argument.as_str() {
+        "" => command.description.clone(),
+        argument => format!("{argument}  {}", command.description),
+    };
+    found
+        .map(|command| Candidate {
+            text: command.name.clone(),
+            note: note(command),
+        })
+        .collect()
+}
+
+/// Looks for the letters of `typed`, none of which means anything else.
+fn pattern(typed: &str, case: CaseMatching) -> Pattern {
+    Pattern::new(typed, case, Normalization::Smart, AtomKind::Fuzzy)
+}
+
+/// A command as what its name is looked for in.
+struct Named<'c>(&'c CommandHint);
+
+impl AsRef<str> for Named<'_> {
+    fn as_ref(&self) -> &str {
+        &self.0.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_commands_are_completed_where_they_begin() {
+        for (before, expected) in [
+            ("@", Some(Completing::Path(1, ""))),
+            ("see @src/l", Some(Completing::Path(5, "src/l"))),
+            ("see\u{a0}@ä", Some(Completing::Path(6, "ä"))),
+            ("mail a@b", None),
+            ("see @src then", None),
+            ("/mo", Some(Completing::Command("mo"))),
+            ("/", Some(Completing::Command(""))),
+            ("/model x", None),
+            ("see /mo", None),
+            ("", None),
+        ] {
+            assert_eq!(completing(before), expected, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn what_git_ignores_is_no_candidate() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        for directory in ["src/deep", ".git", "target"] {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        for file in [
+            "src/lib.rs",
+            "src/deep/list.rs",
+            "x.log",
+            "target/y",
+            "a\u{202e}b",
+        ] {
+            fs::write(root.join(file), "").unwrap();
+        }
+        fs::write(root.join(".gitignore"), "target\n*.log\n").unwrap();
+        let paths = ProjectPaths::new(root.to_owned(), None);
+        assert!(paths.listed().is_empty());
+        paths.list();
+        let listed = paths.listed();
+        let expected = [
+            ".gitignore",
+            "src/",
+            "src/deep/",
+            "src/lib.rs",
+            "src/deep/list.rs",
+        ];
+        assert_eq!(*listed, expected);
+        let texts = |typed| -> Vec<String> {
+            let found = matching_paths(&listed, typed).into_iter();
+            found.map(|candidate| candidate.text).collect()
+        };
+        assert_eq!(texts(""), expected);
+        assert_eq!(texts("lib"), ["src/lib.rs"]);
+        assert_eq!(texts("sdl"), ["src/deep/list.rs"]);
+        assert!(texts("zzz").is_empty());
+    }
+
+    #[test]
+    fn commands_that_begin_so_come_first() {
+        let hint = |name: &str, argument: &str| CommandHint {
+            name: name.to_owned(),
+            argument: argument.to_owned(),
+            description: "D".to_owned(),
+        };
+        let all = [
+            hint("compact", "[focus]"),
+            hint("command", "NAME"),
+            hint("mode", ""),
+            hint("model", ""),
+        ];
+        let names = |typed| -> Vec<String> {
+            let found = matching_commands(&all, typed).into_iter();
+            found.map(|candidate| candidate.text).collect()
+        };
+        assert_eq!(names("mo"), ["mode", "model"]);
+        assert_eq!(names("").len(), 4);
+        assert_eq!(names("cmd"), ["command"]);
+        assert!(names("x").is_empty());
+        assert_eq!(matching_commands(&all, "compact")[0].note, "[focus]  D");
+    }
+}

@@ -1,1 +1,540 @@
-//! The input: lines, pastes, attachments.
+//! The input: what is typed, pasted and attached, and what of that is shown.
+//!
+//! Reads pictures that are named in it, and through its parts the project's paths and the history. Guarantees that a
+//! paste is never sent by itself, that it is sent whole however it is shown, and that nothing of the text moves the
+//! cursor or is obeyed by the terminal. What follows `/login` is not shown.
+
+mod attachment;
+mod buffer;
+mod view;
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+pub use self::attachment::image_of;
+use self::attachment::{Attachment, pasted_image, with_images};
+use self::buffer::{Edit, PLACEHOLDERS, Row, TextBuffer};
+use super::channel::Wake;
+use super::completion::{
+    Candidate, Completing, ProjectPaths, completing, matching_commands, matching_paths,
+};
+use super::history::{HistorySearch, Recall, is_secret};
+use super::{CommandHint, Submission};
+use crate::model::message::Image;
+use crate::ui::input::history::History;
+
+/// A paste of more lines is shown as a placeholder.
+const MOST_PASTED_LINES: usize = 10;
+/// So is one of more letters.
+const MOST_PASTED_LETTERS: usize = 1000;
+
+/// What the input works with.
+#[derive(Debug, Default)]
+pub struct ComposerOptions {
+    /// The project's root, below which paths are completed.
+    pub root: PathBuf,
+    /// Where what is sent is kept; `None`: nowhere.
+    pub history: Option<History>,
+    /// Wakes the screen when paths were listed.
+    pub wake: Option<Wake>,
+}
+
+/// What came of a key.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ComposerAction {
+    /// Nothing has changed.
+    None,
+    /// What is shown has changed.
+    Changed,
+    /// This is sent; the input is empty.
+    Send(Submission),
+    /// The text is to be edited in the user's editor.
+    OpenEditor,
+    /// The clipboard's picture is wanted; it comes by [`Composer::attach_image`].
+    FetchImage,
+    /// Ctrl-D was pressed, and nothing stands in the input.
+    Leave,
+    /// Something cannot be done, for this reason; the input is as it was.
+    Refused(String),
+    /// The key means nothing here.
+    Unhandled,
+}
+
+/// The input.
+#[derive(Debug)]
+pub struct Composer {
+    buffer: TextBuffer,
+    attachments: Vec<Attachment>,
+    recall: Recall,
+    search: Option<HistorySearch>,
+    commands: Vec<CommandHint>,
+    paths: ProjectPaths,
+    /// The candidate that is marked.
+    marked: usize,
+    /// Whether the candidates were closed, until the word is another.
+    is_closed: bool,
+    /// How many columns the text had when it was drawn last.
+    columns: Cell<usize>,
+    /// What could be completed, and with what; see [`Self::candidates`].
+    candidates: RefCell<Option<Candidates>>,
+}
+
+/// What a word may become.
+#[derive(Debug, Clone)]
+struct Candidates {
+    /// The text before the cursor, and how many paths were known.
+    of: (String, usize),
+    found: Vec<Candidate>,
+}
+
+impl Composer {
+    /// An empty one.
+    #[must_use]
+    pub fn new(options: ComposerOptions) -> Self {
+        Self {
+            buffer: TextBuffer::default(),
+            attachments: Vec::new(),
+            recall: Recall::new(options.history),
+            search: None,
+            commands: Vec::new(),
+            paths: ProjectPaths::new(options.root, options.wake),
+            marked: 0,
+            is_closed: false,
+            columns: Cell::new(usize::MAX),
+            candidates: RefCell::default(),
+        }
+    }
+
+    /// From now on, these are the commands that can be completed.
+    pub fn set_commands(&mut self, commands: Vec<CommandHint>) {
+        self.commands = commands;
+        self.candidates.take();
+    }
+
+    /// Whether nothing stands in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.buffer.text().is_empty() && self.search.is_none()
+    }
+
+    /// Forgets what stands in it.
+    pub fn clear(&mut self) {
+        self.search = None;
+        self.recall.reset();
+        self.attachments.clear();
+        self.set("");
+    }
+
+    /// Has this text in the place of what stands in it.
+    pub fn set_text(&mut self, text: &str) {
+        self.clear();
+        self.set(text);
+    }
+
+    /// All that would be sent, with pastes written out.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.expanded(self.buffer.text())
+    }
+
+    /// What may be edited elsewhere; `None` where a key may stand in it, which is to be in no file.
+    #[must_use]
+    pub fn editable_text(&self) -> Option<String> {
+        (!is_secret(self.buffer.text())).then(|| self.text())
+    }
+
+    fn set(&mut self, text: &str) {
+        self.buffer.set(harmless(text));
+        self.changed();
+    }
+
+    /// Something has been typed.
+    fn changed(&mut self) {
+        self.marked = 0;
+        self.is_closed = false;
+        if is_secret(self.buffer.text()) {
+            self.buffer.forget_killed();
+        }
+    }
+
+    /// Takes what was pasted: it is put in, and nothing else.
+    pub fn paste(&mut self, text: &str) -> ComposerAction {
+        let text = harmless(&text.replace("\r\n", "\n").replace('\r', "\n"));
+        if let Some(search) = &mut self.search {
+            search
+                .wanted
+                .push_str(text.lines().next().unwrap_or_default());
+            self.look(None);
+            return ComposerAction::Changed;
+        }
+        self.recall.reset();
+        match pasted_image(&text, self.paths.root()) {
+            Some(Ok(image)) => self.attach(Attachment::Image(image)),
+            Some(Err(error)) => return ComposerAction::Refused(error.to_string()),
+            None => {
+                let is_long = text.lines().count() > MOST_PASTED_LINES
+                    || text.chars().nth(MOST_PASTED_LETTERS).is_some();
+                // A key that is pasted behind `/login` is to be seen as such.
+                if is_long && !is_secret(self.buffer.text()) {
+                    self.attach(Attachment::Paste(text));
+                } else {
+                    self.buffer.insert(&text);
+                }
+            }
+        }
+        self.changed();
+        ComposerAction::Changed
+    }
+
+    /// Puts a picture where the cursor is.
+    pub fn attach_image(&mut self, image: Image) {
+        self.recall.reset();
+        self.attach(Attachment::Image(image));
+        self.changed();
+    }
+
+    /// Puts an attachment's placeholder where the cursor is.
+    fn attach(&mut self, attachment: Attachment) {
+        let code =
+            PLACEHOLDERS.start + u32::try_from(self.attachments.len()).unwrap_or(u32::MAX / 2);
+        // The plane is full after thirty thousand pastes; then they are written out.
+        match (
+            char::from_u32(code).filter(|_| PLACEHOLDERS.contains(&code)),
+            attachment,
+        ) {
+            (Some(placeholder), attachment) => {
+                self.attachments.push(attachment);
+                self.buffer.insert(&placeholder.to_string());
+            }
+            (None, Attachment::Paste(text)) => self.buffer.insert(&text),
+            (None, Attachment::Image(_)) => {}
+        }
+    }
+
+    /// Takes a key.
+    pub fn key(&mut self, key: KeyEvent) -> ComposerAction {
+        if self.search.is_some() {
+            return self.search_key(key);
+        }
+        if let Some(action) = self.candidate_key(key) {
+            return action;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        let shift = key.modifiers.contains(KeyModifiers::SHIFT);
+        match key.code {
+            KeyCode::Enter if alt || shift || control => self.insert("\n"),
+            KeyCode::Char('j') if control => self.insert("\n"),
+            KeyCode::Enter => self.enter(),
+            KeyCode::Up => self.row(true),
+            KeyCode::Down => self.row(false),
+            KeyCode::Char('p') if control => self.row(true),
+            KeyCode::Char('n') if control => self.row(false),
+            KeyCode::Char('r') if control => self.begin_search(),
+            KeyCode::Char('g') if control => ComposerAction::OpenEditor,
+            KeyCode::Char('v') if control => ComposerAction::FetchImage,
+            KeyCode::Char('d') if control && self.buffer.text().is_empty() => ComposerAction::Leave,
+            // There is nothing to scroll or to begin: the transcript has these keys then.
+            KeyCode::Home | KeyCode::End if control || self.buffer.text().is_empty() => {
+                ComposerAction::Unhandled
+            }
+            _ => match edit_of(key) {
+                Some(edit) => self.edit(edit),
+                None => match key.code {
+                    KeyCode::Char(c) if !control && !alt => self.insert(c.encode_utf8(&mut [0; 4])),
+                    _ => ComposerAction::Unhandled,
+                },
+            },
+        }
+    }
+
+    fn insert(&mut self, text: &str) -> ComposerAction {
+        self.recall.reset();
+        self.buffer.insert(&harmless(text));
+        self.changed();
+        if text == "@" && matches!(completing(self.before()), Some(Completing::Path(..))) {
+            self.paths.refresh();
+        }
+        ComposerAction::Changed
+    }
+
+    fn edit(&mut self, edit: Edit) -> ComposerAction {
+        let before = self.buffer.text().len();
+        if !self.buffer.edit(edit) {
+            return ComposerAction::None;
+        }
+        if self.buffer.text().len() != before {
+            self.recall.reset();
+        }
+        self.changed();
+        ComposerAction::Changed
+    }
+
+    /// The text up to the cursor.
+    fn before(&self) -> &str {
+        &self.buffer.text()[..self.buffer.cursor()]
+    }
+
+    /// Enter: sends, or behind a `\` begins a line.
+    fn enter(&mut self) -> ComposerAction {
+        if let Some(start) = self.before().strip_suffix('\\').map(str::len) {
+            self.buffer.replace(start..start + 1, "\n");
+            self.changed();
+            return ComposerAction::Changed;
+        }
+        if self.buffer.text().trim().is_empty() {
+            return ComposerAction::None;
+        }
+        match self.submission() {
+            Ok(submission) => {
+                let whole = self.text();
+                self.recall.add(&whole);
+                self.clear();
+                ComposerAction::Send(submission)
+            }
+            Err(reason) => ComposerAction::Refused(reason),
+        }
+    }
+
+    /// What is sent: pastes written out, and pictures beside the text.
+    fn submission(&self) -> Result<Submission, String> {
+        // What a shell is to run, or a key, is sent as it is.
+        let text = self.buffer.text();
+        if text.starts_with('!') || is_secret(text) {
+            let text = self.text();
+            return Ok(Submission {
+                text,
+                images: Vec::new(),
+            });
+        }
+        with_images(text, &self.attachments, self.paths.root()).map_err(|error| error.to_string())
+    }
+
+    fn expanded(&self, text: &str) -> String {
+        let pieces = text.chars().map(|c| {
+            let mut bytes = [0; 4];
+            let grapheme = c.encode_utf8(&mut bytes);
+            match buffer::placeholder(grapheme).and_then(|index| self.attachments.get(index)) {
+                Some(Attachment::Paste(text)) => text.clone(),
+                Some(Attachment::Image(_)) => String::new(),
+                None => c.to_string(),
+            }
+        });
+        pieces.collect()
+    }
+
+    /// Up and Down: a row of the text, or at its edge an entry of the history.
+    fn row(&mut self, is_up: bool) -> ComposerAction {
+        let labels = self.labels();
+        let rows = self.rows(self.columns.get(), &labels);
+        if self.buffer.go_row(&rows, is_up, &labels) {
+            return ComposerAction::Changed;
+        }
+        let text = self.text();
+        // Pictures would be lost: they stay where they are.
+        let has_images = self
+            .attachments
+            .iter()
+            .any(|one| matches!(one, Attachment::Image(_)));
+        let entry = match is_up {
+            _ if has_images => None,
+            true => self.recall.older(&text),
+            false => self.recall.newer(),
+        };
+        let Some(entry) = entry.map(str::to_owned) else {
+            return ComposerAction::Unhandled;
+        };
+        self.attachments.clear();
+        self.set(&entry);
+        // What was looked up is not to be completed by the next Enter.
+        self.is_closed = true;
+        ComposerAction::Changed
+    }
+
+    fn rows(&self, columns: usize, labels: &[String]) -> Vec<Row> {
+        buffer::rows(self.buffer.text(), columns, labels)
+    }
+
+    fn labels(&self) -> Vec<String> {
+        attachment::labels(&self.attachments)
+    }
+}
+
+/// Candidates.
+impl Composer {
+    /// What the word before the cursor may become; nothing while it is closed.
+    fn candidates(&self) -> Vec<Candidate> {
+        if self.is_closed || self.search.is_some() {
+            return Vec::new();
+        }
+        let paths = self.paths.listed();
+        let of = (self.before().to_owned(), paths.len());
+        let mut known = self.candidates.borrow_mut();
+        if let Some(known) = known.as_ref().filter(|known| known.of == of) {
+            return known.found.clone();
+        }
+        let found = match completing(&of.0) {
+            Some(Completing::Path(_, typed)) => matching_paths(&paths, typed),
+            Some(Completing::Command(typed)) => matching_commands(&self.commands, typed),
+            None => Vec::new(),
+        };
+        let found = known.insert(Candidates { of, found });
+        found.found.clone()
+    }
+
+    /// What a key does to the candidates; `None` where there are none, or the key is not theirs.
+    fn candidate_key(&mut self, key: KeyEvent) -> Option<ComposerAction> {
+        let candidates = self.candidates();
+        let marked = candidates.get(self.marked.min(candidates.len().checked_sub(1)?))?;
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => self.is_closed = true,
+            KeyCode::Up => self.marked = self.marked.checked_sub(1).unwrap_or(candidates.len() - 1),
+            KeyCode::Down => self.marked = (self.marked + 1) % candidates.len(),
+            KeyCode::Char('p') if control => {
+                self.marked = self.marked.checked_sub(1).unwrap_or(candidates.len() - 1);
+            }
+            KeyCode::Char('n') if control => self.marked = (self.marked + 1) % candidates.len(),
+            KeyCode::Tab => self.complete(marked),
+            KeyCode::Enter if key.modifiers.is_empty() => {
+                let (typed, is_command) = match completing(self.before())? {
+                    Completing::Path(_, typed) => (typed, false),
+                    Completing::Command(typed) => (typed, true),
+                };
+                // What is a name already is meant; so is what stands within a line.
+                let is_whole = match is_command {
+                    true => self.commands.iter().any(|command| command.name == typed),
+                    false => self
+                        .paths
+                        .listed()
+                        .iter()
+                        .any(|path| path.trim_end_matches('/') == typed),
+                };
+                if is_whole || typed.is_empty() && !is_command {
+                    return None;
+                }
+                self.complete(marked);
+            }
+            _ => return None,
+        }
+        Some(ComposerAction::Changed)
+    }
+
+    /// Puts a candidate in the place of what was typed; behind a directory one can go on.
+    fn complete(&mut self, candidate: &Candidate) {
+        let cursor = self.buffer.cursor();
+        let start = match completing(self.before()) {
+            Some(Completing::Path(start, _)) => start,
+            Some(Completing::Command(_)) => 1,
+            None => return,
+        };
+        let blank = if candidate.text.ends_with('/') {
+            ""
+        } else {
+            " "
+        };
+        self.buffer
+            .replace(start..cursor, &format!("{}{blank}", candidate.text));
+        self.changed();
+    }
+}
+
+/// The search through the history.
+impl Composer {
+    fn begin_search(&mut self) -> ComposerAction {
+        self.search = Some(HistorySearch::default());
+        ComposerAction::Changed
+    }
+
+    /// Looks for what is wanted: before that entry, or anew.
+    fn look(&mut self, before: Option<usize>) {
+        if let Some(search) = &mut self.search {
+            if before.is_none() {
+                (search.at, search.found) = (None, String::new());
+            }
+            search.look(&self.recall, before.unwrap_or_else(|| self.recall.len()));
+        }
+    }
+
+    fn search_key(&mut self, key: KeyEvent) -> ComposerAction {
+        let Some(search) = &mut self.search else {
+            return ComposerAction::Unhandled;
+        };
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('r') if control => {
+                let before = search.at;
+                self.look(before);
+            }
+            KeyCode::Esc => self.search = None,
+            KeyCode::Char('g' | 'c') if control => self.search = None,
+            KeyCode::Backspace => {
+                search.wanted.pop();
+                self.look(None);
+            }
+            KeyCode::Char(c) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
+                search.wanted.push(c);
+                self.look(None);
+            }
+            // Every other key takes what was found, and Enter does not send it yet.
+            _ => {
+                let found = search.at.map(|_| search.found.clone());
+                self.search = None;
+                if let Some(found) = found {
+                    self.attachments.clear();
+                    self.set(&found);
+                    self.is_closed = true;
+                }
+            }
+        }
+        ComposerAction::Changed
+    }
+}
+
+/// What an editing key does.
+fn edit_of(key: KeyEvent) -> Option<Edit> {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    let alt = key.modifiers.contains(KeyModifiers::ALT);
+    Some(match key.code {
+        KeyCode::Left if control || alt => Edit::WordLeft,
+        KeyCode::Right if control || alt => Edit::WordRight,
+        KeyCode::Left => Edit::Left,
+        KeyCode::Right => Edit::Right,
+        KeyCode::Home => Edit::LineStart,
+        KeyCode::End => Edit::LineEnd,
+        KeyCode::Backspace if control || alt => Edit::KillWordLeft,
+        KeyCode::Backspace => Edit::DeleteLeft,
+        KeyCode::Delete if control || alt => Edit::KillWordRight,
+        KeyCode::Delete => Edit::DeleteRight,
+        KeyCode::Char(c) if control => match c {
+            'a' => Edit::LineStart,
+            'e' => Edit::LineEnd,
+            'b' => Edit::Left,
+            'f' => Edit::Right,
+            'h' => Edit::DeleteLeft,
+            'd' => Edit::DeleteRight,
+            'k' => Edit::KillToEnd,
+            'u' => Edit::KillToStart,
+            'w' => Edit::KillWord,
+            'y' => Edit::Yank,
+            _ => return None,
+        },
+        KeyCode::Char(c) if alt => match c {
+            'b' => Edit::WordLeft,
+            'f' => Edit::WordRight,
+            'd' => Edit::KillWordRight,
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// The same without the characters that stand for attachments.
+fn harmless(text: &str) -> String {
+    text.replace(|c: char| PLACEHOLDERS.contains(&u32::from(c)), "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,365 @@
-//! Questions and menus.
+//! What the user is asked: whether something is allowed, which of a list, a line of text. Pure.
+//!
+//! Guarantees that nothing is allowed but by its own key: neither Enter nor a paste answers a question. Nothing of what
+//! is shown is obeyed by the terminal, and of a secret nothing is shown but its length.
+
+mod question;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Widget as _};
+use unicode_width::UnicodeWidthStr as _;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher};
+
+use self::question::QuestionDialog;
+use super::theme::Theme;
+use super::{FromScreen, Menu, Verdict};
+use crate::sys::text::printable;
+use crate::ui::question::Question;
+
+/// What closes a dialog, told in each.
+const CANCEL: &str = "Press Esc to cancel";
+/// How many rows and columns its border takes.
+const BORDER: u16 = 2;
+
+/// What the user has answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DialogAction {
+    /// To a question.
+    Answered(Verdict),
+    /// To a menu.
+    Chosen(Option<usize>),
+    /// A line, as it was typed.
+    Typed(Option<String>),
+}
+
+impl From<DialogAction> for FromScreen {
+    fn from(action: DialogAction) -> Self {
+        match action {
+            DialogAction::Answered(verdict) => Self::Answered(verdict),
+            DialogAction::Chosen(item) => Self::Chosen(item),
+            DialogAction::Typed(line) => Self::Typed(line),
+        }
+    }
+}
+
+/// Something that the user is asked.
+#[derive(Debug)]
+pub struct Dialog(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Question(QuestionDialog),
+    Menu(MenuDialog),
+    Line(LineDialog),
+}
+
+impl Dialog {
+    /// Asks whether something is allowed; `preview` is what it would change.
+    #[must_use]
+    pub fn question(question: Question, preview: Option<&str>) -> Self {
+        Self(Kind::Question(QuestionDialog::new(question, preview)))
+    }
+
+    /// Asks which of a list.
+    #[must_use]
+    pub fn menu(menu: Menu) -> Self {
+        let (at, typed) = (
+            menu.at.min(menu.items.len().saturating_sub(1)),
+            String::new(),
+        );
+        Self(Kind::Menu(MenuDialog { menu, at, typed }))
+    }
+
+    /// Asks for a line; what is typed is not shown if it is a secret.
+    #[must_use]
+    pub fn line(prompt: String, is_secret: bool) -> Self {
+        let line = TypedLine {
+            text: String::new(),
+            is_secret,
+        };
+        Self(Kind::Line(LineDialog { prompt, line }))
+    }
+
+    /// How many rows it wants at this width.
+    #[must_use]
+    pub fn height(&self, width: u16) -> u16 {
+        let rows = match &self.0 {
+            Kind::Question(question) => question.height(inner_width(width)),
+            // What is typed, the items, and what closes it.
+            Kind::Menu(menu) => menu.menu.items.len() + 2,
+            Kind::Line(_) => 2,
+        };
+        u16::try_from(rows)
+            .unwrap_or(u16::MAX)
+            .saturating_add(BORDER)
+    }
+
+    /// Draws it.
+    pub fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
+        let title = match &self.0 {
+            Kind::Question(question) => question.title(),
+            Kind::Menu(menu) => printable(&menu.menu.title, &[]),
+            Kind::Line(line) => printable(&line.prompt, &[]),
+        };
+        let block = Block::bordered().border_style(theme.border);
+        let inner = block.inner(area);
+        let mut position = None;
+        match &self.0 {
+            Kind::Question(question) => {
+                question.render(inner, buf, theme);
+                position = question.position();
+            }
+            Kind::Menu(menu) => menu.render(inner, buf, theme),
+            Kind::Line(line) => line.render(inner, buf, theme),
+        }
+        let block = block.title(format!(" {title} ")).title_style(theme.heading);
+        let position = Line::from(position.unwrap_or_default()).right_aligned();
+        block.title_bottom(position).render(area, buf);
+    }
+
+    /// Takes a key; what the user has answered by it.
+    pub fn key(&mut self, key: KeyEvent) -> Option<DialogAction> {
+        match &mut self.0 {
+            Kind::Question(question) => question.key(key).map(DialogAction::Answered),
+            Kind::Menu(menu) => menu.key(key).map(DialogAction::Chosen),
+            Kind::Line(line) => line.key(key).map(DialogAction::Typed),
+        }
+    }
+
+    /// Takes what was pasted: into a line that is being typed, and nowhere else.
+    pub fn paste(&mut self, text: &str) {
+        match &mut self.0 {
+            Kind::Question(question) => question.paste(text),
+            Kind::Menu(menu) => menu.typed(text),
+            Kind::Line(line) => line.line.paste(text),
+        }
+    }
+
+    /// Scrolls what would be changed by so many rows, up where they are negative.
+    pub fn scroll(&mut self, rows: i32) {
+        if let Kind::Question(question) = &mut self.0 {
+            question.scroll(rows);
+        }
+    }
+}
+
+fn inner_width(width: u16) -> usize {
+    usize::from(width.saturating_sub(BORDER)).max(1)
+}
+
+/// Writes a line of a dialog, where it has that row.
+fn put(buf: &mut Buffer, area: Rect, row: usize, text: &str, style: Style) {
+    let row = u16::try_from(row).unwrap_or(u16::MAX);
+    if row < area.height {
+        let text = printable(text, &[]);
+        buf.set_stringn(area.x, area.y + row, text, area.width.into(), style);
+    }
+}
+
+/// A line that is being typed.
+#[derive(Debug, Default)]
+struct TypedLine {
+    text: String,
+    is_secret: bool,
+}
+
+impl TypedLine {
+    /// Takes a key; whether the line is done.
+    fn key(&mut self, key: KeyEvent) -> bool {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Enter => return true,
+            KeyCode::Backspace => {
+                self.text.pop();
+            }
+            KeyCode::Char('h') if control => {
+                self.text.pop();
+            }
+            KeyCode::Char('u') if control => self.text.clear(),
+            KeyCode::Char(c) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
+                self.text.push(c);
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// A line ends where its newline is.
+    fn paste(&mut self, text: &str) {
+        self.text.push_str(text.lines().next().unwrap_or_default());
+    }
+
+    /// Draws its end, with a cursor behind it.
+    fn render(&self, area: Rect, row: usize, buf: &mut Buffer, theme: &Theme) {
+        let shown = match self.is_secret {
+            true => "•".repeat(self.text.chars().count()),
+            false => printable(&self.text, &[]),
+        };
+        let room = usize::from(area.width).saturating_sub(3);
+        let mut rest = shown.as_str();
+        while rest.width() > room {
+            rest = rest
+                .split_at(rest.chars().next().map_or(0, char::len_utf8))
+                .1;
+        }
+        put(buf, area, row, &format!("> {rest}"), theme.plain);
+        let row = u16::try_from(row).unwrap_or(u16::MAX);
+        let column = u16::try_from(rest.width() + 2).unwrap_or(u16::MAX);
+        if row < area.height && column < area.width {
+            buf.set_string(area.x + column, area.y + row, " ", theme.selected);
+        }
+    }
+}
+
+/// A line that is asked for.
+#[derive(Debug)]
+struct LineDialog {
+    prompt: String,
+    line: TypedLine,
+}
+
+impl LineDialog {
+    fn key(&mut self, key: KeyEvent) -> Option<Option<String>> {
+        if is_cancel(key) {
+            return Some(None);
+        }
+        let is_done = self.line.key(key) && !self.line.text.trim().is_empty();
+        is_done.then(|| Some(std::mem::take(&mut self.line.text)))
+    }
+
+    fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
+        self.line.render(area, 0, buf, theme);
+        put(buf, area, 1, CANCEL, theme.dim);
+    }
+}
+
+/// Whether a key closes a dialog.
+fn is_cancel(key: KeyEvent) -> bool {
+    let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
+    key.code == KeyCode::Esc || is_ctrl_c
+}
+
+/// A list of which one is chosen.
+#[derive(Debug)]
+struct MenuDialog {
+    menu: Menu,
+    /// The one that is marked, among those that match.
+    at: usize,
+    /// What they are to match.
+    typed: String,
+}
+
+impl MenuDialog {
+    /// The items that match what was typed, in their order.
+    fn matching(&self) -> Vec<usize> {
+        let all = 0..self.menu.items.len();
+        if self.typed.is_empty() {
+            return all.collect();
+        }
+        let (case, letters) = (CaseMatching::Ignore, Normalization::Smart);
+        let pattern = Pattern::new(&self.typed, case, letters, AtomKind::Fuzzy);
+        let mut matcher = Matcher::new(Config::DEFAULT);
+        let mut matches = |at: &usize| {
+            let (name, note) = &self.menu.items[*at];
+            !pattern
+                .match_list([format!("{name} {note}")], &mut matcher)
+                .is_empty()
+        };
+        all.filter(|at| matches(at)).collect()
+    }
+
+    fn typed(&mut self, text: &str) {
+        self.typed.push_str(text.lines().next().unwrap_or_default());
+        self.at = 0;
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Option<Option<usize>> {
+        if is_cancel(key) {
+            return Some(None);
+        }
+        let matching = self.matching();
+        let last = matching.len().saturating_sub(1);
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Enter => return matching.get(self.at).map(|item| Some(*item)),
+            KeyCode::Up => self.at = self.at.checked_sub(1).unwrap_or(last),
+            KeyCode::Char('p') if control => self.at = self.at.checked_sub(1).unwrap_or(last),
+            KeyCode::Down => self.at = if self.at < last { self.at + 1 } else { 0 },
+            KeyCode::Char('n') if control => self.at = if self.at < last { self.at + 1 } else { 0 },
+            KeyCode::PageUp => self.at = self.at.saturating_sub(10),
+            KeyCode::PageDown => self.at = (self.at + 10).min(last),
+            KeyCode::Home => self.at = 0,
+            KeyCode::End => self.at = last,
+            KeyCode::Backspace => {
+                self.typed.pop();
+                self.at = 0;
+            }
+            KeyCode::Char(c) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
+                self.typed(c.encode_utf8(&mut [0; 4]));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
+        let matching = self.matching();
+        let filter = match self.typed.as_str() {
+            "" => "type to filter".to_owned(),
+            typed => format!("filter: {typed}"),
+        };
+        let head = if matching.is_empty() {
+            format!("{filter}  (nothing matches)")
+        } else {
+            filter
+        };
+        put(buf, area, 0, &head, theme.dim);
+        let room = usize::from(area.height).saturating_sub(2);
+        let first = (self.at + 1).saturating_sub(room);
+        let names = self.menu.items.iter().map(|(name, _)| name.width()).max();
+        let column = names.unwrap_or_default() + 2;
+        for (row, (nth, item)) in matching
+            .iter()
+            .enumerate()
+            .skip(first)
+            .take(room)
+            .enumerate()
+        {
+            let (name, note) = &self.menu.items[*item];
+            let is_marked = nth == self.at;
+            let sign = if is_marked { "> " } else { "  " };
+            let style = if is_marked {
+                theme.selected
+            } else {
+                theme.plain
+            };
+            put(buf, area, row + 1, &format!("{sign}{name}"), style);
+            let beside = u16::try_from(column + 2).unwrap_or(u16::MAX);
+            if beside < area.width {
+                let right = Rect {
+                    x: area.x + beside,
+                    width: area.width - beside,
+                    ..area
+                };
+                put(buf, right, row + 1, note, theme.dim);
+            }
+        }
+        let last = usize::from(area.height).saturating_sub(1);
+        put(
+            buf,
+            area,
+            last,
+            &format!("Enter chooses | {CANCEL}"),
+            theme.dim,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

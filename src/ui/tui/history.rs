@@ -1,1 +1,175 @@
-//! What was sent before.
+//! What was sent before, to be had again: Up and Down, and the search of Ctrl-R. Pure, but for the file of
+//! [`History`](crate::ui::input::history::History) that it reads once and adds to.
+//!
+//! Guarantees that what stands in the input is not lost by looking at what was sent earlier.
+
+use crate::ui::input::history::History;
+
+/// What follows these commands is a secret; nothing of them is kept.
+const SECRET_COMMANDS: [&str; 2] = ["/login", "/logout"];
+
+/// Whether `text` may hold a key that its user is typing: it is neither kept nor shown.
+#[must_use]
+pub fn is_secret(text: &str) -> bool {
+    let command = text.trim_start().split_whitespace().next();
+    command.is_some_and(|command| SECRET_COMMANDS.contains(&command))
+}
+
+/// The entries of earlier sessions and of this one, and the one that is looked at.
+#[derive(Debug, Default)]
+pub struct Recall {
+    file: Option<History>,
+    entries: Vec<String>,
+    /// The one that stands in the input; `None`: what is being typed does.
+    at: Option<usize>,
+    /// What was being typed before one was looked at.
+    draft: String,
+}
+
+impl Recall {
+    /// With the entries of `file`, where anything is kept.
+    #[must_use]
+    pub fn new(file: Option<History>) -> Self {
+        let entries = file.as_ref().map(History::entries).unwrap_or_default();
+        Self {
+            file,
+            entries,
+            ..Self::default()
+        }
+    }
+
+    /// Adds what was sent, unless it is secret or the last one already.
+    pub fn add(&mut self, text: &str) {
+        self.reset();
+        if text.trim().is_empty() || is_secret(text) {
+            return;
+        }
+        if let Some(file) = &self.file {
+            file.add(text);
+        }
+        if self.entries.last().is_none_or(|last| last != text) {
+            self.entries.push(text.to_owned());
+        }
+    }
+
+    /// From now on, what stands in the input is being typed.
+    pub fn reset(&mut self) {
+        self.at = None;
+        self.draft.clear();
+    }
+
+    /// The entry before the one that is looked at; `now` is what stands in the input.
+    pub fn older(&mut self, now: &str) -> Option<&str> {
+        let at = self.at.unwrap_or(self.entries.len()).checked_sub(1)?;
+        if self.at.is_none() {
+            now.clone_into(&mut self.draft);
+        }
+        self.at = Some(at);
+        self.entries.get(at).map(String::as_str)
+    }
+
+    /// The entry behind it, and behind the last one what was being typed.
+    pub fn newer(&mut self) -> Option<&str> {
+        let at = self.at? + 1;
+        self.at = (at < self.entries.len()).then_some(at);
+        Some(self.entries.get(at).map_or(&self.draft, |entry| entry))
+    }
+
+    /// The latest entry before `before` that has `wanted` in it, whatever the letters' case.
+    #[must_use]
+    pub fn find(&self, wanted: &str, before: usize) -> Option<(usize, &str)> {
+        let wanted = wanted.to_lowercase();
+        let mut earlier = self.entries.iter().enumerate().take(before).rev();
+        let found = earlier.find(|(_, entry)| entry.to_lowercase().contains(&wanted));
+        found.map(|(at, entry)| (at, entry.as_str()))
+    }
+
+    /// How many entries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+/// A search through it: Ctrl-R.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HistorySearch {
+    /// What is looked for.
+    pub wanted: String,
+    /// The entry that was found.
+    pub at: Option<usize>,
+    /// What it says.
+    pub found: String,
+}
+
+impl HistorySearch {
+    /// Looks for what is wanted in the entries before `before`. Where there is none, the last one found stays.
+    pub fn look(&mut self, recall: &Recall, before: usize) {
+        if let Some((at, entry)) = recall.find(&self.wanted, before) {
+            self.at = Some(at);
+            entry.clone_into(&mut self.found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Redactor;
+
+    fn recall(entries: &[&str]) -> Recall {
+        let mut recall = Recall::default();
+        entries.iter().for_each(|entry| recall.add(entry));
+        recall
+    }
+
+    #[test]
+    fn what_is_being_typed_comes_back_behind_the_last_entry() {
+        let mut recall = recall(&["one", "two", "two"]);
+        assert_eq!(recall.newer(), None);
+        assert_eq!(recall.older("draft"), Some("two"));
+        assert_eq!(recall.older("two"), Some("one"));
+        assert_eq!(recall.older("one"), None);
+        assert_eq!(recall.newer(), Some("two"));
+        assert_eq!(recall.newer(), Some("draft"));
+        assert_eq!(recall.newer(), None);
+    }
+
+    #[test]
+    fn a_search_goes_back_from_the_latest() {
+        let recall = recall(&["Fix the lexer", "run", "fix it"]);
+        let mut search = HistorySearch {
+            wanted: "FIX".to_owned(),
+            ..HistorySearch::default()
+        };
+        search.look(&recall, recall.len());
+        assert_eq!(search.found, "fix it");
+        search.look(&recall, search.at.unwrap());
+        assert_eq!(search.found, "Fix the lexer");
+        search.look(&recall, search.at.unwrap());
+        assert_eq!(
+            (search.found.as_str(), search.at),
+            ("Fix the lexer", Some(0))
+        );
+    }
+
+    #[test]
+    fn no_key_is_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("history.jsonl");
+        let file = History::of(path, &Redactor::new(["known-key-1234"]));
+        let mut first = Recall::new(Some(file.clone()));
+        for text in [
+            "/login abcdef",
+            " /login x",
+            "/logout",
+            "",
+            "use known-key-1234",
+            "fine",
+        ] {
+            first.add(text);
+        }
+        assert_eq!(Recall::new(Some(file)).entries, ["fine"]);
+        assert!(!first.entries.iter().any(|entry| entry.contains("login")));
+    }
+}

@@ -1,1 +1,233 @@
-//! The list of what is to be done.
+//! The list of what is to be done: beside the transcript, or in a few lines above the input. Pure.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, Widget};
+
+use super::theme::Theme;
+use crate::record::todos::{Todo, TodoStatus};
+use crate::sys::numbers::counted;
+use crate::ui::blocks::{one_line, wrapped};
+
+/// From so many columns on, it stands beside the transcript.
+const FROM: u16 = 100;
+/// So many lines it may take above the input.
+const MOST_LINES: usize = 5;
+
+/// How many columns it takes of a screen of so many; 0 where it stands above the input.
+#[must_use]
+pub fn width(columns: u16) -> u16 {
+    if columns < FROM {
+        0
+    } else {
+        (columns / 4).clamp(30, 40)
+    }
+}
+
+/// How many lines it takes above the input.
+#[must_use]
+pub fn height(todos: &[Todo]) -> u16 {
+    u16::try_from(todos.len().min(MOST_LINES)).unwrap_or_default()
+}
+
+/// Draws it beside the transcript: all of it, as far as there is room.
+pub fn render(todos: &[Todo], area: Rect, buf: &mut Buffer, theme: &Theme) {
+    let done = todos.iter().filter(|todo| is_done(todo)).count();
+    let title = format!(" Todos {done}/{} ", todos.len());
+    let block = Block::new()
+        .borders(Borders::LEFT)
+        .border_style(theme.border)
+        .title(Span::styled(title, theme.heading));
+    let inner = block.inner(area);
+    block.render(area, buf);
+    let room = usize::from(inner.height);
+    let width = usize::from(inner.width).saturating_sub(3).max(1);
+    let lines = |todo: &Todo| {
+        let text = wrapped(&one_line(todo.shown()), width).into_iter();
+        let lines = text.enumerate().map(|(at, text)| {
+            let mark = if at == 0 { mark(todo) } else { " " };
+            line(mark, text, todo, theme)
+        });
+        lines.collect::<Vec<_>>()
+    };
+    let all: Vec<Vec<Line<'_>>> = todos.iter().map(lines).collect();
+    // What is being done is to be seen.
+    let current = current(todos);
+    let mut first = 0;
+    let taken = |first: usize| all[first..=current].iter().map(Vec::len).sum::<usize>();
+    while first < current && taken(first) > room {
+        first += 1;
+    }
+    draw(all.into_iter().skip(first).flatten(), inner, buf);
+}
+
+/// Draws it above the input, a line for each.
+pub fn render_lines(todos: &[Todo], area: Rect, buf: &mut Buffer, theme: &Theme) {
+    let room = usize::from(area.height);
+    if room == 0 {
+        return;
+    }
+    let first = match todos.len().checked_sub(room) {
+        None => 0,
+        // The one before is to be seen, too: what has just been done.
+        Some(most) => current(todos).saturating_sub(1).min(most),
+    };
+    let mut lines: Vec<Line<'_>> = todos
+        .iter()
+        .skip(first)
+        .take(room)
+        .map(|todo| line(mark(todo), one_line(todo.shown()), todo, theme))
+        .collect();
+    let more = todos.len().saturating_sub(first + room);
+    if more > 0 && room > 1 {
+        let text = format!("  … {}", counted(more as u64 + 1, "more todo"));
+        lines.pop();
+        lines.push(Line::styled(text, theme.dim));
+    }
+    draw(lines.into_iter(), area, buf);
+}
+
+fn draw<'l>(lines: impl Iterator<Item = Line<'l>>, area: Rect, buf: &mut Buffer) {
+    for (line, y) in lines.zip(area.y..area.bottom()) {
+        buf.set_line(area.x, y, &line, area.width);
+    }
+}
+
+fn is_done(todo: &Todo) -> bool {
+    todo.status == TodoStatus::Completed
+}
+
+/// The one that is being done, else the first that is not done.
+fn current(todos: &[Todo]) -> usize {
+    let at = |status| todos.iter().position(|todo| todo.status == status);
+    let first = at(TodoStatus::InProgress).or_else(|| at(TodoStatus::Pending));
+    first.unwrap_or(todos.len().saturating_sub(1))
+}
+
+fn mark(todo: &Todo) -> &'static str {
+    match todo.status {
+        TodoStatus::Pending => "☐",
+        TodoStatus::InProgress => "▶",
+        TodoStatus::Completed => "☒",
+    }
+}
+
+fn line(mark: &'static str, text: String, todo: &Todo, theme: &Theme) -> Line<'static> {
+    let (sign, words) = match todo.status {
+        TodoStatus::Pending => (theme.dim, theme.plain),
+        TodoStatus::InProgress => (theme.accent, theme.accent.add_modifier(Modifier::BOLD)),
+        TodoStatus::Completed => (theme.success, struck(theme)),
+    };
+    Line::from(vec![
+        Span::styled(format!(" {mark} "), sign),
+        Span::styled(text, words),
+    ])
+}
+
+fn struck(theme: &Theme) -> Style {
+    theme.dim.add_modifier(Modifier::CROSSED_OUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn todo(content: &str, status: TodoStatus) -> Todo {
+        Todo {
+            content: content.to_owned(),
+            status,
+            active_form: Some(format!("{content}ing")),
+        }
+    }
+
+    fn list(count: usize, current: usize) -> Vec<Todo> {
+        let of = |at: usize| {
+            let status = match at.cmp(&current) {
+                std::cmp::Ordering::Less => TodoStatus::Completed,
+                std::cmp::Ordering::Equal => TodoStatus::InProgress,
+                std::cmp::Ordering::Greater => TodoStatus::Pending,
+            };
+            todo(&format!("todo {at}"), status)
+        };
+        (0..count).map(of).collect()
+    }
+
+    fn text(buf: &Buffer) -> String {
+        let area = buf.area;
+        let row = |y| {
+            (0..area.width)
+                .map(|x| buf[(x, y)].symbol())
+                .collect::<String>()
+        };
+        let rows = (0..area.height).map(|y| row(y).trim_end().to_owned());
+        rows.collect::<Vec<_>>().join("\n")
+    }
+
+    fn beside(todos: &[Todo], width: u16, height: u16) -> Buffer {
+        let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
+        render(todos, buf.area, &mut buf, &Theme::new(false));
+        buf
+    }
+
+    fn above(todos: &[Todo], height: u16) -> String {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 30, height));
+        render_lines(todos, buf.area, &mut buf, &Theme::new(false));
+        text(&buf)
+    }
+
+    #[test]
+    fn it_stands_beside_the_transcript_where_there_is_room() {
+        let widths = [40, 99, 100, 130, 160, 300].map(width);
+        assert_eq!(widths, [0, 0, 30, 32, 40, 40]);
+        let buf = beside(&list(4, 1), 20, 6);
+        insta::assert_snapshot!(text(&buf), @r"
+        │ Todos 1/4
+        │ ☒ todo 0
+        │ ▶ todo 1ing
+        │ ☐ todo 2
+        │ ☐ todo 3
+        │
+        ");
+        let struck = buf[(4, 1)].style().add_modifier;
+        assert!(struck.contains(Modifier::CROSSED_OUT));
+        assert!(
+            !buf[(4, 2)]
+                .style()
+                .add_modifier
+                .contains(Modifier::CROSSED_OUT)
+        );
+    }
+
+    #[test]
+    fn what_is_being_done_is_always_seen() {
+        assert!(text(&beside(&list(50, 40), 20, 6)).contains("todo 40ing"));
+        insta::assert_snapshot!(above(&list(9, 5), 5), @r"
+         ☒ todo 4
+         ▶ todo 5ing
+         ☐ todo 6
+         ☐ todo 7
+         ☐ todo 8
+        ");
+        insta::assert_snapshot!(above(&list(9, 1), 5), @r"
+         ☒ todo 0
+         ▶ todo 1ing
+         ☐ todo 2
+         ☐ todo 3
+          … 5 more todos
+        ");
+        insta::assert_snapshot!(above(&list(2, 5), 2), @r"
+         ☒ todo 0
+         ☒ todo 1
+        ");
+    }
+
+    #[test]
+    fn nothing_and_no_room_are_no_fault() {
+        assert_eq!(height(&[]), 0);
+        beside(&[], 1, 1);
+        above(&[], 0);
+        above(&list(9, 5), 1);
+    }
+}

@@ -1,1 +1,377 @@
-//! What is waited for.
+//! What is waited for: what turns, what is said of it, how long it may take. Pure: time comes as an argument.
+
+use std::time::Duration;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Color;
+use ratatui::text::{Line, Span};
+
+use super::theme::Theme;
+use crate::sys::numbers::{counted, elapsed};
+use crate::ui::blocks::one_line;
+
+/// What turns: the frames and intervals of cli-spinners.
+#[derive(Debug, PartialEq, Eq)]
+struct Frames {
+    interval: Duration,
+    frames: &'static [&'static str],
+}
+
+const DOTS: Frames = Frames {
+    interval: Duration::from_millis(80),
+    frames: &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"],
+};
+const ARC: Frames = Frames {
+    interval: Duration::from_millis(100),
+    frames: &["◜", "◠", "◝", "◞", "◡", "◟"],
+};
+const BOUNCING_BAR: Frames = Frames {
+    interval: Duration::from_millis(80),
+    frames: &[
+        "[    ]", "[=   ]", "[==  ]", "[=== ]", "[====]", "[ ===]", "[  ==]", "[   =]", "[    ]",
+        "[   =]", "[  ==]", "[ ===]", "[====]", "[=== ]", "[==  ]", "[=   ]",
+    ],
+};
+const LINE: Frames = Frames {
+    interval: Duration::from_millis(130),
+    frames: &["-", "\\", "|", "/"],
+};
+
+/// What is said behind it, from when on.
+const MESSAGES: [(Duration, &str); 5] = [
+    (Duration::ZERO, "Starting..."),
+    (Duration::from_secs(3), "Still working..."),
+    (Duration::from_secs(8), "This is taking a bit longer..."),
+    (Duration::from_secs(15), "Almost there..."),
+    (Duration::from_secs(30), "Thank you for your patience..."),
+];
+
+/// How it is stopped.
+const HINT: &str = " (esc to interrupt)";
+
+/// How wide a bar is.
+const BAR: u64 = 20;
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waiting {
+    /// The model thinks, or the engine does.
+    Thinking,
+    /// A tool is used.
+    Tool {
+        /// Its name.
+        name: String,
+        /// What it is about.
+        description: String,
+    },
+    /// A file is read or written.
+    File {
+        /// `Reading`, `Writing`.
+        operation: &'static str,
+        /// The file.
+        path: String,
+    },
+    /// The vendor was called, and has not answered.
+    Api {
+        /// What there is to say of it.
+        details: String,
+    },
+    /// The answer comes.
+    Streaming {
+        /// How much of it has.
+        bytes: u64,
+    },
+    /// Something whose end is known.
+    Progress {
+        /// What.
+        message: String,
+        /// How much of it is done.
+        done: u64,
+        /// Of how much.
+        total: u64,
+    },
+}
+
+impl Waiting {
+    /// What is waited for while a tool is used on `subject`.
+    #[must_use]
+    pub fn for_tool(name: &str, subject: &str) -> Self {
+        let operation = match name {
+            "read_file" => "Reading",
+            "write_file" | "edit_file" => "Writing",
+            _ => {
+                return Self::Tool {
+                    name: name.to_owned(),
+                    description: subject.to_owned(),
+                };
+            }
+        };
+        Self::File {
+            operation,
+            path: subject.to_owned(),
+        }
+    }
+
+    /// Whether it is the same as before, perhaps further on.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Streaming { .. }, Self::Streaming { .. }) => true,
+            (Self::Progress { message, .. }, Self::Progress { message: other, .. }) => {
+                message == other
+            }
+            _ => self == other,
+        }
+    }
+
+    fn frames(&self) -> (&'static Frames, Color) {
+        match self {
+            Self::Thinking => (&DOTS, Color::Cyan),
+            Self::Tool { .. } | Self::File { .. } | Self::Progress { .. } => (&ARC, Color::Yellow),
+            Self::Api { .. } => (&BOUNCING_BAR, Color::Blue),
+            Self::Streaming { .. } => (&LINE, Color::Green),
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Thinking => "Claude is thinking".to_owned(),
+            Self::Tool { name, .. } => format!("Executing {}", one_line(name)),
+            Self::File { operation, path } => format!("{operation} {}", one_line(path)),
+            Self::Api { .. } => "Calling Anthropic API".to_owned(),
+            Self::Streaming { .. } => "Streaming response".to_owned(),
+            Self::Progress { message, .. } => one_line(message),
+        }
+    }
+
+    fn details(&self) -> String {
+        match self {
+            Self::Tool { description, .. } => one_line(description),
+            Self::Api { details } => one_line(details),
+            Self::Streaming { bytes } => format!("{bytes} bytes received"),
+            Self::Thinking | Self::File { .. } | Self::Progress { .. } => String::new(),
+        }
+    }
+
+    /// Whether it says that Escape stops it; Escape stops all of them.
+    fn has_hint(&self) -> bool {
+        !matches!(self, Self::Api { .. } | Self::File { .. })
+    }
+}
+
+/// Something that is waited for, since when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// What it is.
+    pub waiting: Waiting,
+    /// When it began.
+    pub since: Duration,
+    /// When the call that it belongs to began, and how long that may take.
+    pub estimate: Option<(Duration, Duration)>,
+}
+
+impl Wait {
+    /// Which frame of what turns it is now; it is drawn anew when this is another.
+    #[must_use]
+    pub fn frame(&self, now: Duration) -> (usize, u64) {
+        let (frames, _) = self.waiting.frames();
+        let waited = now.saturating_sub(self.since);
+        let turned = waited.as_millis() / frames.interval.as_millis().max(1);
+        let frame = usize::try_from(turned).unwrap_or_default() % frames.frames.len();
+        (frame, waited.as_secs())
+    }
+
+    /// How long until the next frame.
+    #[must_use]
+    pub fn next_frame(&self, now: Duration) -> Duration {
+        let interval = self.waiting.frames().0.interval.as_millis().max(1);
+        let waited = now.saturating_sub(self.since).as_millis();
+        let left = u64::try_from(interval - waited % interval);
+        Duration::from_millis(left.unwrap_or_default())
+    }
+
+    /// Draws it: a line, and a second one of details where there is room.
+    pub fn render(&self, now: Duration, area: Rect, buf: &mut Buffer, theme: &Theme) {
+        let (frames, color) = self.waiting.frames();
+        let frame = frames.frames[self.frame(now).0];
+        let waited = now.saturating_sub(self.since);
+        let line = |smart: &str, hint: &'static str| {
+            Line::from(vec![
+                Span::styled(frame, theme.color(color)),
+                Span::raw(format!(" {}{smart}", self.waiting.message())),
+                Span::styled(hint, theme.dim),
+            ])
+        };
+        let hint = if self.waiting.has_hint() { HINT } else { "" };
+        let smart = format!(" {}", smart(waited));
+        // How to stop it goes before how long it takes; where there is no room for either, it stands below.
+        let forms = [line(&smart, hint), line("", hint), line("", "")];
+        let fits = |line: &&Line<'_>| line.width() <= usize::from(area.width);
+        let at = forms.iter().position(|line| fits(&line)).unwrap_or(2);
+        buf.set_line(area.x, area.y, &forms[at], area.width);
+        if area.height > 1 {
+            let hint = if at == 2 { hint.trim_start() } else { "" };
+            let line = self.second_line(hint, now, theme);
+            buf.set_line(area.x, area.y + 1, &line, area.width);
+        }
+    }
+
+    fn second_line(&self, hint: &str, now: Duration, theme: &Theme) -> Line<'static> {
+        let mut spans = vec![Span::raw("  ")];
+        if let Waiting::Progress { done, total, .. } = self.waiting {
+            let share = |whole: u64| done.min(total).saturating_mul(whole) / total.max(1);
+            let (full, percent) = (share(BAR), share(100));
+            let filled = "█".repeat(usize::try_from(full).unwrap_or_default());
+            let rest = "░".repeat(usize::try_from(BAR - full).unwrap_or_default());
+            spans.push(Span::raw(filled + &rest));
+            spans.push(Span::styled(format!(" {percent}%"), theme.dim));
+        }
+        let mut details = vec![hint.to_owned(), self.waiting.details()];
+        if let Some((since, about)) = self.estimate {
+            let waited = elapsed(now.saturating_sub(since));
+            details.push(format!("{waited} of about {}", elapsed(about)));
+        }
+        details.retain(|detail| !detail.is_empty());
+        spans.push(Span::styled(details.join(" · "), theme.dim));
+        Line::from(spans)
+    }
+}
+
+/// What is said after this time: the last message whose time has passed.
+fn smart(waited: Duration) -> &'static str {
+    let passed = MESSAGES.iter().rfind(|(after, _)| waited >= *after);
+    passed.map_or("", |(_, message)| message)
+}
+
+/// What calls took, so that it can be told how long the next one may take.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CallTimes {
+    calls: u32,
+    took: Duration,
+    tokens: u64,
+}
+
+impl CallTimes {
+    /// A call with so many tokens of prompt took so long.
+    pub fn add(&mut self, tokens: u64, took: Duration) {
+        self.calls += 1;
+        self.took += took;
+        self.tokens += tokens;
+    }
+
+    /// How long one with so many may take, in whole seconds: half of it as earlier ones on average, half by their rate;
+    /// `None` before there was any.
+    #[must_use]
+    pub fn estimate(&self, tokens: u64) -> Option<Duration> {
+        let mean = self.took.checked_div(self.calls)?;
+        let total = u128::from(self.tokens.max(1));
+        let by_rate = mean.as_millis() * u128::from(tokens) * u128::from(self.calls) / total;
+        let millis = match self.tokens {
+            0 => mean.as_millis(),
+            _ => u128::midpoint(mean.as_millis(), by_rate),
+        };
+        let millis = u64::try_from(millis).ok()?;
+        Some(Duration::from_secs(millis.div_ceil(1000).max(1)))
+    }
+}
+
+/// What waits to be sent, or has come where nobody looks: `3 new lines`.
+#[must_use]
+pub fn more_below(lines: usize) -> String {
+    match lines {
+        0 => "↓ more below (End)".to_owned(),
+        lines => format!("↓ {} below (End)", counted(lines as u64, "new line")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(waiting: Waiting, waited: u64, estimate: Option<u64>) -> String {
+        let wait = Wait {
+            waiting,
+            since: Duration::from_secs(5),
+            estimate: estimate.map(|about| (Duration::from_secs(5), Duration::from_secs(about))),
+        };
+        let area = Rect::new(0, 0, 70, 2);
+        let mut buf = Buffer::empty(area);
+        let now = Duration::from_millis(5000 + waited);
+        wait.render(now, area, &mut buf, &Theme::new(false));
+        let row = |y| (0..70).map(|x| buf[(x, y)].symbol()).collect::<String>();
+        format!("{}\n{}", row(0).trim_end(), row(1).trim_end())
+    }
+
+    #[test]
+    fn each_kind_looks_as_specified() {
+        insta::assert_snapshot!(drawn(Waiting::Thinking, 80, None), @"⠙ Claude is thinking Starting... (esc to interrupt)");
+        let tool = Waiting::for_tool("execute_command", "cargo test");
+        insta::assert_snapshot!(drawn(tool, 3000, None), @r"
+        ◜ Executing execute_command Still working... (esc to interrupt)
+          cargo test
+        ");
+        let api = Waiting::Api {
+            details: String::new(),
+        };
+        insta::assert_snapshot!(drawn(api, 8080, Some(12)), @r"
+        [ ===] Calling Anthropic API This is taking a bit longer...
+          8s of about 12s
+        ");
+        insta::assert_snapshot!(drawn(Waiting::Streaming { bytes: 1234 }, 130, None), @r"
+        \ Streaming response Starting... (esc to interrupt)
+          1234 bytes received
+        ");
+        insta::assert_snapshot!(drawn(Waiting::for_tool("read_file", "src/x.rs"), 0, None), @"◜ Reading src/x.rs Starting...");
+        insta::assert_snapshot!(drawn(Waiting::for_tool("edit_file", "a\u{1b}[2J"), 0, None), @"◜ Writing a Starting...");
+        let progress = Waiting::Progress {
+            message: "Taking back changes".to_owned(),
+            done: 1,
+            total: 3,
+        };
+        insta::assert_snapshot!(drawn(progress, 0, None), @r"
+        ◜ Taking back changes Starting... (esc to interrupt)
+          ██████░░░░░░░░░░░░░░ 33%
+        ");
+    }
+
+    #[test]
+    fn the_message_is_the_last_whose_time_has_passed() {
+        for (millis, expected) in [
+            (0, "Starting..."),
+            (2999, "Starting..."),
+            (3000, "Still working..."),
+            (7999, "Still working..."),
+            (8000, "This is taking a bit longer..."),
+            (15_000, "Almost there..."),
+            (29_999, "Almost there..."),
+            (30_000, "Thank you for your patience..."),
+            (9_000_000, "Thank you for your patience..."),
+        ] {
+            assert_eq!(smart(Duration::from_millis(millis)), expected, "{millis}");
+        }
+    }
+
+    #[test]
+    fn earlier_calls_tell_how_long_the_next_may_take() {
+        let mut times = CallTimes::default();
+        assert_eq!(times.estimate(1000), None);
+        times.add(1000, Duration::from_secs(4));
+        assert_eq!(times.estimate(1000), Some(Duration::from_secs(4)));
+        assert_eq!(times.estimate(3000), Some(Duration::from_secs(8)));
+        times.add(0, Duration::ZERO);
+        assert_eq!(times.estimate(0), Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn frames_follow_their_interval() {
+        let wait = |waiting| Wait {
+            waiting,
+            since: Duration::ZERO,
+            estimate: None,
+        };
+        let streaming = wait(Waiting::Streaming { bytes: 0 });
+        let frames = [0, 129, 130, 390, 520].map(|at| streaming.frame(Duration::from_millis(at)).0);
+        assert_eq!(frames, [0, 0, 1, 3, 0]);
+    }
+}

@@ -1,1 +1,544 @@
-//! The terminal: set up, given back however the program ends, and what it can.
+//! The screen's loop: keys and messages in, frames out.
+//!
+//! Touches the terminal at standard input and output, the user's editor and pager, and the file that is edited.
+//! Guarantees that the terminal is given back however it ends, that there are at most sixty frames a second, that
+//! nothing is written while nothing changes, and that no key that was typed ahead of a question answers it.
+
+mod handover;
+mod painter;
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Size;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use signal_hook::consts::signal::{SIGCONT, SIGWINCH};
+
+use self::handover::{TakenTerminal, give_back};
+use self::painter::Painter;
+use super::app::{App, ScreenEffect};
+use super::channel::ScreenReceiver;
+use super::clipboard::{Clipboard, FoundImage};
+use super::composer::{Composer, ComposerOptions};
+use super::keys::{KeyDecoder, TerminalInput};
+use super::theme::Theme;
+use super::{FromScreen, ToScreen};
+use crate::record::mode::SharedMode;
+use crate::sys::atomic_file;
+use crate::sys::environment::Clock;
+use crate::sys::files::{self, Links, MIB};
+use crate::sys::interrupt::{Interrupt, Interrupted, Signal, is_readable_within};
+use crate::sys::text::printable;
+use crate::ui::editor;
+use crate::ui::input::history::History;
+use crate::ui::pager::Pager;
+
+/// How long from one frame to the next, at least.
+const FRAME: Duration = Duration::from_millis(16);
+/// How long an Escape waits for what it may begin.
+const ESCAPE: Duration = Duration::from_millis(25);
+/// Who has paused for so long has seen what is asked.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often a stop is looked after that nobody has taken yet.
+const STOP: Duration = Duration::from_millis(100);
+/// How large a text may be that comes from the editor.
+const LARGEST_EDITED: u64 = 10 * MIB;
+
+/// What the screen works with.
+pub struct ScreenOptions<'c> {
+    /// The time.
+    pub clock: &'c dyn Clock,
+    /// Whether there are to be no colours.
+    pub no_color: bool,
+    /// Whether the wheel scrolls.
+    pub mouse: bool,
+    /// The project's root.
+    pub root: PathBuf,
+    /// What was sent before; `None`: nothing is kept.
+    pub history: Option<History>,
+    /// The user's editor, a command; `None`: they have named none.
+    pub editor: Option<String>,
+    /// The file in which the input is edited: no other process's.
+    pub draft: PathBuf,
+    /// The user's pager.
+    pub pager: Option<Pager>,
+    /// What tells the clipboard's picture.
+    pub clipboard: Clipboard,
+}
+
+/// Shows the screen until the engine ends it, or a signal does.
+///
+/// # Errors
+/// When the terminal cannot be set up, read or written to.
+pub fn run(
+    options: ScreenOptions<'_>,
+    receiver: ScreenReceiver,
+    sender: Sender<FromScreen>,
+    interrupt: Interrupt,
+    mode: SharedMode,
+) -> io::Result<()> {
+    let signals = Signals::new()?;
+    let taken = TakenTerminal::take(options.mouse)?;
+    let stdin = io::stdin();
+    let terminal = Terminal {
+        keys: stdin.as_fd(),
+        output: io::stdout(),
+        size: terminal_size,
+        taken: Some(&taken),
+    };
+    let mut screen = ScreenLoop::new(options, terminal, receiver, sender, interrupt, mode)?;
+    let ended = screen.run(&signals);
+    drop(screen);
+    drop(taken);
+    let farewell = ended?;
+    if !farewell.is_empty() {
+        // A terminal that has gone needs no farewell.
+        let _ = io::stdout().write_all(printable(&farewell, &['\n']).as_bytes());
+    }
+    Ok(())
+}
+
+/// The terminal's size; one that has none is as large as they used to be.
+fn terminal_size() -> Size {
+    let (width, height) = crossterm::terminal::size().unwrap_or_default();
+    match (width, height) {
+        (0, _) | (_, 0) => Size::new(80, 24),
+        (width, height) => Size::new(width, height),
+    }
+}
+
+/// The signals that tell of the terminal.
+struct Signals {
+    /// Can be read when one has come.
+    came: UnixStream,
+    /// Whether the process goes on after a stop, in which the shell had the terminal.
+    continued: Arc<AtomicBool>,
+    registered: Vec<signal_hook::SigId>,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let (came, handlers) = UnixStream::pair()?;
+        let continued = Arc::<AtomicBool>::default();
+        let mut registered = Vec::new();
+        // The flag first: a wait that it ends must find it set.
+        registered.push(signal_hook::flag::register(
+            SIGCONT,
+            Arc::clone(&continued),
+        )?);
+        for signal in [SIGCONT, SIGWINCH] {
+            let handler = handlers.try_clone()?;
+            registered.push(signal_hook::low_level::pipe::register(signal, handler)?);
+        }
+        Ok(Self {
+            came,
+            continued,
+            registered,
+        })
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.registered.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}
+
+/// What is read from and written to.
+struct Terminal<'t, W> {
+    keys: BorrowedFd<'t>,
+    output: W,
+    size: fn() -> Size,
+    /// The modes of the real one; `None` in tests.
+    taken: Option<&'t TakenTerminal>,
+}
+
+/// What a wait has ended with.
+#[derive(Debug, Clone, Copy, Default)]
+struct Woken {
+    has_keys: bool,
+    has_signal: bool,
+    /// Somebody wants the program to end.
+    is_over: bool,
+}
+
+/// Everything that the loop has.
+struct ScreenLoop<'t, W> {
+    options: ScreenOptions<'t>,
+    terminal: Terminal<'t, W>,
+    receiver: ScreenReceiver,
+    sender: Sender<FromScreen>,
+    interrupt: Interrupt,
+    app: App,
+    painter: Painter,
+    decoder: KeyDecoder,
+    /// Whether something may look different.
+    is_changed: bool,
+    /// When the next frame may be drawn.
+    next_frame: Duration,
+    /// When a key was typed last.
+    typed_at: Duration,
+    /// A question came while somebody was typing, who goes on with it until they pause.
+    is_typing_on: bool,
+    /// The clipboard's pictures, when they come.
+    pictures: (Sender<FoundImage>, Receiver<FoundImage>),
+    /// What is to stand on the normal screen; `None`: it goes on.
+    farewell: Option<String>,
+}
+
+impl<'t, W: Write> ScreenLoop<'t, W> {
+    fn new(
+        mut options: ScreenOptions<'t>,
+        terminal: Terminal<'t, W>,
+        receiver: ScreenReceiver,
+        sender: Sender<FromScreen>,
+        interrupt: Interrupt,
+        mode: SharedMode,
+    ) -> io::Result<Self> {
+        let composer = Composer::new(ComposerOptions {
+            root: options.root.clone(),
+            history: options.history.take(),
+            wake: Some(receiver.wake()),
+        });
+        Ok(Self {
+            app: App::new(Theme::new(options.no_color), mode, composer),
+            painter: Painter::new((terminal.size)())?,
+            options,
+            terminal,
+            receiver,
+            sender,
+            interrupt,
+            decoder: KeyDecoder::default(),
+            is_changed: true,
+            next_frame: Duration::ZERO,
+            typed_at: Duration::ZERO,
+            is_typing_on: false,
+            pictures: mpsc::channel(),
+            farewell: None,
+        })
+    }
+
+    fn now(&self) -> Duration {
+        self.options.clock.elapsed()
+    }
+
+    /// Goes on until it is over; what stands on the normal screen then.
+    fn run(&mut self, signals: &Signals) -> io::Result<String> {
+        loop {
+            self.messages()?;
+            let now = self.now();
+            self.is_changed |= self.app.tick(now);
+            if let Some(farewell) = self.farewell.take() {
+                return Ok(farewell);
+            }
+            if self.is_changed && now >= self.next_frame {
+                self.draw()?;
+            }
+            let woken = self.wait(signals)?;
+            if woken.is_over {
+                return Ok(self.end());
+            }
+            if woken.has_signal {
+                self.signal(signals)?;
+            }
+            match woken.has_keys {
+                true if !self.keys()? => return Ok(self.end()),
+                true => {}
+                false if self.decoder.is_open() => {
+                    let inputs = self.decoder.settle();
+                    self.inputs(inputs)?;
+                }
+                false => {}
+            }
+        }
+    }
+
+    /// A signal, or the terminal's end, ends it: the engine is told, and has its signal.
+    fn end(&mut self) -> String {
+        // Where it is over already, it needs not be told.
+        let _ = self.sender.send(FromScreen::Leave);
+        give_back();
+        self.receiver.farewell(self.options.clock)
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&self, signals: &Signals) -> io::Result<Woken> {
+        let now = self.now();
+        // A stop that the engine has not taken yet would end every wait.
+        let is_stopping = match self.interrupt.check() {
+            Ok(()) => false,
+            Err(Interrupted {
+                signal: Signal::Int,
+            }) => true,
+            Err(_) => {
+                return Ok(Woken {
+                    is_over: true,
+                    ..Woken::default()
+                });
+            }
+        };
+        let limits = [
+            self.is_changed.then(|| self.next_frame.saturating_sub(now)),
+            self.decoder.is_open().then_some(ESCAPE),
+            is_stopping.then_some(STOP),
+            self.app.next_tick(now),
+        ];
+        let limit = limits.into_iter().flatten().min();
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(self.terminal.keys, PollFlags::IN),
+            PollFd::new(&signals.came, PollFlags::IN),
+            PollFd::new(&self.receiver, PollFlags::IN),
+        ];
+        if !is_stopping {
+            fds.push(PollFd::new(&self.interrupt, PollFlags::IN));
+        }
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(Woken {
+            has_keys: !fds[0].revents().is_empty(),
+            has_signal: !fds[1].revents().is_empty(),
+            is_over: false,
+        })
+    }
+
+    /// Takes what the engine has told.
+    fn messages(&mut self) -> io::Result<()> {
+        let messages = self.receiver.take();
+        let Some(messages) = messages else {
+            return Ok(());
+        };
+        // Also where somebody has only woken it: paths may have been listed.
+        self.is_changed = true;
+        while let Ok(found) = self.pictures.1.try_recv() {
+            match found {
+                Ok(image) => self.app.attach_image(image),
+                Err(problem) => self.app.hint(&problem.to_string(), self.now()),
+            }
+        }
+        for message in messages {
+            let is_question = matches!(
+                message,
+                ToScreen::Ask { .. } | ToScreen::Choose(_) | ToScreen::Type { .. }
+            );
+            let now = self.now();
+            let effects = self.app.tell(message, now);
+            self.effects(effects)?;
+            if is_question {
+                self.show_question()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the user see a question; what they have typed before is no answer, nor what goes on from there.
+    fn show_question(&mut self) -> io::Result<()> {
+        self.draw()?;
+        let is_recent = self.now().saturating_sub(self.typed_at) < PAUSE;
+        self.is_typing_on = is_recent && self.app.is_typing();
+        while is_readable_within(self.terminal.keys, Duration::ZERO) {
+            let Some(inputs) = self.read()? else { break };
+            self.ahead(inputs);
+        }
+        let inputs = self.decoder.settle();
+        self.ahead(inputs);
+        Ok(())
+    }
+
+    /// What was typed before a question was seen: text goes on in the input, the rest is nothing.
+    fn ahead(&mut self, inputs: Vec<TerminalInput>) {
+        for input in inputs {
+            self.typed_at = self.now();
+            self.is_typing_on = true;
+            match input {
+                TerminalInput::Key(key) => self.typed_ahead(key),
+                TerminalInput::Paste(text) => self.app.typed_ahead(&text),
+                TerminalInput::Wheel(_) => {}
+            }
+        }
+    }
+
+    fn typed_ahead(&mut self, key: KeyEvent) {
+        if let KeyCode::Char(c) = key.code
+            && (key.modifiers - KeyModifiers::SHIFT).is_empty()
+        {
+            self.app.typed_ahead(c.encode_utf8(&mut [0; 4]));
+        }
+    }
+
+    /// Reads what was typed; `None` where the terminal is gone.
+    fn read(&mut self) -> io::Result<Option<Vec<TerminalInput>>> {
+        let mut bytes = [0u8; 4096];
+        match rustix::io::read(self.terminal.keys, &mut bytes) {
+            Ok(0) | Err(Errno::IO) => Ok(None),
+            Ok(length) => Ok(Some(self.decoder.read(&bytes[..length]))),
+            Err(Errno::INTR | Errno::AGAIN) => Ok(Some(Vec::new())),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Takes what was typed; whether the terminal is still there.
+    fn keys(&mut self) -> io::Result<bool> {
+        let Some(inputs) = self.read()? else {
+            return Ok(false);
+        };
+        self.inputs(inputs)?;
+        Ok(true)
+    }
+
+    fn inputs(&mut self, inputs: Vec<TerminalInput>) -> io::Result<()> {
+        for input in inputs {
+            let now = self.now();
+            self.is_changed = true;
+            let paused = now.saturating_sub(std::mem::replace(&mut self.typed_at, now));
+            self.is_typing_on &= paused < PAUSE;
+            match input {
+                TerminalInput::Key(key) if self.is_typing_on && key.code != KeyCode::Esc => {
+                    self.typed_ahead(key);
+                }
+                TerminalInput::Key(key) => {
+                    let effects = self.app.key(key, now);
+                    self.effects(effects)?;
+                }
+                TerminalInput::Paste(text) if self.is_typing_on => self.app.typed_ahead(&text),
+                TerminalInput::Paste(text) => self.app.paste(&text),
+                TerminalInput::Wheel(notches) => self.app.wheel(notches),
+            }
+        }
+        Ok(())
+    }
+
+    /// The terminal has another size, or was the shell's meanwhile.
+    fn signal(&mut self, signals: &Signals) -> io::Result<()> {
+        let mut bytes = [0u8; 64];
+        while matches!(
+            recv(&signals.came, &mut bytes, RecvFlags::DONTWAIT),
+            Ok((1.., _))
+        ) {}
+        if signals.continued.swap(false, Ordering::SeqCst) {
+            if let Some(taken) = self.terminal.taken {
+                taken.take_again()?;
+            }
+            self.painter.forget()?;
+        }
+        self.painter.resize((self.terminal.size)());
+        self.is_changed = true;
+        Ok(())
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let bytes = self.painter.frame(|frame| self.app.draw(frame))?;
+        if !bytes.is_empty() {
+            self.terminal.output.write_all(&bytes)?;
+            self.terminal.output.flush()?;
+        }
+        self.is_changed = false;
+        self.next_frame = self.now() + FRAME;
+        Ok(())
+    }
+
+    fn effects(&mut self, effects: Vec<ScreenEffect>) -> io::Result<()> {
+        for effect in effects {
+            match effect {
+                ScreenEffect::Send(message) => {
+                    if self.sender.send(message).is_err() {
+                        self.farewell = Some(String::new());
+                    }
+                }
+                ScreenEffect::Stop => self.interrupt.raise(),
+                ScreenEffect::Copy(text) => {
+                    let command = format!("\x1b]52;c;{}\x07", STANDARD.encode(text));
+                    self.terminal.output.write_all(command.as_bytes())?;
+                    self.terminal.output.flush()?;
+                }
+                ScreenEffect::Page(text) => self.page(&text)?,
+                ScreenEffect::Editor(text) => self.edit(&text)?,
+                ScreenEffect::FetchImage => {
+                    let found = self.pictures.0.clone();
+                    self.options.clipboard.fetch(found, self.receiver.wake());
+                }
+                ScreenEffect::Leave { farewell } => self.farewell = Some(farewell),
+                ScreenEffect::Redraw => self.painter.forget()?,
+            }
+            self.is_changed = true;
+        }
+        Ok(())
+    }
+
+    /// Lends the terminal to another program.
+    fn lend<T>(&mut self, to: impl FnOnce() -> T) -> io::Result<T> {
+        let Some(taken) = self.terminal.taken else {
+            return Ok(to());
+        };
+        give_back();
+        let result = to();
+        taken.take_again()?;
+        self.painter.resize((self.terminal.size)());
+        self.painter.forget()?;
+        Ok(result)
+    }
+
+    fn page(&mut self, text: &str) -> io::Result<()> {
+        let text = printable(text, &['\n', '\t']);
+        let pager = self.options.pager.clone();
+        let is_shown = self.lend(|| pager.is_some_and(|pager| pager.show(&text)))?;
+        if !is_shown {
+            self.app.hint(
+                "there is no pager: set `PAGER`, or install `less`",
+                self.now(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Has the input edited in the user's editor.
+    fn edit(&mut self, text: &str) -> io::Result<()> {
+        let Some(command) = self.options.editor.clone() else {
+            let problem = editor::EditorProblem::NotSet.to_string();
+            self.app.hint(&problem, self.now());
+            return Ok(());
+        };
+        let draft = self.options.draft.clone();
+        let edited = self.lend(|| edited(&command, &draft, text))?;
+        match edited {
+            Ok(text) => self.app.edited(&text),
+            Err(problem) => self.app.hint(&problem, self.now()),
+        }
+        Ok(())
+    }
+}
+
+/// What the user makes of `text` in their editor; else why nothing, in which case the text is as it was.
+fn edited(command: &str, draft: &std::path::Path, text: &str) -> Result<String, String> {
+    let failed = |error: io::Error| format!("cannot edit `{}`: {error}", draft.display());
+    atomic_file::replace_private(draft, |file| file.write_all(text.as_bytes())).map_err(failed)?;
+    let opened = editor::open(command, draft);
+    let read = files::read(draft, Links::Refused, LARGEST_EDITED);
+    let _ = fs::remove_file(draft);
+    opened.map_err(|problem| problem.to_string())?;
+    let mut text = String::from_utf8(read.map_err(failed)?)
+        .map_err(|_| format!("cannot take `{}`: it is not UTF-8", draft.display()))?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

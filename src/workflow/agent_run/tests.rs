@@ -95,6 +95,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
         conventions: None,
         from: 0,
         orchestration: Some(settings()),
+        mode: None,
     };
     let about = serde_json::to_string(&about).unwrap();
     fs::write(folder.join(AGENT), about).unwrap();
@@ -140,6 +141,7 @@ fn setup<'c>(models: &'c Models<'c>) -> AgentSetup<'c> {
         stops_at_no: false,
         changes_files: false,
         orchestration: Some(settings()),
+        mode: None,
     }
 }
 

@@ -32,6 +32,8 @@ pub enum Exit {
     LoopLimit,
     /// An agent's next call may cost more than is left.
     OverBudget,
+    /// Calls of an agent's were refused, since nobody was there to ask.
+    NotPermitted,
     /// A step of a plan has failed.
     StepFailed,
     /// The user has said no to what a plan needs.
@@ -60,6 +62,7 @@ impl Exit {
             Self::ToolsFailed => (1, "tools-failed"),
             Self::LoopLimit => (1, "loop-limit"),
             Self::OverBudget => (1, "over-budget"),
+            Self::NotPermitted => (1, "not-permitted"),
             Self::StepFailed => (1, "step-failed"),
             Self::Stopped => (1, "stopped"),
             Self::Unreliable => (1, "unreliable"),

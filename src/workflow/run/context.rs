@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::NaiveDate;
 
 use super::env_file::EnvFile;
+use crate::agent::chat::accounts::keys_in_file;
 use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::agent::orchestrate::config;
 use crate::agent::settings::key_in_file;
@@ -241,7 +242,12 @@ pub fn redactor(
     // What the environment hides is as secret as what counts.
     let environments = [environment, env_file.variables()];
     let orchestrators = environments.into_iter().filter(|_| cli.reads_env_file());
+    let chats_keys = matches!(cli.command, Some(Command::Chat(_)))
+        .then(|| keys_in_file(environment))
+        .into_iter()
+        .flatten();
     let further = agents_key.iter().map(|key| key.expose().to_owned());
+    let further = further.chain(chats_keys);
     let further = further.chain(orchestrators.flat_map(config::secrets));
     let server = match &cli.command {
         Some(Command::Mcp(arguments)) => arguments.command.server(),

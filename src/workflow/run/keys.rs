@@ -124,6 +124,7 @@ fn variables(spec: &ModelSpec) -> &'static [&'static str] {
     match (&spec.base_url, spec.provider) {
         (None, Provider::Gemini) => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         (None, Provider::OpenAi) => &["OPENAI_API_KEY"],
+        (None, Provider::Anthropic) => &["ANTHROPIC_API_KEY"],
         // Nobody but the user names its server.
         (_, Provider::Azure) => &["AZURE_OPENAI_API_KEY"],
         (Some(_), _) | (None, Provider::Ollama) => &[],

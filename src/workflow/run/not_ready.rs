@@ -10,6 +10,9 @@ use super::env_file::EnvFileProblem;
 use super::keys::NoKey;
 use super::problems::{BaselineProblem, ResumeProblem};
 use super::sending::SendingProblem;
+use crate::agent::chat::accounts::key::NoChatKey;
+use crate::agent::chat::home_file::HomeFileProblem;
+use crate::agent::chat::permissions::file::PermissionsProblem;
 use crate::agent::home::NoHome;
 use crate::agent::orchestrate::config::ConfigProblem;
 use crate::agent::plan::file::PlanFileError;
@@ -73,6 +76,12 @@ pub enum Problem {
     /// What the user has set for agents.
     #[error(transparent)]
     Settings(#[from] SettingsProblem),
+    /// What the user keeps for the agent at the terminal.
+    #[error(transparent)]
+    HomeFile(#[from] HomeFileProblem),
+    /// The key of the agent at the terminal.
+    #[error(transparent)]
+    ChatKey(#[from] NoChatKey),
     /// The MCP server.
     #[error("the MCP server at `{server}` has no tool `{missing}`: it has {known}")]
     Tools {
@@ -89,6 +98,9 @@ pub enum Problem {
     /// What an orchestration is configured with.
     #[error(transparent)]
     Config(#[from] ConfigProblem),
+    /// What the agent at the terminal may do.
+    #[error(transparent)]
+    Permissions(#[from] PermissionsProblem),
     /// The code base that was to be rolled up.
     #[error("{problem}")]
     RollUp {
@@ -118,12 +130,15 @@ impl Problem {
             }
             Self::Endpoint(problem) => problem.hint(),
             Self::Server(problem) => problem.hint(),
+            Self::Permissions(problem) => problem.hint(),
             Self::Instructions(_) => InstructionsProblem::hint().to_owned(),
             Self::Plan(problem) => problem.hint().to_owned(),
             Self::Models(problem) => problem.hint(),
             Self::Sending(problem) => problem.hint(),
             Self::Home(problem) => problem.hint(),
             Self::Settings(problem) => problem.hint(),
+            Self::HomeFile(problem) => problem.hint(),
+            Self::ChatKey(problem) => problem.hint(),
             Self::Tools { .. } => {
                 "set `MCP_BASE_URL` to a server whose agents work on branches".to_owned()
             }

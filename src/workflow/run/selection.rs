@@ -311,14 +311,18 @@ impl<'a> SelectedModel<'a> {
     ) -> Option<Self> {
         spec.tier = choice.tier.unwrap_or(spec.tier);
         let has_key = own_key.is_some() || spec.key_file.is_some();
+        let fallback = fallback(context, &spec).and_then(|fallback| {
+            missing.extend(sending::without_price(choice, &fallback));
+            let is_same_server =
+                (fallback.provider, &fallback.base_url) == (spec.provider, &spec.base_url);
+            // A key goes nowhere but to the server that it is for.
+            let own_key = own_key.clone().filter(|_| is_same_server);
+            Self::vendors(context, choice, fallback, own_key, missing)
+        });
         let key = match own_key {
             None => missing.note(keys::find(context, &spec)).map(Option::unzip),
             own_key => Some((own_key, None)),
         };
-        let fallback = fallback(context, &spec).and_then(|spec| {
-            missing.extend(sending::without_price(choice, &spec));
-            Self::vendors(context, choice, spec, None, missing)
-        });
         let route = missing.note(route(context, &spec, has_key))?;
         let is_exposed = route.endpoint.plain() == Some(PlainAddresses::Private);
         let base_url = endpoint::differing(&route.endpoint, spec.provider);

@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::model::price::Price;
 use crate::model::served::is_same;
-use crate::model::{ModelError, ModelSpec, Reply, Request, Spent};
+use crate::model::{End, ModelError, ModelSpec, Reply, Request, Spent};
 use crate::sys::text::one_line;
 
 /// No model has a longer name, in characters.
@@ -76,7 +76,7 @@ pub fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelErro
     }
 }
 
-/// The reply, unless it calls tools and was offered none.
+/// The reply, unless it calls tools and was offered none, or has paused over them.
 ///
 /// # Errors
 /// When it does.
@@ -84,7 +84,8 @@ pub fn without_calls_unless_offered(
     reply: Reply,
     request: &Request<'_>,
 ) -> Result<Reply, ModelError> {
-    if reply.calls.is_empty() || !request.form.tools.is_empty() {
+    let is_whole = reply.calls.is_empty() && reply.end != End::Paused;
+    if is_whole || !request.form.tools.is_empty() {
         return Ok(reply);
     }
     Err(ModelError::CutShort {

@@ -53,6 +53,22 @@ fn the_common_languages_are_told_apart_and_coloured() {
 }
 
 #[test]
+fn code_is_coloured_by_the_name_of_its_language() {
+    let elapsed = || Duration::ZERO;
+    let colors = Highlighter::new(&elapsed);
+    for language in ["rust", "rs", "Rust"] {
+        let pieces = colors.code(language, "\nfn main() {}").unwrap();
+        assert_eq!(
+            told("fn main() {}", &pieces[1]),
+            "fn<k> main<f>()<p> {}<p>",
+            "{language}"
+        );
+    }
+    assert!(colors.code("no-language", "x").is_none());
+    assert!(colors.code("rust", &"x".repeat(FILE + 1)).is_none());
+}
+
+#[test]
 fn a_comment_goes_on_in_the_next_line() {
     let elapsed = || Duration::ZERO;
     let text = lines("/* a\nb */ let c");

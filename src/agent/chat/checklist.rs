@@ -1,0 +1,103 @@
+//! The checklist that a plan ends in, as a todo list. Pure.
+
+use crate::record::todos::{Todo, TodoStatus};
+
+/// No plan has more steps.
+const MOST: usize = 100;
+
+/// The todo list of a reply that ends in a Markdown checklist: lines like `- [ ] Run the tests`, nested or not, behind
+/// which nothing stands. `None` where it does not, or where nothing of it is left to do.
+#[must_use]
+pub fn checklist(reply: &str) -> Option<Vec<Todo>> {
+    let mut todos: Vec<Todo> = Vec::new();
+    // The lines behind an item that go on with it, the last one first.
+    let mut rest: Vec<&str> = Vec::new();
+    for line in reply.trim_end().lines().rev() {
+        let is_indented = line.starts_with([' ', '\t']);
+        if let Some(mut todo) = item(line) {
+            for more in rest.drain(..).rev() {
+                todo.content = format!("{} {}", todo.content, more.trim());
+            }
+            todos.push(todo);
+        } else if line.trim().is_empty() {
+            if !rest.is_empty() {
+                break;
+            }
+        } else if is_indented {
+            rest.push(line);
+        } else {
+            break;
+        }
+    }
+    // An indented line ahead of the first item is none of it; behind the last one, it is.
+    let is_whole = !todos.is_empty() && todos.len() <= MOST;
+    todos.reverse();
+    let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
+    Some(todos).filter(|todos| is_whole && todos.iter().any(is_open))
+}
+
+/// The todo of a line like `- [x] Run the tests` or `1. [ ] **Build**`.
+fn item(line: &str) -> Option<Todo> {
+    let line = line.trim();
+    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let behind = if digits.len() < line.len() {
+        digits.strip_prefix(['.', ')'])
+    } else {
+        line.strip_prefix(['-', '*', '+'])
+    };
+    let boxed = behind?.strip_prefix(' ')?.trim_start().strip_prefix('[')?;
+    let (mark, content) = boxed.split_once(']')?;
+    let status = match mark {
+        " " | "" => TodoStatus::Pending,
+        "x" | "X" => TodoStatus::Completed,
+        _ => return None,
+    };
+    let content = content.strip_prefix(' ')?.replace("**", "");
+    let content = content.trim().to_owned();
+    (!content.is_empty()).then_some(Todo {
+        content,
+        status,
+        active_form: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_that_ends_in_a_checklist_is_a_todo_list() {
+        for (reply, expected) in [
+            (
+                "Plan:\n\n- [ ] Read it\n- [x] Know it\n",
+                Some("Read it|x Know it"),
+            ),
+            (
+                "* [ ] a\n\n  + [ ] b\n\n1. [ ] c\n12) [ ] d\n\n",
+                Some("a|b|c|d"),
+            ),
+            (
+                "- [ ] **Build** it\n      with care\n- [ ] b",
+                Some("Build it with care|b"),
+            ),
+            ("- [ ] early\n\nNow the plan:\n- [ ] a", Some("a")),
+            ("- a\n- [ ] b", Some("b")),
+            ("- [ ] a\n\nShall I?", None),
+            ("```\n- [ ] a\n```", None),
+            ("- [x] a", None),
+            ("- [ ]\n- [ ] ", None),
+            ("- [a](b) c", None),
+            ("-[ ] a", None),
+            ("", None),
+        ] {
+            let told = checklist(reply).map(|todos| {
+                let todos = todos.iter().map(|todo| match todo.status {
+                    TodoStatus::Completed => format!("x {}", todo.content),
+                    _ => todo.content.clone(),
+                });
+                todos.collect::<Vec<_>>().join("|")
+            });
+            assert_eq!(told.as_deref(), expected, "{reply:?}");
+        }
+    }
+}

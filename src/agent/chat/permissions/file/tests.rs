@@ -1,0 +1,282 @@
+//! What the file says, what is wrong with it, and how it is kept.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+use PermissionAction::{Always, Ask, Never};
+
+fn project(content: Option<&str>) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    if let Some(content) = content {
+        fs::create_dir(dir.path().join(DIRECTORY)).unwrap();
+        put(&dir, content);
+    }
+    dir
+}
+
+fn put(dir: &tempfile::TempDir, content: &str) {
+    atomic_file::replace(&dir.path().join(FILE), |file| {
+        file.write_all(content.as_bytes())
+    })
+    .unwrap();
+}
+
+fn on_disk(dir: &tempfile::TempDir) -> String {
+    String::from_utf8(read(dir.path()).unwrap().unwrap()).unwrap()
+}
+
+fn now() -> DateTime<FixedOffset> {
+    DateTime::parse_from_rfc3339("2026-11-21T20:15:03.250+01:00").unwrap()
+}
+
+#[test]
+fn without_a_file_the_defaults_hold_and_are_saved_with_the_first_choice() {
+    let dir = project(None);
+    let mut file = PermissionFile::load(dir.path()).unwrap();
+    for (tool, action) in [
+        ("read_file", Always),
+        ("list_files", Always),
+        ("write_file", Ask),
+        ("edit_file", Ask),
+        ("execute_command", Ask),
+        ("search_project", Ask),
+        ("delete_file", Ask),
+    ] {
+        assert_eq!(file.action(tool), action, "{tool}");
+    }
+    assert!(!dir.path().join(DIRECTORY).exists());
+    file.remember("edit_file", Always, now()).unwrap();
+    file.remember("search_project", Never, now()).unwrap();
+    let expected = r#"{
+  "version": 1,
+  "permissions": [
+    {
+      "tool": "read_file",
+      "action": "always"
+    },
+    {
+      "tool": "list_files",
+      "action": "always"
+    },
+    {
+      "tool": "write_file",
+      "action": "ask"
+    },
+    {
+      "tool": "edit_file",
+      "action": "always"
+    },
+    {
+      "tool": "execute_command",
+      "action": "ask"
+    },
+    {
+      "tool": "search_project",
+      "action": "never"
+    }
+  ],
+  "timestamp": "2026-11-21T19:15:03.250Z"
+}
+"#;
+    assert_eq!(on_disk(&dir), expected);
+    let again = PermissionFile::load(dir.path()).unwrap();
+    assert_eq!(again.action("edit_file"), Always);
+    assert_eq!(again.action("search_project"), Never);
+    assert_eq!(
+        again.listed().last(),
+        Some(("search_project", Never)),
+        "in the file's order"
+    );
+}
+
+#[test]
+fn what_a_file_does_not_list_is_asked_about_and_what_it_has_besides_stays() {
+    let written = r#"{"note": {"by": "me"}, "permissions": [{"why": [1.5], "tool": "execute_command", "action": "never"},
+        {"tool": "mcp.x", "action": "always"}], "timestamp": "then", "version": 1, "more": null}"#;
+    let dir = project(Some(written));
+    let mut file = PermissionFile::load(dir.path()).unwrap();
+    for (tool, action) in [
+        ("read_file", Ask),
+        ("execute_command", Never),
+        ("mcp.x", Always),
+    ] {
+        assert_eq!(file.action(tool), action, "{tool}");
+    }
+    file.remember("execute_command", Always, now()).unwrap();
+    let expected = json!({
+        "note": {"by": "me"},
+        "permissions": [
+            {"why": [1.5], "tool": "execute_command", "action": "always"},
+            {"tool": "mcp.x", "action": "always"},
+        ],
+        "timestamp": "2026-11-21T19:15:03.250Z",
+        "version": 1,
+        "more": null,
+    });
+    assert_eq!(on_disk(&dir), format!("{expected:#}\n"));
+}
+
+#[test]
+fn a_mistake_is_told_by_its_place() {
+    for (content, expected) in [
+        ("", "line 1, column 1: EOF while parsing a value"),
+        ("{", "line 1, column 1: EOF while parsing an object"),
+        (
+            "[]",
+            "line 1, column 1: an object is expected here, in `{` and `}`",
+        ),
+        ("{}", "line 1, column 1: `version` is missing"),
+        (
+            "{\"version\": 1}",
+            "line 1, column 1: `permissions` is missing",
+        ),
+        (
+            "{\"version\": 2, \"permissions\": []}",
+            "line 1, column 13: `version` must be 1",
+        ),
+        (
+            "{\"version\": \"1\", \"permissions\": []}",
+            "line 1, column 13: `version` must be 1",
+        ),
+        (
+            "{\"version\": 1, \"version\": 1, \"permissions\": []}",
+            "line 1, column 27: `version` is there twice",
+        ),
+        (
+            "{\"version\": 1,\n \"permissions\": {}}",
+            "line 2, column 17: `permissions` must be a list, in `[` and `]`",
+        ),
+        (
+            "{\"version\": 1, \"timestamp\": 5, \"permissions\": []}",
+            "line 1, column 29: `timestamp` must be a string, in quotes",
+        ),
+        (
+            "{\"version\": 1, \"permissions\": [5]}",
+            "line 1, column 32: an object is expected here, in `{` and `}`",
+        ),
+        (
+            "{\"version\": 1, \"permissions\": [\n{\"tool\": \"a\"}]}",
+            "line 2, column 1: `action` is missing",
+        ),
+        (
+            "{\"version\": 1, \"permissions\": [\n{\"action\": \"ask\"}]}",
+            "line 2, column 1: `tool` is missing",
+        ),
+        (
+            "{\"version\": 1, \"permissions\": [\n{\"tool\": \" \", \"action\": \"ask\"}]}",
+            "line 2, column 10: `tool` must be the name of a tool, in quotes",
+        ),
+        (
+            "{\"version\": 1, \"permissions\": [\n{\"tool\": [], \"action\": \"ask\"}]}",
+            "line 2, column 10: `tool` must be the name of a tool, in quotes",
+        ),
+        (
+            "{\"version\": 1, \"permissions\": [\n{\"tool\": \"a\", \"action\": \"Always\"}]}",
+            "line 2, column 25: `action` must be `\"always\"`, `\"ask\"` or `\"never\"`",
+        ),
+        (
+            "{\"version\": 1, \"permissions\": [\n{\"tool\": \"a\", \"action\": true}]}",
+            "line 2, column 25: `action` must be `\"always\"`, `\"ask\"` or `\"never\"`",
+        ),
+        (
+            "{\"version\": 1, \"permissions\": [{\"tool\": \"a\", \"action\": \"ask\"},\n {\"tool\": \"a\", \"action\": \"always\"}]}",
+            "line 2, column 2: `a` is there twice, with two actions",
+        ),
+        (
+            "{\"version\": 1, \"permissions\": []} x",
+            "line 1, column 35: trailing characters",
+        ),
+    ] {
+        let dir = project(Some(content));
+        let error = PermissionFile::load(dir.path()).unwrap_err();
+        let path = dir.path().join(FILE);
+        let expected = format!("`{}`, {expected}", path.display());
+        assert_eq!(error.to_string(), expected, "{content}");
+        assert!(!error.hint().is_empty());
+    }
+    let twice_the_same = r#"{"version": 1, "permissions": [{"tool": "a", "action": "never"}, {"tool": "a", "action": "never"}]}"#;
+    let dir = project(Some(twice_the_same));
+    assert_eq!(PermissionFile::load(dir.path()).unwrap().action("a"), Never);
+}
+
+#[test]
+fn what_is_no_file_is_neither_read_nor_written() {
+    let elsewhere = project(Some(r#"{"version": 1, "permissions": []}"#));
+    let linked = project(None);
+    symlink(
+        elsewhere.path().join(DIRECTORY),
+        linked.path().join(DIRECTORY),
+    )
+    .unwrap();
+    let link = project(Some("{}"));
+    fs::remove_file(link.path().join(FILE)).unwrap();
+    symlink(elsewhere.path().join(FILE), link.path().join(FILE)).unwrap();
+    let directory = project(Some("{}"));
+    fs::remove_file(directory.path().join(FILE)).unwrap();
+    fs::create_dir(directory.path().join(FILE)).unwrap();
+    for dir in [linked, link, directory] {
+        let error = PermissionFile::load(dir.path()).unwrap_err();
+        assert!(
+            matches!(error, PermissionsProblem::NoFile { .. }),
+            "{error}"
+        );
+    }
+    let huge = project(Some("{}"));
+    let file = fs::File::options().write(true).open(huge.path().join(FILE));
+    file.unwrap().set_len(LARGEST + 1).unwrap();
+    let error = PermissionFile::load(huge.path()).unwrap_err().to_string();
+    assert!(error.ends_with("it is larger than 2 MiB"), "{error}");
+    let broken = project(Some(""));
+    atomic_file::replace(&broken.path().join(FILE), |file| file.write_all(b"{\n\xff")).unwrap();
+    let error = PermissionFile::load(broken.path()).unwrap_err().to_string();
+    assert!(
+        error.ends_with("line 2, column 1: this is not UTF-8"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
+    let free =
+        r#"{"version": 1, "permissions": [{"tool": "execute_command", "action": "always"}]}"#;
+    for before in [None, Some(r#"{"version": 1, "permissions": []}"#)] {
+        let dir = project(before);
+        let mut file = PermissionFile::load(dir.path()).unwrap();
+        assert!(file.changed_on_disk().is_none());
+        fs::create_dir_all(dir.path().join(DIRECTORY)).unwrap();
+        put(&dir, free);
+        assert_eq!(file.action("execute_command"), Ask);
+        // Nor is it overwritten before.
+        let error = file.remember("edit_file", Never, now()).unwrap_err();
+        assert!(
+            matches!(error, PermissionsProblem::Changed { .. }),
+            "{error}"
+        );
+        assert_eq!(
+            (on_disk(&dir).as_str(), file.action("edit_file")),
+            (free, Never)
+        );
+        let changed = file.changed_on_disk().unwrap();
+        assert!(changed.diff.contains("+{\"version\""), "{}", changed.diff);
+        assert_eq!(changed.file.unwrap().action("execute_command"), Always);
+        file.put_back().unwrap();
+        assert_eq!(
+            read(dir.path()).unwrap().as_deref(),
+            before.map(str::as_bytes)
+        );
+        assert!(file.changed_on_disk().is_none());
+        file.remember("edit_file", Never, now()).unwrap();
+        assert!(file.changed_on_disk().is_none());
+        // Removing it is a change, too.
+        fs::remove_file(dir.path().join(FILE)).unwrap();
+        assert!(
+            file.changed_on_disk()
+                .unwrap()
+                .diff
+                .contains("\n+++ /dev/null\n")
+        );
+        put(&dir, "{");
+        assert!(file.changed_on_disk().unwrap().file.is_err());
+    }
+}

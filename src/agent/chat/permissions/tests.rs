@@ -1,0 +1,229 @@
+//! What becomes of a call in each mode, by what is allowed and by what it would do.
+
+use super::*;
+use crate::agent::permissions::{DenyPaths, Everything};
+use crate::agent::tool::{Arguments, Parameter, ToolSpec};
+
+const PATH: &[Parameter] = &[Parameter::new("path", ParameterKind::Path, "")];
+const PATTERN_AND_PATH: &[Parameter] = &[
+    Parameter::new("pattern", ParameterKind::Text, ""),
+    Parameter::new("path", ParameterKind::Path, ""),
+];
+const COMMAND: &[Parameter] = &[Parameter::new("command", ParameterKind::Command, "")];
+
+fn call(name: &'static str, subject: &str) -> ToolCall {
+    let (parameters, effect) = match name {
+        "execute_command" => (COMMAND, Effect::Runs),
+        "write_file" | "delete_file" => (PATH, Effect::Writes),
+        "replace_in_files" => (PATTERN_AND_PATH, Effect::Writes),
+        "update_todos" => (&[][..], Effect::Notes),
+        _ => (PATH, Effect::Reads),
+    };
+    let mut arguments = Arguments::default();
+    if let Some(last) = parameters.last() {
+        arguments.set(last.name, subject);
+    }
+    ToolCall {
+        tool: ToolSpec::new(name, "", parameters, effect),
+        arguments,
+        hazards: match name {
+            "delete_file" => vec!["deletes"],
+            "write_file" if subject == "there" => vec!["overwrites"],
+            _ => Vec::new(),
+        },
+    }
+}
+
+/// A word for what becomes of a call: `asks` may be answered for good, `asks once` not.
+fn decided(permissions: &ChatPermissions<'_>, call: &ToolCall) -> String {
+    match permissions.decide(call) {
+        Permission::Allowed => "allowed".to_owned(),
+        Permission::Refused(_) => "refused".to_owned(),
+        Permission::Ask(question) if question.may_last => "asks".to_owned(),
+        Permission::Ask(question) => format!("asks once: {}", question.reasons.join(", ")),
+    }
+}
+
+#[test]
+fn what_becomes_of_a_call_goes_by_mode_file_and_harm() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = RefCell::new(PermissionFile::load(dir.path()).unwrap());
+    let mode = SharedMode::default();
+    let permissions = ChatPermissions {
+        mode: &mode,
+        file: &file,
+        headless: None,
+    };
+    let by_action = |tool: &'static str, subject: &str| {
+        let call = call(tool, subject);
+        let actions = [
+            PermissionAction::Always,
+            PermissionAction::Ask,
+            PermissionAction::Never,
+        ];
+        actions.map(|action| {
+            let now = chrono::DateTime::UNIX_EPOCH.fixed_offset();
+            file.borrow_mut().remember(tool, action, now).unwrap();
+            decided(&permissions, &call)
+        })
+    };
+    for (tool, subject, expected) in [
+        ("read_file", "a", ["allowed", "asks", "refused"]),
+        ("write_file", "new", ["allowed", "asks", "refused"]),
+        (
+            "write_file",
+            "there",
+            ["asks once: overwrites", "asks once: overwrites", "refused"],
+        ),
+        (
+            "delete_file",
+            "a",
+            ["asks once: deletes", "asks once: deletes", "refused"],
+        ),
+        (
+            "execute_command",
+            "cargo test",
+            ["allowed", "asks", "refused"],
+        ),
+        (
+            "execute_command",
+            "rm -rf ~",
+            ["asks once: deletes", "asks once: deletes", "refused"],
+        ),
+        ("update_todos", "", ["allowed", "allowed", "refused"]),
+    ] {
+        mode.set(Mode::Regular);
+        assert_eq!(by_action(tool, subject), expected, "{tool} {subject}");
+        mode.set(Mode::AutoPilot);
+        assert_eq!(
+            by_action(tool, subject),
+            ["allowed", "allowed", "refused"],
+            "{tool}"
+        );
+        mode.set(Mode::Planning);
+        assert_eq!(by_action(tool, subject), ["refused"; 3], "{tool}");
+    }
+}
+
+#[test]
+fn a_question_says_what_and_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = RefCell::new(PermissionFile::load(dir.path()).unwrap());
+    let permissions = ChatPermissions {
+        mode: &SharedMode::default(),
+        file: &file,
+        headless: None,
+    };
+    let long = format!("rm {}\nls\u{1b}[2J", "x".repeat(300));
+    for (tool, subject, sentence) in [
+        (
+            "execute_command",
+            "make",
+            "The agent wants to run `make`. May it?",
+        ),
+        (
+            "execute_command",
+            "rm x",
+            "The agent wants to run `rm x` (deletes). May it?",
+        ),
+        (
+            "delete_file",
+            "a",
+            "The agent wants to change `a` (deletes). May it?",
+        ),
+        (
+            "search_project",
+            "a",
+            "The agent wants to use search_project on `a`. May it?",
+        ),
+        (
+            "search_project",
+            "",
+            "The agent wants to use search_project. May it?",
+        ),
+    ] {
+        let asked = permissions.decide(&call(tool, subject));
+        let Permission::Ask(question) = asked else {
+            panic!("{tool} {subject}: {asked:?}");
+        };
+        assert_eq!(question.sentence, sentence);
+        assert_eq!(
+            (question.tool.as_str(), question.subject.as_str()),
+            (tool, subject)
+        );
+    }
+    let Permission::Ask(question) = permissions.decide(&call("execute_command", &long)) else {
+        panic!();
+    };
+    assert_eq!(question.subject, long);
+    assert!(question.sentence.len() < 300 && !question.sentence.contains(char::is_control));
+}
+
+#[test]
+fn where_nobody_can_be_asked_calls_are_refused_and_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = RefCell::new(PermissionFile::load(dir.path()).unwrap());
+    let refused = RefCell::default();
+    let permissions = ChatPermissions {
+        mode: &SharedMode::default(),
+        file: &file,
+        headless: Some(&refused),
+    };
+    for (tool, subject) in [
+        ("read_file", "a"),
+        ("execute_command", "rm x"),
+        ("write_file", "b"),
+    ] {
+        let expected = if tool == "read_file" {
+            "allowed"
+        } else {
+            "refused"
+        };
+        assert_eq!(decided(&permissions, &call(tool, subject)), expected);
+    }
+    let told = "2 calls not permitted: nobody was there to allow execute_command `rm x` (deletes), write_file `b`";
+    assert_eq!(refused.borrow().to_string(), told);
+    assert!(refused.borrow().hint().contains("asked about always"));
+    assert!(NotPermitted::default().hint().contains(FILE));
+}
+
+#[test]
+fn the_settings_are_closed_to_file_tools_in_every_mode() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().canonicalize().unwrap();
+    let (root, home) = (top.join("root"), top.join("home"));
+    std::fs::create_dir_all(&root).unwrap();
+    let closed = DenyPaths {
+        permissions: &Everything,
+        root: &root,
+        paths: &closed_paths(&root, &home),
+    };
+    for (path, is_closed) in [
+        (".agent/permissions.json", true),
+        (".agent/commands/x.md", true),
+        ("../home/auth.json", true),
+        (".agent/context.md", false),
+        ("src/main.rs", false),
+    ] {
+        for tool in ["read_file", "write_file", "delete_file"] {
+            let decided = closed.decide(&call(tool, path));
+            assert_eq!(decided != Permission::Allowed, is_closed, "{tool} {path}");
+        }
+    }
+}
+
+#[test]
+fn a_verdict_is_remembered_only_where_it_is_for_good() {
+    for (answer, is_for_good, expected) in [
+        (Answer::Yes, true, Some(PermissionAction::Always)),
+        (Answer::No, true, Some(PermissionAction::Never)),
+        (Answer::Yes, false, None),
+        (Answer::Instead("x".to_owned()), false, None),
+    ] {
+        let verdict = Verdict {
+            answer,
+            is_for_good,
+        };
+        assert_eq!(remembered(&verdict), expected);
+    }
+}

@@ -1,0 +1,201 @@
+//! What is known of programs: tables. Pure data.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::sys::text::regex;
+
+const DELETES: &str = "deletes";
+pub(super) const OVERWRITES: &str = "overwrites";
+const COMMITS: &str = "commits";
+/// Why git is asked about where it does not only look.
+pub(super) const CHANGES_REPOSITORY: &str = "changes the repository";
+/// Why a program that runs others is asked about.
+const RUNS: &str = "runs another program";
+/// Why a program is asked about that takes code.
+pub(super) const CODE: &str = "runs code";
+const SETS: &str = "changes what later commands mean";
+const SYSTEM: &str = "changes the system";
+const COMPOUND: &str = "is more than a list of plain commands";
+
+/// Programs and words of the shell that are asked about as such, and why.
+pub(super) const ASKED: [(&str, &str); 8] = [
+    (
+        COMPOUND,
+        "! [[ case coproc do done elif else esac fi for function if in select then time until while",
+    ),
+    (
+        RUNS,
+        ". at batch builtin busybox chroot command crontab dc direnv doas dotenv ed emacs entr env eval ex exec expect \
+         flock gdb ionice less lldb ltrace man more nano nc ncat nice nohup nsenter nvim parallel pkexec runuser screen \
+         script setsid socat source ssh stdbuf strace su sudo systemd-run timeout tmux toybox trap unbuffer unshare vi view \
+         vim watch xargs",
+    ),
+    (
+        SETS,
+        "alias bind complete declare enable export fc getopts hash let local mapfile read readarray readonly shopt \
+         typeset unalias unset",
+    ),
+    (
+        CODE,
+        "mariadb mongo mongosh mysql psql r redis-cli sqlcmd sqlite3",
+    ),
+    (
+        DELETES,
+        "dropdb fstrim git-clean rm rmdir shred srm unlink wipefs",
+    ),
+    (
+        OVERWRITES,
+        "7z 7za ar aria2c bunzip2 bzip2 convert cp cpio csplit dd dos2unix fallocate ffmpeg ftp gunzip gzip install ln mmv mogrify mv \
+         patch rar rename rsync scp sd sftp split sponge strip tar tee truncate unix2dos unrar unxz unzip unzstd wget xz zip zstd",
+    ),
+    (CHANGES_REPOSITORY, "bzr cvs darcs fossil hg jj svn"),
+    (
+        SYSTEM,
+        "chattr chgrp chmod chown fdisk halt insmod iptables kill killall launchctl losetup mkfs mkswap modprobe mount \
+         nft parted passwd pkill poweroff reboot rmmod service setfacl shutdown swapoff sysctl systemctl umount \
+         useradd userdel usermod visudo",
+    ),
+];
+
+/// What the tools of GNU are called where the system has its own.
+pub(super) const GNU: &str = "gawk gcp gchmod gchown gdd genv gfind ginstall gln gmv gnice gnohup grm grmdir gsed gshred \
+                              gsort gsplit gstdbuf gtar gtee gtimeout gtruncate gunlink guniq gxargs";
+
+/// Parts of words that name what is asked about, whole, and then as any part of a word.
+pub(super) const HARM: [(&str, &str, &str); 4] = [
+    (
+        DELETES,
+        "del drop erase erases gc prune rm rmdir shred wipe",
+        "clean delet destroy discard expunge purg remov rimraf trash truncat uninstall unlink",
+    ),
+    (
+        OVERWRITES,
+        "cp dd fix force inplace ln mv rsync scp tee",
+        "checkout clobber overwrit reset restor revert rollback",
+    ),
+    (COMMITS, "amend merge push rebase squash", "commit publish"),
+    (SYSTEM, "chmod chown kill killall mkfs pkill", ""),
+];
+
+/// Options by which many programs write a file.
+pub(super) static WRITING_OPTION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:-[iw]|-i\..*|-o.*|--(?:in-?place|out|write).*)$"));
+
+/// Options by which many programs take code, or read it from a pipe.
+pub(super) static RUNNING_OPTION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:-|-.*[^-]-|eval|--?(?:call|command|eval)\b.*|--?exec.*)$"));
+
+/// Programs that run a script, or code that they are given. Numbers of versions stand behind them.
+pub(super) const INTERPRETERS: &str = "ash bash bun csh dash deno elixir erl fish gnuplot groovy guile iex irb jshell julia ksh lua luajit mksh node nodejs ocaml octave \
+                                       osascript perl php powershell pwsh pypy python racket rscript ruby sbcl scala sh tclsh tcsh ts-node \
+                                       tsx zsh";
+/// What an interpreter may be given in the place of a script.
+pub(super) const WITHOUT_SCRIPT: &str = "--check --help --test --version -V";
+/// Python's modules that may be run.
+pub(super) const MODULES: &str = "flake8 http.server mypy pip pylint pyright pytest ruff unittest";
+
+/// Programs, or subcommands of one, that only look: their names; the options that they may be given, as a pattern; and how
+/// many words that are none.
+pub(super) const LOOKING: [(&str, &str, usize); 16] = [
+    (
+        ": [ basename cat cd cksum cmp column comm cut df diff dirname du echo egrep exit expand expr false fgrep fold free \
+         grep head hexdump id join jq ls md5sum nl nproc od paste pgrep popd printenv ps pushd pwd readlink realpath rev seq \
+         set sha1sum sha256sum sha512sum shasum sleep stat strings sum tac tail test tr true type uname unexpand uptime wait \
+         wc whereis which who whoami",
+        ANY,
+        MANY,
+    ),
+    ("printf", "--", MANY),
+    ("file", "-[bhikLz0]+|--brief|--mime(-type|-encoding)?", MANY),
+    (
+        "find",
+        r"(?x)-(?: [HLP] | \d+[a-zA-Z]? | a | and | o | or | not | [acm](?:min|time) | depth | empty | executable | group
+        | i?(?:name|path|regex|wholename) | inum | links | ls | maxdepth | mindepth | mount | newer\w* | perm | print0?
+        | printf | prune | quit | readable | regextype | samefile | size | true | false | type | user | writable | xdev )",
+        MANY,
+    ),
+    (
+        "fd fdfind",
+        r"-[FHILaegilpstu0]+|--(?:exclude|extension|glob|hidden|max-depth|no-ignore|type)(?:=.*)?",
+        MANY,
+    ),
+    (
+        "rg",
+        r"-[a-zA-Z0-9].*|--|--(?:[a-gi-oq-z][\w-]*|hidden|heading|help|passthru|path-separator|pcre2|pretty)(?:=.*)?",
+        MANY,
+    ),
+    (
+        "sort",
+        r"-[CMRVbcdfghimnrsuz]*(?:[Skt].*)?|--(?:field-separator|ignore-case|key|(?:human-)?numeric-sort|reverse|stable|unique|version-sort)(?:=.*)?",
+        MANY,
+    ),
+    ("uniq", r"-[Dcdiuz]+|-[fsw]\d+", 1),
+    ("xxd", r"-[Eabeiu]+|-[cgls]\d+", 1),
+    (
+        "tree",
+        r"-[CDFNadfghilpqstuvx]+|-[ILP]\w*|--(?:dirsfirst|gitignore|noreport|prune)",
+        MANY,
+    ),
+    (
+        "curl",
+        r"-[46LNISfgiksv]*[AHXdmu]?|--(?:compressed|data|fail|head|header|include|insecure|json|location|max-time|request|retry|show-error|silent|verbose|version)",
+        MANY,
+    ),
+    (
+        "git blame;git cat-file;git check-ignore;git cherry;git count-objects;git describe;git diff;git diff-tree;\
+         git for-each-ref;git grep;git log;git ls-files;git ls-tree;git merge-base;git name-rev;git range-diff;\
+         git rev-list;git rev-parse;git shortlog;git show;git show-ref;git stash list;git stash show;git status;\
+         git whatchanged",
+        r"-[^-O][^O]*|--|--(?:[a-df-np-z].*|encoding=.*|error-unmatch|exact-match|exclude\S*|exit-code|extended-regexp|oneline|only\S*|others|ours)",
+        MANY,
+    ),
+    (
+        "git branch",
+        "-[arv]+|--(?:all|list|remotes|show-current|verbose)",
+        0,
+    ),
+    (
+        "git remote;git tag;git reflog;git worktree list;git submodule status;git version",
+        r"-v|--verbose|-l|--list|-n\d*|--porcelain",
+        0,
+    ),
+    (
+        "git remote show;git remote get-url;git reflog show;git config --get",
+        r"-\d+",
+        1,
+    ),
+    (
+        "git config --list;git config -l;git --version",
+        "--(?:show-origin|global|local)",
+        0,
+    ),
+];
+/// Whatever option there is.
+pub(super) const ANY: &str = ".*";
+/// As many as anybody likes.
+const MANY: usize = usize::MAX;
+
+/// The patterns of the options, row by row.
+pub(super) static LOOKING_OPTIONS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let whole = |(_, options, _): &(_, &str, _)| regex(&format!("^(?:{options})$"));
+    LOOKING.iter().map(whole).collect()
+});
+
+/// What an awk program does that is more than printing.
+pub(super) const AWK_ACTS: [&str; 4] = [">", "|", "@", "system"];
+
+/// The scripts of sed that only print: addresses with `p`, `d`, `q` or `=`, and substitutions without the flags that write
+/// or run.
+pub(super) static SED_PRINTS: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?x)^(?:
+        (?: (?:\d+|\$|/[^/\\\n]*/)? (?:,(?:\d+|\$|\+\d+|/[^/\\\n]*/))? !? [pdq=] ;? )+
+        | s/[^/\n]*/[^/\n]*/[gpI\d]* | s\|[^|\n]*\|[^|\n]*\|[gpI\d]* | s\#[^\#\n]*\#[^\#\n]*\#[gpI\d]* )$",
+    )
+});
+
+/// Variables that change how much a program says, and not what it runs.
+pub(super) const HARMLESS_VARIABLES: &str =
+    "CARGO_TERM_COLOR CI FORCE_COLOR NODE_ENV NO_COLOR RUST_BACKTRACE RUST_LOG TZ";

@@ -1,0 +1,217 @@
+//! The words of a shell command. Pure.
+//!
+//! Splits what is a list or a pipe of plain commands, as every POSIX shell and bash would. Guarantees that whatever any
+//! of them would make more of is refused: a word that is given out is the one that the program gets, but for `*`, `?`,
+//! `[` and `~`.
+
+use std::iter::Peekable;
+use std::path::Path;
+use std::str::Chars;
+
+use super::programs::OVERWRITES;
+use crate::sys::text::is_deceptive;
+
+/// Why a command is asked about that nobody can follow.
+pub(super) const UNCLEAR: &str = "cannot be judged";
+/// Why `$`, backquotes and braces are asked about.
+const EXPANDS: &str = "substitutes";
+
+/// A word of a command, its quotes taken off.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ShellWord {
+    /// Its text.
+    pub text: String,
+    /// Whether the shell may put file names in its place.
+    pub is_glob: bool,
+    /// Whether there was something of it in quotes.
+    is_quoted: bool,
+}
+
+impl ShellWord {
+    /// Whether a file's name in its place may be taken for an option.
+    pub(super) fn may_be_option(&self) -> bool {
+        self.text.starts_with('-') || (self.is_glob && self.text.starts_with(['*', '?', '[']))
+    }
+}
+
+/// The commands of a list or a pipe, each as its words; redirections that write nothing are left out.
+///
+/// # Errors
+/// Why the command is not plain.
+pub(super) fn commands(text: &str) -> Result<Vec<Vec<ShellWord>>, &'static str> {
+    let is_odd = |c: char| {
+        let is_blank = matches!(c, ' ' | '\t' | '\n');
+        !is_blank && (is_deceptive(c) || c.is_control() || c.is_whitespace())
+    };
+    if text.contains(is_odd) {
+        return Err(UNCLEAR);
+    }
+    let mut splitter = Splitter {
+        rest: text.chars().peekable(),
+        commands: Vec::new(),
+        words: Vec::new(),
+        word: None,
+        redirection: None,
+    };
+    splitter.split()?;
+    Ok(splitter.commands)
+}
+
+/// Whether a path is that of a device, or of what a process has open.
+pub(super) fn is_device(path: &str) -> bool {
+    let path = path_clean::clean(Path::new(path));
+    let is_below = ["/dev", "/proc"].iter().any(|top| path.starts_with(top));
+    is_below && path != Path::new("/dev/null")
+}
+
+/// What a redirection does with the word behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Redirection {
+    Reads,
+    Writes,
+    Duplicates,
+}
+
+struct Splitter<'t> {
+    rest: Peekable<Chars<'t>>,
+    commands: Vec<Vec<ShellWord>>,
+    words: Vec<ShellWord>,
+    word: Option<ShellWord>,
+    redirection: Option<Redirection>,
+}
+
+impl Splitter<'_> {
+    fn split(&mut self) -> Result<(), &'static str> {
+        while let Some(c) = self.rest.next() {
+            match c {
+                ' ' | '\t' => self.end_word()?,
+                ';' | '&' | '|' | '\n' => self.end_command()?,
+                '#' if self.word.is_none() => while self.rest.next_if(|c| *c != '\n').is_some() {},
+                '<' | '>' => self.redirect(c)?,
+                '(' | ')' => return Err(UNCLEAR),
+                '$' if self.rest.next_if_eq(&'?').is_some() => self.push('0', true),
+                '$' | '`' | '{' | '}' => return Err(EXPANDS),
+                '\'' => self.single_quoted()?,
+                '"' => self.double_quoted()?,
+                '\\' => match self.rest.next() {
+                    None => return Err(UNCLEAR),
+                    Some('\n') => {}
+                    Some(c) => self.push(c, true),
+                },
+                c => self.push(c, false),
+            }
+        }
+        self.end_command()
+    }
+
+    fn push(&mut self, c: char, is_quoted: bool) {
+        let word = self.word.get_or_insert_default();
+        word.text.push(c);
+        word.is_quoted |= is_quoted;
+        word.is_glob |= !is_quoted && matches!(c, '*' | '?' | '[');
+    }
+
+    fn single_quoted(&mut self) -> Result<(), &'static str> {
+        self.word.get_or_insert_default().is_quoted = true;
+        loop {
+            match self.rest.next() {
+                None => return Err(UNCLEAR),
+                Some('\'') => return Ok(()),
+                Some(c) => self.push(c, true),
+            }
+        }
+    }
+
+    fn double_quoted(&mut self) -> Result<(), &'static str> {
+        self.word.get_or_insert_default().is_quoted = true;
+        loop {
+            match self.rest.next() {
+                None => return Err(UNCLEAR),
+                Some('"') => return Ok(()),
+                Some('`') => return Err(EXPANDS),
+                Some('$') => match self.rest.peek() {
+                    Some('?') => {
+                        self.rest.next();
+                        self.push('0', true);
+                    }
+                    // It stands for itself: the end of a line in a pattern.
+                    Some('"' | ' ' | '|' | ')') => self.push('$', true),
+                    _ => return Err(EXPANDS),
+                },
+                Some('\\') => match self.rest.next() {
+                    None => return Err(UNCLEAR),
+                    Some('\n') => {}
+                    Some(c @ ('$' | '`' | '"' | '\\')) => self.push(c, true),
+                    Some(c) => {
+                        self.push('\\', true);
+                        self.push(c, true);
+                    }
+                },
+                Some(c) => self.push(c, true),
+            }
+        }
+    }
+
+    fn redirect(&mut self, c: char) -> Result<(), &'static str> {
+        // The number of what is redirected: `2>`.
+        let is_number =
+            |word: &ShellWord| !word.is_quoted && word.text.chars().all(|c| c.is_ascii_digit());
+        if self.word.as_ref().is_some_and(is_number) {
+            self.word = None;
+        }
+        self.end_word()?;
+        if self.redirection.is_some() {
+            return Err(UNCLEAR);
+        }
+        let redirection = match (c, self.rest.peek()) {
+            ('<', Some('<' | '>' | '(')) | ('>', Some('(')) => return Err(UNCLEAR),
+            (_, Some('&')) => {
+                self.rest.next();
+                Redirection::Duplicates
+            }
+            ('<', _) => Redirection::Reads,
+            (_, Some('>' | '|')) => {
+                self.rest.next();
+                Redirection::Writes
+            }
+            _ => Redirection::Writes,
+        };
+        self.redirection = Some(redirection);
+        Ok(())
+    }
+
+    fn end_word(&mut self) -> Result<(), &'static str> {
+        let Some(mut word) = self.word.take() else {
+            return Ok(());
+        };
+        // The name of a program.
+        if word.text == "[" {
+            word.is_glob = false;
+        }
+        let is_number = || word.text.chars().all(|c| c.is_ascii_digit());
+        match self.redirection.take() {
+            None => self.words.push(word),
+            Some(Redirection::Reads) if word.is_glob || is_device(&word.text) => {
+                return Err(UNCLEAR);
+            }
+            Some(Redirection::Writes) if word.text != "/dev/null" => return Err(OVERWRITES),
+            Some(Redirection::Duplicates) if word.text != "-" && !is_number() => {
+                return Err(OVERWRITES);
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    fn end_command(&mut self) -> Result<(), &'static str> {
+        self.end_word()?;
+        if self.redirection.is_some() {
+            return Err(UNCLEAR);
+        }
+        let words = std::mem::take(&mut self.words);
+        if !words.is_empty() {
+            self.commands.push(words);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! Which settings a file makes, and how a mistake in it is told.
+
+use super::*;
+
+#[test]
+fn a_file_sets_what_it_names_and_no_file_nothing() {
+    let of = |compact_threshold, mouse| ChatSettings {
+        compact_threshold,
+        mouse,
+    };
+    for (json, expected) in [
+        ("{}", of(80, true)),
+        ("\u{feff}{\"compactThreshold\": 60}", of(60, true)),
+        (r#"{"compactThreshold": 90, "ui": {}}"#, of(90, true)),
+        (r#"{"ui": {"mouse": false}}"#, of(80, false)),
+    ] {
+        assert_eq!(ChatSettings::parse(json.as_bytes()), Ok(expected), "{json}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(ChatSettings::load(dir.path()).unwrap(), of(80, true));
+    assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn a_mistake_is_told_with_its_place_and_what_is_expected() {
+    let percent = "`compactThreshold` must be a whole number of per cent, from 60 to 90";
+    for (json, expected) in [
+        ("", "line 1, column 1: EOF while parsing a value".to_owned()),
+        ("[]", "line 1, column 1: an object is expected here, in `{` and `}`".to_owned()),
+        ("{\n \"ui\": }", "line 2, column 8: expected value".to_owned()),
+        (r#"{"compactThreshold": 59}"#, format!("line 1, column 22: {percent}")),
+        ("{\"compactThreshold\":\n 91}", format!("line 2, column 2: {percent}")),
+        (r#"{"compactThreshold": 0.8}"#, format!("line 1, column 22: {percent}")),
+        (r#"{"compactThreshold": "80"}"#, format!("line 1, column 22: {percent}")),
+        (r#"{"compactThreshold": null}"#, format!("line 1, column 22: {percent}")),
+        (
+            r#"{"ui": {"mouse": "no"}}"#,
+            "line 1, column 18: `mouse` must be `true` or `false`".to_owned(),
+        ),
+        (
+            r#"{"ui": false}"#,
+            "line 1, column 8: an object is expected here, in `{` and `}`".to_owned(),
+        ),
+        (
+            r#"{"compactTreshold": 70}"#,
+            "line 1, column 21: there is no setting `compactTreshold`: did you mean `compactThreshold`?".to_owned(),
+        ),
+        (
+            r#"{"theme": "dark"}"#,
+            "line 1, column 11: there is no setting `theme`: there are `compactThreshold`, `ui`".to_owned(),
+        ),
+        (
+            r#"{"ui": {"mouses": true}}"#,
+            "line 1, column 19: there is no setting `mouses`: did you mean `mouse`?".to_owned(),
+        ),
+        (
+            r#"{"ui": {}, "ui": {}}"#,
+            "line 1, column 20: `ui` is there twice".to_owned(),
+        ),
+    ] {
+        let mistake = ChatSettings::parse(json.as_bytes()).unwrap_err();
+        assert_eq!(mistake.to_string(), expected, "{json}");
+    }
+}
+
+#[test]
+fn the_file_is_named_and_so_is_the_way_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE);
+    std::fs::write(&path, "{\"compactThreshold\": 95}").unwrap();
+    let problem = ChatSettings::load(dir.path()).unwrap_err();
+    assert_eq!(
+        problem.to_string(),
+        format!(
+            "`{}`, line 1, column 22: `compactThreshold` must be a whole number of per cent, from 60 to 90",
+            path.display()
+        )
+    );
+    assert_eq!(
+        problem.hint(),
+        "fix it there, or remove the file: the defaults count then"
+    );
+}

@@ -1,0 +1,348 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::agent::Note;
+use crate::agent::protocol::native::{Native, tests::check};
+use crate::model::message::{Call, Message};
+use crate::model::prompt::Prompt;
+use crate::model::{Purpose, Reply};
+
+/// Answers with these words; of a truncation, nobody is asked.
+struct Says(&'static str);
+
+impl Host for Says {
+    fn ask(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, AgentError> {
+        assert_eq!(*purpose, Purpose::COMPRESSION);
+        assert!(prompt.form.tools.is_empty());
+        assert!(!self.0.is_empty(), "no model is asked");
+        Ok(Reply::said(self.0))
+    }
+
+    fn note(&self, _: Note<'_>) -> Result<(), AgentError> {
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        Ok(())
+    }
+}
+
+/// The agent reads a file of so many characters.
+fn reads(conversation: &mut Conversation, characters: usize) {
+    let id = format!("call-{}", conversation.history.len());
+    conversation.say(HistoryMessage {
+        calls: vec![Call {
+            id: id.clone(),
+            name: "read_file".to_owned(),
+            input: serde_json::json!({"path": "a"}),
+            ..Call::default()
+        }],
+        ..HistoryMessage::of_agent("I look.")
+    });
+    let content = "line of text\n".repeat(characters / 13);
+    conversation.say(HistoryMessage::of_tool("read_file", &id, content));
+}
+
+fn answers(conversation: &mut Conversation) {
+    conversation.say(HistoryMessage::of_agent("Done."));
+}
+
+/// What is sent next, and how much shorter it was made.
+fn next(
+    truncate: &Truncate<'_>,
+    conversation: &mut Conversation,
+) -> Result<(Vec<Message<'static>>, Option<Compressed>), AgentError> {
+    let native = Native::default();
+    let system = ["system".to_owned()];
+    let view = truncate.view(&Says(""), &system, &native, conversation)?;
+    Ok((native.render(&view.history), view.compressed))
+}
+
+fn words(messages: &[Message<'_>]) -> Vec<String> {
+    messages.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_first_request_a_notice_and_the_last_twenty_messages_are_left() {
+    let meter = Meter::default();
+    let truncate = Truncate {
+        window: 10_000,
+        threshold: 80,
+        meter: &meter,
+    };
+    let mut conversation = Conversation::default();
+    conversation.request("the first request");
+    let (sent, compressed) = next(&truncate, &mut conversation).unwrap();
+    assert_eq!((sent.len(), compressed), (1, None));
+    while tokens_of(&conversation.history) < 8000 {
+        assert_eq!(next(&truncate, &mut conversation).unwrap().1, None);
+        reads(&mut conversation, 1000);
+    }
+    let whole = conversation.clone();
+    let (sent, compressed) = next(&truncate, &mut conversation).unwrap();
+    let compressed = compressed.unwrap();
+    assert!(compressed.tokens_before >= 8000 && compressed.tokens_after < 4000);
+    assert_eq!(check(&sent), Ok(()));
+    let told = words(&sent);
+    assert!(told[0].contains("the first request"), "{}", told[0]);
+    assert_eq!(
+        told[1],
+        "<context_truncated>Older messages removed to save space</context_truncated>"
+    );
+    assert_eq!(told.len(), 2 + 20);
+    // All of it is kept, and what was sent once is sent so again.
+    assert_eq!(conversation.history, whole.history);
+    reads(&mut conversation, 1000);
+    let (more, compressed) = next(&truncate, &mut conversation).unwrap();
+    assert_eq!((&more[..sent.len()], compressed), (&sent[..], None));
+}
+
+#[test]
+fn what_the_vendor_has_counted_decides() {
+    let meter = Meter::default();
+    let truncate = Truncate {
+        window: 10_000,
+        threshold: 80,
+        meter: &meter,
+    };
+    let mut conversation = Conversation::default();
+    conversation.request("x");
+    assert_eq!(meter.used(&conversation), 0);
+    for _ in 0..15 {
+        next(&truncate, &mut conversation).unwrap();
+        reads(&mut conversation, 130);
+    }
+    // What came behind the reply is reckoned by its characters.
+    meter.answered(&Usage::plain(7900, 60));
+    assert_eq!(meter.used(&conversation), 7960 + 130 / 4 + 1);
+    assert_eq!(next(&truncate, &mut conversation).unwrap().1, None);
+    meter.answered(&Usage::plain(7990, 10));
+    let compressed = next(&truncate, &mut conversation).unwrap().1.unwrap();
+    assert_eq!(compressed.tokens_before, 8000);
+    assert!(
+        (4500..7000).contains(&compressed.tokens_after),
+        "{compressed:?}"
+    );
+    assert_eq!(meter.used(&conversation), compressed.tokens_after);
+}
+
+#[test]
+fn long_results_lose_their_middles_the_old_ones_first() {
+    let meter = Meter::default();
+    let truncate = Truncate {
+        window: 20_000,
+        threshold: 80,
+        meter: &meter,
+    };
+    let mut conversation = Conversation::default();
+    conversation.request(&"first ".repeat(100));
+    for _ in 0..5 {
+        reads(&mut conversation, 16_000);
+    }
+    let (sent, compressed) = next(&truncate, &mut conversation).unwrap();
+    assert!(compressed.is_some());
+    let told = words(&sent);
+    assert_eq!(sent.len(), 11);
+    assert!(told[0].contains(&"first ".repeat(100)));
+    for old in [2, 4, 6, 8] {
+        assert!(told[old].contains(" left out ...]"), "{}", told[old]);
+    }
+    assert!(!told[10].contains(" left out ...]"));
+    // Of very long ones, the last one loses it, too.
+    reads(&mut conversation, 100_000);
+    let (sent, compressed) = next(&truncate, &mut conversation).unwrap();
+    assert!(compressed.is_some());
+    assert!(words(&sent).last().unwrap().contains(" left out ...]"));
+}
+
+#[test]
+fn the_last_request_is_sent_whole_or_nothing_is() {
+    let meter = Meter::default();
+    let truncate = Truncate {
+        window: 10_000,
+        threshold: 80,
+        meter: &meter,
+    };
+    let mut conversation = Conversation::default();
+    conversation.request("the first request");
+    answers(&mut conversation);
+    conversation.request("the second request");
+    for _ in 0..40 {
+        reads(&mut conversation, 1000);
+    }
+    let told = words(&next(&truncate, &mut conversation).unwrap().0);
+    assert!(told[0].contains("the first") && told[2].contains("the second"));
+    assert_eq!(told.len(), 3 + 20);
+    // One that fills the window almost leaves no room for anything else, and is no reason to do it again and again.
+    let long = "word ".repeat(7000);
+    conversation.request(&long);
+    let (sent, compressed) = next(&truncate, &mut conversation).unwrap();
+    assert!(compressed.is_some());
+    assert!(words(&sent).last().unwrap().contains(&long));
+    reads(&mut conversation, 100);
+    assert_eq!(next(&truncate, &mut conversation).unwrap().1, None);
+    let before = conversation.clone();
+    conversation.request(&"word ".repeat(8001));
+    let error = next(&truncate, &mut conversation).unwrap_err();
+    assert!(matches!(
+        error,
+        AgentError::TooLong {
+            window: 10_000,
+            is_at_once: false,
+            ..
+        }
+    ));
+    assert_eq!(conversation.truncation, before.truncation);
+}
+
+#[test]
+fn what_the_model_does_not_take_is_halved() {
+    let meter = Meter::default();
+    let truncate = Truncate {
+        window: 1_000_000,
+        threshold: 80,
+        meter: &meter,
+    };
+    let mut conversation = Conversation::default();
+    conversation.request("x");
+    assert_eq!(shorten(&truncate, &mut conversation), None);
+    for _ in 0..40 {
+        reads(&mut conversation, 1000);
+    }
+    let compressed = shorten(&truncate, &mut conversation).unwrap();
+    assert!(compressed.tokens_after <= compressed.tokens_before / 2);
+}
+
+fn shorten(truncate: &Truncate<'_>, conversation: &mut Conversation) -> Option<Compressed> {
+    let native = Native::default();
+    truncate
+        .shorten(&Says(""), &[], &native, conversation)
+        .unwrap()
+}
+
+#[test]
+fn a_summary_takes_the_place_of_all_or_nothing_changes() {
+    let meter = Meter::default();
+    let mut conversation = Conversation::default();
+    conversation.request("the first request");
+    for _ in 0..3 {
+        reads(&mut conversation, 1000);
+    }
+    answers(&mut conversation);
+    let before = conversation.clone();
+    let long: &'static str = Box::leak("sum ".repeat(2000).into_boxed_str());
+    let native = Native::default();
+    let summarize = |says, conversation: &mut Conversation| {
+        summarize(
+            &Says(says),
+            &[],
+            &native,
+            &meter,
+            100_000,
+            "the tests",
+            conversation,
+        )
+    };
+    let error = summarize(long, &mut conversation).unwrap_err();
+    assert!(matches!(error, AgentError::NotCompressed { .. }), "{error}");
+    assert_eq!(conversation, before);
+    let compressed = summarize("It was read.", &mut conversation).unwrap();
+    assert!(compressed.tokens_after < compressed.tokens_before);
+    assert_eq!(conversation.earlier, before.history);
+    assert_eq!(conversation.history.len(), 1);
+    assert!(conversation.history[0].is_summary());
+    assert_eq!(meter.used(&conversation), compressed.tokens_after);
+}
+
+/// Something that happens in a session.
+#[derive(Debug, Clone)]
+enum Happens {
+    /// Something is asked for, with so many files shown.
+    Request(usize, usize),
+    /// The agent reads files of these sizes; of the last ones, nothing is heard.
+    Reads(Vec<usize>, usize),
+    Answers,
+    Reminder,
+    Refused,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        1 => (1usize..3000, 0usize..3).prop_map(|(length, files)| Happens::Request(length, files)),
+        6 => (prop::collection::vec(0usize..6000, 1..5), 0usize..2).prop_map(|(sizes, lost)| Happens::Reads(sizes, lost)),
+        1 => Just(Happens::Answers),
+        1 => Just(Happens::Reminder),
+        1 => Just(Happens::Refused),
+    ]
+}
+
+fn happen(what: &Happens, conversation: &mut Conversation) {
+    match what {
+        Happens::Request(length, files) => {
+            conversation.request(&format!(
+                "{} {}",
+                conversation.requests.len(),
+                "w".repeat(*length)
+            ));
+            let file = || HistoryMessage::tagged(format!("<file>\n{}\n</file>", "x\n".repeat(500)));
+            conversation.history.extend((0..*files).map(|_| file()));
+        }
+        Happens::Reads(sizes, lost) => {
+            let call = |at: usize| Call {
+                id: format!("call-{at}"),
+                name: "read_file".to_owned(),
+                input: serde_json::json!({}),
+                ..Call::default()
+            };
+            let calls: Vec<Call> = (0..sizes.len()).map(call).collect();
+            let heard = sizes.len() - lost.min(&sizes.len());
+            conversation.say(HistoryMessage {
+                calls: calls.clone(),
+                ..HistoryMessage::of_agent("I look.")
+            });
+            for (call, size) in calls.iter().zip(sizes).take(heard) {
+                let result = HistoryMessage::of_tool("read_file", &call.id, "r".repeat(*size));
+                conversation.say(result);
+            }
+        }
+        Happens::Answers => answers(conversation),
+        Happens::Reminder => conversation.say(HistoryMessage::reminder("the mode")),
+        Happens::Refused => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_happens_calls_are_answered_and_the_last_request_is_there(
+        all in prop::collection::vec(happens(), 0..40)
+    ) {
+        let meter = Meter::default();
+        let truncate = Truncate { window: 6000, threshold: 60, meter: &meter };
+        let mut conversation = Conversation::default();
+        conversation.request("0 the first request");
+        let mut sent: Vec<Message<'static>> = Vec::new();
+        for what in &all {
+            happen(what, &mut conversation);
+            let shortened = match what {
+                Happens::Refused => shorten(&truncate, &mut conversation),
+                _ => None,
+            };
+            let (now, compressed) = next(&truncate, &mut conversation).unwrap();
+            prop_assert_eq!(check(&now), Ok(()));
+            let told = words(&now);
+            let last = conversation.requests.last().unwrap();
+            prop_assert!(told.iter().any(|message| message.contains(last)), "{last}");
+            prop_assert!(told[0].contains("0 the first request"));
+            let tokens = estimate(&["system".to_owned()], &super::sent(&conversation));
+            prop_assert!(tokens <= 6000, "{tokens}");
+            // Only a compaction changes what was sent, and what a stop has left open.
+            if compressed.is_none() && shortened.is_none() {
+                let same = sent.iter().zip(&now).take_while(|(then, now)| then == now).count();
+                prop_assert!(same + 2 >= sent.len(), "{same} of {}", sent.len());
+            }
+            sent = now;
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The messages of a request, in the form that Anthropic's API insists on. Pure.
+//!
+//! Guarantees of whatever conversation: user and assistant take turns, the user first and last; no text is blank; and
+//! behind each message with calls comes one that begins with exactly one result for each of them.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Thought, Words};
+use crate::model::openai::plain_name;
+
+/// How many messages may end with a mark of the cache; a further one stands behind the system's.
+const MARKS: usize = 3;
+
+/// What stands in the place of a result that nobody knows.
+const NO_RESULT: &str = "No result is known.";
+/// What the user says where the model would speak first.
+const BEFORE: &str = "(The beginning of the conversation is left out.)";
+/// What the user says where the model has spoken last.
+const GO_ON: &str = "Go on.";
+
+/// What is sent of one side until the other's turn.
+#[derive(Debug, Serialize)]
+pub struct Turn<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+/// A piece of a message.
+#[derive(Debug, Serialize)]
+pub struct Block<'a> {
+    #[serde(flatten)]
+    content: Content<'a>,
+    /// That what is sent up to here is to be cached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+const EPHEMERAL: CacheControl = CacheControl {
+    r#type: "ephemeral",
+};
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content<'a> {
+    Text {
+        text: Said<'a>,
+    },
+    Image {
+        source: Value,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        input: Cow<'a, Value>,
+    },
+    ToolResult {
+        tool_use_id: String,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        content: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Said<'a> {
+    Words(Words<'a>),
+    Own(Cow<'static, str>),
+}
+
+impl<'a> Block<'a> {
+    fn new(content: Content<'a>) -> Self {
+        Self {
+            content,
+            cache_control: None,
+        }
+    }
+
+    fn own(text: impl Into<Cow<'static, str>>) -> Self {
+        let text = Said::Own(text.into());
+        Self::new(Content::Text { text })
+    }
+
+    fn result(id: String, text: &'a str, is_error: bool) -> Self {
+        Self::new(Content::ToolResult {
+            tool_use_id: id,
+            // Blank text is refused.
+            content: if text.trim().is_empty() { "" } else { text },
+            is_error,
+        })
+    }
+
+    fn mark(&mut self) {
+        // The API refuses marks on thoughts.
+        if !matches!(
+            self.content,
+            Content::Thinking { .. } | Content::RedactedThinking { .. }
+        ) {
+            self.cache_control = Some(EPHEMERAL);
+        }
+    }
+}
+
+/// Where the cache is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// Nothing is to be cached.
+    Nowhere,
+    /// Behind the system and where the messages have marks.
+    Explicit,
+    /// Behind the system and the last messages of the user: where earlier requests ended, those to come find the cache.
+    Rolling,
+}
+
+impl Marks {
+    /// Where it is to end for these messages; `goes_on` says whether later requests begin with all of them.
+    pub fn of(messages: &[Message<'_>], goes_on: bool) -> Self {
+        match goes_on {
+            _ if messages.iter().any(Message::is_marked) => Self::Explicit,
+            true => Self::Rolling,
+            false => Self::Nowhere,
+        }
+    }
+}
+
+/// What the system says, in the blocks that stand at the top.
+pub fn system<'a>(messages: &'a [Message<'_>], marks: Marks) -> Vec<Block<'a>> {
+    let system = messages.iter();
+    let system = system.filter(|message| message.role == Role::System);
+    let parts = system.flat_map(|message| &message.parts);
+    let mut blocks: Vec<Block<'a>> = parts.filter_map(words).collect();
+    if let Some(last) = blocks.last_mut()
+        && marks != Marks::Nowhere
+    {
+        last.mark();
+    }
+    blocks
+}
+
+/// What is said besides. Without tools in the request, the API takes no calls and no results: they are told in words.
+pub fn turns<'a>(messages: &'a [Message<'_>], has_tools: bool, marks: Marks) -> Vec<Turn<'a>> {
+    let mut writer = Writer {
+        has_tools,
+        turns: Vec::new(),
+        ids: HashSet::new(),
+        marked: Vec::new(),
+    };
+    let mut open = Vec::new();
+    for (side, parts) in sides(messages) {
+        open = writer.turn(side, &parts, open);
+    }
+    writer.close(open);
+    if marks != Marks::Nowhere {
+        writer.mark(marks);
+    }
+    writer.turns
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    User,
+    Model,
+}
+
+/// The parts that can be sent, by whose turn it is.
+fn sides<'a>(messages: &'a [Message<'_>]) -> Vec<(Side, Vec<&'a Part<'a>>)> {
+    let mut sides: Vec<(Side, Vec<&Part<'_>>)> = Vec::new();
+    for message in messages {
+        let side = match message.role {
+            Role::System => continue,
+            Role::Assistant => Side::Model,
+            Role::User | Role::Tool => Side::User,
+        };
+        for part in &message.parts {
+            if *part == Part::CacheMark {
+                if let Some((_, parts)) = sides.last_mut() {
+                    parts.push(part);
+                }
+            } else if may_say(side, part) {
+                if side == Side::User {
+                    end_models(&mut sides);
+                }
+                match sides.last_mut() {
+                    Some((last, parts)) if *last == side => parts.push(part),
+                    _ => sides.push((side, vec![part])),
+                }
+            }
+        }
+    }
+    end_models(&mut sides);
+    sides
+}
+
+/// Takes thoughts away behind which the model has said nothing: the API refuses a message that ends so.
+fn end_models(sides: &mut Vec<(Side, Vec<&Part<'_>>)>) {
+    let Some((Side::Model, parts)) = sides.last_mut() else {
+        return;
+    };
+    let is_said = |part: &&Part<'_>| !matches!(part, Part::Thought(_) | Part::CacheMark);
+    match parts.iter().rposition(is_said) {
+        Some(last) => {
+            let mut at = 0..;
+            parts.retain(|part| at.next() <= Some(last) || **part == Part::CacheMark);
+        }
+        None => {
+            sides.pop();
+        }
+    }
+}
+
+fn may_say(side: Side, part: &Part<'_>) -> bool {
+    match part {
+        Part::Text(text) => !text.pieces().all(|piece| piece.trim().is_empty()),
+        Part::Call(_) => side == Side::Model,
+        Part::Thought(
+            Thought::Shown {
+                signature: sign, ..
+            }
+            | Thought::Sealed { data: sign },
+        ) => side == Side::Model && !sign.is_empty(),
+        Part::Result(_) | Part::Image(_) => side == Side::User,
+        Part::CacheMark => false,
+    }
+}
+
+/// A call that waits for its result: its id in the conversation, and the one that is sent.
+type Open<'a> = (&'a str, String);
+
+struct Writer<'a> {
+    has_tools: bool,
+    turns: Vec<Turn<'a>>,
+    /// The ids of all calls so far: each is sent once.
+    ids: HashSet<String>,
+    /// The blocks with marks, each by its turn and place.
+    marked: Vec<(usize, usize)>,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes what one side says, after what has left these calls `open`; gives those that are open now.
+    fn turn(&mut self, side: Side, parts: &[&'a Part<'a>], open: Vec<Open<'a>>) -> Vec<Open<'a>> {
+        let is_models = side == Side::Model;
+        if is_models && self.turns.is_empty() {
+            self.push("user", vec![Block::own(BEFORE)]);
+        }
+        let mut now_open = Vec::new();
+        let mut content = Vec::new();
+        let results = parts.iter().filter_map(|part| match part {
+            Part::Result(result) => Some(result),
+            _ => None,
+        });
+        let mut results: Vec<&CallResult> = results.collect();
+        // Results come first, whatever was said between them.
+        for (id, sent) in open {
+            let found = results.iter().position(|result| result.id == id);
+            content.push(match found.map(|at| results.remove(at)) {
+                Some(result) => Block::result(sent, &result.text, result.is_error),
+                None => Block::result(sent, NO_RESULT, true),
+            });
+        }
+        for part in parts {
+            match part {
+                Part::CacheMark => {
+                    if let Some(last) = content.len().checked_sub(1) {
+                        self.marked.push((self.turns.len(), last));
+                    }
+                }
+                Part::Call(call) if self.has_tools => {
+                    let id = self.id(&call.id);
+                    now_open.push((&*call.id, id.clone()));
+                    content.push(Block::new(tool_use(call, id)));
+                }
+                Part::Result(result) => {
+                    // What answers no call.
+                    if results.iter().any(|other| std::ptr::eq(*other, result)) {
+                        content.push(Block::own(part.to_string()));
+                    }
+                }
+                part => content.extend(words(part).or_else(|| seen(part))),
+            }
+        }
+        self.push(if is_models { "assistant" } else { "user" }, content);
+        now_open
+    }
+
+    /// Ends with a turn of the user's.
+    fn close(&mut self, open: Vec<Open<'a>>) {
+        if self.turns.last().is_some_and(|last| last.role == "user") {
+            return;
+        }
+        let results = open.into_iter();
+        let mut content: Vec<Block<'a>> = results
+            .map(|(_, sent)| Block::result(sent, NO_RESULT, true))
+            .collect();
+        if content.is_empty() {
+            content.push(Block::own(GO_ON));
+        }
+        self.push("user", content);
+    }
+
+    fn push(&mut self, role: &'static str, content: Vec<Block<'a>>) {
+        self.turns.push(Turn { role, content });
+    }
+
+    /// The id by which a call is sent: made of what the API takes, and no other call's.
+    fn id(&mut self, id: &str) -> String {
+        let plain = plain_name(id);
+        let mut sent = plain.clone();
+        let mut number = 2;
+        while !self.ids.insert(sent.clone()) {
+            sent = format!("{plain}-{number}");
+            number += 1;
+        }
+        sent
+    }
+
+    fn mark(&mut self, marks: Marks) {
+        let turns = self.turns.iter().enumerate();
+        let users = turns.filter(|(_, turn)| turn.role == "user");
+        let places: Vec<(usize, usize)> = match marks {
+            Marks::Explicit => self.marked.clone(),
+            _ => users
+                .map(|(at, turn)| (at, turn.content.len() - 1))
+                .collect(),
+        };
+        for (turn, block) in places.into_iter().rev().take(MARKS) {
+            self.turns[turn].content[block].mark();
+        }
+    }
+}
+
+/// A text, if there is any in it.
+fn words<'a>(part: &'a Part<'a>) -> Option<Block<'a>> {
+    let is_text = matches!(part, Part::Text(_)) && may_say(Side::User, part);
+    let text = Said::Words(Words::of(std::slice::from_ref(part)));
+    is_text.then(|| Block::new(Content::Text { text }))
+}
+
+/// What is neither a text nor a result nor a mark.
+fn seen<'a>(part: &'a Part<'a>) -> Option<Block<'a>> {
+    let content = match part {
+        Part::Image(Image { media_type, data }) => Content::Image {
+            source: json!({"type": "base64", "media_type": media_type, "data": data}),
+        },
+        Part::Thought(Thought::Shown { text, signature }) => Content::Thinking {
+            thinking: text,
+            signature,
+        },
+        Part::Thought(Thought::Sealed { data }) => Content::RedactedThinking { data },
+        Part::Call(_) => return Some(Block::own(part.to_string())),
+        Part::Text(_) | Part::Result(_) | Part::CacheMark => return None,
+    };
+    Some(Block::new(content))
+}
+
+fn tool_use(call: &Call, id: String) -> Content<'_> {
+    let input = match &call.input {
+        object @ Value::Object(_) => Cow::Borrowed(object),
+        // The API takes objects alone; this is how its vendor has the model told of anything else.
+        Value::String(written) => Cow::Owned(json!({"INVALID_JSON": written})),
+        other => Cow::Owned(json!({"INVALID_JSON": other.to_string()})),
+    };
+    Content::ToolUse {
+        id,
+        name: plain_name(&call.name),
+        input,
+    }
+}

@@ -1,0 +1,67 @@
+//! What errors tell, and what is known by them. Pure.
+
+use super::*;
+
+#[test]
+fn a_prompt_that_does_not_fit_is_known_by_the_vendors_words() {
+    let status = |status, code: &str, message: &str| ModelError::Status {
+        status,
+        model: "m".to_owned(),
+        vendor: VendorError {
+            code: Some(code.to_owned()),
+            message: Some(message.to_owned()),
+            ..VendorError::default()
+        },
+        tries: 1,
+        answer: Box::default(),
+        setup: Setup::default(),
+    };
+    for (number, code, message, expected) in [
+        (
+            400,
+            "context_length_exceeded",
+            "Your input exceeds it.",
+            true,
+        ),
+        (
+            400,
+            "invalid_request_error",
+            "This model's maximum context length is 4096 tokens. However, you requested 5000.",
+            true,
+        ),
+        (
+            400,
+            "INVALID_ARGUMENT",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+            true,
+        ),
+        (
+            400,
+            "exceed_context_size_error",
+            "the request exceeds the available context size, try increasing it",
+            true,
+        ),
+        (
+            413,
+            "request_too_large",
+            "prompt is too long: 201000 tokens > 200000 maximum",
+            true,
+        ),
+        (
+            400,
+            "invalid_request_error",
+            "Unknown parameter: 'max_context'.",
+            false,
+        ),
+        (429, "rate_limit", "maximum context length", false),
+        (500, "oops", "maximum context length", false),
+    ] {
+        let error = status(number, code, message);
+        assert_eq!(error.is_context_exceeded(), expected, "{error}");
+        let recorded = ModelError::Recorded {
+            message: error.to_string(),
+            hint: String::new(),
+        };
+        assert!(!expected || recorded.is_context_exceeded(), "{recorded}");
+    }
+}

@@ -1,0 +1,213 @@
+//! Which connections calls take, and which failures are worth another try, from a loopback server.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::model::message::{Message, Role};
+use crate::model::{Form, Thinking};
+use crate::sys::environment::SystemClock;
+
+/// Reads a request: its head, and its body.
+fn receive(stream: &TcpStream) -> Option<(String, Value)> {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let length = head.to_lowercase();
+    let length = length.split("content-length: ").nth(1)?;
+    let mut body = vec![0; length.lines().next()?.parse().ok()?];
+    reader.read_exact(&mut body).ok()?;
+    Some((head, serde_json::from_slice(&body).ok()?))
+}
+
+/// A request: over which connection it has come, its head and its body.
+type Seen = (usize, String, Value);
+
+/// A server that gives the requests of each connection these answers, and closes it behind the last one; the way to it,
+/// and what it is asked.
+fn serving(connections: Vec<Vec<String>>) -> (Route, Receiver<Seen>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (seen, asked) = channel();
+    thread::spawn(move || {
+        for (number, answers) in connections.into_iter().enumerate() {
+            let (mut stream, _) = listener.accept().unwrap();
+            for answer in answers {
+                let Some((head, body)) = receive(&stream) else {
+                    break;
+                };
+                let _ = seen.send((number, head, body));
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        }
+    });
+    let route = Route {
+        endpoint: Endpoint::parse("baseUrl", &url, true).unwrap(),
+        proxies: Proxies::default(),
+        key: Some(ApiKey::parse(b"sk-ant-test-0123456789").unwrap()),
+    };
+    (route, asked)
+}
+
+/// A streamed answer in chunks: these events.
+fn events(events: &[Value]) -> String {
+    let events = events.iter();
+    let chunks = events.map(|event| {
+        let event = format!(
+            "event: {}\ndata: {event}\n\n",
+            event["type"].as_str().unwrap()
+        );
+        format!("{:x}\r\n{event}\r\n", event.len())
+    });
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n{}0\r\n\r\n",
+        chunks.collect::<String>()
+    )
+}
+
+fn reply(text: &str) -> String {
+    events(&[
+        json!({"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 1}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": text}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}),
+        json!({"type": "message_stop"}),
+    ])
+}
+
+fn failing(kind: &str) -> String {
+    let error = json!({"type": kind, "message": "words"});
+    events(&[
+        json!({"type": "message_start", "message": {"model": "m"}}),
+        json!({"type": "error", "error": error}),
+    ])
+}
+
+/// Hears nothing.
+struct Deaf;
+
+impl Listener for Deaf {
+    fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
+    fn text(&self, _piece: &str) {}
+    fn thought(&self, _piece: &str) {}
+    fn restart(&self) {}
+}
+
+fn request() -> Request<'static> {
+    Request {
+        step: StepId::INITIAL,
+        messages: vec![Message::text(Role::User, "hello")],
+        form: Form::default(),
+        max_output_tokens: None,
+        tier: Tier::Standard,
+        cached_by_marks: false,
+        once: false,
+    }
+}
+
+fn asking<T>(route: Route, ask: impl FnOnce(&HttpModel<'_>) -> T) -> T {
+    let clock = SystemClock::start();
+    let spec = ModelSpec {
+        thinking: Some(Thinking::Adaptive),
+        ..ModelSpec::new("m", Provider::Anthropic)
+    };
+    let interrupt = Interrupt::never().unwrap();
+    let minute = Duration::from_secs(60);
+    ask(&HttpModel::new(
+        spec,
+        route,
+        Delivery::Whole,
+        minute,
+        &clock,
+        interrupt,
+    ))
+}
+
+fn said(model: &HttpModel<'_>) -> String {
+    let answer = model.ask(&request(), &Deaf).unwrap();
+    let reply = model.read(&StepId::INITIAL, &answer.json).unwrap();
+    reply.text.to_string()
+}
+
+#[test]
+fn calls_go_over_one_connection() {
+    let (route, asked) = serving(vec![vec![reply("a"), reply("b"), reply("c")]]);
+    asking(route, |model| {
+        assert_eq!([said(model), said(model), said(model)], ["a", "b", "c"]);
+    });
+    let asked: Vec<Seen> = asked.iter().collect();
+    let connections: Vec<usize> = asked.iter().map(|(connection, ..)| *connection).collect();
+    assert_eq!(connections, [0, 0, 0]);
+    let (_, head, body) = &asked[0];
+    let head = head.to_lowercase();
+    for header in [
+        "post /v1/messages http/1.1",
+        "x-api-key: sk-ant-test-0123456789",
+        "anthropic-version: 2026-10-21",
+        "content-type: application/json",
+    ] {
+        assert!(head.contains(header), "{head}");
+    }
+    assert_eq!(body["stream"], true);
+}
+
+#[test]
+fn a_connection_that_has_died_is_made_anew_at_once() {
+    // Closed after its answer, or with the request before it.
+    let dying = vec![
+        vec![reply("a")],
+        vec![reply("b"), String::new()],
+        vec![reply("c")],
+    ];
+    let (route, asked) = serving(dying);
+    asking(route, |model| {
+        assert_eq!(said(model), "a");
+        assert_eq!(said(model), "b");
+        // Were it a try of its own, there would be a wait before the next.
+        let answer = model.try_once(&request(), Duration::from_secs(60), &Deaf);
+        assert!(answer.is_ok());
+    });
+    let connections: Vec<usize> = asked.iter().map(|(connection, ..)| connection).collect();
+    assert_eq!(connections, [0, 1, 1, 2]);
+}
+
+#[test]
+fn an_error_in_a_stream_is_worth_another_try_where_it_passes() {
+    for (kind, is_retryable) in [
+        ("overloaded_error", true),
+        ("api_error", true),
+        ("rate_limit_error", true),
+        ("invalid_request_error", false),
+    ] {
+        let (route, _asked) = serving(vec![vec![failing(kind)], vec![failing(kind)]]);
+        asking(route, |model| {
+            let minute = Duration::from_secs(60);
+            let failed = model.try_once(&request(), minute, &Deaf).err().unwrap();
+            assert_eq!(failed.is_retryable, is_retryable, "{kind}");
+            let once = Request {
+                once: true,
+                ..request()
+            };
+            let failed = model.try_once(&once, minute, &Deaf).err().unwrap();
+            assert!(!failed.is_retryable, "{kind}");
+        });
+    }
+}
+
+#[test]
+fn a_cut_stream_is_worth_another_try() {
+    let whole = reply("a");
+    let cut = &whole[..whole.len() - 40];
+    let (route, _asked) = serving(vec![vec![cut.to_owned()]]);
+    asking(route, |model| {
+        let failed = model.try_once(&request(), Duration::from_secs(60), &Deaf);
+        let failed = failed.err().unwrap();
+        assert!(failed.is_retryable && matches!(failed.error, ModelError::Connection { .. }));
+    });
+}

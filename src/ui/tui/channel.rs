@@ -1,0 +1,309 @@
+//! What the engine tells the screen, on its way there.
+//!
+//! Guarantees that telling never waits, that everything arrives in its order, and that a screen that is slow costs no
+//! more memory than the text that it has not shown yet: what streams joins what is still waiting. Of what a command
+//! prints, of which the screen shows the last lines, no more than the end waits.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use super::ToScreen;
+use crate::sys::environment::Clock;
+use crate::sys::interrupt::is_readable_within;
+use crate::ui::Event;
+
+/// How many bytes of a command's output wait.
+const PRINTED: usize = 256 << 10;
+/// How long an engine has to end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Makes the two ends.
+///
+/// # Errors
+/// When no socket pair can be made.
+pub fn channel() -> io::Result<(ScreenSender, ScreenReceiver)> {
+    let (listening, poking) = UnixStream::pair()?;
+    let queue = Queue::default();
+    let wake = Wake(Arc::new(poking));
+    let sender = ScreenSender(Arc::new(Sending {
+        queue: Arc::clone(&queue),
+        wake: wake.clone(),
+    }));
+    let receiver = ScreenReceiver {
+        queue,
+        listening,
+        wake,
+    };
+    Ok((sender, receiver))
+}
+
+/// Has the screen look whether there is something new. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Wake(Arc<UnixStream>);
+
+impl Wake {
+    /// Ends the screen's wait.
+    pub fn poke(&self) {
+        // Where the socket is full, or nobody is left, there is nothing to wake.
+        let _ = send(&*self.0, b"x", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    }
+}
+
+/// What waits.
+type Queue = Arc<Mutex<Vec<ToScreen>>>;
+
+/// The engine's end. Cloning is cheap; all clones are one. When the last is gone, so is the screen.
+#[derive(Debug, Clone)]
+pub struct ScreenSender(Arc<Sending>);
+
+#[derive(Debug)]
+struct Sending {
+    queue: Queue,
+    wake: Wake,
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        // Where it was told to end already, this is not looked at any more.
+        let farewell = String::new();
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push(ToScreen::End { farewell });
+        self.wake.poke();
+    }
+}
+
+impl ScreenSender {
+    /// Tells the screen, without waiting for it. Where it is over, nobody hears it.
+    pub fn send(&self, message: ToScreen) {
+        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = queue.is_empty();
+        let left = match queue.last_mut() {
+            Some(last) => join(last, message),
+            None => Some(message),
+        };
+        queue.extend(left);
+        drop(queue);
+        if is_first {
+            self.0.wake.poke();
+        }
+    }
+}
+
+/// Joins `message` with the last one that waits, or gives it back.
+fn join(last: &mut ToScreen, message: ToScreen) -> Option<ToScreen> {
+    match (last, message) {
+        (
+            ToScreen::Event(Event::Receiving {
+                piece,
+                is_thought,
+                output_tokens,
+                thought_tokens,
+                spent,
+            }),
+            ToScreen::Event(Event::Receiving {
+                piece: more,
+                is_thought: of_thought,
+                output_tokens: output,
+                thought_tokens: thought,
+                spent: cost,
+            }),
+        ) if *is_thought == of_thought => {
+            piece.push_str(&more);
+            (*output_tokens, *thought_tokens, *spent) = (output, thought, cost);
+            None
+        }
+        (ToScreen::Event(Event::Printed(text)), ToScreen::Event(Event::Printed(more))) => {
+            text.push_str(&more);
+            // Not at each piece: moving the rest takes time by its length.
+            if text.len() > 2 * PRINTED {
+                text.drain(..text.ceil_char_boundary(text.len() - PRINTED));
+            }
+            None
+        }
+        (ToScreen::Status(status), ToScreen::Status(newer)) => {
+            *status = newer;
+            None
+        }
+        (ToScreen::Todos(todos), ToScreen::Todos(newer)) => {
+            *todos = newer;
+            None
+        }
+        (_, message) => Some(message),
+    }
+}
+
+/// The screen's end.
+#[derive(Debug)]
+pub struct ScreenReceiver {
+    queue: Queue,
+    /// Can be read when there is something.
+    listening: UnixStream,
+    wake: Wake,
+}
+
+impl ScreenReceiver {
+    /// All that waits, in its order; `None` where nobody has told or woken anything.
+    #[must_use]
+    pub fn take(&self) -> Option<Vec<ToScreen>> {
+        let mut bytes = [0u8; 64];
+        let mut is_woken = false;
+        // First the bytes: what is told from here on writes another.
+        while let Ok((1.., _)) = recv(&self.listening, &mut bytes, RecvFlags::DONTWAIT) {
+            is_woken = true;
+        }
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = std::mem::take(&mut *queue);
+        (is_woken || !all.is_empty()).then_some(all)
+    }
+
+    /// What wakes the screen without a message.
+    #[must_use]
+    pub fn wake(&self) -> Wake {
+        self.wake.clone()
+    }
+
+    /// The farewell of an engine that was told to end; none where that takes too long.
+    #[must_use]
+    pub fn farewell(&self, clock: &dyn Clock) -> String {
+        let from = clock.elapsed();
+        loop {
+            let ends = self
+                .take()
+                .into_iter()
+                .flatten()
+                .find_map(|message| match message {
+                    ToScreen::End { farewell } => Some(farewell),
+                    _ => None,
+                });
+            let left = LAST_WORDS.checked_sub(clock.elapsed().saturating_sub(from));
+            match (ends, left) {
+                (Some(farewell), _) => return farewell,
+                (None, None) => return String::new(),
+                (None, Some(left)) => {
+                    let _ = is_readable_within(self.listening.as_fd(), left);
+                }
+            }
+        }
+    }
+}
+
+impl AsFd for ScreenReceiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listening.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::price::Usd;
+    use proptest::prelude::*;
+
+    fn received(piece: &str, is_thought: bool) -> ToScreen {
+        ToScreen::Event(Event::Receiving {
+            piece: piece.to_owned(),
+            is_thought,
+            output_tokens: 1,
+            thought_tokens: 0,
+            spent: Usd::ZERO,
+        })
+    }
+
+    fn told(messages: &[ToScreen]) -> Vec<(char, String)> {
+        let mut all: Vec<(char, String)> = Vec::new();
+        for message in messages {
+            let (kind, text) = match message {
+                ToScreen::Event(Event::Receiving {
+                    piece,
+                    is_thought: false,
+                    ..
+                }) => ('a', piece),
+                ToScreen::Event(Event::Receiving { piece, .. }) => ('t', piece),
+                ToScreen::Event(Event::Printed(text)) => ('p', text),
+                ToScreen::Said(text) => ('s', text),
+                other => panic!("{other:?}"),
+            };
+            match all.last_mut() {
+                Some((last, before)) if *last == kind && kind != 's' => before.push_str(text),
+                _ => all.push((kind, text.clone())),
+            }
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_lost_or_moved_however_slow_the_screen_is(
+            messages in prop::collection::vec((0..4u8, "[a-zä\n]{0,5}", any::<bool>()), 0..40)
+        ) {
+            let (sender, receiver) = channel().unwrap();
+            let mut sent = Vec::new();
+            let mut seen = Vec::new();
+            for (kind, text, takes) in messages {
+                let message = match kind {
+                    0 => received(&text, false),
+                    1 => received(&text, true),
+                    2 => ToScreen::Event(Event::Printed(text)),
+                    _ => ToScreen::Said(text),
+                };
+                sender.send(message.clone());
+                sent.push(message);
+                if takes {
+                    seen.extend(receiver.take().unwrap_or_default());
+                }
+            }
+            seen.extend(receiver.take().unwrap_or_default());
+            prop_assert_eq!(told(&seen), told(&sent));
+            prop_assert_eq!(receiver.take(), None);
+        }
+    }
+
+    #[test]
+    fn what_streams_waits_as_one_and_a_flood_as_its_end() {
+        let (sender, receiver) = channel().unwrap();
+        for _ in 0..10_000 {
+            sender.send(received("ab", false));
+        }
+        assert_eq!(receiver.take().unwrap().len(), 1);
+        let line = "0123456789".repeat(100);
+        for _ in 0..2_000 {
+            sender.send(ToScreen::Event(Event::Printed(line.clone())));
+        }
+        let [ToScreen::Event(Event::Printed(text))] = &receiver.take().unwrap()[..] else {
+            panic!("one message");
+        };
+        assert!((PRINTED..=2 * PRINTED).contains(&text.len()));
+        assert!(text.ends_with(&line));
+    }
+
+    #[test]
+    fn a_wait_ends_with_a_message_and_with_a_poke() {
+        let (sender, receiver) = channel().unwrap();
+        let is_woken = || is_readable_within(receiver.as_fd(), Duration::ZERO);
+        assert!(!is_woken());
+        sender.send(ToScreen::Settled);
+        sender.send(ToScreen::Settled);
+        assert!(is_woken());
+        assert_eq!(receiver.take().unwrap().len(), 2);
+        assert!(!is_woken());
+        receiver.wake().poke();
+        assert!(is_woken());
+        assert_eq!(receiver.take(), Some(Vec::new()));
+        assert!(!is_woken());
+        drop(sender.clone());
+        assert!(!is_woken());
+        drop(sender);
+        assert!(matches!(
+            receiver.take().unwrap()[..],
+            [ToScreen::End { .. }]
+        ));
+        let (sender, receiver) = channel().unwrap();
+        drop(receiver);
+        sender.send(ToScreen::Settled);
+    }
+}

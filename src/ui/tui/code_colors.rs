@@ -1,0 +1,185 @@
+//! The colours of code, found on a thread of its own: loading the grammars and matching them takes longer than a frame.
+//!
+//! Guarantees that asking never waits, and that what is kept is bounded.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::ui::syntax::{Highlighter, Pieces};
+
+/// For so many pieces of code the colours are kept.
+const KEPT: usize = 64;
+
+/// Some code, and its colours where they were found.
+#[derive(Debug, Clone, PartialEq)]
+struct ColoredCode {
+    language: String,
+    code: String,
+    lines: Option<Vec<Pieces>>,
+}
+
+/// The two ends of the way to the thread and back.
+struct ColorWorker {
+    to: Sender<ColoredCode>,
+    from: Receiver<ColoredCode>,
+}
+
+/// What is known of the colours of code.
+#[derive(Default)]
+pub struct CodeColors {
+    state: RefCell<ColorState>,
+}
+
+#[derive(Default)]
+struct ColorState {
+    worker: Option<ColorWorker>,
+    /// The latest last.
+    known: VecDeque<ColoredCode>,
+    /// What the thread is at: one at a time, so that it is never far behind what is seen.
+    pending: Option<(String, String)>,
+}
+
+impl CodeColors {
+    /// The colours of some code, as far as they are known: of a text that grows, those of its first lines. What is not
+    /// known is looked for.
+    pub fn of(&self, language: &str, code: &str) -> Option<Vec<Pieces>> {
+        if language.is_empty() {
+            return None;
+        }
+        let state = &mut *self.state.borrow_mut();
+        let known = state.known.iter().rev().find(|known| {
+            known.language == language && (known.lines.is_none() || code.starts_with(&known.code))
+        });
+        let is_all = known.is_some_and(|known| known.lines.is_none() || known.code == code);
+        let found = match known {
+            Some(ColoredCode { lines: None, .. }) => return None,
+            Some(known) => known.lines.clone().map(|mut lines| {
+                if !is_all {
+                    // The last line goes on.
+                    lines.pop();
+                }
+                lines
+            }),
+            None => Some(Vec::new()),
+        };
+        if !is_all && state.pending.is_none() {
+            state.request(language, code);
+        }
+        found
+    }
+
+    /// Takes what was found; whether that is anything, so that code is to be drawn anew.
+    pub fn poll(&self) -> bool {
+        let state = &mut *self.state.borrow_mut();
+        let found = state.worker.as_ref();
+        let Some(found) = found.and_then(|worker| worker.from.try_recv().ok()) else {
+            return false;
+        };
+        state.take(found);
+        true
+    }
+
+    /// Whether something is being looked for.
+    pub fn is_pending(&self) -> bool {
+        self.state.borrow().pending.is_some()
+    }
+
+    /// Waits for what is being looked for.
+    #[cfg(test)]
+    pub fn wait(&self) {
+        let state = &mut *self.state.borrow_mut();
+        if state.pending.is_some()
+            && let Some(found) = state
+                .worker
+                .as_ref()
+                .and_then(|worker| worker.from.recv().ok())
+        {
+            state.take(found);
+        }
+    }
+}
+
+impl ColorState {
+    fn request(&mut self, language: &str, code: &str) {
+        let worker = self.worker.get_or_insert_with(ColorWorker::start);
+        let wanted = ColoredCode {
+            language: language.to_owned(),
+            code: code.to_owned(),
+            lines: None,
+        };
+        // Without a thread, code has no colours.
+        if worker.to.send(wanted).is_ok() {
+            self.pending = Some((language.to_owned(), code.to_owned()));
+        }
+    }
+
+    fn take(&mut self, found: ColoredCode) {
+        self.pending = None;
+        // What it began with is not needed any more.
+        let is_older = |known: &ColoredCode| {
+            known.language == found.language && found.code.starts_with(&known.code)
+        };
+        self.known.retain(|known| !is_older(known));
+        self.known.push_back(found);
+        if self.known.len() > KEPT {
+            self.known.pop_front();
+        }
+    }
+}
+
+impl ColorWorker {
+    /// Ends when what it was started for does.
+    fn start() -> Self {
+        let (to, wanted) = channel::<ColoredCode>();
+        let (found, from) = channel();
+        let work = move || {
+            let colors = Highlighter::new(&|| Duration::ZERO);
+            for mut code in wanted {
+                code.lines = colors.code(&code.language, &code.code);
+                if found.send(code).is_err() {
+                    return;
+                }
+            }
+        };
+        // Without it, nothing is ever found.
+        let _ = thread::Builder::new().name("colors".to_owned()).spawn(work);
+        Self { to, from }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_come_later_and_grow_with_the_code() {
+        let colors = CodeColors::default();
+        assert_eq!(colors.of("", "x"), None);
+        assert_eq!(colors.of("rust", "let x;"), Some(Vec::new()));
+        colors.wait();
+        let first = colors.of("rust", "let x;").unwrap();
+        assert_eq!(first[0][0], (3, Some("k")));
+        let grown = "let x;\nlet y";
+        assert_eq!(
+            colors.of("rust", grown),
+            Some(Vec::new()),
+            "the line goes on"
+        );
+        colors.wait();
+        assert_eq!(colors.of("rust", grown).unwrap().len(), 2);
+        assert_eq!(colors.of("rust", &format!("{grown}\n")).unwrap().len(), 1);
+        assert_eq!(colors.state.borrow().known.len(), 1);
+    }
+
+    #[test]
+    fn a_language_that_nobody_knows_has_none() {
+        let colors = CodeColors::default();
+        assert_eq!(colors.of("klingon", "x"), Some(Vec::new()));
+        colors.wait();
+        assert!(!colors.poll());
+        assert_eq!(colors.of("klingon", "y"), None);
+    }
+}

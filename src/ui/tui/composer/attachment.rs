@@ -1,0 +1,166 @@
+//! What is sent beside, or in the place of, what is typed: long pastes and pictures.
+//!
+//! Reads files that are named as pictures, and nothing else. Guarantees that what is attached is a picture by its first
+//! bytes, and of a kind and size that a model takes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::buffer::placeholder;
+use crate::model::message::Image;
+use crate::sys::files::{self, Links, MIB};
+use crate::sys::numbers::grouped;
+use crate::ui::tui::Submission;
+
+/// How large a picture may be.
+const LARGEST: u64 = 5 * MIB;
+/// The ends of names that are pictures.
+const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+
+/// What a placeholder stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Attachment {
+    /// A text that is too long to be shown.
+    Paste(String),
+    /// A picture.
+    Image(Image),
+}
+
+/// What is shown for each: numbers count each kind for itself.
+pub fn labels(attachments: &[Attachment]) -> Vec<String> {
+    let (mut pastes, mut images) = (0, 0);
+    let label = |attachment: &Attachment| match attachment {
+        Attachment::Paste(text) => {
+            pastes += 1;
+            let lines = grouped(text.lines().count() as u64);
+            format!("[Pasted text #{pastes} +{lines} lines]")
+        }
+        Attachment::Image(_) => {
+            images += 1;
+            format!("[Image #{images}]")
+        }
+    };
+    attachments.iter().map(label).collect()
+}
+
+/// Why a file is not attached.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageProblem {
+    /// It cannot be read.
+    #[error("cannot attach `{}`: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// It is too large.
+    #[error("cannot attach `{}`: it is larger than 5 MB; make it smaller first", .path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is something else.
+    #[error("cannot attach `{}`: it is no PNG, JPEG, GIF or WebP; convert it first", .path.display())]
+    NoImage {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Whether a name is that of a picture.
+fn is_image_name(path: &str) -> bool {
+    let end = Path::new(path).extension().and_then(|end| end.to_str());
+    end.is_some_and(|end| ENDS.contains(&&*end.to_ascii_lowercase()))
+}
+
+/// What kind of picture begins so.
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// The picture in a file.
+fn load(path: PathBuf) -> Result<Image, ImageProblem> {
+    let bytes = match files::read(&path, Links::Followed, LARGEST) {
+        Ok(bytes) => bytes,
+        Err(error) if files::is_too_large(&error) => return Err(ImageProblem::TooLarge { path }),
+        Err(source) => return Err(ImageProblem::Unreadable { path, source }),
+    };
+    image_of(&bytes).ok_or(ImageProblem::NoImage { path })
+}
+
+/// These bytes, if they are a picture's.
+pub fn image_of(bytes: &[u8]) -> Option<Image> {
+    let media_type = media_type(bytes)?.to_owned();
+    let data = STANDARD.encode(bytes);
+    Some(Image { media_type, data })
+}
+
+/// The picture whose path, and nothing else, was pasted, as terminals do it with a file that is dropped on them; `None`
+/// where it is another text.
+pub fn pasted_image(text: &str, root: &Path) -> Option<Result<Image, ImageProblem>> {
+    let text = text.trim();
+    let is_path = !text.contains('\n') && is_image_name(text.trim_end_matches(['\'', '"']));
+    // Terminals quote it as for a shell.
+    let words = is_path.then(|| shlex::split(text))??;
+    let [word] = &words[..] else { return None };
+    let path = root.join(word.strip_prefix("file://").unwrap_or(word));
+    path.is_file().then(|| load(path))
+}
+
+/// What is sent of a text with placeholders: pastes are written out; pictures, and what an `@` names as such, go beside
+/// it, and the text says where they belong.
+pub fn with_images(
+    text: &str,
+    attachments: &[Attachment],
+    root: &Path,
+) -> Result<Submission, ImageProblem> {
+    let mut sent = Submission::default();
+    for word in text.split_inclusive(char::is_whitespace) {
+        let name = word.trim_end();
+        if let Some(path) = name.strip_prefix('@').filter(|path| is_image_name(path)) {
+            let image = load(root.join(path))?;
+            push(&mut sent, image);
+            sent.text.push_str(&word[name.len()..]);
+            continue;
+        }
+        for c in word.chars() {
+            let attachment = placeholder(c.encode_utf8(&mut [0; 4]));
+            match attachment.and_then(|index| attachments.get(index)) {
+                Some(Attachment::Paste(text)) => sent.text.push_str(text),
+                Some(Attachment::Image(image)) => push(&mut sent, image.clone()),
+                None => sent.text.push(c),
+            }
+        }
+    }
+    Ok(sent)
+}
+
+fn push(sent: &mut Submission, image: Image) {
+    sent.images.push(image);
+    sent.text
+        .push_str(&format!("[Image #{}]", sent.images.len()));
+}

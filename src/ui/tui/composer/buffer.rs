@@ -1,0 +1,286 @@
+//! A text that is being edited: where the cursor stands, what was cut, and how it falls into rows. Pure.
+//!
+//! Guarantees that the cursor always stands between two graphemes, and that every row fits its width, but for one that
+//! is a single grapheme wider than that.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::sys::text::is_deceptive;
+
+/// The characters that stand for something that is sent in their place: a long paste, a picture. They are of a plane
+/// for private use, and taken out of everything that is typed and pasted.
+pub const PLACEHOLDERS: Range<u32> = 0xF_0000..0xF_8000;
+/// What a tab looks like: where it would stop is nobody's business here.
+const TAB: &str = "    ";
+
+/// The attachment that a grapheme stands for, counted from 0.
+pub fn placeholder(grapheme: &str) -> Option<usize> {
+    let code = u32::from(grapheme.chars().next()?);
+    let is_one = PLACEHOLDERS.contains(&code);
+    is_one.then(|| usize::try_from(code - PLACEHOLDERS.start).unwrap_or_default())
+}
+
+/// A text and a cursor in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextBuffer {
+    text: String,
+    /// Where the cursor stands, in bytes.
+    cursor: usize,
+    /// What was cut last, for Ctrl-Y.
+    killed: String,
+    /// The column that Up and Down aim at.
+    goal: Option<usize>,
+}
+
+/// A row of the text as it is shown: its bytes, without the blank or newline that ends it being in the way.
+pub type Row = Range<usize>;
+
+impl TextBuffer {
+    /// All of it, with placeholders.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where the cursor stands, in bytes.
+    pub fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    /// Has this text in the place of the old, with the cursor behind it. What was cut is kept.
+    pub fn set(&mut self, text: String) {
+        self.cursor = text.len();
+        self.text = text;
+        self.goal = None;
+    }
+
+    /// Forgets what was cut.
+    pub fn forget_killed(&mut self) {
+        self.killed.clear();
+    }
+
+    /// Puts `text` where the cursor is.
+    pub fn insert(&mut self, text: &str) {
+        self.replace(self.cursor..self.cursor, text);
+    }
+
+    /// Puts `text` in the place of these bytes, with the cursor behind it.
+    pub fn replace(&mut self, range: Range<usize>, text: &str) {
+        self.text.replace_range(range.clone(), text);
+        self.cursor = self.boundary(range.start + text.len());
+        self.goal = None;
+    }
+
+    /// The end of the grapheme that `at` is in: what was inserted may have joined with what follows.
+    fn boundary(&self, at: usize) -> usize {
+        let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
+        match cursor.is_boundary(&self.text, 0) {
+            Ok(true) => at,
+            _ => {
+                let next = cursor.next_boundary(&self.text, 0).ok().flatten();
+                next.unwrap_or(self.text.len())
+            }
+        }
+    }
+
+    /// Where the grapheme before the cursor begins.
+    fn before(&self) -> usize {
+        let mut graphemes = self.text[..self.cursor].grapheme_indices(true);
+        graphemes.next_back().map_or(0, |(start, _)| start)
+    }
+
+    /// Where the grapheme behind the cursor ends.
+    fn behind(&self) -> usize {
+        let next = self.text[self.cursor..].graphemes(true).next();
+        self.cursor + next.map_or(0, str::len)
+    }
+
+    fn line_start(&self) -> usize {
+        self.text[..self.cursor].rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    fn line_end(&self) -> usize {
+        let end = self.text[self.cursor..].find('\n');
+        end.map_or(self.text.len(), |at| self.cursor + at)
+    }
+
+    /// Where the word before the cursor begins; words are made of what `is_word` says.
+    fn word_before(&self, is_word: fn(char) -> bool) -> usize {
+        let before = self.text[..self.cursor].trim_end_matches(|c| !is_word(c));
+        before.trim_end_matches(is_word).len()
+    }
+
+    /// Where the word behind the cursor ends.
+    fn word_behind(&self) -> usize {
+        let rest = self.text[self.cursor..].trim_start_matches(|c| !is_letter(c));
+        self.text.len() - rest.trim_start_matches(is_letter).len()
+    }
+
+    /// Moves the cursor; whether it stood elsewhere before.
+    fn go(&mut self, to: usize) -> bool {
+        self.goal = None;
+        let to = self.boundary(to);
+        std::mem::replace(&mut self.cursor, to) != to
+    }
+
+    /// Does what an editing key stands for; whether anything has changed, the cursor included.
+    pub fn edit(&mut self, edit: Edit) -> bool {
+        match edit {
+            Edit::Left => self.go(self.before()),
+            Edit::Right => self.go(self.behind()),
+            Edit::WordLeft => self.go(self.word_before(is_letter)),
+            Edit::WordRight => self.go(self.word_behind()),
+            Edit::LineStart => self.go(self.line_start()),
+            Edit::LineEnd => self.go(self.line_end()),
+            Edit::DeleteLeft => self.cut(self.before()..self.cursor, false),
+            Edit::DeleteRight => self.cut(self.cursor..self.behind(), false),
+            Edit::KillToEnd => {
+                // At the end of a line, its newline.
+                let end = self.line_end().max(self.behind().min(self.cursor + 1));
+                self.cut(self.cursor..end, true)
+            }
+            Edit::KillToStart => self.cut(self.line_start()..self.cursor, true),
+            Edit::KillWord => self.cut(self.word_before(|c| !c.is_whitespace())..self.cursor, true),
+            Edit::KillWordLeft => self.cut(self.word_before(is_letter)..self.cursor, true),
+            Edit::KillWordRight => self.cut(self.cursor..self.word_behind(), true),
+            Edit::Yank => {
+                let killed = self.killed.clone();
+                self.insert(&killed);
+                !killed.is_empty()
+            }
+        }
+    }
+
+    fn cut(&mut self, range: Range<usize>, is_kept: bool) -> bool {
+        if range.is_empty() {
+            return false;
+        }
+        if is_kept {
+            self.killed = self.text[range.clone()].to_owned();
+        }
+        self.replace(range, "");
+        true
+    }
+
+    /// Moves the cursor a row up or down; whether there was one.
+    pub fn go_row(&mut self, rows: &[Row], is_up: bool, label: &Labels) -> bool {
+        let at = row_of(rows, self.cursor);
+        let target = if is_up {
+            at.checked_sub(1)
+        } else {
+            Some(at + 1)
+        };
+        let Some(target) = target.and_then(|target| rows.get(target)) else {
+            return false;
+        };
+        let column = self.goal.unwrap_or_else(|| {
+            let before = &self.text[rows[at].start..self.cursor];
+            before.graphemes(true).map(|one| width(one, label)).sum()
+        });
+        let mut cursor = target.start;
+        let mut reached = 0;
+        let is_last = target.end == self.text.len() || self.text[target.end..].starts_with('\n');
+        for grapheme in self.text[target.clone()].graphemes(true) {
+            reached += width(grapheme, label);
+            // The end of a row that goes on is the beginning of the next.
+            let is_end = cursor + grapheme.len() == target.end && !is_last;
+            if reached > column || is_end {
+                break;
+            }
+            cursor += grapheme.len();
+        }
+        self.cursor = cursor;
+        self.goal = Some(column);
+        true
+    }
+}
+
+/// What an editing key does, each named as readline does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edit {
+    Left,
+    Right,
+    WordLeft,
+    WordRight,
+    LineStart,
+    LineEnd,
+    DeleteLeft,
+    DeleteRight,
+    KillToEnd,
+    KillToStart,
+    KillWord,
+    KillWordLeft,
+    KillWordRight,
+    Yank,
+}
+
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// What stands for each attachment.
+pub type Labels = [String];
+
+/// What is shown of a grapheme: nothing of it moves the cursor or turns the text around.
+pub fn shown<'t>(grapheme: &'t str, labels: &'t Labels) -> Cow<'t, str> {
+    if let Some(index) = placeholder(grapheme) {
+        let label = labels.get(index).map_or("\u{fffd}", String::as_str);
+        return Cow::Borrowed(label);
+    }
+    match grapheme.chars().next() {
+        Some('\t') => Cow::Borrowed(TAB),
+        Some('\n') => Cow::Borrowed(""),
+        Some(c @ '\0'..'\u{20}') => {
+            let picture = char::from_u32(0x2400 + u32::from(c));
+            Cow::Owned(picture.unwrap_or('\u{fffd}').to_string())
+        }
+        Some(_) if grapheme.contains(is_deceptive) => Cow::Borrowed("\u{fffd}"),
+        _ => Cow::Borrowed(grapheme),
+    }
+}
+
+/// How many columns a grapheme takes.
+pub fn width(grapheme: &str, labels: &Labels) -> usize {
+    shown(grapheme, labels).width()
+}
+
+/// How `text` falls into rows of `columns`: broken at blanks where there are any. There is always one, and behind a
+/// newline at the end an empty one.
+pub fn rows(text: &str, columns: usize, labels: &Labels) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut start = 0;
+    for line in text.split('\n') {
+        let end = start + line.len();
+        let (mut row, mut used) = (start, 0);
+        // Where the row could end, and the columns up to there.
+        let mut blank: Option<(usize, usize)> = None;
+        for (at, grapheme) in line.grapheme_indices(true) {
+            let (at, wide) = (start + at, width(grapheme, labels));
+            while used + wide > columns && at > row {
+                let (to, before) = blank.take().unwrap_or((at, used));
+                rows.push(row..to);
+                (row, used) = (to, used - before);
+            }
+            used += wide;
+            if grapheme == " " || grapheme == "\t" {
+                blank = Some((at + grapheme.len(), used));
+            }
+        }
+        rows.push(row..end);
+        start = end + 1;
+    }
+    rows
+}
+
+/// The row in which a cursor stands.
+pub fn row_of(rows: &[Row], cursor: usize) -> usize {
+    rows.iter()
+        .rposition(|row| row.start <= cursor)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+use super::*;
+use crate::secret::Redactor;
+use proptest::prelude::*;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use std::fs;
+
+use crate::ui::tui::theme::Theme;
+
+fn composer() -> Composer {
+    Composer::new(ComposerOptions::default())
+}
+
+fn key(code: KeyCode) -> KeyEvent {
+    KeyEvent::new(code, KeyModifiers::NONE)
+}
+
+fn control(c: char) -> KeyEvent {
+    KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)
+}
+
+fn type_in(composer: &mut Composer, text: &str) {
+    for c in text.chars() {
+        composer.key(key(KeyCode::Char(c)));
+    }
+}
+
+/// What it looks like, with a `▏` where the cursor is.
+fn drawn(composer: &Composer, width: u16) -> String {
+    let area = Rect::new(0, 0, width, composer.height(width));
+    let mut buf = Buffer::empty(area);
+    let cursor = composer.render(area, &mut buf, &Theme::new(true));
+    let mut lines = Vec::new();
+    for y in 0..area.height {
+        let mut line = String::new();
+        let mut x = 0;
+        while x < area.width {
+            if cursor.is_some_and(|cursor| (cursor.x, cursor.y) == (x, y)) {
+                line.push('▏');
+            }
+            let symbol = buf[(x, y)].symbol();
+            line.push_str(symbol);
+            x += u16::try_from(unicode_width::UnicodeWidthStr::width(symbol))
+                .unwrap()
+                .max(1);
+        }
+        lines.push(line.trim_end().to_owned());
+    }
+    lines.join("\n")
+}
+
+fn sent(composer: &mut Composer) -> Submission {
+    match composer.key(key(KeyCode::Enter)) {
+        ComposerAction::Send(submission) => submission,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn it_looks_like_this() {
+    let mut composer = composer();
+    insta::assert_snapshot!(drawn(&composer, 40), @"> ▏Ask for something, or / for commands");
+    type_in(
+        &mut composer,
+        "Explain the lexer, and then 你好 write a parser for it",
+    );
+    insta::assert_snapshot!(drawn(&composer, 40), @r"
+    > Explain the lexer, and then 你好
+      write a parser for it▏
+    ");
+    insta::assert_snapshot!(drawn(&composer, 100), @"> Explain the lexer, and then 你好 write a parser for it▏");
+    composer.set_text("!cargo test");
+    composer.key(key(KeyCode::Home));
+    insta::assert_snapshot!(drawn(&composer, 40), @"! ▏!cargo test");
+}
+
+#[test]
+fn only_a_bare_enter_sends() {
+    let shift = KeyEvent::new(KeyCode::Enter, KeyModifiers::SHIFT);
+    let alt = KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT);
+    let mut composer = composer();
+    assert_eq!(composer.key(key(KeyCode::Enter)), ComposerAction::None);
+    for newline in [control('j'), shift, alt] {
+        type_in(&mut composer, "x");
+        assert_eq!(composer.key(newline), ComposerAction::Changed);
+    }
+    type_in(&mut composer, "y\\");
+    assert_eq!(composer.key(key(KeyCode::Enter)), ComposerAction::Changed);
+    type_in(&mut composer, "z");
+    assert_eq!(sent(&mut composer).text, "x\nx\nx\ny\nz");
+    assert!(composer.is_empty());
+    assert_eq!(composer.key(control('d')), ComposerAction::Leave);
+    type_in(&mut composer, "x");
+    assert_eq!(composer.key(control('d')), ComposerAction::None);
+    assert_eq!(composer.key(control('g')), ComposerAction::OpenEditor);
+}
+
+#[test]
+fn a_paste_is_one_piece_and_is_sent_whole() {
+    let mut composer = composer();
+    type_in(&mut composer, "see ");
+    composer.paste("a\r\nb\rc\n");
+    assert_eq!(composer.text(), "see a\nb\nc\n");
+    composer.clear();
+    let long: String = (1..=300).map(|nth| format!("line {nth}\r\n")).collect();
+    type_in(&mut composer, "fix ");
+    composer.paste(&long);
+    composer.paste(&"x".repeat(1001));
+    type_in(&mut composer, " now");
+    insta::assert_snapshot!(drawn(&composer, 100), @"> fix [Pasted text #1 +300 lines][Pasted text #2 +1 lines] now▏");
+    // It is a letter like any other.
+    for _ in 0..5 {
+        composer.key(key(KeyCode::Backspace));
+    }
+    insta::assert_snapshot!(drawn(&composer, 40), @"> fix [Pasted text #1 +300 lines]▏");
+    let whole = format!("fix {}", long.replace("\r\n", "\n"));
+    assert_eq!(composer.text(), whole);
+    assert_eq!(sent(&mut composer).text, whole);
+}
+
+#[test]
+fn what_is_pasted_is_text_and_nothing_else() {
+    let mut composer = composer();
+    composer.paste("a\u{1b}[2Jb\u{202e}c\u{F0000}\n");
+    insta::assert_snapshot!(drawn(&composer, 40), @r"
+    > a␛[2Jb�c�
+      ▏
+    ");
+    assert_eq!(sent(&mut composer).text, "a\u{1b}[2Jb\u{202e}c\u{fffd}\n");
+}
+
+#[test]
+fn what_follows_login_is_seen_by_nobody() {
+    let mut composer = composer();
+    type_in(&mut composer, "/login sk-ant-");
+    composer.paste(&"k".repeat(20));
+    insta::assert_snapshot!(drawn(&composer, 60), @"> /login •••••••••••••••••••••••••••▏");
+    assert_eq!(composer.editable_text(), None);
+    composer.key(control('w'));
+    composer.key(control('u'));
+    composer.key(control('y'));
+    assert_eq!(composer.text(), "/login ");
+    type_in(&mut composer, "sk-ant-x");
+    assert_eq!(sent(&mut composer).text, "/login sk-ant-x");
+    assert_eq!(composer.key(key(KeyCode::Up)), ComposerAction::Unhandled);
+}
+
+#[test]
+fn up_and_down_go_through_the_text_and_then_the_history() {
+    let home = tempfile::tempdir().unwrap();
+    let history = || {
+        Some(History::of(
+            home.path().join("history.jsonl"),
+            &Redactor::new([]),
+        ))
+    };
+    let options = || ComposerOptions {
+        history: history(),
+        ..ComposerOptions::default()
+    };
+    let mut composer = Composer::new(options());
+    for text in ["first", "second\nline"] {
+        composer.set_text(text);
+        sent(&mut composer);
+    }
+    let mut composer = Composer::new(options());
+    type_in(&mut composer, "draft");
+    composer.key(key(KeyCode::Up));
+    assert_eq!(composer.text(), "second\nline");
+    composer.key(key(KeyCode::Up));
+    assert_eq!(composer.text(), "second\nline");
+    composer.key(key(KeyCode::Up));
+    assert_eq!(composer.text(), "first");
+    assert_eq!(composer.key(key(KeyCode::Up)), ComposerAction::Unhandled);
+    for _ in 0..2 {
+        composer.key(key(KeyCode::Down));
+    }
+    assert_eq!(composer.text(), "draft");
+}
+
+#[test]
+fn a_search_takes_what_it_finds_and_sends_nothing() {
+    let mut composer = composer();
+    for text in ["fix the lexer", "run the tests", "fix it"] {
+        composer.set_text(text);
+        sent(&mut composer);
+    }
+    composer.key(control('r'));
+    type_in(&mut composer, "fix");
+    insta::assert_snapshot!(drawn(&composer, 40), @r"
+    search: fix▏
+    fix it
+    ");
+    composer.key(control('r'));
+    assert_eq!(composer.key(key(KeyCode::Enter)), ComposerAction::Changed);
+    assert_eq!(composer.text(), "fix the lexer");
+    composer.key(control('r'));
+    type_in(&mut composer, "nowhere");
+    insta::assert_snapshot!(drawn(&composer, 40), @"no such entry: nowhere▏");
+    composer.key(key(KeyCode::Esc));
+    assert_eq!(composer.text(), "fix the lexer");
+    assert_eq!(composer.key(key(KeyCode::Esc)), ComposerAction::Unhandled);
+}
+
+fn hint(name: &str, argument: &str, description: &str) -> CommandHint {
+    CommandHint {
+        name: name.to_owned(),
+        argument: argument.to_owned(),
+        description: description.to_owned(),
+    }
+}
+
+#[test]
+fn commands_are_completed_with_what_they_do() {
+    let mut composer = composer();
+    composer.set_commands(vec![
+        hint("clear", "", "begins a new session"),
+        hint("model", "[NAME]", "chooses a model"),
+        hint("mode", "NAME", "changes the mode"),
+    ]);
+    type_in(&mut composer, "/mo");
+    insta::assert_snapshot!(drawn(&composer, 60), @r"
+      model  [NAME]  chooses a model
+      mode   NAME  changes the mode
+    > /mo▏
+    ");
+    composer.key(key(KeyCode::Down));
+    // What is not whole is completed, and not sent.
+    assert_eq!(composer.key(key(KeyCode::Enter)), ComposerAction::Changed);
+    assert_eq!(composer.text(), "/mode ");
+    composer.set_text("/model");
+    assert_eq!(sent(&mut composer).text, "/model");
+    composer.set_text("/unknown");
+    assert_eq!(sent(&mut composer).text, "/unknown");
+    composer.set_text("/cl");
+    composer.key(key(KeyCode::Esc));
+    assert_eq!(composer.key(key(KeyCode::Esc)), ComposerAction::Unhandled);
+    assert_eq!(sent(&mut composer).text, "/cl");
+}
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
+
+#[test]
+fn pictures_go_beside_the_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    fs::write(root.join("shot.png"), PNG).unwrap();
+    fs::write(root.join("two words.gif"), "GIF89a").unwrap();
+    fs::write(root.join("text.png"), "text").unwrap();
+    fs::write(root.join("large.png"), [PNG, &vec![0; 5 << 20]].concat()).unwrap();
+    let new = || {
+        Composer::new(ComposerOptions {
+            root: root.to_owned(),
+            ..ComposerOptions::default()
+        })
+    };
+    let mut composer = new();
+    type_in(&mut composer, "see ");
+    // As a terminal does with a file that is dropped on it.
+    composer.paste(&format!("'{}'", root.join("two words.gif").display()));
+    composer.paste(" and @shot.png @lib.rs");
+    insta::assert_snapshot!(drawn(&composer, 60), @"> see [Image #1] and @shot.png @lib.rs▏");
+    let submission = sent(&mut composer);
+    assert_eq!(submission.text, "see [Image #1] and [Image #2] @lib.rs");
+    let kinds: Vec<_> = submission
+        .images
+        .iter()
+        .map(|image| image.media_type.as_str())
+        .collect();
+    assert_eq!(kinds, ["image/gif", "image/png"]);
+    for (text, expected) in [
+        ("@text.png", "it is no PNG, JPEG, GIF or WebP"),
+        ("@large.png", "larger than 5 MB"),
+        ("@missing.png", "No such file"),
+    ] {
+        let mut composer = new();
+        composer.set_text(text);
+        composer.key(key(KeyCode::Esc));
+        let ComposerAction::Refused(reason) = composer.key(key(KeyCode::Enter)) else {
+            panic!("{text}");
+        };
+        assert!(reason.contains(expected), "{reason}");
+        assert_eq!(composer.text(), text);
+    }
+    // A path that is no picture is text, and so is a picture's within one.
+    let mut composer = new();
+    composer.paste("shot.txt");
+    composer.paste(" shot.png too");
+    assert_eq!(composer.text(), "shot.txt shot.png too");
+}
+
+fn keys() -> impl Strategy<Value = Vec<KeyEvent>> {
+    let code = prop_oneof![
+        prop::sample::select(vec![
+            KeyCode::Enter,
+            KeyCode::Up,
+            KeyCode::Down,
+            KeyCode::Left,
+            KeyCode::Right,
+            KeyCode::Tab,
+            KeyCode::Esc,
+            KeyCode::Home,
+            KeyCode::End,
+            KeyCode::Backspace,
+            KeyCode::Delete,
+            KeyCode::BackTab,
+            KeyCode::PageUp,
+        ]),
+        prop::sample::select(
+            "abdefghjknpruwy/@!\\ \u{301}你👧\u{1b}\u{F0000}"
+                .chars()
+                .collect::<Vec<_>>()
+        )
+        .prop_map(KeyCode::Char),
+    ];
+    let modifiers = prop::sample::select(vec![
+        KeyModifiers::NONE,
+        KeyModifiers::NONE,
+        KeyModifiers::CONTROL,
+        KeyModifiers::ALT,
+        KeyModifiers::SHIFT,
+    ]);
+    prop::collection::vec(
+        (code, modifiers).prop_map(|(code, modifiers)| KeyEvent::new(code, modifiers)),
+        0..60,
+    )
+}
+
+proptest! {
+    #[test]
+    fn no_keys_break_it_and_nothing_is_drawn_outside(
+        keys in keys(), pastes in prop::collection::vec("[a\n\u{1b}你]{0,30}", 0..3), width in 1..50u16, height in 0..8u16
+    ) {
+        let mut composer = composer();
+        composer.set_commands(vec![hint("a", "", ""), hint("bad", "X", "")]);
+        let mut pastes = pastes.into_iter();
+        for (nth, key) in keys.into_iter().enumerate() {
+            if nth % 7 == 3 && let Some(text) = pastes.next() {
+                composer.paste(&text);
+            }
+            composer.key(key);
+            let screen = Rect::new(0, 0, 60, 12);
+            let mut buf = Buffer::empty(screen);
+            let area = Rect::new(3, 2, width, height.min(composer.height(width)));
+            let cursor = composer.render(area, &mut buf, &Theme::new(false));
+            prop_assert!(cursor.is_none_or(|at| area.contains(at)));
+            for position in screen.positions().filter(|at| !area.contains(*at)) {
+                // A wide letter at the edge may be cut, but not reach beyond it.
+                prop_assert_eq!(buf[position].symbol(), " ");
+            }
+            let shown: String = buf.content.iter().map(|cell| cell.symbol()).collect();
+            prop_assert!(!shown.contains(char::is_control));
+        }
+    }
+}

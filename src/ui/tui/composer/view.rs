@@ -1,0 +1,176 @@
+//! How the input looks: the text behind its sign, and above it what the word at the cursor may become.
+
+use std::borrow::Cow;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::Composer;
+use super::buffer::{placeholder, row_of, shown};
+use crate::sys::text::printable;
+use crate::ui::tui::completion::Candidate;
+use crate::ui::tui::history::is_secret;
+use crate::ui::tui::theme::Theme;
+
+/// How many rows of text are shown.
+const MOST_ROWS: usize = 10;
+/// How many candidates.
+const MOST_CANDIDATES: usize = 6;
+/// How many columns stand before the text: its sign and a blank.
+const SIGN: u16 = 2;
+/// What stands for a letter that nobody is to see.
+const HIDDEN: &str = "•";
+/// What is said where nothing stands in it.
+const HINT: &str = "Ask for something, or / for commands";
+
+impl Composer {
+    /// How many rows it wants at this width.
+    #[must_use]
+    pub fn height(&self, width: u16) -> u16 {
+        if self.search.is_some() {
+            return 2;
+        }
+        let columns = columns(width);
+        self.columns.set(columns);
+        let rows = self.rows(columns, &self.labels()).len().min(MOST_ROWS);
+        let candidates = self.candidates().len().min(MOST_CANDIDATES);
+        u16::try_from(rows + candidates).unwrap_or(u16::MAX)
+    }
+
+    /// Draws it, and says where the cursor is.
+    pub fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) -> Option<Position> {
+        if area.is_empty() {
+            return None;
+        }
+        if let Some(search) = &self.search {
+            let label = match search.at {
+                None if !search.wanted.is_empty() => "no such entry: ",
+                _ => "search: ",
+            };
+            let line = printable(&format!("{label}{}", search.wanted), &[]);
+            let (x, _) = buf.set_stringn(area.x, area.y, &line, area.width.into(), theme.accent);
+            let found = printable(search.found.lines().next().unwrap_or_default(), &[]);
+            if area.height > 1 && search.at.is_some() {
+                buf.set_stringn(area.x, area.y + 1, found, area.width.into(), theme.plain);
+            }
+            let x = x.min(area.right().saturating_sub(1));
+            return Some(Position { x, y: area.y });
+        }
+        let labels = self.labels();
+        let columns = columns(area.width);
+        self.columns.set(columns);
+        let rows = self.rows(columns, &labels);
+        let candidates = self.candidates();
+        // The text goes first where there is little room.
+        let text_rows = rows.len().min(MOST_ROWS).min(area.height.into());
+        let room = usize::from(area.height) - text_rows;
+        let listed = candidates.len().min(MOST_CANDIDATES).min(room);
+        self.draw_candidates(&candidates, listed, area, buf, theme);
+
+        let top = area.y + u16::try_from(listed).unwrap_or_default();
+        let cursor = self.buffer.cursor();
+        let at = row_of(&rows, cursor);
+        let first = (at + 1).saturating_sub(text_rows);
+        let text = self.buffer.text();
+        let is_shell = text.starts_with('!');
+        let style = if is_shell {
+            theme.warning
+        } else {
+            theme.accent
+        };
+        buf.set_stringn(
+            area.x,
+            top,
+            if is_shell { "!" } else { ">" },
+            area.width.into(),
+            style,
+        );
+        if text.is_empty() {
+            let room = usize::from(area.width.saturating_sub(SIGN));
+            buf.set_stringn(area.x + SIGN.min(area.width), top, HINT, room, theme.dim);
+        }
+        // A key, and what may become one.
+        let hidden = is_secret(text).then(|| secret_start(text));
+        let mut position = Position {
+            x: area.x + SIGN,
+            y: top,
+        };
+        for (nth, row) in rows.iter().enumerate().skip(first).take(text_rows) {
+            let y = top + u16::try_from(nth - first).unwrap_or_default();
+            let mut x = area.x + SIGN;
+            for (start, grapheme) in text[row.clone()].grapheme_indices(true) {
+                let start = row.start + start;
+                if start == cursor {
+                    position = Position { x, y };
+                }
+                if x >= area.right() {
+                    break;
+                }
+                let is_hidden = hidden.is_some_and(|from| start >= from);
+                let piece = match is_hidden {
+                    true => Cow::Borrowed(HIDDEN),
+                    false => shown(grapheme, &labels),
+                };
+                let style = match placeholder(grapheme) {
+                    Some(_) => theme.accent,
+                    None => theme.plain,
+                };
+                let room = usize::from(area.right() - x);
+                (x, _) = buf.set_stringn(x, y, piece, room, style);
+            }
+            if cursor == row.end && nth == at {
+                position = Position { x, y };
+            }
+        }
+        position.x = position.x.min(area.right().saturating_sub(1));
+        Some(position)
+    }
+
+    fn draw_candidates(
+        &self,
+        all: &[Candidate],
+        listed: usize,
+        area: Rect,
+        buf: &mut Buffer,
+        theme: &Theme,
+    ) {
+        let marked = self.marked.min(all.len().saturating_sub(1));
+        if listed == 0 {
+            return;
+        }
+        let first = (marked + 1).saturating_sub(listed);
+        let names = all.iter().map(|candidate| candidate.text.width()).max();
+        let column = names.unwrap_or_default().min(usize::from(area.width) / 2) + 2;
+        for (row, candidate) in (area.y..).zip(all[first..].iter().take(listed)) {
+            let is_marked = std::ptr::eq(candidate, &raw const all[marked]);
+            let style = if is_marked {
+                theme.selected
+            } else {
+                theme.plain
+            };
+            let room = usize::from(area.width.saturating_sub(SIGN));
+            let x = area.x + SIGN.min(area.width);
+            buf.set_stringn(x, row, &candidate.text, room, style);
+            if !candidate.note.is_empty() && column < room {
+                let x = x + u16::try_from(column).unwrap_or_default();
+                let note = printable(&candidate.note, &[]);
+                buf.set_stringn(x, row, note, room - column, theme.dim);
+            }
+        }
+    }
+}
+
+/// How many columns the text has: the last one is for a cursor behind it.
+fn columns(width: u16) -> usize {
+    usize::from(width.saturating_sub(SIGN + 1)).max(1)
+}
+
+/// Where what follows a command begins.
+fn secret_start(text: &str) -> usize {
+    let command = text
+        .trim_start()
+        .trim_start_matches(|c: char| !c.is_whitespace());
+    text.len() - command.trim_start().len()
+}

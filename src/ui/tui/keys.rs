@@ -1,0 +1,546 @@
+//! What a terminal sends, as keys, pastes and turns of the wheel. Pure.
+//!
+//! crossterm's own reader takes two Escapes that arrive together for one, and cannot be waited for beside other things;
+//! this one is given the bytes. Guarantees that it never panics, that no byte of a paste becomes a key, and that
+//! however the bytes are split, they mean the same. What it does not know is passed over.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What ends a paste.
+const PASTE_END: &[u8] = b"\x1b[201~";
+/// No sequence is longer; what is, is none.
+const LONGEST: usize = 64;
+
+/// What somebody does at a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TerminalInput {
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// A text was pasted.
+    Paste(String),
+    /// The wheel was turned: so many notches, up where they are negative.
+    Wheel(i32),
+}
+
+/// Reads bytes as they come.
+#[derive(Debug, Default)]
+pub struct KeyDecoder {
+    /// What has come and is not whole yet.
+    pending: Vec<u8>,
+    /// The paste that is under way.
+    paste: Option<Vec<u8>>,
+}
+
+/// What the bytes begin with.
+enum Parsed {
+    /// This, of so many bytes; `None`: nothing that is known.
+    Whole(Option<TerminalInput>, usize),
+    /// A paste begins behind so many bytes.
+    Paste(usize),
+    /// It depends on what follows.
+    Open,
+}
+
+impl KeyDecoder {
+    /// Takes what has come, and gives what is whole.
+    pub fn read(&mut self, bytes: &[u8]) -> Vec<TerminalInput> {
+        let mut inputs = Vec::new();
+        self.pending.extend_from_slice(bytes);
+        self.decode(&mut inputs, false);
+        inputs
+    }
+
+    /// Whether something has come whose meaning depends on what follows, or that nothing follows: an Escape may begin
+    /// a sequence.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.paste.is_none() && !self.pending.is_empty()
+    }
+
+    /// Nothing has followed: what is there stands for itself.
+    pub fn settle(&mut self) -> Vec<TerminalInput> {
+        let mut inputs = Vec::new();
+        self.decode(&mut inputs, true);
+        inputs
+    }
+
+    fn decode(&mut self, inputs: &mut Vec<TerminalInput>, is_settled: bool) {
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut at = 0;
+        while at < pending.len() {
+            if let Some(paste) = &mut self.paste {
+                // The end may have begun in what came before.
+                let from = paste.len().saturating_sub(PASTE_END.len());
+                paste.extend_from_slice(&pending[at..]);
+                at = pending.len();
+                let Some(end) = memchr::memmem::find(&paste[from..], PASTE_END) else {
+                    continue;
+                };
+                let rest = paste.split_off(from + end);
+                let text = String::from_utf8_lossy(paste).into_owned();
+                inputs.push(TerminalInput::Paste(text));
+                self.paste = None;
+                pending = rest;
+                at = PASTE_END.len();
+                continue;
+            }
+            match parse(&pending[at..], is_settled) {
+                Parsed::Whole(input, length) => {
+                    inputs.extend(input);
+                    at += length;
+                }
+                Parsed::Paste(length) => {
+                    self.paste = Some(Vec::new());
+                    at += length;
+                }
+                Parsed::Open => break,
+            }
+        }
+        pending.drain(..at);
+        self.pending = pending;
+    }
+}
+
+fn key(code: KeyCode, modifiers: KeyModifiers) -> Option<TerminalInput> {
+    Some(TerminalInput::Key(KeyEvent::new(code, modifiers)))
+}
+
+/// What `bytes`, of which there are some, begin with. Where they are settled, it is never open.
+fn parse(bytes: &[u8], is_settled: bool) -> Parsed {
+    let open = |otherwise: Parsed| if is_settled { otherwise } else { Parsed::Open };
+    let escape = || Parsed::Whole(key(KeyCode::Esc, KeyModifiers::NONE), 1);
+    match bytes {
+        [0x1b] => open(escape()),
+        // Two are two.
+        [0x1b, 0x1b, ..] => escape(),
+        [0x1b, b'[', rest @ ..] => match control_sequence(rest) {
+            Parsed::Whole(input, length) => Parsed::Whole(input, length + 2),
+            Parsed::Paste(length) => Parsed::Paste(length + 2),
+            Parsed::Open if rest.is_empty() => open(with_alt(&bytes[1..], is_settled)),
+            Parsed::Open => open(Parsed::Whole(None, bytes.len())),
+        },
+        [0x1b, b'O'] => open(with_alt(&bytes[1..], is_settled)),
+        [0x1b, b'O', last, ..] => {
+            let code = match last {
+                b'M' => Some(KeyCode::Enter),
+                letter => cursor_key(*letter),
+            };
+            let input = code.and_then(|code| key(code, KeyModifiers::NONE));
+            // What does not end one begins the next.
+            let length = if last.is_ascii_graphic() { 3 } else { 2 };
+            Parsed::Whole(input, length)
+        }
+        [0x1b, rest @ ..] => match with_alt(rest, is_settled) {
+            Parsed::Open => Parsed::Open,
+            parsed => parsed,
+        },
+        _ => character(bytes, is_settled),
+    }
+}
+
+/// A character behind an Escape: it was typed with Alt.
+fn with_alt(bytes: &[u8], is_settled: bool) -> Parsed {
+    match character(bytes, is_settled) {
+        Parsed::Whole(Some(TerminalInput::Key(key)), length) => {
+            let modifiers = key.modifiers | KeyModifiers::ALT;
+            let key = KeyEvent { modifiers, ..key };
+            Parsed::Whole(Some(TerminalInput::Key(key)), length + 1)
+        }
+        Parsed::Whole(input, length) => Parsed::Whole(input, length + 1),
+        parsed => parsed,
+    }
+}
+
+/// A letter in UTF-8, or a control character.
+fn character(bytes: &[u8], is_settled: bool) -> Parsed {
+    let (none, control) = (KeyModifiers::NONE, KeyModifiers::CONTROL);
+    let first = bytes.first().copied().unwrap_or_default();
+    let (code, modifiers) = match first {
+        b'\r' => (KeyCode::Enter, none),
+        b'\t' => (KeyCode::Tab, none),
+        0x7f => (KeyCode::Backspace, none),
+        0x1b => (KeyCode::Esc, none),
+        0 => (KeyCode::Char(' '), control),
+        1..=26 => (KeyCode::Char(char::from(first - 1 + b'a')), control),
+        28..=31 => (KeyCode::Char(char::from(first - 28 + b'4')), control),
+        0x20..=0x7e => (letter(char::from(first)), none),
+        _ => {
+            let length = match first {
+                0xc2..=0xdf => 2,
+                0xe0..=0xef => 3,
+                0xf0..=0xf4 => 4,
+                _ => return Parsed::Whole(None, 1),
+            };
+            let there = &bytes[..length.min(bytes.len())];
+            return match std::str::from_utf8(there) {
+                Ok(text) => Parsed::Whole(
+                    text.chars().next().and_then(|c| key(letter(c), none)),
+                    length,
+                ),
+                // Its end is missing.
+                Err(error) if error.error_len().is_none() && !is_settled => Parsed::Open,
+                Err(_) => Parsed::Whole(None, 1),
+            };
+        }
+    };
+    Parsed::Whole(key(code, modifiers), 1)
+}
+
+fn letter(c: char) -> KeyCode {
+    KeyCode::Char(c)
+}
+
+/// What stands behind `ESC [`.
+fn control_sequence(bytes: &[u8]) -> Parsed {
+    // The Linux console's F1 to F5.
+    if let [b'[', rest @ ..] = bytes {
+        return match rest {
+            [] => Parsed::Open,
+            [_, ..] => Parsed::Whole(None, 2),
+        };
+    }
+    let is_final = |byte: &u8| (0x40..=0x7e).contains(byte);
+    let is_inner = |byte: &u8| (0x20..=0x3f).contains(byte);
+    let Some(end) = bytes.iter().take(LONGEST).position(|byte| !is_inner(byte)) else {
+        return if bytes.len() < LONGEST {
+            Parsed::Open
+        } else {
+            Parsed::Whole(None, LONGEST)
+        };
+    };
+    // Something else begins in its midst.
+    if !is_final(&bytes[end]) {
+        return Parsed::Whole(None, end);
+    }
+    let Ok(inner) = std::str::from_utf8(&bytes[..end]) else {
+        return Parsed::Whole(None, end + 1);
+    };
+    match (inner, bytes[end]) {
+        ("200", b'~') => Parsed::Paste(end + 1),
+        _ => Parsed::Whole(sequence(inner, bytes[end]), end + 1),
+    }
+}
+
+/// The meaning of a whole sequence.
+fn sequence(inner: &str, last: u8) -> Option<TerminalInput> {
+    if let Some(mouse) = inner.strip_prefix('<') {
+        return wheel(mouse, last);
+    }
+    // Of a number with parts, the first counts; `kind` is that of kitty: 3 is a key that was let go.
+    let mut fields = inner.split(';').map(|field| field.split(':'));
+    let mut number = || {
+        let mut parts = fields.next()?;
+        let first = parts.next()?.parse::<u32>().ok();
+        Some((
+            first,
+            parts.next().and_then(|kind| kind.parse::<u32>().ok()),
+        ))
+    };
+    let (first, _) = number().unwrap_or_default();
+    let (second, kind) = number().unwrap_or_default();
+    let (third, _) = number().unwrap_or_default();
+    if kind == Some(3) {
+        return None;
+    }
+    let modifiers = modifiers(second.unwrap_or(1));
+    let code = match last {
+        b'~' if first == Some(27) => return coded(third?, modifiers),
+        b'~' => match first? {
+            1 | 7 => KeyCode::Home,
+            3 => KeyCode::Delete,
+            4 | 8 => KeyCode::End,
+            5 => KeyCode::PageUp,
+            6 => KeyCode::PageDown,
+            _ => return None,
+        },
+        b'u' => return coded(first?, modifiers),
+        b'Z' => return key(KeyCode::BackTab, KeyModifiers::SHIFT),
+        letter => cursor_key(letter)?,
+    };
+    key(code, modifiers)
+}
+
+/// The key of a letter that ends a sequence.
+fn cursor_key(letter: u8) -> Option<KeyCode> {
+    Some(match letter {
+        b'A' => KeyCode::Up,
+        b'B' => KeyCode::Down,
+        b'C' => KeyCode::Right,
+        b'D' => KeyCode::Left,
+        b'F' => KeyCode::End,
+        b'H' => KeyCode::Home,
+        _ => return None,
+    })
+}
+
+/// Modifiers as terminals count them: one more than their bits.
+fn modifiers(number: u32) -> KeyModifiers {
+    let bits = number.saturating_sub(1);
+    let bit = |bit: u32, modifier| match bits & bit {
+        0 => KeyModifiers::NONE,
+        _ => modifier,
+    };
+    // Meta is Alt by another name; locks and what is on no keyboard do not count.
+    bit(1, KeyModifiers::SHIFT)
+        | bit(2 | 32, KeyModifiers::ALT)
+        | bit(4, KeyModifiers::CONTROL)
+        | bit(8, KeyModifiers::SUPER)
+}
+
+/// A key that is told by its character's number, as kitty and xterm do it.
+fn coded(code: u32, modifiers: KeyModifiers) -> Option<TerminalInput> {
+    let code = match code {
+        9 if modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
+        9 => KeyCode::Tab,
+        13 | 57414 => KeyCode::Enter,
+        27 => KeyCode::Esc,
+        8 | 127 => KeyCode::Backspace,
+        // The number pad.
+        57399..=57408 => KeyCode::Char(char::from_digit(code - 57399, 10)?),
+        57409 => KeyCode::Char('.'),
+        57410 => KeyCode::Char('/'),
+        57411 => KeyCode::Char('*'),
+        57412 => KeyCode::Char('-'),
+        57413 => KeyCode::Char('+'),
+        57415 => KeyCode::Char('='),
+        57417 => KeyCode::Left,
+        57418 => KeyCode::Right,
+        57419 => KeyCode::Up,
+        57420 => KeyCode::Down,
+        57421 => KeyCode::PageUp,
+        57422 => KeyCode::PageDown,
+        57423 => KeyCode::Home,
+        57424 => KeyCode::End,
+        57426 => KeyCode::Delete,
+        // Other keys that are no characters.
+        57344..=63743 => return None,
+        code => match char::from_u32(code).filter(|c| !c.is_control())? {
+            // The number is that of the key, not of what Shift makes of it.
+            c if modifiers.contains(KeyModifiers::SHIFT) => {
+                KeyCode::Char(c.to_uppercase().next().unwrap_or(c))
+            }
+            c => KeyCode::Char(c),
+        },
+    };
+    key(code, modifiers)
+}
+
+/// A turn of the wheel, as `CSI < BUTTON ; COLUMN ; ROW M` tells it. Clicks mean nothing.
+fn wheel(fields: &str, last: u8) -> Option<TerminalInput> {
+    let button: u32 = fields.split(';').next()?.parse().ok()?;
+    // Without the bits of Shift, Alt and Ctrl.
+    match (button & !0b1_1100, last) {
+        (64, b'M') => Some(TerminalInput::Wheel(-1)),
+        (65, b'M') => Some(TerminalInput::Wheel(1)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What a terminal means that sends nothing more.
+    fn inputs(bytes: &[u8]) -> Vec<TerminalInput> {
+        let mut decoder = KeyDecoder::default();
+        let mut inputs = decoder.read(bytes);
+        inputs.extend(decoder.settle());
+        assert!(!decoder.is_open());
+        inputs
+    }
+
+    fn keys(bytes: &[u8]) -> Vec<(KeyCode, KeyModifiers)> {
+        let key = |input| match input {
+            TerminalInput::Key(key) => (key.code, key.modifiers),
+            other => panic!("{other:?}"),
+        };
+        inputs(bytes).into_iter().map(key).collect()
+    }
+
+    #[test]
+    fn keys_are_those_that_terminals_mean() {
+        use KeyCode as Code;
+        const NONE: KeyModifiers = KeyModifiers::NONE;
+        const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
+        const ALT: KeyModifiers = KeyModifiers::ALT;
+        const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
+        for (bytes, expected) in [
+            ("a", &[(Code::Char('a'), NONE)][..]),
+            (
+                "ä€😀",
+                &[
+                    (Code::Char('ä'), NONE),
+                    (Code::Char('€'), NONE),
+                    (Code::Char('😀'), NONE),
+                ],
+            ),
+            (
+                "\r\n\t",
+                &[
+                    (Code::Enter, NONE),
+                    (Code::Char('j'), CONTROL),
+                    (Code::Tab, NONE),
+                ],
+            ),
+            (
+                "\x01\x1a",
+                &[(Code::Char('a'), CONTROL), (Code::Char('z'), CONTROL)],
+            ),
+            (
+                "\x7f\x08",
+                &[(Code::Backspace, NONE), (Code::Char('h'), CONTROL)],
+            ),
+            ("\x1b", &[(Code::Esc, NONE)]),
+            ("\x1b\x1b", &[(Code::Esc, NONE), (Code::Esc, NONE)]),
+            (
+                "\x1b\x1b\x1b",
+                &[(Code::Esc, NONE), (Code::Esc, NONE), (Code::Esc, NONE)],
+            ),
+            ("\x1b\x1b[A", &[(Code::Esc, NONE), (Code::Up, NONE)]),
+            (
+                "\x1bb\x1b\r\x1b\x7f\x1bä",
+                &[
+                    (Code::Char('b'), ALT),
+                    (Code::Enter, ALT),
+                    (Code::Backspace, ALT),
+                    (Code::Char('ä'), ALT),
+                ],
+            ),
+            (
+                "\x1b[A\x1bOB\x1bOM",
+                &[(Code::Up, NONE), (Code::Down, NONE), (Code::Enter, NONE)],
+            ),
+            (
+                "\x1b[1;5C\x1b[1;3D",
+                &[(Code::Right, CONTROL), (Code::Left, ALT)],
+            ),
+            (
+                "\x1b[H\x1b[4~\x1b[3~\x1b[3;5~",
+                &[
+                    (Code::Home, NONE),
+                    (Code::End, NONE),
+                    (Code::Delete, NONE),
+                    (Code::Delete, CONTROL),
+                ],
+            ),
+            (
+                "\x1b[5~\x1b[6~",
+                &[(Code::PageUp, NONE), (Code::PageDown, NONE)],
+            ),
+            (
+                "\x1b[Z\x1b[9;2u",
+                &[(Code::BackTab, SHIFT), (Code::BackTab, SHIFT)],
+            ),
+            (
+                "\x1b[13;2u\x1b[27;2;13~",
+                &[(Code::Enter, SHIFT), (Code::Enter, SHIFT)],
+            ),
+            ("\x1b[27u\x1b[27;1:3u", &[(Code::Esc, NONE)]),
+            (
+                "\x1b[99;5u\x1b[97;2u",
+                &[(Code::Char('c'), CONTROL), (Code::Char('A'), SHIFT)],
+            ),
+            ("\x1b[57404u\x1b[57358u", &[(Code::Char('5'), NONE)]),
+            // What is unknown, or broken off, is nothing, and what follows counts.
+            ("\x1b[?1;2c\x1b[[Ax", &[(Code::Char('x'), NONE)]),
+            (
+                "\x1b[1;\x1b[Bx",
+                &[(Code::Down, NONE), (Code::Char('x'), NONE)],
+            ),
+            ("\x1b[1;", &[]),
+            ("\x1b[", &[(Code::Char('['), ALT)]),
+            ("\x1bO", &[(Code::Char('O'), ALT)]),
+        ] {
+            assert_eq!(keys(bytes.as_bytes()), expected, "{bytes:?}");
+        }
+        assert_eq!(keys(b"\xffa\xc3"), [(Code::Char('a'), NONE)]);
+        assert_eq!(keys(b"\x1b[\xff1x").len(), 2);
+    }
+
+    #[test]
+    fn a_paste_is_text_whatever_is_in_it() {
+        let paste = |text: &str| TerminalInput::Paste(text.to_owned());
+        let a = TerminalInput::Key(KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE));
+        for (bytes, expected) in [
+            (
+                "\x1b[200~x\ry\x1b[A\x03\x1b[201~a",
+                &[paste("x\ry\x1b[A\x03"), a.clone()][..],
+            ),
+            (
+                "\x1b[200~\x1b[201~\x1b[200~b\x1b[201~",
+                &[paste(""), paste("b")],
+            ),
+            ("\x1b[200~never ended", &[]),
+        ] {
+            assert_eq!(inputs(bytes.as_bytes()), expected, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_wheel_of_a_mouse_counts() {
+        let seen = inputs(b"\x1b[<64;1;2M\x1b[<65;300;200M\x1b[<69;1;1M\x1b[<0;3;4M\x1b[<0;3;4m");
+        assert_eq!(seen, [-1, 1, 1].map(TerminalInput::Wheel));
+    }
+
+    #[test]
+    fn an_escape_waits_for_what_follows() {
+        let mut decoder = KeyDecoder::default();
+        assert!(decoder.read(b"\x1b").is_empty() && decoder.is_open());
+        let up = TerminalInput::Key(KeyEvent::new(KeyCode::Up, KeyModifiers::NONE));
+        assert_eq!(decoder.read(b"[A"), [up]);
+        assert!(!decoder.is_open());
+        // A paste is waited for however long it takes.
+        assert!(decoder.read(b"\x1b[200~x").is_empty() && !decoder.is_open());
+        assert!(decoder.settle().is_empty());
+        assert_eq!(
+            decoder.read(b"y\x1b[201~"),
+            [TerminalInput::Paste("xy".to_owned())]
+        );
+    }
+
+    /// Bytes as a terminal, or somebody who means ill, sends them.
+    fn stream() -> impl Strategy<Value = Vec<u8>> {
+        const PIECES: &[&[u8]] = &[
+            b"\x1b",
+            b"[",
+            b"O",
+            b"A",
+            b"1;5C",
+            b"200~",
+            b"\x1b[200~",
+            b"\x1b[201~",
+            b"<64;1;1M",
+            b"\r",
+            b"a",
+            "ä".as_bytes(),
+            "😀".as_bytes(),
+            b"27;2;13~",
+            b"13;2u",
+            b"\x03",
+            b"99999999999u",
+        ];
+        let piece = prop_oneof![
+            prop::sample::select(PIECES).prop_map(<[u8]>::to_vec),
+            prop::collection::vec(any::<u8>(), 0..3),
+        ];
+        prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_mean_the_same_however_they_are_split(bytes in stream(), cuts in prop::collection::vec(0..40usize, 0..6)) {
+            let whole = inputs(&bytes);
+            let mut decoder = KeyDecoder::default();
+            let mut seen = Vec::new();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            for pair in cuts.windows(2) {
+                seen.extend(decoder.read(&bytes[pair[0]..pair[1]]));
+            }
+            seen.extend(decoder.settle());
+            prop_assert_eq!(seen, whole);
+        }
+    }
+}

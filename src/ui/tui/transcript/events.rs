@@ -1,0 +1,161 @@
+//! What happens, and what was said before, as items of the transcript. Pure.
+
+use std::time::Duration;
+
+use super::Transcript;
+use super::item::{ItemBody, ShownTool, ToolEnd};
+use crate::ui::Event;
+use crate::ui::tui::Entry;
+use crate::ui::tui::markdown::MarkdownBlock;
+
+impl Transcript {
+    /// Adds an entry.
+    pub fn add(&mut self, entry: Entry) {
+        match entry {
+            Entry::User(text) => self.push(ItemBody::User(text)),
+            Entry::Agent(text) => self.push_markdown(text),
+            Entry::Thought(text) => self.push(ItemBody::Thought(MarkdownBlock {
+                text,
+                continues: false,
+            })),
+            Entry::Tool {
+                name,
+                subject,
+                result,
+                failed,
+                diff,
+            } => {
+                let end = ToolEnd {
+                    text: result,
+                    brief: None,
+                    failed,
+                    took: Duration::ZERO,
+                };
+                self.push(ItemBody::Tool(Box::new(ShownTool {
+                    name,
+                    subject,
+                    printed: String::new(),
+                    diff: diff.unwrap_or_default(),
+                    result: Some(end),
+                })));
+            }
+            Entry::Notice(text) => self.push(ItemBody::Event(Box::new(Event::Notice(text)))),
+        }
+    }
+
+    /// Takes what has happened.
+    pub fn event(&mut self, event: Event) {
+        match event {
+            Event::Asking { .. } => {
+                // A reply that was not taken is asked for again.
+                if !self.is_answered {
+                    self.drop_streamed();
+                }
+                (self.step, self.is_answered) = (self.items.len(), false);
+            }
+            Event::Receiving {
+                piece, is_thought, ..
+            } => self.push_piece(&piece, is_thought),
+            Event::Retrying { .. } => self.drop_streamed(),
+            Event::Answered { .. } => self.is_answered = true,
+            Event::Words(text) | Event::Thoughts(text) | Event::Prose(text) => self.say(text),
+            Event::Finished { summary, .. } => self.say(summary),
+            Event::Tool { name, subject, .. } => {
+                let tool = ShownTool {
+                    name,
+                    subject,
+                    ..ShownTool::default()
+                };
+                self.push(ItemBody::Tool(Box::new(tool)));
+                self.tools.push(self.items.len() - 1);
+            }
+            Event::Printed(text) => self.with_tool(|tool| tool.printed = text),
+            Event::Changed { diff } => self.with_tool(|tool| tool.diff.push_str(&diff)),
+            Event::ToolResult {
+                name,
+                text,
+                brief,
+                failed,
+                took,
+                ..
+            } => self.end_tool(
+                &name,
+                ToolEnd {
+                    text,
+                    brief,
+                    failed,
+                    took,
+                },
+            ),
+            Event::Warning(text) => self.push(ItemBody::Warning(text)),
+            Event::Failed { .. } => {
+                if !self.is_answered {
+                    self.drop_streamed();
+                }
+                self.push(ItemBody::Event(Box::new(event)));
+            }
+            Event::Notice(_)
+            | Event::Status(_)
+            | Event::Shown(_)
+            | Event::Malformed { .. }
+            | Event::Auditing
+            | Event::Audited { .. }
+            | Event::Compressed { .. }
+            | Event::Connected { .. }
+            | Event::BranchEnded { .. } => self.push(ItemBody::Event(Box::new(event))),
+            _ => {}
+        }
+    }
+
+    /// What was sent is done: no tool is at work any more, whether that was told or not.
+    pub fn settle(&mut self) {
+        for at in std::mem::take(&mut self.tools) {
+            self.with_tool_at(at, |tool| {
+                tool.result.get_or_insert_with(|| ToolEnd {
+                    brief: Some("stopped".to_owned()),
+                    failed: true,
+                    ..ToolEnd::default()
+                });
+            });
+        }
+        self.is_answered = true;
+        self.step = self.items.len();
+    }
+
+    /// The agent has said something: what has streamed is there already.
+    fn say(&mut self, text: String) {
+        let step = self.step.min(self.items.len());
+        let mut since = self.items[step..].iter();
+        if !since.any(|item| item.is_streamed && matches!(item.body, ItemBody::Agent(_))) {
+            self.push_markdown(text);
+        }
+    }
+
+    /// Changes the tool that is at work.
+    fn with_tool(&mut self, change: impl FnOnce(&mut ShownTool)) {
+        if let Some(&at) = self.tools.last() {
+            self.with_tool_at(at, change);
+        }
+    }
+
+    fn with_tool_at(&mut self, at: usize, change: impl FnOnce(&mut ShownTool)) {
+        if let Some(ItemBody::Tool(tool)) = self.items.get_mut(at).map(|item| &mut item.body) {
+            change(tool);
+        }
+        self.touch(at);
+    }
+
+    /// A tool has ended, and with it what was at work within it.
+    fn end_tool(&mut self, name: &str, end: ToolEnd) {
+        let is_it = |at: &usize| match self.items.get(*at).map(|item| &item.body) {
+            Some(ItemBody::Tool(tool)) => tool.name == name,
+            _ => false,
+        };
+        let Some(nth) = self.tools.iter().rposition(is_it) else {
+            return;
+        };
+        let at = self.tools[nth];
+        self.tools.truncate(nth);
+        self.with_tool_at(at, |tool| tool.result = Some(end));
+    }
+}

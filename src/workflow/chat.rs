@@ -1,0 +1,235 @@
+//! The agent at the terminal, `chat`: a user talks with it in a full screen, or asks it one thing headless.
+//!
+//! A profile: which parts of the engine it is made of. What it has is set up by `place`, what it works on by `request`,
+//! and what a user does at the screen is heard by `talk`.
+
+mod attach;
+mod login;
+mod models;
+mod place;
+mod proposals;
+mod request;
+mod screen;
+mod shell;
+mod slash;
+mod talk;
+
+use std::sync::mpsc;
+use std::thread;
+
+use uuid::Uuid;
+
+use self::place::ChatPlace;
+use self::request::Answers;
+use self::screen::Screen;
+use self::talk::TalkEnd;
+use super::dispatch::Stdin;
+use super::talk::tally::Tally;
+use super::workspace::SessionChoice;
+use super::{Context, Failure, ModelChoice, Outcome};
+use crate::agent::chat::settings::{self, ChatSettings};
+use crate::agent::conversation::UserRequest;
+use crate::agent::home::CHAT;
+use crate::agent::session::{self, SessionStore};
+use crate::agent::tools::place::Outside;
+use crate::exec::hosts::AllowedHost;
+use crate::exec::sandbox::SandboxMode;
+use crate::record::mode::{Mode, SharedMode};
+use crate::ui::input::InputError;
+use crate::ui::input::history::History;
+use crate::ui::pager::Pager;
+use crate::ui::tui::channel;
+use crate::ui::tui::clipboard::Clipboard;
+use crate::ui::tui::terminal::{self, ScreenOptions};
+use crate::ui::tui::{Submission, ToScreen};
+use crate::ui::{editor, is_dumb};
+use crate::workflow::error::{ChatError, Error};
+
+pub use self::login::{login, logout};
+
+/// What was sent before, in the home.
+const HISTORY: &str = "history.jsonl";
+/// The workflow's name.
+const NAME: &str = "chat";
+
+/// How an agent at the terminal is to work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatOptions {
+    /// The first request at the terminal.
+    pub first: Option<String>,
+    /// The only request, without a terminal.
+    pub request: Option<String>,
+    /// In which session.
+    pub session: SessionChoice,
+    /// How freely it may act at first.
+    pub mode: Mode,
+    /// Which model is to be asked.
+    pub choice: ModelChoice,
+    /// How far commands are sandboxed.
+    pub sandbox: SandboxMode,
+    /// What commands may reach, in a strict sandbox.
+    pub hosts: Vec<AllowedHost>,
+    /// Whether it may leave the project.
+    pub outside: Outside,
+}
+
+impl ChatOptions {
+    /// Whether nobody is talked to.
+    fn is_headless(&self) -> bool {
+        self.request.is_some() || self.choice.replay.is_some()
+    }
+}
+
+/// Talks with the user, or answers one request.
+///
+/// # Errors
+/// When something is missing; headless, when the request was not done.
+pub fn chat(
+    context: &Context<'_>,
+    options: &ChatOptions,
+    stdin: Stdin,
+) -> Result<Outcome, Failure> {
+    if options.is_headless() {
+        return headless(context, options);
+    }
+    if !stdin.is_terminal || !stdin.is_seen {
+        return Err(
+            Error::from(ChatError::NoTerminal("standard input and output are none")).into(),
+        );
+    }
+    if is_dumb(context.environment) {
+        return Err(
+            Error::from(ChatError::NoTerminal("`TERM` says that it can do nothing")).into(),
+        );
+    }
+    interactive(context, options)
+}
+
+/// Answers one request.
+fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Failure> {
+    let request = options.request.as_deref();
+    if request.is_some_and(|request| request.trim().is_empty()) {
+        return Err(Error::from(InputError::Blank).into());
+    }
+    let key = login::key(context, &options.choice)?;
+    let redactor = context.redactor.and(key.exposed());
+    let context = &Context {
+        redactor: &redactor,
+        ..context.clone()
+    };
+    let mut place = ChatPlace::open(context, options, key)?;
+    let recorded = place.replay(context, options)?;
+    let (request, answers) = match recorded {
+        Some((request, answers)) => (request, Answers::Recorded(answers)),
+        None => (request.map(str::to_owned), Answers::Nobody),
+    };
+    let submission = request.map(|text| Submission {
+        text,
+        ..Submission::default()
+    });
+    let asked = submission.map(|submission| attach::request(context, &place, &submission));
+    request::work(context, &place, answers, asked.as_ref())
+}
+
+/// Talks at the screen, which has a thread of its own; the engine stays on this one, for commands live only as long as
+/// the thread that started them.
+fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Failure> {
+    let home = place::home(context)?;
+    let settings = place::settings(&home)?;
+    let mode = SharedMode::new(options.mode);
+    let (sender, receiver) = channel::channel().map_err(InputError::from)?;
+    let (answers, heard) = mpsc::channel();
+    let environment = context.environment;
+    let screen_options = ScreenOptions {
+        clock: context.clock,
+        no_color: environment
+            .get("NO_COLOR")
+            .is_some_and(|value| !value.is_empty()),
+        mouse: settings.mouse,
+        root: context.project.root().to_owned(),
+        history: Some(History::of(home.join(HISTORY), context.redactor)),
+        editor: editor::chosen(environment).ok().map(str::to_owned),
+        draft: home.join(format!("draft-{}.md", Uuid::new_v4())),
+        pager: Pager::of(environment, context.project.root()),
+        clipboard: Clipboard::of(environment, context.project.root()),
+    };
+    thread::scope(|scope| {
+        let (interrupt, shared) = (context.interrupt.clone(), mode.clone());
+        let drawn = thread::Builder::new().name("screen".to_owned());
+        let drawn = drawn.spawn_scoped(scope, || {
+            terminal::run(screen_options, receiver, answers, interrupt, shared)
+        });
+        let drawn = drawn.map_err(InputError::from)?;
+        let screen = Screen::new(sender, heard);
+        let talked = talk_until_left(context, options, &screen, &mode);
+        let farewell = talked.as_ref().ok().cloned().unwrap_or_default();
+        screen.tell(ToScreen::End { farewell });
+        let shown = drawn.join();
+        talked?;
+        match shown {
+            Ok(shown) => shown.map_err(InputError::from)?,
+            Err(panicked) => std::panic::resume_unwind(panicked),
+        }
+        Ok(Outcome::default())
+    })
+}
+
+/// Talks, and sets up all anew where the account is another one; gives what stands on the terminal in the end.
+fn talk_until_left(
+    context: &Context<'_>,
+    options: &ChatOptions,
+    screen: &Screen,
+    mode: &SharedMode,
+) -> Result<String, Failure> {
+    let mut options = options.clone();
+    let mut tally = Tally::default();
+    loop {
+        let key = login::key(context, &options.choice)?;
+        let redactor = context.redactor.and(key.exposed());
+        let context = &Context {
+            redactor: &redactor,
+            reporter: screen,
+            ..context.clone()
+        };
+        let mut place = ChatPlace::open(context, &options, key)?;
+        place.mode = mode.clone();
+        let first = options.first.take().map(|text| Submission {
+            text,
+            ..Submission::default()
+        });
+        let end = talk::talk(context, &options, &mut place, screen, &mut tally, first)?;
+        if end == TalkEnd::Left {
+            return Ok(place.farewell());
+        }
+        options.session = SessionChoice::Named(place.id());
+    }
+}
+
+/// Lists the sessions.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let store = SessionStore::at(&CHAT, &place::home(context)?, context.redactor)?;
+    let sessions = store.list()?;
+    let zone = *context.clock.now().offset();
+    Ok(Outcome::shown(
+        session::text(&sessions, zone, context.reporter.columns()),
+        session::to_json(&sessions),
+    ))
+}
+
+/// Opens `settings.json` in the user's editor, and sees whether what they made of it can be used.
+///
+/// # Errors
+/// When there is no editor, or the settings cannot be used.
+pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let home = place::home(context)?;
+    let path = home.join(settings::FILE);
+    editor::open(editor::command(context.environment), &path)?;
+    let ChatSettings { .. } = place::settings(&home)?;
+    Ok(Outcome::said(format!(
+        "done: `{}` can be used",
+        path.display()
+    )))
+}

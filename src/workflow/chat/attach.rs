@@ -1,0 +1,158 @@
+//! What a user sends with a request: the files that it names, and what their own commands stand for.
+//!
+//! Reads files and runs commands by the agent's own tools, so that the same is closed to both.
+
+use super::place::ChatPlace;
+use super::screen::Screen;
+use crate::agent::chat::commands::Piece;
+use crate::agent::conversation::UserRequest;
+use crate::agent::tagged::{Tag, tagged};
+use crate::agent::tool::{Arguments, Tool as _, ToolError};
+use crate::agent::tools::place::leads_into;
+use crate::agent::tools::read::{ReadFile, ReadPart};
+use crate::record::mode::Mode;
+use crate::ui::tui::Submission;
+use crate::workflow::{Context, Failure};
+
+/// A request, with the files that it names by `@path` behind it. A file that cannot be read is told of, and the request
+/// goes without it.
+pub fn request(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    submission: &Submission,
+) -> UserRequest {
+    let paths = named(&submission.text);
+    let shown = paths.filter_map(|path| match shown_file(context, place, path) {
+        Some(Ok(content)) => Some(file(path, &content)),
+        Some(Err(problem)) => {
+            context.warn(format!("`@{path}` is not attached: {problem}"));
+            None
+        }
+        None => None,
+    });
+    UserRequest {
+        shown: shown.collect(),
+        images: submission.images.clone(),
+        text: super::request::censored(context, place, &submission.text),
+    }
+}
+
+/// What is in a file, by the tool that reads for the agent; why it is not shown, in a sentence. `None`: nothing is there,
+/// and the word is no path.
+fn shown_file(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    path: &str,
+) -> Option<Result<String, String>> {
+    let root = context.project.root();
+    if !root.join(path).exists() {
+        return None;
+    }
+    let is_closed = |closed: &std::path::PathBuf| leads_into(root, path, closed);
+    if place.closed.iter().any(is_closed) {
+        return Some(Err("it is of the agent's own settings".to_owned()));
+    }
+    let mut arguments = Arguments::default();
+    arguments.set("path", path);
+    let reads = ReadPart(ReadFile {
+        root,
+        outside: place.outside,
+    });
+    Some(match reads.run(&arguments) {
+        Ok(output) => Ok(super::request::censored(context, place, &output.text)),
+        Err(ToolError::Failed(failure)) => Err(failure.to_string()),
+        Err(ToolError::Fatal(error)) => Err(error.to_string()),
+    })
+}
+
+/// A file, as the model is shown it.
+fn file(path: &str, content: &str) -> String {
+    tagged(Tag::FILE, &[], &format!("path: {path}\n\n{content}"))
+}
+
+/// How things stand, as the model is told.
+pub fn reminder(text: &str) -> String {
+    tagged(Tag::SYSTEM_REMINDER, &[], text)
+}
+
+/// The paths that a text names by an `@` at the beginning of a word.
+fn named(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split_whitespace();
+    let named = words.filter_map(|word| word.strip_prefix('@'));
+    named
+        .map(|path| path.trim_end_matches([',', ';', ':', '.', ')', '?', '!']))
+        .filter(|path| !path.is_empty())
+}
+
+/// What one of the user's own commands asks for; `None` where it was refused.
+///
+/// # Errors
+/// When a command that it has run cannot be.
+pub fn expand(
+    context: &Context<'_>,
+    place: &mut ChatPlace<'_>,
+    screen: &Screen,
+    name: &str,
+    arguments: &str,
+) -> Result<Option<UserRequest>, Failure> {
+    let Some(command) = place.command(name) else {
+        return Ok(None);
+    };
+    let (mode, pieces) = (command.mode, command.expand(arguments));
+    if let Some(mode) = mode {
+        place.mode.set(mode);
+    }
+    let mut asked = UserRequest::default();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => asked.text.push_str(&text),
+            Piece::File(path) => match shown_file(context, place, &path) {
+                Some(Ok(content)) => asked.shown.push(file(&path, &content)),
+                Some(Err(problem)) => {
+                    screen.say(format!("`/{name}` is not carried out: `{path}`: {problem}"));
+                    return Ok(None);
+                }
+                None => {
+                    screen.say(format!(
+                        "`/{name}` is not carried out: there is no `{path}`"
+                    ));
+                    return Ok(None);
+                }
+            },
+            Piece::Command { command, arguments } => {
+                if place.mode.get() == Mode::Planning {
+                    screen.say(format!(
+                        "`/{name}` is not carried out: it runs `{command}`, and nothing is executed in Planning"
+                    ));
+                    return Ok(None);
+                }
+                let output = super::shell::output_of(context, place, screen, &command, &arguments)?;
+                match output {
+                    Ok(output) => asked.text.push_str(&output),
+                    Err(problem) => {
+                        screen.say(format!("`/{name}` is not carried out: {problem}"));
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+    Ok(Some(asked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_named_at_the_beginning_of_a_word() {
+        for (text, expected) in [
+            ("see @src/a.rs, and (@b)", &["src/a.rs"][..]),
+            ("@a @b?", &["a", "b"]),
+            ("mail me@here.org", &[]),
+            ("@ @.", &[]),
+        ] {
+            assert_eq!(named(text).collect::<Vec<_>>(), expected, "{text}");
+        }
+    }
+}

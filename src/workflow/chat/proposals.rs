@@ -1,0 +1,159 @@
+//! What the agent writes for the user to look at before it counts: a summary, `AGENTS.md`, a slash command.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use super::place::ChatPlace;
+use super::request;
+use super::screen::Screen;
+use crate::agent::chat::commands;
+use crate::agent::conversation::Conversation;
+use crate::agent::memory::truncate::summarize;
+use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
+use crate::sys::atomic_file;
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+use crate::sys::numbers::grouped;
+use crate::ui::question::{Answer, Question};
+use crate::workflow::error::Error;
+use crate::workflow::run::not_ready::NotReady;
+use crate::workflow::{Context, Failure};
+
+/// What the model is asked for by `/init`.
+const INIT: &str = include_str!("../../../prompts/chat_init.txt");
+/// The same by `/command`.
+const COMMAND: &str = include_str!("../../../prompts/chat_command.txt");
+
+/// Has a summary take the place of what was said.
+///
+/// # Errors
+/// When there is none.
+pub fn compact(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    focus: &str,
+) -> Result<String, Failure> {
+    let outcome = request::aside(context, place, "/compact", true, |agent, conversation| {
+        let compressed = summarize(
+            agent.env.host,
+            &request::system(agent),
+            agent.protocol,
+            &place.kept.meter,
+            place.window(),
+            focus,
+            conversation,
+        )?;
+        Ok(format!(
+            "compacted: about {} tokens, from {}",
+            grouped(compressed.tokens_after),
+            grouped(compressed.tokens_before)
+        ))
+    })?;
+    Ok(outcome.summary)
+}
+
+/// What the model proposes for `AGENTS.md`, after it has looked around.
+///
+/// # Errors
+/// When it proposes nothing.
+pub fn agents_file(context: &Context<'_>, place: &ChatPlace<'_>) -> Result<String, Failure> {
+    let outcome = request::aside(context, place, "/init", false, |agent, _| {
+        let mut conversation = Conversation::default();
+        Ok(agent.work_on(&mut conversation, Some(INIT))?.words)
+    })?;
+    Ok(commands::template(&outcome.summary))
+}
+
+/// What the model writes for a slash command of this name.
+///
+/// # Errors
+/// When it writes nothing.
+pub fn command(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    name: &str,
+    description: &str,
+) -> Result<String, Failure> {
+    let request = format!("{COMMAND}\nName: {name}\nDescription: {description}\n");
+    let about = format!("/command {name}");
+    let outcome = request::aside(context, place, &about, false, |agent, _| {
+        let mut conversation = Conversation::default();
+        Ok(agent.work_on(&mut conversation, Some(&request))?.words)
+    })?;
+    Ok(commands::template(&outcome.summary))
+}
+
+/// Shows what a file would be, writes it where the user wants that, and says what has become of it.
+///
+/// # Errors
+/// When it cannot be read or written, or the user leaves.
+pub fn offer(
+    context: &Context<'_>,
+    screen: &Screen,
+    path: &Path,
+    content: &str,
+) -> Result<String, Failure> {
+    let shown = path.strip_prefix(context.project.root()).unwrap_or(path);
+    let shown = shown.display().to_string();
+    let before = files::read(path, Links::Refused, MIB).if_there();
+    let before = before.map_err(PathError::of("read", path))?;
+    let state = |content: Vec<u8>| FileState {
+        content,
+        mode: NEW_MODE,
+    };
+    let is_there = before.is_some();
+    let change = FileChange {
+        path: shown.clone(),
+        before: before.map(state),
+        after: Some(state(content.as_bytes().to_vec())),
+    };
+    let question = Question {
+        sentence: format!("Write `{shown}`?"),
+        tool: "write_file".to_owned(),
+        subject: shown.clone(),
+        reasons: is_there
+            .then(|| "overwrites".to_owned())
+            .into_iter()
+            .collect(),
+        may_last: false,
+    };
+    let verdict = screen.ask(question, Some(diff::text(&[change])))?;
+    if verdict.answer != Answer::Yes {
+        return Ok(format!("`{shown}` is as it was"));
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(PathError::of("make", parent))?;
+    }
+    let written = atomic_file::replace(path, |file| file.write_all(content.as_bytes()));
+    written.map_err(PathError::of("write", path))?;
+    Ok(format!("`{shown}` was written"))
+}
+
+/// Asks about permissions that somebody else has changed since they were read: they hold when the user agrees, and are
+/// put back when not.
+///
+/// # Errors
+/// When they cannot be used or put back, or the user leaves.
+pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error> {
+    let changed = place.permissions.borrow().changed_on_disk();
+    let Some(changed) = changed else {
+        return Ok(());
+    };
+    let question = Question {
+        sentence: "The permissions of this project were changed on disk. Do they hold from now on?"
+            .to_owned(),
+        tool: "permissions".to_owned(),
+        subject: place.permissions.borrow().path().display().to_string(),
+        reasons: vec!["changed on disk".to_owned()],
+        may_last: false,
+    };
+    let verdict = screen.ask(question, Some(changed.diff))?;
+    if verdict.answer == Answer::Yes {
+        let file = changed.file.map_err(NotReady::from)?;
+        place.permissions.replace(file);
+    } else {
+        let put_back = place.permissions.borrow().put_back();
+        put_back.map_err(NotReady::from)?;
+    }
+    Ok(())
+}

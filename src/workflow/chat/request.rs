@@ -1,0 +1,376 @@
+//! One request: a run in which the agent works on it, with the parts that make it this agent.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use super::NAME;
+use super::place::ChatPlace;
+use super::screen::Screen;
+
+use crate::agent::chat::instructions::{PromptFacts, system_prompt};
+use crate::agent::chat::outgoing;
+use crate::agent::chat::permissions::file::PermissionFile;
+use crate::agent::chat::permissions::{ChatPermissions, remembered};
+use crate::agent::chat::reminders::Standing;
+use crate::agent::chat::tools::ChatTools;
+use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
+use crate::agent::memory::truncate::Truncate;
+use crate::agent::permissions::{DenyPaths, Everything};
+use crate::agent::protocol::native::Native;
+use crate::agent::tools::spawn::Work;
+use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
+use crate::model::{Purpose, ToolChoice};
+use crate::record::mode::Mode;
+use crate::record::todos::Todo;
+use crate::sys::environment::Clock;
+use crate::ui::question::{Answer, Question};
+use crate::workflow::agent_run::{AgentRun, AgentSetup};
+use crate::workflow::error::{ChatError, Error};
+use crate::workflow::run::recovery;
+use crate::workflow::workspace::{AnswerSource, Asker};
+use crate::workflow::{Context, Failure, Outcome};
+
+/// How many failures of tools in a row end a request.
+const TOOL_TRIES: u32 = 25;
+
+/// Where answers to the agent's questions come from.
+pub enum Answers<'a> {
+    /// From the user at the screen.
+    Screen(&'a ScreenAsker<'a>),
+    /// From a recorded run.
+    Recorded(AnswerSource<'static>),
+    /// Nobody is there.
+    Nobody,
+}
+
+/// Asks at the screen, and keeps what holds for good.
+pub struct ScreenAsker<'a> {
+    /// Where is asked.
+    pub screen: &'a Screen,
+    /// What is allowed for good.
+    pub permissions: &'a RefCell<PermissionFile>,
+    /// Tells when they were changed.
+    pub clock: &'a dyn Clock,
+}
+
+impl Asker for ScreenAsker<'_> {
+    fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, Error> {
+        let verdict = self
+            .screen
+            .ask(question.clone(), preview.map(str::to_owned))?;
+        let action = remembered(&verdict).filter(|_| question.may_last);
+        if let Some(action) = action {
+            let mut permissions = self.permissions.borrow_mut();
+            let kept = permissions.remember(&question.tool, action, self.clock.now());
+            if let Err(problem) = kept {
+                self.screen.say(format!("{problem}\n\n{}", problem.hint()));
+            }
+        }
+        Ok(verdict.answer)
+    }
+}
+
+/// Works on a request in a run of its own.
+///
+/// # Errors
+/// When it was not done.
+pub fn work(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    answers: Answers<'_>,
+    request: Option<&UserRequest>,
+) -> Result<Outcome, Failure> {
+    place.check_key()?;
+    let _lock = recovery::take(context)?;
+    place.refused.take();
+    let is_headless = matches!(answers, Answers::Nobody);
+    let answers = match answers {
+        Answers::Screen(asker) => AnswerSource::Screen(asker),
+        Answers::Recorded(recorded) => recorded,
+        Answers::Nobody => AnswerSource::Nowhere,
+    };
+    let text = request.map(|request| &*request.text);
+    let run = AgentRun::start(context, setup(place, answers, true), text)?;
+    let result = run.work(|conversation| {
+        with_agent(context, place, &run, is_headless, |agent| {
+            Ok(agent.take_on(conversation, request)?.words)
+        })
+    });
+    finish(place, run, result)
+}
+
+pub fn finish(
+    place: &ChatPlace<'_>,
+    run: AgentRun<'_>,
+    result: Result<String, Error>,
+) -> Result<Outcome, Failure> {
+    run.warn_of_commands(&place.processes.borrow());
+    let refused = place.refused.borrow().clone();
+    let words = result.as_ref().ok().cloned();
+    let result = match result {
+        Ok(_) if !refused.calls.is_empty() => Err(ChatError::NotPermitted(refused).into()),
+        result => result,
+    };
+    let is_refused = matches!(result, Err(Error::Chat(ChatError::NotPermitted(_))));
+    match run.finish(result) {
+        Ok(mut outcome) => {
+            outcome.is_answer = true;
+            Ok(outcome)
+        }
+        Err(mut failure) => {
+            failure.text = words.filter(|_| is_refused);
+            Err(failure)
+        }
+    }
+}
+
+/// What a run of this agent is set up with; `keeps`: in the session.
+pub fn setup<'s>(
+    place: &'s ChatPlace<'_>,
+    answers: AnswerSource<'s>,
+    keeps: bool,
+) -> AgentSetup<'s> {
+    AgentSetup {
+        name: NAME,
+        models: &place.models,
+        limits: place.limits,
+        session: keeps.then_some(&place.kept as _),
+        answers,
+        warnings: place.uncontained.iter().cloned().collect(),
+        conventions: None,
+        stops_at_no: false,
+        changes_files: true,
+        orchestration: None,
+        mode: Some(place.mode.get()),
+    }
+}
+
+/// The agent, made of its parts, for as long as `work` takes.
+fn with_agent<T>(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    run: &AgentRun<'_>,
+    is_headless: bool,
+    work: impl FnOnce(&Agent<'_>) -> Result<T, AgentError>,
+) -> Result<T, AgentError> {
+    let root = context.project.root();
+    let output_files = || run.command_output();
+    let todos = |list: Vec<Todo>| place.update_todos(context, list);
+    let censor = |text: &str| censored(context, place, text);
+    let env = Env {
+        censor: Some(&censor),
+        ..run.env()
+    };
+    let permissions = ChatPermissions {
+        mode: &place.mode,
+        file: &place.permissions,
+        headless: is_headless.then_some(&place.refused),
+    };
+    let permissions = DenyPaths {
+        permissions: &permissions,
+        root,
+        paths: &place.closed,
+    };
+    let memory = Truncate {
+        window: place.window(),
+        threshold: place.settings.compact_threshold.into(),
+        meter: &place.kept.meter,
+    };
+    let helper = Agent {
+        purpose: Purpose::HELPER,
+        brief: &|| Brief {
+            instructions: instructions(context, is_headless),
+            context: project_context(place),
+            tools: tools(context, place, run, &output_files, &todos, None).toolbox(),
+            tool_choice: tool_choice(place),
+            reminders: Vec::new(),
+        },
+        protocol: &Native {
+            instructions: "",
+            ..Native::default()
+        },
+        permissions: &permissions,
+        memory: &memory,
+        ending: &|_, _| Ok(()),
+        tries: run.tries(),
+        tool_tries: ToolTries::UpTo(TOOL_TRIES),
+        calls: None,
+        temperature: None,
+        env,
+    };
+    let spawn = |_: &str, prompt: &str| {
+        let mut conversation = Conversation::default();
+        Ok(helper.work_on(&mut conversation, Some(prompt))?.words)
+    };
+    let agent = Agent {
+        purpose: Purpose::STEP,
+        brief: &|| Brief {
+            instructions: instructions(context, is_headless),
+            context: project_context(place),
+            tools: tools(context, place, run, &output_files, &todos, Some(&spawn)).toolbox(),
+            tool_choice: tool_choice(place),
+            reminders: reminders(context, place, place.requests()),
+        },
+        ..helper.clone()
+    };
+    work(&agent)
+}
+
+/// Has the agent do something beside the user's requests, by the tools that only look; `keeps`: what is said in the
+/// session is another then.
+///
+/// # Errors
+/// When it was not done.
+pub fn aside(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    about: &str,
+    keeps: bool,
+    work: impl FnOnce(&Agent<'_>, &mut Conversation) -> Result<String, AgentError>,
+) -> Result<Outcome, Failure> {
+    place.check_key()?;
+    let _lock = recovery::take(context)?;
+    let run = AgentRun::start(
+        context,
+        setup(place, AnswerSource::Nowhere, keeps),
+        Some(about),
+    )?;
+    let result = run.work(|conversation| {
+        with_agent(context, place, &run, false, |agent| {
+            let output_files = || run.command_output();
+            let looking = Agent {
+                brief: &|| Brief {
+                    tools: tools(context, place, &run, &output_files, &|_| (), None).looking(),
+                    reminders: Vec::new(),
+                    ..(agent.brief)()
+                },
+                permissions: &Everything,
+                ..agent.clone()
+            };
+            let said = work(&looking, conversation)?;
+            if keeps {
+                Host::keep(&run, &Purpose::STEP, conversation)?;
+            }
+            Ok(said)
+        })
+    });
+    finish(place, run, result)
+}
+
+/// The agent's system prompt, as it is sent.
+pub fn system(agent: &Agent<'_>) -> Vec<String> {
+    let brief = (agent.brief)();
+    std::iter::once(brief.instructions)
+        .chain(brief.context)
+        .collect()
+}
+
+/// The agent's tools.
+pub fn tools<'p, 'c: 'p>(
+    context: &'p Context<'_>,
+    place: &'p ChatPlace<'c>,
+    run: &'p AgentRun<'_>,
+    output_files: &'p dyn Fn() -> PathBuf,
+    todos: &'p dyn Fn(Vec<Todo>),
+    spawn: Option<&'p Work<'p>>,
+) -> ChatTools<'p, 'c> {
+    ChatTools {
+        root: context.project.root(),
+        outside: place.outside,
+        closed: &place.closed,
+        files: run,
+        processes: &place.processes,
+        patience: place.limits.command_timeout(),
+        output_files,
+        todos,
+        spawn,
+    }
+}
+
+/// Who the agent is and how it works.
+fn instructions(context: &Context<'_>, is_headless: bool) -> String {
+    let project = context.project.root();
+    system_prompt(&PromptFacts {
+        project,
+        directory: context.directory,
+        is_repository: context
+            .directory
+            .ancestors()
+            .any(|directory| directory.join(".git").exists()),
+        platform: std::env::consts::OS,
+        is_attended: !is_headless,
+    })
+}
+
+/// What the project asks of the agent.
+fn project_context(place: &ChatPlace<'_>) -> Vec<String> {
+    let files = place.context_files.borrow();
+    files.prompt().map(str::to_owned).into_iter().collect()
+}
+
+/// In Planning, nothing is called; what can be is described all the same.
+fn tool_choice(place: &ChatPlace<'_>) -> ToolChoice {
+    match place.mode.get() {
+        Mode::Planning => ToolChoice::None,
+        Mode::Regular | Mode::AutoPilot => ToolChoice::Auto,
+    }
+}
+
+/// What has come up since the last step.
+fn reminders(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    conversation_requests: usize,
+) -> Vec<HistoryMessage> {
+    let root = context.project.root();
+    let mut reminders = place.reminders.borrow_mut();
+    let mut files = place.context_files.borrow_mut();
+    let mut seen = place.seen.borrow_mut();
+    if place.kept.asked.take() {
+        reminders.told();
+    }
+    let (mut told, mut warnings) = files.refresh();
+    for (tool, path) in place.kept.acted.take() {
+        reminders.called(&tool);
+        let Some(path) = path else {
+            // What a command has changed is the agent's own doing.
+            seen.restamp();
+            continue;
+        };
+        let path = root.join(path);
+        seen.saw(&path);
+        let (deeper, bad) = files.deeper(&path);
+        told.extend(deeper);
+        warnings.extend(bad);
+    }
+    for warning in warnings {
+        context.warn(warning);
+    }
+    told.into_iter().for_each(|message| reminders.say(message));
+    let changed = seen.changed();
+    let changed = changed.iter().map(|path| relative(root, path));
+    reminders.files_changed(&changed.collect::<Vec<_>>());
+    let todos = place.kept.todos.borrow();
+    reminders.next(&Standing {
+        mode: place.mode.get(),
+        todos: &todos,
+        requests: conversation_requests,
+    })
+}
+
+/// A path as the user knows it.
+fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root)
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}
+
+/// A text without what looks like a credential, unless the user wants that sent.
+pub fn censored(context: &Context<'_>, place: &ChatPlace<'_>, text: &str) -> String {
+    let text = context.redactor.text(text);
+    if place.allow_secrets {
+        return text.into_owned();
+    }
+    outgoing::censored(&text).0
+}

@@ -1,0 +1,158 @@
+//! The screen, as the engine sees it: what happens is shown there, and the user answers there.
+//!
+//! Touches nothing but the two channels. Guarantees that nothing waits for the screen but where the user is asked.
+
+use std::cell::RefCell;
+use std::sync::mpsc::Receiver;
+
+use crate::agent::AgentError;
+use crate::sys::interrupt::{Interrupted, Signal};
+use crate::ui::question::Question;
+use crate::ui::tui::channel::ScreenSender;
+use crate::ui::tui::{Connection, FromScreen, Menu, Status, Submission, ToScreen, Verdict};
+use crate::ui::{Event, Reporter};
+use crate::workflow::error::Error;
+
+/// About so many characters are a token.
+const TOKEN: u64 = 4;
+
+/// The screen's ends of both channels.
+pub struct Screen {
+    /// Where what happens is shown.
+    sender: ScreenSender,
+    /// What the user does there.
+    receiver: Receiver<FromScreen>,
+    /// What the status bar shows.
+    status: RefCell<Status>,
+}
+
+impl Screen {
+    /// The screen behind these channels.
+    pub fn new(sender: ScreenSender, receiver: Receiver<FromScreen>) -> Self {
+        Self {
+            sender,
+            receiver,
+            status: RefCell::default(),
+        }
+    }
+
+    /// Tells the screen something.
+    pub fn tell(&self, told: ToScreen) {
+        self.sender.send(told);
+    }
+
+    /// The program's own words, Markdown.
+    pub fn say(&self, words: impl Into<String>) {
+        self.tell(ToScreen::Said(words.into()));
+    }
+
+    /// What the user does next; `None`: they leave, or the screen is gone.
+    pub fn next(&self) -> Option<Submission> {
+        loop {
+            match self.receiver.recv() {
+                Ok(FromScreen::Line(submission)) => return Some(submission),
+                Ok(FromScreen::Leave) | Err(_) => return None,
+                // The question that it answers is gone.
+                Ok(FromScreen::Answered(_) | FromScreen::Chosen(_) | FromScreen::Typed(_)) => {}
+            }
+        }
+    }
+
+    /// Has the user choose one; `None`: none.
+    ///
+    /// # Errors
+    /// When they leave instead.
+    pub fn choose(&self, menu: Menu) -> Result<Option<usize>, Error> {
+        self.tell(ToScreen::Choose(menu));
+        self.answer(|answer| match answer {
+            FromScreen::Chosen(chosen) => Some(chosen),
+            _ => None,
+        })
+    }
+
+    /// Has the user type a line; `None`: nothing.
+    ///
+    /// # Errors
+    /// When they leave instead.
+    pub fn typed(&self, prompt: &str, is_secret: bool) -> Result<Option<String>, Error> {
+        self.tell(ToScreen::Type {
+            prompt: prompt.to_owned(),
+            is_secret,
+        });
+        self.answer(|answer| match answer {
+            FromScreen::Typed(typed) => Some(typed),
+            _ => None,
+        })
+    }
+
+    /// Asks whether something is done.
+    ///
+    /// # Errors
+    /// When the user leaves instead.
+    pub fn ask(&self, question: Question, preview: Option<String>) -> Result<Verdict, Error> {
+        self.tell(ToScreen::Ask { question, preview });
+        self.answer(|answer| match answer {
+            FromScreen::Answered(verdict) => Some(verdict),
+            _ => None,
+        })
+    }
+
+    /// Changes what the status bar shows.
+    pub fn status(&self, change: impl FnOnce(&mut Status)) {
+        let mut status = self.status.borrow_mut();
+        change(&mut status);
+        self.tell(ToScreen::Status(status.clone()));
+    }
+
+    fn answer<T>(&self, take: impl Fn(FromScreen) -> Option<T>) -> Result<T, Error> {
+        loop {
+            match self.receiver.recv() {
+                Ok(FromScreen::Leave) | Err(_) => {
+                    let signal = Signal::Int;
+                    return Err(Error::Agent(AgentError::Interrupted(Interrupted {
+                        signal,
+                    })));
+                }
+                Ok(answer) => {
+                    if let Some(taken) = take(answer) {
+                        return Ok(taken);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What an event means for the status bar.
+    fn note(&self, event: &Event) {
+        match event {
+            Event::Answered {
+                usage: Some(usage), ..
+            } => self.status(|status| {
+                status.used = usage.input_tokens.saturating_add(usage.answered());
+                status.connection = Connection::Connected;
+            }),
+            Event::ToolResult { text, .. } => self.status(|status| {
+                let tokens = (text.chars().count() as u64).div_ceil(TOKEN);
+                status.used = status.used.saturating_add(tokens);
+            }),
+            Event::Retrying { .. } => {
+                self.status(|status| status.connection = Connection::Disconnected);
+            }
+            Event::Compressed { tokens_after, .. } => {
+                self.status(|status| status.used = *tokens_after);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Reporter for Screen {
+    fn event(&self, event: &Event) {
+        self.tell(ToScreen::Event(event.clone()));
+        self.note(event);
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+}

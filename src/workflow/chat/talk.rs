@@ -1,0 +1,436 @@
+//! Talks with the user at the screen: requests, slash commands and commands for the shell, one after another.
+//!
+//! What fails is told on the screen, and is no end.
+
+use std::mem::take;
+use std::path::Path;
+
+use super::place::ChatPlace;
+use super::screen::Screen;
+use super::slash::{self, SlashCommand};
+use super::{ChatOptions, attach, proposals, request, shell};
+use crate::agent::conversation::UserRequest;
+use crate::record::mode::Mode;
+use crate::sys::text::one_line;
+use crate::ui::tui::{Connection, Menu, Submission, ToScreen};
+use crate::workflow::error::{Error, Exit};
+use crate::workflow::talk::tally::Tally;
+use crate::workflow::workspace::SessionChoice;
+use crate::workflow::{Context, Failure, Outcome, last, undo};
+
+/// So many sessions are there to choose from.
+const LISTED: usize = 50;
+
+/// How a talk goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TalkEnd {
+    /// The user has left.
+    Left,
+    /// The account is another one: all is to be set up anew.
+    Reopen,
+}
+
+/// A user at the screen.
+pub struct Talk<'t, 'c> {
+    context: &'c Context<'c>,
+    options: &'t ChatOptions,
+    place: &'t mut ChatPlace<'c>,
+    screen: &'t Screen,
+    tally: &'t mut Tally,
+    /// The runs that were undone since the last request: the agent is to know.
+    undone: Vec<String>,
+    end: Option<TalkEnd>,
+}
+
+/// Talks until the user ends it, or everything is to be set up anew.
+///
+/// # Errors
+/// When a signal came that lasts.
+pub fn talk<'c>(
+    context: &'c Context<'c>,
+    options: &ChatOptions,
+    place: &mut ChatPlace<'c>,
+    screen: &Screen,
+    tally: &mut Tally,
+    first: Option<Submission>,
+) -> Result<TalkEnd, Failure> {
+    let mut talk = Talk {
+        context,
+        options,
+        place,
+        screen,
+        tally,
+        undone: Vec::new(),
+        end: None,
+    };
+    talk.show();
+    if let Some(first) = first {
+        talk.hear(&first)?;
+    }
+    loop {
+        screen.tell(ToScreen::Settled);
+        if let Some(end) = talk.end {
+            return Ok(end);
+        }
+        match screen.next() {
+            None => return Ok(TalkEnd::Left),
+            Some(submission) => talk.hear(&submission)?,
+        }
+    }
+}
+
+impl Talk<'_, '_> {
+    /// Shows the session as it is.
+    fn show(&mut self) {
+        let entries = self.place.transcript();
+        self.screen.tell(ToScreen::Transcript(entries));
+        self.screen
+            .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
+        self.show_commands();
+        let spec = &self.place.models.first.spec;
+        let (model, window) = (spec.name.clone(), self.place.window());
+        let session = self.place.id().to_string();
+        let used = self.place.used();
+        self.screen.status(|status| {
+            status.model = model;
+            status.window = window;
+            status.session = session;
+            status.used = used;
+            status.connection = Connection::Connected;
+        });
+        self.remember_changes();
+    }
+
+    fn show_commands(&self) {
+        self.screen.tell(ToScreen::Commands(self.place.hints()));
+    }
+
+    /// Does what a line says, and tells what fails.
+    fn hear(&mut self, submission: &Submission) -> Result<(), Failure> {
+        let done = self.take(submission);
+        self.screen
+            .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
+        let Err(failure) = done else {
+            return Ok(());
+        };
+        let taken = self.context.interrupt.take();
+        if taken == 0 && self.context.interrupt.check().is_err() {
+            return Err(failure);
+        }
+        if taken > 0 || matches!(failure.error.exit(), Exit::Interrupted(_)) {
+            self.screen.say("Agent stopped by user");
+            return Ok(());
+        }
+        if failure.error.exit() == Exit::ModelFailed {
+            self.screen
+                .status(|status| status.connection = Connection::Error);
+        }
+        self.context.reporter.event(&crate::ui::Event::Failed {
+            error: failure.error.to_string(),
+            hint: failure.hint(),
+            log: failure.log,
+        });
+        Ok(())
+    }
+
+    fn take(&mut self, submission: &Submission) -> Result<(), Failure> {
+        let text = submission.text.trim();
+        if let Some(command) = text.strip_prefix('!') {
+            return shell::run_for_user(self.context, self.place, command.trim());
+        }
+        let own = |name: &str| self.place.command(name).is_some();
+        match SlashCommand::read(text, own) {
+            Some(Ok(command)) => self.obey(command),
+            Some(Err(problem)) => {
+                self.screen.say(problem);
+                Ok(())
+            }
+            None => {
+                let asked = attach::request(self.context, self.place, submission);
+                self.attend(asked)
+            }
+        }
+    }
+
+    /// Works on a request.
+    fn attend(&mut self, mut asked: UserRequest) -> Result<(), Failure> {
+        let undone = take(&mut self.undone);
+        if !undone.is_empty() {
+            asked.shown.push(attach::reminder(&format!(
+                "The user has undone what you changed in {}: those files are as they were before.",
+                undone.join(" and ")
+            )));
+        }
+        self.look_at_permissions()?;
+        let asker = request::ScreenAsker {
+            screen: self.screen,
+            permissions: &self.place.permissions,
+            clock: self.context.clock,
+        };
+        let done = request::work(
+            self.context,
+            self.place,
+            request::Answers::Screen(&asker),
+            Some(&asked),
+        );
+        let (record, log) = match &done {
+            Ok(outcome) => (&outcome.record, &outcome.log),
+            Err(failure) => (&failure.record, &failure.log),
+        };
+        if let Some(record) = record {
+            self.tally.add(record, log.as_deref());
+        }
+        let outcome = done?;
+        self.offer_to_carry_out(&outcome)
+    }
+
+    /// Asks about permissions that somebody else has changed since they were read.
+    fn look_at_permissions(&self) -> Result<(), Failure> {
+        proposals::look_at_permissions(self.place, self.screen)?;
+        Ok(())
+    }
+
+    /// Where a plan ends in a checklist, asks how it is to be carried out.
+    fn offer_to_carry_out(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+        if self.place.mode.get() != Mode::Planning {
+            return Ok(());
+        }
+        let Some(todos) = crate::agent::chat::checklist::checklist(&outcome.summary) else {
+            return Ok(());
+        };
+        let menu = Menu {
+            title: "The plan ends in a checklist".to_owned(),
+            items: [
+                ("Carry it out in Regular", "asks before it changes anything"),
+                ("Carry it out in Auto-Pilot", "asks nothing"),
+                ("Go on planning", ""),
+            ]
+            .map(|(name, said)| (name.to_owned(), said.to_owned()))
+            .into(),
+            at: 2,
+        };
+        let mode = match self.screen.choose(menu)? {
+            Some(0) => Mode::Regular,
+            Some(1) => Mode::AutoPilot,
+            _ => return Ok(()),
+        };
+        self.place.mode.set(mode);
+        self.place.kept.todos.replace(todos);
+        self.attend(UserRequest::from("Carry out the plan, item by item."))
+    }
+
+    fn obey(&mut self, command: SlashCommand) -> Result<(), Failure> {
+        let said = match command {
+            SlashCommand::Help => slash::help(&self.place.hints()),
+            SlashCommand::Exit => {
+                self.end = Some(TalkEnd::Left);
+                return Ok(());
+            }
+            SlashCommand::Clear => {
+                self.change_session(SessionChoice::New)?;
+                "a new session".to_owned()
+            }
+            SlashCommand::Resume => self.resume()?,
+            SlashCommand::Cost => self.tally.cost(self.place.tokens()),
+            SlashCommand::Undo => self.undo()?,
+            SlashCommand::Mode(name) => self.mode(&name),
+            SlashCommand::Model(name) => self.model(&name)?,
+            SlashCommand::Permissions => self.place.permissions_told(),
+            SlashCommand::Copy => match self.place.last_words() {
+                Some(words) => {
+                    self.screen.tell(ToScreen::Copy(words));
+                    "the last reply is in the clipboard".to_owned()
+                }
+                None => "there is no reply yet".to_owned(),
+            },
+            SlashCommand::Transcript => {
+                self.screen
+                    .tell(ToScreen::Page(self.place.transcript_text()));
+                return Ok(());
+            }
+            SlashCommand::Compact(focus) => proposals::compact(self.context, self.place, &focus)?,
+            SlashCommand::Login(argument) => self.login(&argument)?,
+            SlashCommand::Logout => {
+                let said = super::login::log_out(self.context)?;
+                self.end = Some(TalkEnd::Reopen);
+                said
+            }
+            SlashCommand::Init => return self.init(),
+            SlashCommand::New(argument) => self.new_command(&argument)?,
+            SlashCommand::Own(name, argument) => return self.own(&name, &argument),
+        };
+        self.screen.say(said);
+        Ok(())
+    }
+
+    fn mode(&self, name: &str) -> String {
+        let now = self.place.mode.get();
+        let named = |mode: &Mode| {
+            let title = mode.title().to_ascii_lowercase();
+            title == name.to_ascii_lowercase()
+                || title.replace('-', "") == name.to_ascii_lowercase()
+        };
+        let mode = match name {
+            "" => Some(now.next()),
+            _ => Mode::ALL.into_iter().find(named),
+        };
+        match mode {
+            Some(mode) => {
+                self.place.mode.set(mode);
+                format!("{} Mode", mode.title())
+            }
+            None => {
+                format!("there is no mode `{name}`: there are regular, auto-pilot and planning")
+            }
+        }
+    }
+
+    fn model(&mut self, name: &str) -> Result<String, Failure> {
+        let name = match name {
+            "" => match self.screen.choose(self.place.model_menu(self.context))? {
+                Some(at) => self.place.model_at(at),
+                None => return Ok("the model stays the same".to_owned()),
+            },
+            name => name.to_owned(),
+        };
+        self.place.choose_model(self.context, self.options, &name)?;
+        let spec = &self.place.models.first.spec;
+        let (model, window) = (spec.name.clone(), self.place.window());
+        self.screen.status(|status| {
+            status.model.clone_from(&model);
+            status.window = window;
+        });
+        Ok(format!("`{model}` is asked from now on"))
+    }
+
+    fn undo(&mut self) -> Result<String, Failure> {
+        let Some(run) = self.tally.changed.last().cloned() else {
+            let said = "nothing was changed here that is still there; `code-commit undo` takes back earlier runs";
+            return Ok(said.to_owned());
+        };
+        let outcome = undo::undo(self.context, Some(Path::new(&run)))?;
+        self.tally.changed.pop();
+        self.tally.is_latest = false;
+        self.undone.push(run);
+        Ok(outcome.summary)
+    }
+
+    /// Finds what the session's requests have changed that is still there.
+    fn remember_changes(&mut self) {
+        let id = self.place.id().to_string();
+        let found = last::changed_in(self.context, &id);
+        // Runs that cannot be read are no reason not to go on.
+        (self.tally.changed, self.tally.is_latest) = found.unwrap_or_default();
+    }
+
+    fn resume(&mut self) -> Result<String, Failure> {
+        let mut sessions = self.place.sessions_here(self.context)?;
+        sessions.truncate(LISTED);
+        if sessions.is_empty() {
+            return Ok("there is no other session in this directory".to_owned());
+        }
+        let items = sessions
+            .iter()
+            .map(|(_, line)| (line.clone(), String::new()));
+        let menu = Menu {
+            title: "Resume a session".to_owned(),
+            items: items.collect(),
+            at: 0,
+        };
+        let chosen = self.screen.choose(menu)?;
+        let Some((id, _)) = chosen.and_then(|at| sessions.get(at)) else {
+            return Ok("the session stays the same".to_owned());
+        };
+        self.change_session(SessionChoice::Named(*id))?;
+        Ok("the session goes on".to_owned())
+    }
+
+    fn change_session(&mut self, choice: SessionChoice) -> Result<(), Failure> {
+        self.place.change_session(self.context, choice)?;
+        self.tally.forget_context();
+        self.undone.clear();
+        self.show();
+        Ok(())
+    }
+
+    fn login(&mut self, argument: &str) -> Result<String, Failure> {
+        let argument = match argument {
+            "" => match self.chosen_account()? {
+                Some(argument) => argument,
+                None => return Ok("the account stays the same".to_owned()),
+            },
+            argument => argument.to_owned(),
+        };
+        let said = super::login::log_in(self.context, &argument)?;
+        self.end = Some(TalkEnd::Reopen);
+        Ok(said)
+    }
+
+    /// The account that the user chooses, or a key that they type unseen.
+    fn chosen_account(&self) -> Result<Option<String>, Failure> {
+        let (names, active) = super::login::accounts(self.context)?;
+        let another = ("another key".to_owned(), "type it unseen".to_owned());
+        let items = names.iter().map(|name| (name.clone(), String::new()));
+        let menu = Menu {
+            title: "Sign in".to_owned(),
+            items: items.chain([another]).collect(),
+            at: active,
+        };
+        let chosen = if names.is_empty() {
+            Some(0)
+        } else {
+            self.screen.choose(menu)?
+        };
+        match chosen {
+            Some(at) if at < names.len() => Ok(Some(names[at].clone())),
+            Some(_) => Ok(self.screen.typed("API key: ", true)?),
+            None => Ok(None),
+        }
+    }
+
+    fn init(&mut self) -> Result<(), Failure> {
+        let proposed = proposals::agents_file(self.context, self.place)?;
+        let path = self
+            .context
+            .project
+            .root()
+            .join(crate::project::conventions::AGENTS_FILE);
+        self.offer_file(&path, &proposed)
+    }
+
+    /// Shows what a file would be, and writes it where the user wants that.
+    fn offer_file(&self, path: &Path, content: &str) -> Result<(), Failure> {
+        let written = proposals::offer(self.context, self.screen, path, content)?;
+        self.screen.say(written);
+        self.show_commands();
+        Ok(())
+    }
+
+    fn new_command(&mut self, argument: &str) -> Result<String, Failure> {
+        let (name, description) = argument
+            .split_once(char::is_whitespace)
+            .unwrap_or((argument, ""));
+        let Some(path) = self.place.command_file(self.context, name) else {
+            return Ok(format!(
+                "`{}` is no name for a command: use a-z, 0-9, `_` and `-`",
+                one_line(name, 60)
+            ));
+        };
+        if description.trim().is_empty() {
+            return Ok("say what it is to do: `/command NAME DESCRIPTION`".to_owned());
+        }
+        let content = proposals::command(self.context, self.place, name, description)?;
+        self.offer_file(&path, &content)?;
+        self.place.reload_commands(self.context);
+        self.show_commands();
+        Ok(String::new())
+    }
+
+    fn own(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
+        let expanded = attach::expand(self.context, self.place, self.screen, name, argument)?;
+        let Some(asked) = expanded else {
+            return Ok(());
+        };
+        self.attend(asked)
+    }
+}

@@ -1,0 +1,356 @@
+//! What the server that plays Anthropic answers: messages, streamed in pieces of any size, whole or broken off, and
+//! errors.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// An answer, which builders make: `thinking("hm").say("Let me look.").call("read_file", json!({"path": "a"}))`.
+#[derive(Clone)]
+pub struct Reply {
+    pub(super) what: What,
+    stop: Option<&'static str>,
+    /// An error that takes the place of the stream's end: its type.
+    fails: Option<&'static str>,
+    /// Characters of a delta.
+    delta: usize,
+    /// Bytes of a packet.
+    pub(super) packet: usize,
+    /// The bytes of the stream behind which the connection breaks.
+    pub(super) cut: Option<usize>,
+    pub(super) hold: Option<Hold>,
+}
+
+#[derive(Clone)]
+pub(super) enum What {
+    /// A message.
+    Stream(Vec<Block>),
+    /// A status, headers and a body.
+    Plain(u16, Vec<(&'static str, String)>, String),
+    /// Nothing, until the client goes.
+    Silence(Sender<()>),
+    /// What is made of the request.
+    Made(Arc<dyn Fn(&Value) -> Reply + Send + Sync>),
+}
+
+#[derive(Clone)]
+pub(super) enum Block {
+    Text(String),
+    Thinking(String),
+    Sealed(String),
+    Call(String, String),
+}
+
+/// The bytes of the stream behind which it holds, says so, and goes on when it is let go.
+#[derive(Clone)]
+pub(super) struct Hold {
+    pub(super) after: usize,
+    pub(super) reached: Sender<()>,
+    pub(super) let_go: Arc<Mutex<Receiver<()>>>,
+}
+
+/// Where a stream holds. Whoever drops it lets it go on.
+pub struct Gate {
+    reached: Receiver<()>,
+    _let_go: Option<Sender<()>>,
+}
+
+impl Gate {
+    /// Waits until the stream has come here.
+    #[track_caller]
+    pub fn reached(&self) {
+        let reached = self.reached.recv_timeout(Duration::from_secs(60));
+        assert!(reached.is_ok(), "the server was not asked for that");
+    }
+}
+
+impl Reply {
+    fn new(what: What) -> Self {
+        Self {
+            what,
+            stop: None,
+            fails: None,
+            delta: 12,
+            packet: usize::MAX,
+            cut: None,
+            hold: None,
+        }
+    }
+
+    fn with(mut self, block: Block) -> Self {
+        let What::Stream(blocks) = &mut self.what else {
+            panic!("only a message has blocks");
+        };
+        blocks.push(block);
+        self
+    }
+
+    /// The same, with these words behind it.
+    pub fn say(self, text: impl Into<String>) -> Self {
+        self.with(Block::Text(text.into()))
+    }
+
+    /// The same, with this thought behind it, which the server signs.
+    pub fn thinking(self, text: &str) -> Self {
+        self.with(Block::Thinking(text.to_owned()))
+    }
+
+    /// The same, with a thought behind it that cannot be read.
+    pub fn sealed(self, data: &str) -> Self {
+        self.with(Block::Sealed(data.to_owned()))
+    }
+
+    /// The same, with this call behind it.
+    #[expect(clippy::needless_pass_by_value, reason = "`json!` makes a value")]
+    pub fn call(self, tool: &str, input: Value) -> Self {
+        self.raw_call(tool, &input.to_string())
+    }
+
+    /// The same, with a call behind it whose input is written so, be it JSON or not.
+    pub fn raw_call(self, tool: &str, input: &str) -> Self {
+        self.with(Block::Call(tool.to_owned(), input.to_owned()))
+    }
+
+    /// The same, that ends for this reason.
+    pub fn stop(self, reason: &'static str) -> Self {
+        Self {
+            stop: Some(reason),
+            ..self
+        }
+    }
+
+    /// The same, that is broken off by an error of this type, in the midst of a 200's stream.
+    pub fn fails(self, error: &'static str) -> Self {
+        Self {
+            fails: Some(error),
+            ..self
+        }
+    }
+
+    /// The same, whose connection breaks behind so many bytes of the stream.
+    pub fn cut_after(self, bytes: usize) -> Self {
+        Self {
+            cut: Some(bytes),
+            ..self
+        }
+    }
+
+    /// The same, a delta a character and a packet a byte.
+    pub fn byte_by_byte(self) -> Self {
+        Self {
+            delta: 1,
+            packet: 1,
+            ..self
+        }
+    }
+
+    /// The same, a delta a character.
+    pub fn in_many_deltas(self) -> Self {
+        Self { delta: 1, ..self }
+    }
+
+    /// The same, that holds behind so many bytes of the stream until the gate is dropped.
+    pub fn hold_after(self, bytes: usize) -> (Self, Gate) {
+        let (reached, is_reached) = channel();
+        let (release, let_go) = channel();
+        let hold = Hold {
+            after: bytes,
+            reached,
+            let_go: Arc::new(Mutex::new(let_go)),
+        };
+        let gate = Gate {
+            reached: is_reached,
+            _let_go: Some(release),
+        };
+        let held = Self {
+            hold: Some(hold),
+            ..self
+        };
+        (held, gate)
+    }
+
+    /// The same, that holds when its last word is out and its end is not.
+    pub fn hold_at_the_end(self) -> (Self, Gate) {
+        let stream = self.stream(&self.content(0), "", &json!({}));
+        let end = stream.find("event: message_delta").unwrap();
+        self.hold_after(end)
+    }
+
+    /// How many bytes its stream has, about.
+    pub fn length(&self) -> usize {
+        self.stream(&self.content(0), "", &json!({})).len()
+    }
+
+    /// Its blocks, as the server has given them if they come back; `serial` tells replies apart.
+    pub(super) fn content(&self, serial: usize) -> Vec<Value> {
+        let What::Stream(blocks) = &self.what else {
+            return Vec::new();
+        };
+        let made = blocks.iter().enumerate().map(|(at, block)| match block {
+            Block::Text(text) => json!({"type": "text", "text": text}),
+            Block::Thinking(text) => {
+                let signature = format!("EqQB{serial:04}{at:02}+/signed==");
+                json!({"type": "thinking", "thinking": text, "signature": signature})
+            }
+            Block::Sealed(data) => {
+                json!({"type": "redacted_thinking", "data": format!("{data}{serial:04}{at:02}")})
+            }
+            Block::Call(name, input) => json!({"type": "tool_use",
+                "id": format!("toolu_{serial:04}_{at:02}"), "name": name, "input": input}),
+        });
+        made.collect()
+    }
+
+    /// Why it ends, if it comes to an end.
+    pub(super) fn end(&self) -> &'static str {
+        let calls = match &self.what {
+            What::Stream(blocks) => blocks
+                .iter()
+                .any(|block| matches!(block, Block::Call(_, _))),
+            _ => false,
+        };
+        let natural = if calls { "tool_use" } else { "end_turn" };
+        self.stop.unwrap_or(natural)
+    }
+
+    /// Whether it comes to an end.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self.what, What::Stream(_)) && self.fails.is_none() && self.cut.is_none()
+    }
+
+    /// The stream of these blocks, with an event and fields that nobody knows yet.
+    pub(super) fn stream(&self, content: &[Value], model: &str, usage: &Value) -> String {
+        let mut stream = String::new();
+        let mut event = |event: Value| {
+            let name = event["type"].as_str().unwrap();
+            stream += &format!("event: {name}\ndata: {event}\n\n");
+        };
+        event(
+            json!({"type": "message_start", "message": {"id": "msg_01", "type": "message",
+            "role": "assistant", "model": model, "content": [], "stop_reason": null,
+            "stop_sequence": null, "usage": usage, "of_a_later_version": {"x": [1]}}}),
+        );
+        event(json!({"type": "ping"}));
+        for (index, block) in content.iter().enumerate() {
+            let kind = block["type"].as_str().unwrap();
+            let mut begun = block.clone();
+            let mut deltas = Vec::new();
+            for (field, delta) in [
+                ("text", "text_delta"),
+                ("thinking", "thinking_delta"),
+                ("input", "input_json_delta"),
+            ] {
+                let Some(text) = block[field].as_str() else {
+                    continue;
+                };
+                let as_part = if field == "input" {
+                    "partial_json"
+                } else {
+                    field
+                };
+                begun[field] = if field == "input" {
+                    json!({})
+                } else {
+                    "".into()
+                };
+                let characters: Vec<char> = text.chars().collect();
+                deltas.extend(characters.chunks(self.delta).map(|piece| {
+                    let piece: String = piece.iter().collect();
+                    json!({"type": delta, as_part: piece})
+                }));
+            }
+            if kind == "thinking" {
+                begun["signature"] = "".into();
+                deltas.push(json!({"type": "signature_delta", "signature": block["signature"]}));
+            }
+            event(json!({"type": "content_block_start", "index": index, "content_block": begun}));
+            for delta in deltas {
+                event(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+            }
+            event(json!({"type": "content_block_stop", "index": index}));
+        }
+        event(json!({"type": "of_a_later_version", "index": 0, "delta": {"text": "unknown"}}));
+        if let Some(error) = self.fails {
+            event(json!({"type": "error", "error": {"type": error, "message": "Overloaded"}}));
+            return stream;
+        }
+        let output = content
+            .iter()
+            .map(|block| block.to_string().len())
+            .sum::<usize>()
+            / 4;
+        event(json!({"type": "message_delta",
+            "delta": {"stop_reason": self.end(), "stop_sequence": null},
+            "usage": {"output_tokens": output.max(1)}}));
+        event(json!({"type": "message_stop"}));
+        stream
+    }
+}
+
+/// A message without anything.
+pub fn nothing() -> Reply {
+    Reply::new(What::Stream(Vec::new()))
+}
+
+/// A message that begins with these words.
+pub fn say(text: impl Into<String>) -> Reply {
+    nothing().say(text)
+}
+
+/// A message that begins with this thought.
+pub fn thinking(text: &str) -> Reply {
+    nothing().thinking(text)
+}
+
+/// A message that begins with this call.
+pub fn call(tool: &str, input: Value) -> Reply {
+    nothing().call(tool, input)
+}
+
+/// An error of this status, after which the client may try again at once.
+pub fn status(status: u16) -> Reply {
+    let kind = match status {
+        400 => "invalid_request_error",
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        529 => "overloaded_error",
+        _ => "api_error",
+    };
+    error(status, kind, "Not now.")
+}
+
+/// An error of this status and type, with these words.
+pub fn error(status: u16, kind: &str, message: &str) -> Reply {
+    let body = json!({"type": "error", "error": {"type": kind, "message": message},
+        "request_id": "req_01"});
+    plain(status, "application/json", &body.to_string())
+}
+
+/// Any answer.
+pub fn plain(status: u16, kind: &'static str, body: &str) -> Reply {
+    let headers = vec![
+        ("content-type", kind.to_owned()),
+        ("retry-after-ms", "1".to_owned()),
+    ];
+    Reply::new(What::Plain(status, headers, body.to_owned()))
+}
+
+/// No answer, until the client goes.
+pub fn silence() -> (Reply, Gate) {
+    let (sender, reached) = channel();
+    let gate = Gate {
+        reached,
+        _let_go: None,
+    };
+    (Reply::new(What::Silence(sender)), gate)
+}
+
+/// What this makes of the request.
+pub fn made(make: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Reply {
+    Reply::new(What::Made(Arc::new(make)))
+}

@@ -1,0 +1,146 @@
+//! A project in which somebody chats, with a home of its own and a server that plays Anthropic.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::TestProject;
+use super::anthropic::{Anthropic, KEY, Reply};
+use super::project::Finished;
+
+/// A project in which somebody chats. Its key is in the environment, unless a test takes it away.
+pub struct ChatProject {
+    pub project: TestProject,
+    pub home: TempDir,
+    key: Option<String>,
+}
+
+impl ChatProject {
+    pub fn new(server: &Anthropic) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+        let project = TestProject::new()
+            .without("agent-config/query.txt")
+            .without("agent-config/codeRollup.txt")
+            .variable("HOME", home.path().to_str().unwrap())
+            .variable("AGENT_HOME", &path("agent"))
+            .variable("ANTHROPIC_BASE_URL", &server.url());
+        Self {
+            project,
+            home,
+            key: Some(KEY.to_owned()),
+        }
+    }
+
+    /// A project, and the server that answers so.
+    pub fn scripted(script: impl IntoIterator<Item = Reply>) -> (Self, Anthropic) {
+        let server = Anthropic::start(script);
+        (Self::new(&server), server)
+    }
+
+    /// The same without a key in the environment.
+    pub fn without_key(self) -> Self {
+        Self { key: None, ..self }
+    }
+
+    /// The same with another key.
+    pub fn with_key(self, key: &str) -> Self {
+        Self {
+            key: Some(key.to_owned()),
+            ..self
+        }
+    }
+
+    pub fn with_file(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        self.project = self.project.file(path, content);
+        self
+    }
+
+    /// The same with a file in the agent's home.
+    pub fn with_setting(self, name: &str, content: &str) -> Self {
+        let path = self.home(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.project = self.project.variable(name, value);
+        self
+    }
+
+    /// A path in the agent's home.
+    pub fn home(&self, path: &str) -> PathBuf {
+        self.home.path().join("agent").join(path)
+    }
+
+    /// `code-commit chat` with these arguments.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let all: Vec<&str> = std::iter::once("chat")
+            .chain(arguments.iter().copied())
+            .collect();
+        let mut command = self.project.command(&all);
+        if let Some(key) = &self.key {
+            command.env("ANTHROPIC_API_KEY", key);
+        }
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Finished {
+        let output = self.command(arguments).output().unwrap();
+        Finished::new(&self.project, arguments, output)
+    }
+
+    /// `chat -p` with this request.
+    pub fn ask(&self, request: &str) -> Finished {
+        self.run(&["-p", request])
+    }
+
+    /// The same in the mode that asks nothing.
+    pub fn let_work(&self, request: &str) -> Finished {
+        self.run(&["--auto-pilot", "-p", request])
+    }
+
+    /// Run with this on its standard input.
+    pub fn typed(&self, arguments: &[&str], input: &str) -> Finished {
+        let mut child = self.spawn(arguments);
+        let mut stdin = child.stdin.take().unwrap();
+        // A program that has ended reads no more.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        Finished::new(&self.project, arguments, child.wait_with_output().unwrap())
+    }
+
+    /// Started, with a pipe to its standard input.
+    pub fn spawn(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// The files of the sessions, the latest last.
+    pub fn sessions(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.home("sessions")).into_iter().flatten();
+        let mut paths: Vec<PathBuf> = entries
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.file_stem().is_some_and(|stem| stem.len() == 36))
+            .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
+            .collect();
+        paths.sort_by_key(|path| path.metadata().unwrap().modified().unwrap());
+        paths
+    }
+
+    /// The latest session.
+    pub fn session(&self) -> Value {
+        let path = self.sessions().pop().unwrap();
+        serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+    }
+}

@@ -1,0 +1,215 @@
+//! The program on a full screen, and somebody who reads it and types.
+//!
+//! What is typed goes through a terminal of the system; what is drawn there is read by a terminal in memory.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::num::NonZeroU16;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::skipped;
+
+pub const ESCAPE: &str = "\u{1b}";
+pub const SHIFT_TAB: &str = "\u{1b}[Z";
+pub const UP: &str = "\u{1b}[A";
+pub const CTRL_C: &str = "\u{3}";
+pub const CTRL_D: &str = "\u{4}";
+pub const CTRL_J: &str = "\n";
+pub const CTRL_O: &str = "\u{f}";
+
+/// What is waited for at the most.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A screen on which the program draws.
+pub struct Screen {
+    child: Child,
+    keyboard: Option<ChildStdin>,
+    drawn: Receiver<Vec<u8>>,
+    terminal: vt100::Parser,
+    /// All bytes that were drawn.
+    pub bytes: Vec<u8>,
+    /// Where the terminal's name and the program's number are written.
+    notes: TempDir,
+}
+
+impl Screen {
+    /// A screen of this size, on which the command is started; `None` where no terminal can be made.
+    pub fn open(program: &Command, columns: u16, rows: u16) -> Option<Self> {
+        if Command::new("script").arg("--version").output().is_err() {
+            skipped("there is no `script`");
+            return None;
+        }
+        let notes = tempfile::tempdir().unwrap();
+        let note = |name: &str| notes.path().join(name).to_str().unwrap().to_owned();
+        let words = std::iter::once(program.get_program()).chain(program.get_args());
+        let words = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
+        let run = format!(
+            "stty cols {columns} rows {rows}; tty > {}; echo $$ > {}; exec {words}",
+            note("tty"),
+            note("pid"),
+        );
+        let mut command = Command::new("script");
+        command
+            .args(["--quiet", "--return", "--command", &run, "/dev/null"])
+            .current_dir(program.get_current_dir().unwrap())
+            .env_clear()
+            .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
+            .envs(
+                program
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let (sender, drawn) = channel();
+        thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(length @ 1..) = stdout.read(&mut piece) {
+                if sender.send(piece[..length].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Some(Self {
+            keyboard: child.stdin.take(),
+            child,
+            drawn,
+            terminal: vt100::Parser::new(size(rows), size(columns), 1000),
+            bytes: Vec::new(),
+            notes,
+        })
+    }
+
+    /// What is to be seen now, a line a row, without what was drawn since it was waited for last.
+    pub fn contents(&self) -> String {
+        let (_, columns) = self.terminal.screen().size();
+        let rows = self.terminal.screen().rows(0, columns.get());
+        rows.map(|row| format!("{}\n", row.trim_end())).collect()
+    }
+
+    /// The terminal itself: colours, modes, the place of the cursor.
+    pub fn terminal(&self) -> &vt100::Screen {
+        self.terminal.screen()
+    }
+
+    /// Waits until this is to be seen somewhere.
+    #[track_caller]
+    pub fn shows(&mut self, text: &str) -> &mut Self {
+        self.until(&format!("{text:?} to be seen"), |contents| {
+            contents.contains(text)
+        })
+    }
+
+    /// Waits until this is to be seen nowhere.
+    #[track_caller]
+    pub fn hides(&mut self, text: &str) -> &mut Self {
+        self.until(&format!("{text:?} to be gone"), |contents| {
+            !contents.contains(text)
+        })
+    }
+
+    /// Waits until what is to be seen is such.
+    #[track_caller]
+    pub fn until(&mut self, what: &str, is_so: impl Fn(&str) -> bool) -> &mut Self {
+        let began = Instant::now();
+        while !is_so(&self.contents()) {
+            let left = DEADLINE.saturating_sub(began.elapsed());
+            let drew = self.draws_within(left);
+            assert!(
+                drew,
+                "waited in vain for {what} on\n{}\nwith {:?}",
+                self.contents(),
+                self.child.try_wait()
+            );
+        }
+        self
+    }
+
+    /// Waits for something to be drawn, at the most so long; whether it was.
+    pub fn draws_within(&mut self, time: Duration) -> bool {
+        let piece = self.drawn.recv_timeout(time);
+        piece.map(|piece| self.draw(piece)).is_ok()
+    }
+
+    fn draw(&mut self, piece: Vec<u8>) {
+        self.terminal.process(&piece);
+        self.bytes.extend(piece);
+    }
+
+    /// Types.
+    pub fn types(&mut self, keys: &str) -> &mut Self {
+        let keyboard = self.keyboard.as_mut().unwrap();
+        keyboard.write_all(keys.as_bytes()).unwrap();
+        keyboard.flush().unwrap();
+        self
+    }
+
+    /// Pastes, as terminals tell it.
+    pub fn pastes(&mut self, text: &str) -> &mut Self {
+        self.types(&format!("\u{1b}[200~{text}\u{1b}[201~"))
+    }
+
+    /// Makes the screen this large.
+    pub fn resize(&mut self, columns: u16, rows: u16) -> &mut Self {
+        let tty = fs::read_to_string(self.notes.path().join("tty")).unwrap();
+        let (rows_text, columns_text) = (rows.to_string(), columns.to_string());
+        let status = Command::new("stty")
+            .args(["-F", tty.trim(), "rows", &rows_text, "cols", &columns_text])
+            .status();
+        assert!(status.unwrap().success());
+        self.terminal.set_size(size(rows), size(columns));
+        self
+    }
+
+    /// How the terminal is set, as `stty -a` tells it.
+    pub fn modes(&self) -> String {
+        let tty = fs::read_to_string(self.notes.path().join("tty")).unwrap();
+        let told = Command::new("stty").args(["-a", "-F", tty.trim()]).output();
+        String::from_utf8(told.unwrap().stdout).unwrap()
+    }
+
+    /// Sends the program this signal: `TERM`.
+    pub fn signal(&self, name: &str) {
+        let process = fs::read_to_string(self.notes.path().join("pid")).unwrap();
+        let status = Command::new("kill")
+            .args(["-s", name, process.trim()])
+            .status();
+        assert!(status.unwrap().success());
+    }
+
+    /// Waits for the end: what is to be seen then, and the exit code.
+    #[track_caller]
+    pub fn ends(mut self) -> (String, i32) {
+        let began = Instant::now();
+        loop {
+            let left = DEADLINE.saturating_sub(began.elapsed());
+            match self.drawn.recv_timeout(left) {
+                Ok(piece) => self.draw(piece),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end\n{}", self.contents()),
+            }
+        }
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        (self.contents(), code)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Closes the terminal: who is still there is told by a SIGHUP.
+        self.keyboard = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn size(length: u16) -> NonZeroU16 {
+    NonZeroU16::new(length).unwrap()
+}
