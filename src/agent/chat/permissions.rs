@@ -88,7 +88,7 @@ impl Permissions for ChatPermissions<'_> {
         }
         let is_harmless = matches!(
             call.tool.effect,
-            Effect::Asks | Effect::Notes | Effect::Ends
+            Effect::Asks | Effect::Notes | Effect::Ends | Effect::Delegates
         );
         if mode == Mode::AutoPilot || is_harmless {
             return Permission::Allowed;

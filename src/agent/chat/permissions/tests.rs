@@ -17,6 +17,7 @@ fn call(name: &'static str, subject: &str) -> ToolCall {
         "write_file" | "delete_file" => (PATH, Effect::Writes),
         "replace_in_files" => (PATTERN_AND_PATH, Effect::Writes),
         "update_todos" => (&[][..], Effect::Notes),
+        "spawn_agent" => (&[][..], Effect::Delegates),
         _ => (PATH, Effect::Reads),
     };
     let mut arguments = Arguments::default();
@@ -91,6 +92,7 @@ fn what_becomes_of_a_call_goes_by_mode_file_and_harm() {
             ["asks once: deletes", "asks once: deletes", "refused"],
         ),
         ("update_todos", "", ["allowed", "allowed", "refused"]),
+        ("spawn_agent", "", ["allowed", "allowed", "refused"]),
     ] {
         mode.set(Mode::Regular);
         assert_eq!(by_action(tool, subject), expected, "{tool} {subject}");

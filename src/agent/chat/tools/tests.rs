@@ -317,7 +317,7 @@ fn tools_are_of_their_categories_and_a_helper_has_no_helpers() {
         };
         let both = [looking.as_slice(), &others].concat();
         assert_eq!(told(helper.toolbox()), both);
-        let all = [both.as_slice(), &["spawn_agent: Agent, asks"]].concat();
+        let all = [both.as_slice(), &["spawn_agent: Agent"]].concat();
         assert_eq!(told(tools.toolbox()), all);
     });
 }
