@@ -39,6 +39,8 @@ pub enum ScreenEffect {
     Page(String),
     /// This text is to be edited in the user's editor; what becomes of it goes to [`App::edited`].
     Editor(String),
+    /// The clipboard's picture is wanted; it goes to [`App::attach_image`].
+    FetchImage,
     /// The screen is over: the terminal is given back, and this is written there.
     Leave {
         /// What stands on the normal screen then.

@@ -6,6 +6,7 @@
 
 pub mod app;
 pub mod channel;
+pub mod clipboard;
 mod code_colors;
 pub mod completion;
 pub mod composer;

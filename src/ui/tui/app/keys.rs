@@ -5,6 +5,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{ARMED, App, ScreenEffect};
+use crate::model::message::Image;
 use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
 
@@ -100,6 +101,7 @@ impl App {
                 Some(text) => return vec![ScreenEffect::Editor(text)],
                 None => self.say("A key is written to no file"),
             },
+            ComposerAction::FetchImage => return vec![ScreenEffect::FetchImage],
             ComposerAction::Leave => return vec![ScreenEffect::Send(FromScreen::Leave)],
             ComposerAction::Refused(reason) => self.say(&reason),
             ComposerAction::Unhandled => match key.code {
@@ -127,6 +129,12 @@ impl App {
         if let ComposerAction::Refused(reason) = self.composer.paste(text) {
             self.say(&reason);
         }
+    }
+
+    /// Takes the clipboard's picture.
+    pub fn attach_image(&mut self, image: Image) {
+        self.composer.attach_image(image);
+        self.is_changed = true;
     }
 
     /// Takes what the user's editor has made of the text.

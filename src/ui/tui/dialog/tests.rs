@@ -86,7 +86,7 @@ fn a_question_looks_like_this() {
     │y yes | n no | e no, and say what     │
     │instead                               │
     │Press Esc to cancel                   │
-    └───────────── 1-3 of 10, Up and Down ─┘
+    └────────────── 1-3 of 10, Up and Down ┘
     ");
 }
 
@@ -141,10 +141,10 @@ fn something_else_may_be_said_instead() {
     │May I write `src/lexer.rs`?           │
     │src/lexer.rs                          │
     │because it overwrites                 │
-    │--- a/src/lexe 1-4 of 10, Up and Down │
+    │--- a/src/lexer.rs                    │
     │> yes, but in Rust                    │
     │Enter sends it | Press Esc to cancel  │
-    └──────────────────────────────────────┘
+    └────────────── 1-4 of 10, Up and Down ┘
     ");
     let instead = Answer::Instead("yes, but in Rust".to_owned());
     let expected = Verdict {
