@@ -133,6 +133,12 @@ impl Transcript {
         is_any
     }
 
+    /// Whether colours are being looked for: [`Self::poll`] is to be called again soon.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.code.is_pending()
+    }
+
     fn push(&mut self, body: ItemBody) {
         self.items.push(TranscriptItem {
             body,

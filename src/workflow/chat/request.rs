@@ -25,7 +25,7 @@ use crate::record::todos::Todo;
 use crate::sys::environment::Clock;
 use crate::ui::question::{Answer, Question};
 use crate::workflow::agent_run::{AgentRun, AgentSetup};
-use crate::workflow::error::Error;
+use crate::workflow::error::{ChatError, Error};
 use crate::workflow::run::recovery;
 use crate::workflow::workspace::{AnswerSource, Asker};
 use crate::workflow::{Context, Failure, Outcome};
@@ -108,10 +108,10 @@ pub fn finish(
     let refused = place.refused.borrow().clone();
     let words = result.as_ref().ok().cloned();
     let result = match result {
-        Ok(_) if !refused.calls.is_empty() => Err(Error::NotPermitted(refused)),
+        Ok(_) if !refused.calls.is_empty() => Err(ChatError::NotPermitted(refused).into()),
         result => result,
     };
-    let is_refused = matches!(result, Err(Error::NotPermitted(_)));
+    let is_refused = matches!(result, Err(Error::Chat(ChatError::NotPermitted(_))));
     match run.finish(result) {
         Ok(mut outcome) => {
             outcome.is_answer = true;
