@@ -130,6 +130,9 @@ impl Agent<'_> {
         compressed: Compressed,
         conversation: &Conversation,
     ) -> Result<(), AgentError> {
+        if let Some(notice) = self.memory.notice() {
+            self.tell(&Event::Notice(notice.to_owned()));
+        }
         self.tell(&Event::Compressed {
             tokens_before: compressed.tokens_before,
             tokens_after: compressed.tokens_after,

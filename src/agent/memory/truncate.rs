@@ -17,8 +17,8 @@ use crate::model::message::{ReplyPart, Role, Thought};
 use crate::model::usage::Usage;
 use crate::sys::excerpt::text::bounded;
 
-/// What a user is told when it happens.
-pub const TOLD: &str = "Auto-compacting conversation...";
+/// What the user is told when it happens.
+const TOLD: &str = "Auto-compacting conversation...";
 /// What the model is told of what is left out.
 const NOTICE: &str = "<context_truncated>Older messages removed to save space</context_truncated>";
 
@@ -130,6 +130,10 @@ impl Memory for Truncate<'_> {
             system: None,
             compressed,
         })
+    }
+
+    fn notice(&self) -> Option<&'static str> {
+        Some(TOLD)
     }
 
     /// The window is smaller than the table says, or there are more tokens than were counted: half of them are to do.

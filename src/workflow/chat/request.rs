@@ -11,7 +11,7 @@ use crate::agent::chat::instructions::{PromptFacts, system_prompt};
 use crate::agent::chat::outgoing;
 use crate::agent::chat::permissions::file::PermissionFile;
 use crate::agent::chat::permissions::{ChatPermissions, remembered};
-use crate::agent::chat::reminders::Standing;
+use crate::agent::chat::reminders::StepFacts;
 use crate::agent::chat::tools::ChatTools;
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
 use crate::agent::memory::truncate::Truncate;
@@ -351,7 +351,7 @@ fn reminders(
     let changed = changed.iter().map(|path| relative(root, path));
     reminders.files_changed(&changed.collect::<Vec<_>>());
     let todos = place.kept.todos.borrow();
-    reminders.next(&Standing {
+    reminders.next(&StepFacts {
         mode: place.mode.get(),
         todos: &todos,
         requests: conversation_requests,
