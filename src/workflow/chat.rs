@@ -128,7 +128,9 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         ..Submission::default()
     });
     let asked = submission.map(|submission| attach::request(context, &place, &submission));
-    request::work(context, &place, answers, asked.as_ref())
+    let done = request::work(context, &place, answers, asked.as_ref());
+    proposals::keep_permissions(context, &place);
+    done
 }
 
 /// Talks at the screen, which has a thread of its own; the engine stays on this one, for commands live only as long as

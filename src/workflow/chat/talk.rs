@@ -180,6 +180,8 @@ impl Talk<'_, '_> {
         if let Some(record) = record {
             self.tally.add(record, log.as_deref());
         }
+        // What a command has made of the permissions counts for nothing until the user has looked.
+        self.look_at_permissions()?;
         let outcome = done?;
         self.offer_to_carry_out(&outcome)
     }

@@ -69,7 +69,7 @@ impl ChatError {
             Self::RetiredModel { successor, .. } => {
                 return format!("`--model {successor}` asks it, and so does `/model {successor}`");
             }
-            Self::NotPermitted(_) => NotPermitted::HINT,
+            Self::NotPermitted(refused) => return refused.hint(),
             Self::NoTerminal(_) => "ask one request without a terminal: `code-commit chat -p TEXT`",
             Self::Account(_) => {
                 "`/login` lists the accounts; `code-commit chat login --account NAME` adds one"
