@@ -80,6 +80,8 @@ pub struct KeptChat<'c> {
     pub todos: RefCell<Vec<Todo>>,
     /// Whether a call was made since the reminders were looked at last.
     pub asked: Cell<bool>,
+    /// Whether the conversation is another since, or shorter: what it was told of the project is to be told anew.
+    pub is_renewed: Cell<bool>,
     /// The tools that were used since the model was told last, and their paths.
     pub acted: RefCell<Vec<(String, Option<String>)>>,
 }
@@ -132,6 +134,9 @@ impl Keeping for KeptChat<'_> {
     }
 
     fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
+        if *purpose == Purpose::STEP {
+            self.is_renewed.set(true);
+        }
         self.inner.compressed(purpose, compressed);
     }
 }
@@ -233,6 +238,7 @@ impl<'c> ChatPlace<'c> {
                 },
                 meter: Meter::default(),
                 asked: Cell::default(),
+                is_renewed: Cell::default(),
                 acted: RefCell::default(),
             },
             processes: RefCell::new(processes),
@@ -456,6 +462,7 @@ impl<'c> ChatPlace<'c> {
         self.kept.meter.reset();
         self.kept.todos.replace(session.conversation.todos.clone());
         self.reminders.take();
+        self.kept.is_renewed.set(true);
         *self.kept.inner.session.get_mut() = session;
         Ok(())
     }
