@@ -347,10 +347,16 @@ impl<'c> ChatPlace<'c> {
     /// What stands on the terminal in the end: the last exchange, and how to go on.
     pub fn farewell(&self) -> String {
         let session = self.kept.inner.session.borrow();
-        let Some(recap) = session.conversation.recap() else {
+        let Some(request) = session.conversation.requests.last() else {
             return String::new();
         };
-        format!("{recap}\n\ncode-commit chat --session {}\n", session.id())
+        let words = self.last_words();
+        let words = words.map(|words| format!("\n\n{words}"));
+        format!(
+            "> {request}{}\n\ncode-commit chat --session {}\n",
+            words.unwrap_or_default(),
+            session.id()
+        )
     }
 
     /// All commands that can be typed, the user's own behind those of the program.
