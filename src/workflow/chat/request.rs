@@ -27,6 +27,7 @@ use crate::sys::environment::Clock;
 use crate::ui::question::{Answer, Question};
 use crate::workflow::agent_run::{AgentRun, AgentSetup};
 use crate::workflow::error::{ChatError, Error};
+use crate::workflow::keeping::Keeping as _;
 use crate::workflow::run::recovery;
 use crate::workflow::workspace::{AnswerSource, Asker};
 use crate::workflow::{Context, Failure, Outcome};
@@ -91,12 +92,17 @@ pub fn work(
         Answers::Nobody => AnswerSource::Nowhere,
     };
     let text = request.map(|request| &*request.text);
+    let before = place.kept.conversation();
     let run = AgentRun::start(context, setup(place, answers, true), text)?;
     let result = run.work(|conversation| {
         with_agent(context, place, &run, is_headless, |agent| {
             Ok(agent.take_on(conversation, request)?.words)
         })
     });
+    if matches!(&result, Err(Error::AgentsModel(error)) if error.is_refusal()) {
+        // What the vendor does not answer, it would not answer with the next request either.
+        place.kept.keep(&Purpose::STEP, &before)?;
+    }
     finish(place, run, result)
 }
 
