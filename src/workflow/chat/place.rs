@@ -48,6 +48,8 @@ const COMMANDS: &str = ".agent/commands";
 const TRIES: u32 = 5;
 /// How many calls to the model a request may take.
 const MOST_LOOPS: u16 = 500;
+/// How long a command has to end by itself where the user stops it: they wait for that.
+const GRACE: Duration = Duration::from_millis(300);
 /// How long a command may take before it goes on in the background, unless its call says otherwise.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The window of a model whose entry says none, in tokens.
@@ -241,7 +243,7 @@ impl<'c> ChatPlace<'c> {
                 is_renewed: Cell::default(),
                 acted: RefCell::default(),
             },
-            processes: RefCell::new(processes),
+            processes: RefCell::new(processes.with_grace(GRACE)),
             uncontained,
             outside: options.outside,
             mode: SharedMode::new(options.mode),
