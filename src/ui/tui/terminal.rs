@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use signal_hook::consts::signal::{SIGCONT, SIGWINCH};
 
-use self::handover::{TakenTerminal, give_back};
+use self::handover::{TakenTerminal, give_back, is_taken};
 use self::painter::Painter;
 use super::app::{App, ScreenEffect};
 use super::channel::ScreenReceiver;
@@ -249,7 +249,9 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                 self.draw()?;
             }
             let woken = self.wait(signals)?;
-            if woken.is_over {
+            // Where another thread has panicked, the terminal is the shell's already.
+            let is_lost = self.terminal.taken.is_some() && !is_taken();
+            if woken.is_over || is_lost {
                 return Ok(self.end());
             }
             if woken.has_signal {
