@@ -374,7 +374,9 @@ fn reminders(
     for warning in warnings {
         context.warn(warning);
     }
-    told.into_iter().for_each(|message| reminders.say(message));
+    for message in told {
+        reminders.say(message);
+    }
     let changed = seen.changed();
     let changed = changed.iter().map(|path| relative(root, path));
     reminders.files_changed(&changed.collect::<Vec<_>>());
