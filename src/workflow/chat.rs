@@ -23,18 +23,16 @@ use self::place::ChatPlace;
 use self::request::Answers;
 use self::screen::Screen;
 use self::talk::TalkEnd;
-use super::dispatch::Stdin;
 use super::talk::tally::Tally;
 use super::workspace::SessionChoice;
-use super::{Context, Failure, ModelChoice, Outcome};
+use super::{Context, Failure, ModelChoice, Outcome, Stdin};
 use crate::agent::chat::settings::{self, ChatSettings};
-use crate::agent::conversation::UserRequest;
 use crate::agent::home::CHAT;
 use crate::agent::session::{self, SessionStore};
 use crate::agent::tools::place::Outside;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
-use crate::record::mode::{Mode, SharedMode};
+use crate::project::mode::{Mode, SharedMode};
 use crate::ui::input::InputError;
 use crate::ui::input::history::History;
 use crate::ui::pager::Pager;
@@ -112,6 +110,9 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         return Err(Error::from(InputError::Blank).into());
     }
     let key = login::key(context, &options.choice)?;
+    if options.choice.replay.is_none() {
+        key.required()?;
+    }
     let redactor = context.redactor.and(key.exposed());
     let context = &Context {
         redactor: &redactor,

@@ -9,7 +9,7 @@ use super::orchestrate::OrchestrateOptions;
 use super::plan::{PlanOptions, PlanSessionChoice};
 use super::run::baseline::Baseline;
 use super::run::builds::BuildOptions;
-use super::run::context::InputOptions;
+use super::run::context::{InputOptions, Stdin};
 use super::run::recovery;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
@@ -255,15 +255,6 @@ fn outside(arguments: &AgentArgs) -> Outside {
     } else {
         Outside::Refused
     }
-}
-
-/// What standard input is.
-#[derive(Debug, Clone, Copy)]
-pub struct Stdin {
-    /// Whether somebody types there.
-    pub is_terminal: bool,
-    /// Whether they see what they type: stdout is a terminal, too.
-    pub is_seen: bool,
 }
 
 /// Who is asked: somebody at a terminal, who finds in the agent's home what they have typed before where they can edit

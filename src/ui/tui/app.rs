@@ -14,7 +14,7 @@ use super::spinner::{CallTimes, Wait, Waiting};
 use super::theme::Theme;
 use super::transcript::Transcript;
 use super::{Entry, FromScreen, Status, Submission, ToScreen};
-use crate::record::mode::SharedMode;
+use crate::project::mode::SharedMode;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::numbers::elapsed;
 use crate::ui::Event;

@@ -35,7 +35,7 @@ use super::composer::{Composer, ComposerOptions};
 use super::keys::{KeyDecoder, TerminalInput};
 use super::theme::Theme;
 use super::{FromScreen, ToScreen};
-use crate::record::mode::SharedMode;
+use crate::project::mode::SharedMode;
 use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, Links, MIB};

@@ -27,7 +27,7 @@ use crate::exec::process::Processes;
 use crate::model::message::Role;
 use crate::model::usage::Usage;
 use crate::model::{ModelTable, Purpose};
-use crate::record::mode::SharedMode;
+use crate::project::mode::SharedMode;
 use crate::record::run_files::CONVERSATION;
 use crate::record::todos::Todo;
 use crate::record::{Action, LimitsRecord, Seconds, input_text};
@@ -124,9 +124,11 @@ impl Keeping for KeptChat<'_> {
         self.acted.borrow_mut().push(acted);
     }
 
-    fn count(&self, tokens: u64) {
-        self.asked.set(true);
-        self.inner.count(tokens);
+    fn count(&self, purpose: &Purpose, tokens: u64) {
+        if *purpose == Purpose::STEP {
+            self.asked.set(true);
+        }
+        self.inner.count(purpose, tokens);
     }
 
     fn answered(&self, purpose: &Purpose, usage: &Usage) {

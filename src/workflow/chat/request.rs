@@ -21,7 +21,7 @@ use crate::agent::protocol::native::Native;
 use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::model::{Purpose, ToolChoice};
-use crate::record::mode::Mode;
+use crate::project::mode::Mode;
 use crate::record::todos::Todo;
 use crate::sys::environment::Clock;
 use crate::ui::question::{Answer, Question};

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::*;
 use crate::model::price::Usd;
 use crate::model::{Purpose, StepId};
-use crate::record::mode::Mode;
+use crate::project::mode::Mode;
 use crate::sys::text::is_deceptive;
 use crate::ui::question::{Answer, Question};
 use crate::ui::tui::composer::ComposerOptions;
