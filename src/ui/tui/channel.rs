@@ -121,7 +121,11 @@ fn join(last: &mut ToScreen, message: ToScreen) -> Option<ToScreen> {
             text.push_str(&more);
             // Not at each piece: moving the rest takes time by its length.
             if text.len() > 2 * PRINTED {
-                text.drain(..text.ceil_char_boundary(text.len() - PRINTED));
+                let mut from = text.len() - PRINTED;
+                while !text.is_char_boundary(from) {
+                    from += 1;
+                }
+                text.drain(..from);
             }
             None
         }
