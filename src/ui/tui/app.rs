@@ -169,13 +169,14 @@ impl App {
             self.todos.retain(is_open);
             self.wait_for(Waiting::Thinking);
         }
-        let shown = match is_secret(text) {
+        let shown = if is_secret(text) {
             // What stands behind it is a key.
-            true => text.split_whitespace().next().unwrap_or_default(),
-            false => text,
+            text.split_whitespace().next().unwrap_or_default()
+        } else {
+            text
         };
         self.transcript.add(Entry::User(shown.to_owned()));
-        self.transcript.to_end();
+        self.transcript.show_end();
         self.is_working = true;
         ScreenEffect::Send(FromScreen::Line(submission))
     }

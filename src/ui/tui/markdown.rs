@@ -118,14 +118,16 @@ fn take_parts(block: &mut MarkdownBlock) -> Vec<MarkdownBlock> {
     let line = fence.trim_start();
     let marks = &line[..line.len() - line.trim_start_matches(['`', '~']).len()];
     let is_code = marks.len() >= 3;
-    let (open, close) = match is_code {
-        true => (format!("{fence}\n"), format!("\n{marks}\n")),
-        false => (String::new(), String::new()),
+    let (open, close) = if is_code {
+        (format!("{fence}\n"), format!("\n{marks}\n"))
+    } else {
+        Default::default()
     };
     let whole = std::mem::take(&mut block.text);
     let (mut parts, mut from) = (Vec::new(), 0);
     while whole.len() - from > LONGEST {
-        let limit = whole.floor_char_boundary(from + LONGEST);
+        let limit = (from..=from + LONGEST).rfind(|at| whole.is_char_boundary(*at));
+        let limit = limit.unwrap_or(whole.len());
         let cut = whole[from..limit].rfind('\n').map(|at| from + at + 1);
         // A line that long is cut anywhere; so is what has nothing but the fence before it.
         let cut = cut.filter(|cut| from > 0 || *cut > open.len());

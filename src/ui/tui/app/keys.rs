@@ -105,8 +105,8 @@ impl App {
             ComposerAction::Leave => return vec![ScreenEffect::Send(FromScreen::Leave)],
             ComposerAction::Refused(reason) => self.say(&reason),
             ComposerAction::Unhandled => match key.code {
-                KeyCode::Home => self.transcript.to_start(),
-                KeyCode::End => self.transcript.to_end(),
+                KeyCode::Home => self.transcript.show_start(),
+                KeyCode::End => self.transcript.show_end(),
                 _ => {}
             },
             ComposerAction::None | ComposerAction::Changed => {}

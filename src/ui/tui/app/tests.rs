@@ -256,6 +256,10 @@ fn the_screen_at_the_usual_sizes() {
     │ ● Regular Mode | claude-sonnet-5-5                                         Context: 45.0k/200.0k (23%)                                         shift+tab: cycle mode | esc×2: stop | /help: commands │
     └──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
     ");
+}
+
+#[test]
+fn the_screen_with_a_question_and_with_nothing() {
     let mut asked = at_work();
     asked.tell(question(), at(5000));
     insta::assert_snapshot!(shown(&mut asked, 60, 24), @r"

@@ -40,9 +40,8 @@ impl App {
             sidebar::render(&self.todos, layout.sidebar, buf, &self.theme);
         }
         if !layout.wait.is_empty() {
-            match (&self.wait, &self.dialog) {
-                (Some(wait), None) => wait.render(self.now, layout.wait, buf, &self.theme),
-                _ => {}
+            if let (Some(wait), None) = (&self.wait, &self.dialog) {
+                wait.render(self.now, layout.wait, buf, &self.theme);
             }
             let (text, style) = match (&self.armed, &self.hint) {
                 (Some(_), _) => ("(esc again to stop)", self.theme.warning),
@@ -81,17 +80,16 @@ impl App {
         let rows = area.y..area.bottom();
         for ((nth, waiting), y) in self.queue.iter().enumerate().zip(rows) {
             let is_last = nth + 1 == usize::from(area.height);
-            let text = match is_last && more > 0 {
-                true => format!("  … {}", counted(more as u64 + 1, "more message")),
-                false => {
-                    let around = "  waits: … (Up takes it back)".len();
-                    let room = usize::from(area.width).saturating_sub(around);
-                    let mut text = first_line(&waiting.text, room);
-                    if text.len() < waiting.text.trim().len() {
-                        text.push('…');
-                    }
-                    format!("  waits: {text} (Up takes it back)")
+            let text = if is_last && more > 0 {
+                format!("  … {}", counted(more as u64 + 1, "more message"))
+            } else {
+                let around = "  waits: … (Up takes it back)".len();
+                let room = usize::from(area.width).saturating_sub(around);
+                let mut text = first_line(&waiting.text, room);
+                if text.len() < waiting.text.trim().len() {
+                    text.push('…');
                 }
+                format!("  waits: {text} (Up takes it back)")
             };
             buf.set_stringn(area.x, y, text, area.width.into(), self.theme.dim);
         }
@@ -101,9 +99,10 @@ impl App {
     /// always left.
     fn layout(&self, area: Rect) -> ScreenLayout {
         let is_low = area.height < LOW;
-        let sidebar_width = match self.todos.is_empty() {
-            true => 0,
-            false => sidebar::width(area.width),
+        let sidebar_width = if self.todos.is_empty() {
+            0
+        } else {
+            sidebar::width(area.width)
         };
         let mut rest = area.height;
         let mut take = |wanted: u16| {
