@@ -124,9 +124,10 @@ fn paths_below(root: &Path) -> Vec<String> {
             names.sort();
             for (name, is_directory) in names {
                 let path = format!("{directory}{name}");
-                let ignored = match is_directory {
-                    true => rules.is_directory_ignored(&path),
-                    false => rules.is_ignored(&path),
+                let ignored = if is_directory {
+                    rules.is_directory_ignored(&path)
+                } else {
+                    rules.is_ignored(&path)
                 };
                 if ignored.unwrap_or(true) {
                     continue;

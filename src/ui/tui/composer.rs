@@ -399,20 +399,18 @@ impl Composer {
             KeyCode::Char('n') if control => self.marked = (self.marked + 1) % candidates.len(),
             KeyCode::Tab => self.complete(marked),
             KeyCode::Enter if key.modifiers.is_empty() => {
-                let (typed, is_command) = match completing(self.before())? {
-                    Completing::Path(_, typed) => (typed, false),
-                    Completing::Command(typed) => (typed, true),
+                // What is a name already is meant, and so is a bare `@`.
+                let is_whole = match completing(self.before())? {
+                    Completing::Path(_, typed) => {
+                        let listed = self.paths.listed();
+                        let mut names = listed.iter().map(|path| path.trim_end_matches('/'));
+                        typed.is_empty() || names.any(|name| name == typed)
+                    }
+                    Completing::Command(typed) => {
+                        self.commands.iter().any(|command| command.name == typed)
+                    }
                 };
-                // What is a name already is meant; so is what stands within a line.
-                let is_whole = match is_command {
-                    true => self.commands.iter().any(|command| command.name == typed),
-                    false => self
-                        .paths
-                        .listed()
-                        .iter()
-                        .any(|path| path.trim_end_matches('/') == typed),
-                };
-                if is_whole || typed.is_empty() && !is_command {
+                if is_whole {
                     return None;
                 }
                 self.complete(marked);

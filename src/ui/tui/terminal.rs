@@ -190,6 +190,8 @@ struct ScreenLoop<'t, W> {
     is_changed: bool,
     /// When the next frame may be drawn.
     next_frame: Duration,
+    /// When anything was read last.
+    read_at: Duration,
     /// When a key was typed last.
     typed_at: Duration,
     /// A question came while somebody was typing, who goes on with it until they pause.
@@ -225,6 +227,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             decoder: KeyDecoder::default(),
             is_changed: true,
             next_frame: Duration::ZERO,
+            read_at: Duration::ZERO,
             typed_at: Duration::ZERO,
             is_typing_on: false,
             pictures: mpsc::channel(),
@@ -257,15 +260,17 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             if woken.has_signal {
                 self.signal(signals)?;
             }
-            match woken.has_keys {
-                true if !self.keys()? => return Ok(self.end()),
-                true => {}
-                false if self.decoder.is_open() => {
-                    let inputs = self.decoder.settle();
-                    self.inputs(inputs)?;
-                }
-                false => {}
-            }
+            let inputs = if woken.has_keys {
+                self.read()?
+            } else if self.escape_wait() == Some(Duration::ZERO) {
+                Some(self.decoder.settle())
+            } else {
+                continue;
+            };
+            let Some(inputs) = inputs else {
+                return Ok(self.end());
+            };
+            self.inputs(inputs)?;
         }
     }
 
@@ -295,7 +300,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         };
         let limits = [
             self.is_changed.then(|| self.next_frame.saturating_sub(now)),
-            self.decoder.is_open().then_some(ESCAPE),
+            self.escape_wait(),
             is_stopping.then_some(STOP),
             self.app.next_tick(now),
         ];
@@ -318,6 +323,13 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             has_signal: !fds[1].revents().is_empty(),
             is_over: false,
         })
+    }
+
+    /// How long an Escape still waits for what it may begin; `None`: there is none.
+    fn escape_wait(&self) -> Option<Duration> {
+        let waited = self.now().saturating_sub(self.read_at);
+        let is_open = self.decoder.is_open();
+        is_open.then(|| ESCAPE.saturating_sub(waited))
     }
 
     /// Takes what the engine has told.
@@ -351,16 +363,17 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
 
     /// Has the user see a question; what they have typed before is no answer, nor what goes on from there.
     fn show_question(&mut self) -> io::Result<()> {
-        self.draw()?;
         let is_recent = self.now().saturating_sub(self.typed_at) < PAUSE;
         self.is_typing_on = is_recent && self.app.is_typing();
+        let frame = self.painter.frame(|frame| self.app.draw(frame))?;
+        // Right before it is seen: what comes then may be an answer.
         while is_readable_within(self.terminal.keys, Duration::ZERO) {
             let Some(inputs) = self.read()? else { break };
             self.ahead(inputs);
         }
         let inputs = self.decoder.settle();
         self.ahead(inputs);
-        Ok(())
+        self.write(&frame)
     }
 
     /// What was typed before a question was seen: text goes on in the input, the rest is nothing.
@@ -386,6 +399,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
 
     /// Reads what was typed; `None` where the terminal is gone.
     fn read(&mut self) -> io::Result<Option<Vec<TerminalInput>>> {
+        self.read_at = self.now();
         let mut bytes = [0u8; 4096];
         match rustix::io::read(self.terminal.keys, &mut bytes) {
             Ok(0) | Err(Errno::IO) => Ok(None),
@@ -393,15 +407,6 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             Err(Errno::INTR | Errno::AGAIN) => Ok(Some(Vec::new())),
             Err(errno) => Err(errno.into()),
         }
-    }
-
-    /// Takes what was typed; whether the terminal is still there.
-    fn keys(&mut self) -> io::Result<bool> {
-        let Some(inputs) = self.read()? else {
-            return Ok(false);
-        };
-        self.inputs(inputs)?;
-        Ok(true)
     }
 
     fn inputs(&mut self, inputs: Vec<TerminalInput>) -> io::Result<()> {
@@ -445,12 +450,16 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     }
 
     fn draw(&mut self) -> io::Result<()> {
-        let bytes = self.painter.frame(|frame| self.app.draw(frame))?;
-        if !bytes.is_empty() {
-            self.terminal.output.write_all(&bytes)?;
+        self.is_changed = false;
+        let frame = self.painter.frame(|frame| self.app.draw(frame))?;
+        self.write(&frame)
+    }
+
+    fn write(&mut self, frame: &[u8]) -> io::Result<()> {
+        if !frame.is_empty() {
+            self.terminal.output.write_all(frame)?;
             self.terminal.output.flush()?;
         }
-        self.is_changed = false;
         self.next_frame = self.now() + FRAME;
         Ok(())
     }

@@ -77,13 +77,11 @@ impl TextBuffer {
     /// The end of the grapheme that `at` is in: what was inserted may have joined with what follows.
     fn boundary(&self, at: usize) -> usize {
         let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
-        match cursor.is_boundary(&self.text, 0) {
-            Ok(true) => at,
-            _ => {
-                let next = cursor.next_boundary(&self.text, 0).ok().flatten();
-                next.unwrap_or(self.text.len())
-            }
+        if matches!(cursor.is_boundary(&self.text, 0), Ok(true)) {
+            return at;
         }
+        let next = cursor.next_boundary(&self.text, 0).ok().flatten();
+        next.unwrap_or(self.text.len())
     }
 
     /// Where the grapheme before the cursor begins.

@@ -109,9 +109,10 @@ impl Composer {
                     break;
                 }
                 let is_hidden = hidden.is_some_and(|from| start >= from);
-                let piece = match is_hidden {
-                    true => Cow::Borrowed(HIDDEN),
-                    false => shown(grapheme, &labels),
+                let piece = if is_hidden {
+                    Cow::Borrowed(HIDDEN)
+                } else {
+                    shown(grapheme, &labels)
                 };
                 let style = match placeholder(grapheme) {
                     Some(_) => theme.accent,

@@ -1,7 +1,6 @@
 //! The loop on a terminal that is a socket, and whose screen is read as a person would.
 
 use super::*;
-use std::io::Read as _;
 use std::num::NonZero;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
