@@ -444,6 +444,7 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::ToolsFailed,
         Exit::LoopLimit,
         Exit::OverBudget,
+        Exit::NotPermitted,
         Exit::StepFailed,
         Exit::Stopped,
         Exit::Unreliable,
@@ -470,6 +471,7 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::ToolsFailed
             | Exit::LoopLimit
             | Exit::OverBudget
+            | Exit::NotPermitted
             | Exit::StepFailed
             | Exit::Stopped
             | Exit::Unreliable
