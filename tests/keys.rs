@@ -1,7 +1,12 @@
-//! Keys from the environment, where the key file is missing.
+//! Keys from the environment, where the key file is missing, and keys that are typed.
+
+use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::support::anthropic::{Anthropic, KEY as CHAT_KEY};
+use crate::support::chat::ChatProject;
+use crate::support::terminal::in_terminal;
 use crate::support::{Answer, Finished, GEMINI_KEY, ModelServer, TestProject};
 
 const KEY: &str = "AQ.Environment-Key_0123456789";
@@ -170,4 +175,40 @@ fn a_key_of_the_environment_reaches_no_build_and_no_log() {
         assert!(build.contains("the key: unset"), "{build}");
         assert!(!run.logged("initial-query-response.txt").contains(KEY));
     }
+}
+
+#[test]
+fn a_key_is_typed_unseen_and_the_terminal_shows_again_what_is_typed_afterwards() {
+    let server = Anthropic::start([]);
+    let chat = ChatProject::new(&server).without_key();
+    let login = chat.command(&["login"]);
+    // Whoever signs in stays at a shell, which a Ctrl-C does not end.
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args([
+            "-c",
+            "trap : INT; \"$0\" chat login; echo \"code $?\"; stty -a",
+        ])
+        .arg(login.get_program())
+        .current_dir(login.get_current_dir().unwrap())
+        .envs(
+            login
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+    for (typed, told, code) in [
+        (format!("{CHAT_KEY}\n"), "Signed in as default", "code 0"),
+        ("sk-\u{3}".to_owned(), "interrupted by SIGINT", "code 130"),
+        ("\n".to_owned(), "the key is empty", "code 2"),
+    ] {
+        let Some((shown, _)) = in_terminal(&shell, 80, &[("API key: ", &typed)]) else {
+            return;
+        };
+        for told in [told, code, " echo "] {
+            assert!(shown.contains(told), "{told}: {shown}");
+        }
+        let is_seen = shown.contains("sk-") || shown.contains(CHAT_KEY);
+        assert!(!is_seen && !shown.contains("-echo "), "{shown}");
+    }
+    assert_eq!(server.requests("GET /v1/models").len(), 1);
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use code_commit::agent::tool::{Arguments, Tool, ToolError};
 use code_commit::agent::tools::background::{BackgroundAction, BackgroundTool};
-use code_commit::agent::tools::command::{AllowedCommand, RunCommand, Shell};
+use code_commit::agent::tools::command::{AllowedCommand, ExecuteCommand, RunCommand, Shell};
 use code_commit::exec::process::{
     CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
 };
@@ -263,6 +263,25 @@ fn to_kill_ends_the_whole_group_and_daemons_too() {
         ProcessState::Ended(CommandStatus::Signaled(9))
     );
     assert!(began.elapsed() >= Duration::from_secs(2), "it had its time");
+    assert!(is_over(&mut life), "something is left");
+}
+
+#[test]
+fn a_command_has_less_time_to_end_where_somebody_waits() {
+    let place = Place::new();
+    let mut life = place.life_line();
+    let mut processes = place.processes().with_grace(Duration::from_millis(200));
+    let id = place.start(&mut processes, STUBBORN);
+    eventually("it starts", || place.has("started"));
+    let began = Instant::now();
+    let report = processes.kill(&id).unwrap();
+    let took = began.elapsed();
+    assert_eq!(
+        report.state,
+        ProcessState::Ended(CommandStatus::Signaled(9))
+    );
+    assert!(took >= Duration::from_millis(200), "it had its time");
+    assert!(took < Duration::from_secs(2), "{took:?}");
     assert!(is_over(&mut life), "something is left");
 }
 
@@ -676,7 +695,15 @@ fn the_tools_tell_how_commands_stand() {
     let failed = tool.run(&arguments("command", "echo \0"));
     assert!(matches!(failed, Err(ToolError::Failed(_))), "{failed:?}");
 
-    let tool = command(Duration::ZERO, Shell::Full);
+    let tool = ExecuteCommand(command(Duration::ZERO, Shell::Full));
+    let mut input = arguments("command", "echo x");
+    input.set("timeout_seconds", 600);
+    assert_eq!(run(&tool, &input), "exit code: 0\nx\n");
+    let long = tool.run(&arguments("command", &"x".repeat(30 << 20)));
+    let told =
+        matches!(&long, Err(ToolError::Failed(told)) if told.message.contains("longer than 1 MiB"));
+    assert!(told, "{:?}", long.err());
+
     let said = run(&tool, &arguments("command", "cat gate; echo end"));
     let id = said.lines().next().unwrap();
     let id = id.strip_prefix("Command backgrounded as ").unwrap();

@@ -130,11 +130,46 @@ impl Agent<'_> {
         compressed: Compressed,
         conversation: &Conversation,
     ) -> Result<(), AgentError> {
+        if let Some(notice) = self.memory.notice() {
+            self.tell(&Event::Notice(notice.to_owned()));
+        }
         self.tell(&Event::Compressed {
             tokens_before: compressed.tokens_before,
             tokens_after: compressed.tokens_after,
         });
         self.env.host.compressed(&self.purpose, compressed);
         self.keep(conversation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::End;
+    use crate::model::message::{ReplyPart, Role, Thought};
+
+    #[test]
+    fn what_was_said_before_a_pause_goes_back_as_it_is() {
+        let thought = Thought::Shown {
+            text: "hm".to_owned(),
+            signature: "s".to_owned(),
+        };
+        let parts = vec![
+            ReplyPart::Thought(thought),
+            ReplyPart::Text("so".to_owned()),
+        ];
+        let reply = Reply {
+            parts: parts.clone(),
+            end: End::Paused,
+            ..Reply::said("so")
+        };
+        let mut conversation = Conversation::default();
+        conversation.request("do it");
+        assert!(matches!(Agent::go_on(reply, &mut conversation), Next::GoOn));
+        let [_, said, last] = &conversation.history[..] else {
+            panic!("{conversation:?}");
+        };
+        assert_eq!((said.role, &said.parts), (Role::Assistant, &parts));
+        assert_eq!(last.content, GO_ON);
     }
 }

@@ -56,6 +56,11 @@ pub trait Memory {
         conversation: &'c mut Conversation,
     ) -> Result<View<'c>, AgentError>;
 
+    /// What the user is told when it was made shorter, besides by how much.
+    fn notice(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Makes the conversation shorter, since the model does not take it as it is, and says by how much; `None` where
     /// there is no way.
     ///

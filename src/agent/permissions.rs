@@ -85,6 +85,7 @@ impl Permissions for ReadOnly<'_> {
                 "{name} is not for you: you judge the work and change nothing; say in your feedback what is \
                  to be changed"
             )),
+            Effect::Delegates => Err(format!("{name} is not for you: judge the work yourself")),
             Effect::Asks => Err(format!(
                 "{name} is not for you: nobody answers an auditor; judge by what you can see"
             )),

@@ -8,6 +8,7 @@ use super::memory::View;
 use super::permissions::Everything;
 use super::protocol::Offer;
 use super::tool::ToolSpec;
+use super::tools::spawn::work_apart;
 use super::*;
 use crate::sys::environment::SystemClock;
 use std::borrow::Cow;
@@ -423,4 +424,38 @@ fn the_worker_is_told_the_verdict_as_what_came_of_its_end() {
         work_until_passed(&worker, &auditor, &mut conversation, Some("go")).unwrap();
         assert_eq!(told(&conversation)[2], expected);
     }
+}
+
+#[test]
+fn a_helper_works_apart_and_leaves_nothing_but_its_last_words() {
+    let host = Script::new(&["look", "\"found it\""]);
+    let (clock, redactor) = (SystemClock::start(), Redactor::default());
+    let helper = Agent {
+        purpose: Purpose::new("helper"),
+        ..agent(&host, &clock, &redactor)
+    };
+    assert_eq!(work_apart(&helper, "go").unwrap(), "found it");
+    assert_eq!(host.used.take(), [("look".to_owned(), false)]);
+    assert_eq!(*host.kept.borrow(), Conversation::default());
+}
+
+#[test]
+fn what_is_censored_in_results_and_failures_does_not_reach_the_model() {
+    let host = Script::new(&["look breaks", "\"bye\""]);
+    let (clock, redactor) = (SystemClock::start(), Redactor::default());
+    let censor = |text: &str| text.replace("done", "***").replace("broke", "***");
+    let mut agent = agent(&host, &clock, &redactor);
+    agent.env.censor = Some(&censor);
+    let mut conversation = Conversation::default();
+    agent.work_on(&mut conversation, Some("go")).unwrap();
+    assert_eq!(
+        told(&conversation),
+        [
+            "go",
+            "look breaks",
+            "look: look ***",
+            "breaks: ERROR: it ***",
+            "\"bye\""
+        ]
+    );
 }

@@ -144,13 +144,15 @@ pub enum Effect {
     Notes,
     /// Says that the work is done.
     Ends,
+    /// Lets another agent work, whose own calls are decided one by one.
+    Delegates,
 }
 
 impl Effect {
     /// Whether doing it twice is the same as doing it once.
     #[must_use]
     pub fn may_be_repeated(self) -> bool {
-        !matches!(self, Self::Writes | Self::Runs)
+        !matches!(self, Self::Writes | Self::Runs | Self::Delegates)
     }
 }
 
@@ -211,7 +213,7 @@ impl ToolSpec {
                 Effect::Reads => Category::File,
                 Effect::Writes => Category::Edit,
                 Effect::Runs => Category::Shell,
-                Effect::Asks | Effect::Notes | Effect::Ends => Category::Agent,
+                Effect::Asks | Effect::Notes | Effect::Ends | Effect::Delegates => Category::Agent,
             },
             streams: false,
             timeout: None,

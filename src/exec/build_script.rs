@@ -18,6 +18,7 @@ use rustix::process::Signal;
 use super::runner::Running;
 use super::sandbox::{Sandbox, SandboxProblem};
 use super::supervised_child::SupervisedChild;
+use super::supervisor::GRACE;
 use super::wire::{CommandStatus, Leftovers, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, IfThere as _, Links};
@@ -289,6 +290,7 @@ impl BuildScript<'_> {
         output: &'scope mut (dyn Write + Send),
     ) -> Result<(Option<CommandStatus>, bool), BuildError> {
         let request = SpawnRequest {
+            grace: GRACE,
             words: vec![PROGRAM.to_owned()],
             // What they print belongs to the build.
             leftovers: Leftovers::Stay,

@@ -23,7 +23,7 @@ use super::runner::Running;
 use super::sandbox::Sandbox;
 use super::subreaper;
 use super::supervised_child::SupervisedChild;
-use super::supervisor::SupervisorPlace;
+use super::supervisor::{GRACE, SupervisorPlace};
 use super::wire::{Leftovers, SpawnRequest};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -205,6 +205,8 @@ pub struct Processes<'a> {
     background: Vec<(String, Process<'a>)>,
     /// What looks like credentials in what they have printed.
     credentials: CredentialKinds,
+    /// How long they have to end by themselves.
+    grace: Duration,
 }
 
 impl<'a> Processes<'a> {
@@ -219,7 +221,15 @@ impl<'a> Processes<'a> {
             options,
             background: Vec::new(),
             credentials: CredentialKinds::default(),
+            grace: GRACE,
         }
+    }
+
+    /// The same whose commands have so long to end by themselves once they are to end.
+    #[must_use]
+    pub fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
     }
 
     /// Runs a command, and waits for its end, for `timeout` at the most. What it prints is kept in `output_file`,
@@ -356,7 +366,7 @@ impl<'a> Processes<'a> {
     ) -> Result<Process<'a>, ProcessError> {
         let options = &self.options;
         options.interrupt.check()?;
-        let request = request(invocation)?;
+        let request = request(invocation, self.grace)?;
         let child = match &options.sandbox {
             Some(sandbox) => sandbox.enter(options.interrupt, &options.hidden)?,
             None => self.start_supervisor()?,
@@ -443,15 +453,18 @@ fn end_of(text: &str) -> &str {
     text.get(from..).unwrap_or_default()
 }
 
-fn request(invocation: Invocation<'_>) -> Result<SpawnRequest, ProcessError> {
+fn request(invocation: Invocation<'_>, grace: Duration) -> Result<SpawnRequest, ProcessError> {
     let words = invocation.words();
     let reason = if words.is_empty() {
         "there is no command"
     } else if words.iter().any(|word| word.contains('\0')) {
         "a NUL byte cannot stand in a command"
     } else {
-        let leftovers = Leftovers::End;
-        return Ok(SpawnRequest { words, leftovers });
+        return Ok(SpawnRequest {
+            words,
+            leftovers: Leftovers::End,
+            grace,
+        });
     };
     let source = io::Error::new(io::ErrorKind::InvalidInput, reason);
     Err(not_started(&words, source))
@@ -494,7 +507,7 @@ mod tests {
                 "cannot start `a`: a NUL byte cannot stand in a command",
             ),
         ] {
-            let error = request(Invocation::Words(&words)).unwrap_err();
+            let error = request(Invocation::Words(&words), GRACE).unwrap_err();
             assert_eq!(error.to_string(), reason);
         }
     }

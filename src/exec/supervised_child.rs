@@ -172,14 +172,14 @@ impl SupervisedChild {
         self.line.set_nonblocking(true)
     }
 
-    /// Asks the command to end, by a SIGTERM to all of it. What has not ended after [`GRACE`], the supervisor
-    /// ends.
+    /// Asks the command to end, by a SIGTERM to all of it. What has not ended after the request's
+    /// grace, the supervisor ends.
     pub fn ask_to_end(&self) {
         // Fails where nobody is left to ask.
         let _ = self.line.shutdown(Shutdown::Write);
     }
 
-    /// Ends the command. In a sandbox it has no time for that; elsewhere it has [`GRACE`]. When this returns,
+    /// Ends the command. In a sandbox it has no time for that; elsewhere it has the request's grace. When this returns,
     /// nothing of it is left.
     pub fn end(&mut self) {
         if std::mem::replace(&mut self.over, true) {

@@ -32,7 +32,7 @@ use super::wire::{CommandStatus, Leftovers, MAX_REQUEST, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
-/// How long a command's processes have to end by themselves after a SIGTERM.
+/// How long a command's processes have to end by themselves after a SIGTERM, unless they are to have less.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// How long the kernel may take to end what was sent a SIGKILL.
 pub(super) const TEAR_DOWN: Duration = Duration::from_secs(2);
@@ -127,6 +127,7 @@ pub(super) fn supervise(
         interrupt,
         started,
         has_told: false,
+        grace: request.grace,
     };
     let outcome = supervisor.watch(request.leftovers);
     // Whatever happened, nothing of it goes on running.
@@ -142,6 +143,8 @@ struct Supervisor<'k> {
     started: Duration,
     /// Whether it was told how the command has ended.
     has_told: bool,
+    /// How long what is left has to end by itself.
+    grace: Duration,
 }
 
 impl Supervisor<'_> {
@@ -214,7 +217,7 @@ impl Supervisor<'_> {
     fn end(&mut self) {
         if !self.tree.is_settled() {
             self.tree.signal(Signal::TERM);
-            self.wait_until(GRACE, || self.tree.is_over());
+            self.wait_until(self.grace, || self.tree.is_over());
         }
         // Once in any case: where processes cannot be looked for, some of the group may be left.
         self.tree.signal(Signal::KILL);

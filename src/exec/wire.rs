@@ -18,6 +18,8 @@ pub(super) struct SpawnRequest {
     /// The program and its arguments. A program without a slash is looked up in `PATH`.
     pub words: Vec<String>,
     pub leftovers: Leftovers,
+    /// How long its processes have to end by themselves after a SIGTERM.
+    pub grace: Duration,
 }
 
 /// What becomes of the processes that a command leaves running.

@@ -20,7 +20,7 @@ use self::stream::MessageStream;
 use super::{
     Assembler, Delivery, End, Endpoint, ModelError, ModelSpec, Provider, RawReply, Reply, Request,
     Spent, Thinking, Tier, ToolChoice, ToolSchema, VendorError, Wire, count, json_text, object,
-    parse_answer, text,
+    parse_answer, text, update,
 };
 use crate::model::manner::Manner;
 use crate::model::message::{Call, ReplyPart, Thought};
@@ -69,7 +69,7 @@ struct MessagesBody<'a> {
 }
 
 /// What a model is asked, besides how it is to answer; `rest` are further fields, but for those that are null.
-fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: Value) -> MessagesBody<'a> {
+fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: &Value) -> MessagesBody<'a> {
     let tools: Vec<Value> = request.form.tools.iter().map(body_tool).collect();
     let marks = Marks::of(&request.messages, !request.cached_by_marks);
     let may_call = request.form.tool_choice == ToolChoice::Auto || tools.is_empty();
@@ -83,7 +83,7 @@ fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: Value) -> Messa
         "output_config": effort.map(|effort| json!({"effort": effort})),
         "tool_choice": (!may_call).then(|| json!({"type": "none"})),
     }));
-    super::update(&mut fields, &rest);
+    update(&mut fields, rest);
     MessagesBody {
         model: &spec.id,
         rest: fields,
@@ -157,7 +157,7 @@ impl Wire for Anthropic {
             "stream": true,
             "temperature": manner.temperature(spec, &request.form),
         });
-        serde_json::to_writer(out, &body(spec, request, rest))
+        serde_json::to_writer(out, &body(spec, request, &rest))
     }
 
     fn assembler(&self) -> Box<dyn Assembler> {
@@ -195,19 +195,12 @@ impl Wire for Anthropic {
     fn vendor_error(&self, error: &Value) -> VendorError {
         let code = text(&error["type"]);
         let message = text(&error["message"]);
-        let is = |names: &[&str]| code.as_deref().is_some_and(|code| names.contains(&code));
-        let passing = [
-            "overloaded_error",
-            "api_error",
-            "rate_limit_error",
-            "timeout_error",
-        ];
+        let is = |name: &str| code.as_deref() == Some(name);
         let has_no_credit = || message.as_ref()?.find("credit balance is too low");
         VendorError {
-            quota_spent: is(&["billing_error"]) || has_no_credit().is_some(),
-            is_rate_limit: is(&["rate_limit_error"]),
-            bad_key: is(&["authentication_error"]),
-            may_pass: is(&passing),
+            quota_spent: is("billing_error") || has_no_credit().is_some(),
+            is_rate_limit: is("rate_limit_error"),
+            bad_key: is("authentication_error"),
             retry_delay: None,
             hint: None,
             code,

@@ -97,6 +97,22 @@ mod tests {
     }
 
     #[test]
+    fn anthropics_server_is_its_own_or_the_variables() {
+        let anthropic = ModelSpec::new("x", Provider::Anthropic);
+        let set = Environment::of(&[("ANTHROPIC_BASE_URL", "http://127.0.0.1:8080/")]);
+        for (environment, expected) in [
+            (
+                Environment::of(&[]),
+                "https://api.anthropic.com/v1/messages",
+            ),
+            (set, "http://127.0.0.1:8080/v1/messages"),
+        ] {
+            let endpoint = of(&anthropic, &environment, true).unwrap();
+            assert_eq!(endpoint.url("/v1/messages"), expected);
+        }
+    }
+
+    #[test]
     fn azures_server_is_the_users_and_named_by_an_entry_or_the_variable() {
         let azure = ModelSpec::new("x", Provider::Azure);
         let own = ModelSpec {

@@ -502,12 +502,13 @@ fn not_found(model: &str, in_table: Option<&str>) -> String {
 }
 
 /// The vendors' codes and words for a prompt that does not fit the window: OpenAI's and its compatibles', Gemini's,
-/// llama.cpp's, LM Studio's.
+/// Anthropic's, llama.cpp's, LM Studio's.
 static CONTEXT_EXCEEDED: LazyLock<Regex> = LazyLock::new(|| {
     text::regex(concat!(
         "(?i)context_length_exceeded|exceed_context_size_error|maximum context length|model_max_prompt_tokens_exceeded",
         "|exceeds? the (?:available |model's )?context (?:size|length|window)|exceeds the maximum number of tokens",
-        "|context[ _](?:size|length|window)[ _](?:is |has been )?exceeded|prompt is too long|greater than the context length"
+        "|context[ _](?:size|length|window)[ _](?:is |has been )?exceeded|prompt is too long|greater than the context length",
+        "|exceeds? (?:the )?context limit|request_too_large"
     ))
 });
 

@@ -214,7 +214,6 @@ impl Wire for Gemini {
             bad_key: details().any(|detail| detail["reason"] == "API_KEY_INVALID"),
             code: text(&error["status"]),
             message: text(&error["message"]),
-            may_pass: false,
             hint: None,
         }
     }

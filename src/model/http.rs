@@ -77,7 +77,7 @@ impl From<ModelError> for TryError {
     /// One that no further try mends, unless the vendor says that it passes.
     fn from(error: ModelError) -> Self {
         Self {
-            is_retryable: matches!(&error, ModelError::ErrorInAnswer(vendor) if vendor.may_pass),
+            is_retryable: matches!(&error, ModelError::ErrorInAnswer(vendor) if vendor.may_pass()),
             error,
             wait: None,
         }
@@ -121,7 +121,7 @@ impl<'a> HttpModel<'a> {
         listener: &dyn Listener,
     ) -> Result<Answer, TryError> {
         self.client.silence.allow(None);
-        let response = self.answer(request, left);
+        let response = self.client.call(|| self.send(request, left));
         let response = response.map_err(|error| self.failed(error))?;
         let status = response.status().as_u16();
         let headers = response.headers();
@@ -169,18 +169,6 @@ impl<'a> HttpModel<'a> {
             wait,
             error,
         })
-    }
-
-    /// The beginning of the answer. A connection that was kept may have died meanwhile: then the server has not seen the
-    /// call, which takes a new one.
-    fn answer(&self, request: &Request<'_>, left: Duration) -> Result<Response<Body>, HttpError> {
-        let opened = self.client.opened();
-        match self.client.answer(self.send(request, left)) {
-            Err(HttpError::Broken(_)) if self.client.opened() == opened => {
-                self.client.answer(self.send(request, left))
-            }
-            answer => answer,
-        }
     }
 
     /// How to make a call again whose answer says that the server does not take it as it was made: without the schema,

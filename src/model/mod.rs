@@ -508,10 +508,24 @@ pub struct VendorError {
     is_rate_limit: bool,
     /// Whether it is the key that is wrong.
     pub bad_key: bool,
-    /// Whether it passes with time, though it came behind a status that says all is well.
-    may_pass: bool,
     /// What the user can do about it, where that is not as with other vendors.
     hint: Option<&'static str>,
+}
+
+impl VendorError {
+    /// Whether it passes with time, by Anthropic's words for that, which it also says behind a status that says all is
+    /// well.
+    fn may_pass(&self) -> bool {
+        let passing = [
+            "overloaded_error",
+            "api_error",
+            "rate_limit_error",
+            "timeout_error",
+        ];
+        self.code
+            .as_deref()
+            .is_some_and(|code| passing.contains(&code))
+    }
 }
 
 /// An object without those of `fields` that are null.

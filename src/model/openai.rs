@@ -251,7 +251,6 @@ impl Wire for OpenAi {
             retry_delay: None,
             message: text(&error["message"]),
             code: code.or(kind),
-            may_pass: false,
             hint: None,
         }
     }

@@ -88,6 +88,11 @@ const SHAPES: [Shape; 56] = [
     ("a Bitbucket token", &["ATBB", "ATCTT3x"], r"\b(?:ATBB[0-9A-Za-z]{32}|ATCTT3x[0-9A-Za-z_=-]{60,})"),
 ];
 
+/// The kinds of credentials that are known by their form, as they are told of.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    SHAPES.into_iter().map(|(kind, ..)| kind)
+}
+
 /// From so many bytes on, a code base is searched in two halves at once.
 const LARGE: usize = 1 << 20;
 

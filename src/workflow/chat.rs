@@ -39,10 +39,11 @@ use crate::ui::input::InputError;
 use crate::ui::input::history::History;
 use crate::ui::pager::Pager;
 use crate::ui::tui::channel;
+use crate::ui::tui::clipboard::Clipboard;
 use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
-use crate::workflow::error::Error;
+use crate::workflow::error::{ChatError, Error};
 
 pub use self::login::{login, logout};
 
@@ -92,10 +93,14 @@ pub fn chat(
         return headless(context, options);
     }
     if !stdin.is_terminal || !stdin.is_seen {
-        return Err(Error::NoTerminal("standard input and output are none").into());
+        return Err(
+            Error::from(ChatError::NoTerminal("standard input and output are none")).into(),
+        );
     }
     if is_dumb(context.environment) {
-        return Err(Error::NoTerminal("`TERM` says that it can do nothing").into());
+        return Err(
+            Error::from(ChatError::NoTerminal("`TERM` says that it can do nothing")).into(),
+        );
     }
     interactive(context, options)
 }
@@ -123,7 +128,9 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         ..Submission::default()
     });
     let asked = submission.map(|submission| attach::request(context, &place, &submission));
-    request::work(context, &place, answers, asked.as_ref())
+    let done = request::work(context, &place, answers, asked.as_ref());
+    proposals::keep_permissions(context, &place);
+    done
 }
 
 /// Talks at the screen, which has a thread of its own; the engine stays on this one, for commands live only as long as
@@ -146,6 +153,7 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
         editor: editor::chosen(environment).ok().map(str::to_owned),
         draft: home.join(format!("draft-{}.md", Uuid::new_v4())),
         pager: Pager::of(environment, context.project.root()),
+        clipboard: Clipboard::of(environment, context.project.root()),
     };
     thread::scope(|scope| {
         let (interrupt, shared) = (context.interrupt.clone(), mode.clone());

@@ -1,14 +1,13 @@
 //! Every stage's error under one roof: its exit code, and what to do about it.
 
+mod chat;
 mod exit;
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::agent::AgentError;
-use crate::agent::chat::accounts::NoAccount;
 use crate::agent::chat::accounts::key::NoChatKey;
-use crate::agent::chat::permissions::NotPermitted;
 use crate::agent::mcp::{McpAddressProblem, McpError};
 use crate::agent::plan::file::PlanFileError;
 use crate::agent::session::SessionError;
@@ -26,7 +25,6 @@ use crate::project::MEND_REPOSITORY;
 use crate::project::index::IndexProblem;
 use crate::record::replay::RecordingProblem;
 use crate::review::naming::NoSuchRun;
-use crate::secret::KeyProblem;
 use crate::sys::files::{PathError, is_too_large};
 use crate::sys::interrupt::Interrupted;
 use crate::sys::numbers;
@@ -36,6 +34,7 @@ use crate::workflow::NotReady;
 use crate::workflow::run::gate::GateChanged;
 use crate::workflow::run::shown::ChangedMeanwhile;
 
+pub use self::chat::ChatError;
 pub use self::exit::Exit;
 
 /// Why a run failed.
@@ -51,34 +50,6 @@ pub(crate) enum Error {
         name: String,
         /// The names of those that are known.
         known: String,
-    },
-    /// The same where the agent at the terminal is to ask it.
-    #[error("there is no model `{name}`: known are {known}")]
-    UnknownChatModel {
-        /// What was asked for.
-        name: String,
-        /// The names of those that are known.
-        known: String,
-    },
-    /// Its vendor does not serve the model any more.
-    #[error("the model `{name}` is retired: `{successor}` is its successor")]
-    RetiredModel {
-        /// What was asked for.
-        name: String,
-        /// What its vendor names in its place.
-        successor: &'static str,
-    },
-    /// There is no such account.
-    #[error(transparent)]
-    Account(#[from] NoAccount),
-    /// What is to be a key cannot be one.
-    #[error("the key {0}")]
-    NotAKey(KeyProblem),
-    /// The vendor does not take the key.
-    #[error("the key is refused: {reason}")]
-    KeyRefused {
-        /// What the vendor says.
-        reason: String,
     },
     /// The model that is to be added is not in the catalogue.
     #[error("the catalogue has no model `{name}`: it has {known}")]
@@ -240,12 +211,9 @@ pub(crate) enum Error {
     /// What a tool is to be given is none.
     #[error("the arguments of a tool are a JSON object: {0}")]
     ToolArguments(String),
-    /// Calls of the agent's were refused, since nobody was there to ask.
+    /// What is said to the agent at the terminal cannot be done.
     #[error(transparent)]
-    NotPermitted(#[from] NotPermitted),
-    /// A full-screen terminal is wanted, and there is none.
-    #[error("`chat` needs a terminal: {0}")]
-    NoTerminal(&'static str),
+    Chat(#[from] ChatError),
     /// A signal came between two steps.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
@@ -317,7 +285,6 @@ impl Error {
             | Self::Interrupted(interrupted) => Exit::Interrupted(interrupted.signal),
             Self::Agent(AgentError::OverBudget(over)) if !over.is_at_once() => Exit::OverBudget,
             Self::NotReady(_)
-            | Self::NoTerminal(_)
             | Self::Plan(PlanFileError::Unreadable { .. })
             | Self::NoIndex(_)
             | Self::EmptyRollup(_)
@@ -334,10 +301,6 @@ impl Error {
                 },
             ) => Exit::NotReady,
             Self::UnknownModel { .. }
-            | Self::UnknownChatModel { .. }
-            | Self::RetiredModel { .. }
-            | Self::Account(_)
-            | Self::NotAKey(_)
             | Self::NoRoot { .. }
             | Self::NotInCatalogue { .. }
             | Self::ModelIsThere(_)
@@ -369,8 +332,7 @@ impl Error {
             | Self::NothingAsked => Exit::Usage,
             Self::Agent(AgentError::Mcp(_)) => Exit::McpFailed,
             Self::Model(error) | Self::AgentsModel(error) if !error.is_local() => Exit::ModelFailed,
-            Self::KeyRefused { .. }
-            | Self::Agent(
+            Self::Agent(
                 AgentError::NotCompressed { .. }
                 | AgentError::TooLong { .. }
                 | AgentError::Model(_),
@@ -386,7 +348,7 @@ impl Error {
             Self::Agent(AgentError::StepFailed { .. }) => Exit::StepFailed,
             Self::Agent(AgentError::Rejected { .. }) => Exit::Stopped,
             Self::Unreliable { .. } => Exit::Unreliable,
-            Self::NotPermitted(_) => Exit::NotPermitted,
+            Self::Chat(error) => error.exit(),
             Self::GateChanged(_) => Exit::GateChanged,
             Self::Agent(AgentError::ToolsFailed { .. }) => Exit::ToolsFailed,
             Self::Agent(AgentError::AuditFailed { .. }) => Exit::AuditFailed,
@@ -418,8 +380,6 @@ impl Error {
         let hint = match self {
             // Each of its problems has a hint of its own.
             Self::NotReady(_) => return None,
-            Self::NotPermitted(refused) => return Some(refused.hint()),
-            Self::NoTerminal(_) => "ask one request without a terminal: `code-commit chat -p TEXT`",
             Self::Unreliable { .. } => "another model may keep to the form better",
             Self::Plan(problem) => problem.hint(),
             Self::PlanOutside(_) | Self::NoPlan(_) => PLAN_OUTSIDE_HINT,
@@ -430,6 +390,7 @@ impl Error {
             Self::Session(error) => return Some(error.hint()),
             Self::Agent(error) => return error.hint(),
             Self::GateChanged(changed) => return Some(changed.hint()),
+            Self::Chat(error) => return Some(error.hint()),
             Self::BuildFailed { log, .. } => {
                 return Some(format!(
                     "see the build's log, `{log}`; `code-commit --resume last` asks for more repairs"
@@ -449,21 +410,6 @@ impl Error {
             }
             Self::UnknownModel { .. } => {
                 "`code-commit models` shows them; `agent-config/models.json` adds others"
-            }
-            Self::UnknownChatModel { .. } => {
-                "`/model` lists them; `models.json` in `~/.agent` adds others"
-            }
-            Self::RetiredModel { successor, .. } => {
-                return Some(format!(
-                    "`--model {successor}` asks it, and so does `/model {successor}`"
-                ));
-            }
-            Self::Account(_) => {
-                "`/login` lists the accounts; `code-commit chat login --account NAME` adds one"
-            }
-            Self::NotAKey(_) => "give the API key alone, as the vendor's console shows it",
-            Self::KeyRefused { .. } => {
-                "nothing was stored; see that the key is whole, and made for the server that is asked"
             }
             Self::ProtectedSummary { .. } => "name another file; nothing was done",
             Self::NoRoot { .. } => "name the project's directory: `--root DIR`",

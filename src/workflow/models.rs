@@ -169,6 +169,7 @@ impl<'m> Row<'m> {
             "key": self.key.as_ref().map(KeySource::to_string),
             "contextWindow": spec.context_window,
             "maxOutputTokens": spec.max_output_tokens,
+            "thinking": spec.thinking,
             "reasoningEffort": spec.reasoning_effort,
             "temperature": spec.temperature,
             "tools": spec.tools,

@@ -332,10 +332,10 @@ impl Folder {
             } else if self.commands.len() >= MOST {
                 let problem = format!("no more than {MOST} commands are read");
                 return self.warn(&path, &problem);
-            } else if stem.len() < name.len() {
-                if let Err(problem) = self.file(&path, format!("{prefix}{stem}"), is_part(stem)) {
-                    self.warn(&path, &problem);
-                }
+            } else if stem.len() < name.len()
+                && let Err(problem) = self.file(&path, format!("{prefix}{stem}"), is_part(stem))
+            {
+                self.warn(&path, &problem);
             }
         }
     }

@@ -137,13 +137,11 @@ impl ContextFiles {
             *before = now.clone();
             warnings.extend(self.warning(&now));
             if has_changed {
-                told.push(match self.tagged(&now) {
-                    Some(tagged) => HistoryMessage::reminder_of(CHANGED, &tagged),
-                    None => {
-                        let gone = format!("`{}` {GONE}", self.name(&now.path));
-                        HistoryMessage::reminder(&gone)
-                    }
-                });
+                let gone =
+                    || HistoryMessage::reminder(&format!("`{}` {GONE}", self.name(&now.path)));
+                let tagged = self.tagged(&now);
+                let changed = tagged.map(|tagged| HistoryMessage::reminder_of(CHANGED, &tagged));
+                told.push(changed.unwrap_or_else(gone));
             }
         }
         (told, warnings)

@@ -3,23 +3,68 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 
-use crate::secret::credentials::Censor;
+use crate::secret::credentials::{Censor, kinds};
+
+/// What stands before the kind of what was taken out.
+const OURS: &str = "[redacted: ";
 
 /// `text` with `[redacted: KIND]` in the place of each credential, and the kinds of what was taken out, sorted.
 #[must_use]
 pub fn censored(text: &str) -> (String, Vec<&'static str>) {
-    let mut censor = Censor::marking(Vec::new(), "[redacted: ");
+    let mut censor = Censor::marking(Vec::new(), OURS);
     // A vector takes all that it is given.
     let _ = censor.write_all(text.as_bytes());
     let finished = censor.finish();
     let (written, kinds) = finished.unwrap_or_else(|_| (Vec::new(), BTreeSet::new()));
     let censored = String::from_utf8_lossy(&written).into_owned();
-    (censored, kinds.into_iter().collect())
+    (in_our_words(censored), kinds.into_iter().collect())
+}
+
+/// Whether `text` may be written: not with a mark in it that stands for a credential which was kept from the model, unless
+/// the mark stood in what it takes the place of.
+///
+/// # Errors
+/// What is to be done instead, for the model.
+pub fn check_marks(text: &str, before: &str) -> Result<(), String> {
+    let marks = kinds().map(|kind| format!("{OURS}{kind}]"));
+    let mut new = marks.filter(|mark| text.contains(mark.as_str()) && !before.contains(mark));
+    match new.next() {
+        None => Ok(()),
+        Some(mark) => Err(format!(
+            "`{mark}` stands for a credential that was kept from you, and would be written in its place; change what \
+             is around it, with edit_file"
+        )),
+    }
+}
+
+/// What commands print comes with the marks of who has read it.
+fn in_our_words(mut text: String) -> String {
+    const THEIRS: &str = "[REDACTED: ";
+    if text.contains(THEIRS) {
+        for kind in kinds() {
+            text = text.replace(&format!("{THEIRS}{kind}]"), &format!("{OURS}{kind}]"));
+        }
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mark_does_not_take_a_credentials_place() {
+        let mark = "[redacted: a GitHub token]";
+        for (text, before, may) in [
+            (mark, "", false),
+            (mark, mark, true),
+            (mark, "[redacted: an npm token]", false),
+            ("[redacted: KIND]", "", true),
+            ("", mark, true),
+        ] {
+            assert_eq!(check_marks(text, before).is_ok(), may, "{text} {before}");
+        }
+    }
 
     #[test]
     fn a_credential_gives_way_to_its_kind_and_all_else_stays() {
@@ -32,7 +77,11 @@ mod tests {
                 "ä [redacted: a GitHub token]!\n",
                 &["a GitHub token"],
             ),
-            ("[REDACTED: x]", "[REDACTED: x]", &[]),
+            (
+                "[REDACTED: a GitHub token] [REDACTED: x]",
+                "[redacted: a GitHub token] [REDACTED: x]",
+                &[],
+            ),
         ] {
             assert_eq!(censored(text), (expected.to_owned(), kinds.to_vec()));
         }

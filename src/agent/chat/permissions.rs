@@ -56,16 +56,20 @@ pub struct ChatPermissions<'a> {
 pub struct NotPermitted {
     /// Each as its tool, what it was about, and why it would have been asked about, on one line.
     pub calls: Vec<String>,
+    /// Whether one of them would have been asked about whatever is allowed.
+    pub is_asked_always: bool,
 }
 
 impl NotPermitted {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
-        format!(
-            "allow the tools for good in `{FILE}`, or let the agent do everything with `--auto-pilot`; what deletes, \
-             overwrites or commits is asked about always"
-        )
+        let auto_pilot = "`--auto-pilot` lets the agent do everything";
+        if self.is_asked_always {
+            format!("what deletes, overwrites or commits is asked about always; {auto_pilot}")
+        } else {
+            format!("allow the tools in `{FILE}`; {auto_pilot}")
+        }
     }
 }
 
@@ -84,7 +88,7 @@ impl Permissions for ChatPermissions<'_> {
         }
         let is_harmless = matches!(
             call.tool.effect,
-            Effect::Asks | Effect::Notes | Effect::Ends
+            Effect::Asks | Effect::Notes | Effect::Ends | Effect::Delegates
         );
         if mode == Mode::AutoPilot || is_harmless {
             return Permission::Allowed;
@@ -96,11 +100,14 @@ impl Permissions for ChatPermissions<'_> {
         let Some(refused) = self.headless else {
             return Permission::Ask(question(call, &reasons));
         };
-        refused.borrow_mut().calls.push(told(call, &reasons));
-        Permission::Refused(format!(
-            "nobody is there to allow {}; do it another way, or go on without it and say that it was not done",
-            told(call, &reasons)
-        ))
+        let told = told(call, &reasons);
+        let refusal = format!(
+            "nobody is there to allow {told}; do it another way, or go on without it and say that it was not done"
+        );
+        let mut refused = refused.borrow_mut();
+        refused.calls.push(told);
+        refused.is_asked_always |= !reasons.is_empty();
+        Permission::Refused(refusal)
     }
 }
 
@@ -118,22 +125,27 @@ fn reasons(call: &ToolCall) -> Vec<&'static str> {
     reasons
 }
 
+/// The command or the path that a call is about; else the first thing that the tool takes.
+fn subject(call: &ToolCall) -> &str {
+    let mut subjects = call.of_kind(ParameterKind::Command);
+    let subject = subjects
+        .next()
+        .or_else(|| call.of_kind(ParameterKind::Path).next());
+    subject.unwrap_or_else(|| call.subject())
+}
+
 fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
-    let subject = quoted(&one_line(call.subject(), IN_SENTENCE));
     let tool = call.tool.name.clone().into_owned();
+    let shown = quoted(&one_line(subject(call), IN_SENTENCE));
     let about = match call.tool.effect {
-        _ if call.subject().is_empty() => format!("use {tool}"),
-        Effect::Runs if call.tool.takes(ParameterKind::Command) => format!("run {subject}"),
-        Effect::Writes => format!("change {subject}"),
-        _ => format!("use {tool} on {subject}"),
-    };
-    let why = match reasons {
-        [] => String::new(),
-        reasons => format!(" ({})", reasons.join(", ")),
+        _ if subject(call).is_empty() => format!("use {tool}"),
+        Effect::Runs if call.tool.takes(ParameterKind::Command) => format!("run {shown}"),
+        Effect::Writes => format!("change {shown}"),
+        _ => format!("use {tool} on {shown}"),
     };
     Question {
-        sentence: format!("The agent wants to {about}{why}. May it?"),
-        subject: call.subject().to_owned(),
+        sentence: format!("The agent wants to {about}{}. May it?", why(reasons)),
+        subject: subject(call).to_owned(),
         tool,
         reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
         may_last: reasons.is_empty(),
@@ -142,15 +154,20 @@ fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
 
 /// A call on one line: ``execute_command `rm x` (deletes)``.
 fn told(call: &ToolCall, reasons: &[&'static str]) -> String {
-    let mut told = call.tool.name.clone().into_owned();
-    if !call.subject().is_empty() {
-        told.push(' ');
-        told.push_str(&quoted(&one_line(call.subject(), IN_SENTENCE)));
+    let tool = &call.tool.name;
+    let shown = match subject(call) {
+        "" => String::new(),
+        subject => format!(" {}", quoted(&one_line(subject, IN_SENTENCE))),
+    };
+    format!("{tool}{shown}{}", why(reasons))
+}
+
+/// The reasons behind a call: ` (deletes)`.
+fn why(reasons: &[&'static str]) -> String {
+    match reasons {
+        [] => String::new(),
+        reasons => format!(" ({})", reasons.join(", ")),
     }
-    if !reasons.is_empty() {
-        told.push_str(&format!(" ({})", reasons.join(", ")));
-    }
-    told
 }
 
 /// What is to be remembered of a verdict; `None`: it holds but once.

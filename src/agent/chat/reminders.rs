@@ -41,9 +41,9 @@ fn told_of(mode: Mode) -> &'static str {
     }
 }
 
-/// How things stand ahead of a call.
+/// What reminders go by, as it is ahead of a call.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing<'s> {
+pub struct StepFacts<'s> {
     /// How freely the agent may act.
     pub mode: Mode,
     /// The todo list.
@@ -54,7 +54,7 @@ pub struct Standing<'s> {
 
 /// What was said of all this.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Said {
+struct Reminded {
     mode: Option<Mode>,
     /// The number of requests when the list was said to be empty.
     empty_at: Option<usize>,
@@ -65,9 +65,9 @@ struct Said {
 /// What has changed, and what was said of it.
 #[derive(Debug, Clone, Default)]
 pub struct Reminders {
-    said: Said,
+    said: Reminded,
     /// The same when what was given last is said.
-    next: Said,
+    next: Reminded,
     /// Calls since the todo list was touched.
     calls: u32,
     /// What else is to be said.
@@ -111,11 +111,11 @@ impl Reminders {
 
     /// What was said is no longer there: the conversation is another, or shorter.
     pub fn forget(&mut self) {
-        (self.said, self.next) = (Said::default(), Said::default());
+        (self.said, self.next) = (Reminded::default(), Reminded::default());
     }
 
     /// What is to be said with the next call.
-    pub fn next(&mut self, now: &Standing<'_>) -> Vec<HistoryMessage> {
+    pub fn next(&mut self, now: &StepFacts<'_>) -> Vec<HistoryMessage> {
         let mut words = Vec::new();
         self.next = self.said;
         if self.said.mode != Some(now.mode) {
@@ -179,7 +179,7 @@ mod tests {
         todos: &[Todo],
         requests: usize,
     ) -> Vec<&'static str> {
-        let now = Standing {
+        let now = StepFacts {
             mode,
             todos,
             requests,
@@ -254,7 +254,7 @@ mod tests {
         all.files_changed(&[]);
         all.files_changed(&["src/a\nb.rs".to_owned()]);
         all.undone(&["c".to_owned()]);
-        let now = Standing {
+        let now = StepFacts {
             mode: Mode::Regular,
             todos: &open,
             requests: 1,

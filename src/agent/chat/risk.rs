@@ -10,10 +10,11 @@ mod words;
 use std::collections::BTreeSet;
 
 use self::programs::{
-    ANY, ASKED, AWK_ACTS, CODE, GNU, HARM, HARMLESS_VARIABLES, INTERPRETERS, LOOKING,
-    LOOKING_OPTIONS, MODULES, RISKY, SED_PRINTS, WITHOUT_SCRIPT,
+    ANY, ASKED, AWK_ACTS, CHANGES_REPOSITORY, CODE, GNU, HARM, HARMLESS_VARIABLES, INTERPRETERS,
+    LOOKING, LOOKING_OPTIONS, MODULES, OVERWRITES, RUNNING_OPTION, SED_PRINTS, WITHOUT_SCRIPT,
+    WRITING_OPTION,
 };
-use self::words::{UNCLEAR, Word, is_device};
+use self::words::{ShellWord, UNCLEAR, is_device};
 
 /// Why a program is asked about that has other options than are known to be harmless.
 const OPTIONS: &str = "has options that may write or run";
@@ -30,12 +31,12 @@ pub struct Risk {
 /// What this command may do, as far as its words tell; in doubt there is a reason.
 #[must_use]
 pub fn judge(command: &str) -> Risk {
-    let mut reasons = Reasons::new();
     if command.len() > LONGEST {
         return Risk {
             reasons: vec![UNCLEAR],
         };
     }
+    let mut reasons = Reasons::new();
     match words::commands(command) {
         Ok(commands) => {
             for words in &commands {
@@ -54,8 +55,8 @@ pub fn judge(command: &str) -> Risk {
 
 type Reasons = BTreeSet<&'static str>;
 
-fn judge_command(words: &[Word], reasons: &mut Reasons) {
-    let is_variable = |word: &&Word| {
+fn judge_command(words: &[ShellWord], reasons: &mut Reasons) {
+    let is_variable = |word: &&ShellWord| {
         let name = word.text.split_once('=').map(|(name, _)| name);
         name.is_some_and(|name| has(HARMLESS_VARIABLES, name))
     };
@@ -81,13 +82,14 @@ fn judge_command(words: &[Word], reasons: &mut Reasons) {
         // What a server is told to do is more than looking.
         (None, Some(true)) if name == "curl" => return add_harm_of(words, reasons),
         (None, Some(true)) => return,
-        (None, _) if name == "git" => "changes the repository",
+        (None, _) if name == "git" => CHANGES_REPOSITORY,
         (None, Some(false)) => OPTIONS,
         (None, None) if has("awk mawk nawk", &name) => return judge_awk(arguments, reasons),
         (None, None) if name == "sed" => return judge_sed(arguments, reasons),
         (None, None) => return judge_other(words, reasons),
     };
     reasons.insert(reason);
+    add_options(arguments, reasons);
     add_harm_of(words, reasons);
 }
 
@@ -108,13 +110,13 @@ fn has(names: &str, name: &str) -> bool {
 }
 
 /// Whether a program is looked for, and not run: `command -v node`.
-fn is_lookup(name: &str, arguments: &[Word]) -> bool {
+fn is_lookup(name: &str, arguments: &[ShellWord]) -> bool {
     let first = arguments.first().map(|word| &*word.text);
     name == "command" && matches!(first, Some("-v" | "-V"))
 }
 
 /// Whether the program only looks, with these arguments; `None` where it is not known for that.
-fn only_looks(name: &str, arguments: &[Word]) -> Option<bool> {
+fn only_looks(name: &str, arguments: &[ShellWord]) -> Option<bool> {
     let is_git = name == "git";
     let arguments = match arguments.split_first() {
         Some((first, rest)) if is_git && first.text == "--no-pager" => rest,
@@ -141,23 +143,21 @@ fn only_looks(name: &str, arguments: &[Word]) -> Option<bool> {
     if *any == ANY {
         return Some(true);
     }
-    let (given, plain): (Vec<&Word>, Vec<&Word>) =
+    let (given, plain): (Vec<&ShellWord>, Vec<&ShellWord>) =
         arguments.iter().partition(|word| word.may_be_option());
     let is_known = given.iter().all(|word| options.is_match(&word.text));
     Some(is_known && plain.len() <= *operands)
 }
 
 /// A program that is not known: its words tell what it may do.
-fn judge_other(words: &[Word], reasons: &mut Reasons) {
+fn judge_other(words: &[ShellWord], reasons: &mut Reasons) {
+    add_options(words, reasons);
     add_harm_of(words, reasons);
     for (at, word) in words.iter().enumerate() {
         let name = name(&word.text);
         let is_version = |c: char| c.is_ascii_digit() || c == '.';
         if has(INTERPRETERS, name.trim_end_matches(is_version)) {
             judge_interpreter(words.get(at + 1..).unwrap_or_default(), reasons);
-        }
-        if RISKY.is_match(&word.text) {
-            reasons.insert(OPTIONS);
         }
         // As a shell would read it, or what a file's name may make of it.
         let is_code = |c| matches!(c, ';' | '|' | '&' | '<' | '>' | '`' | '$' | '\n');
@@ -168,7 +168,7 @@ fn judge_other(words: &[Word], reasons: &mut Reasons) {
 }
 
 /// An interpreter is given a script, or a module; not code, nor its input.
-fn judge_interpreter(arguments: &[Word], reasons: &mut Reasons) {
+fn judge_interpreter(arguments: &[ShellWord], reasons: &mut Reasons) {
     let mut arguments = arguments.iter().map(|word| &*word.text);
     let is_plain = match arguments.next() {
         None => false,
@@ -181,10 +181,11 @@ fn judge_interpreter(arguments: &[Word], reasons: &mut Reasons) {
 }
 
 /// An awk program may do no more than print.
-fn judge_awk(arguments: &[Word], reasons: &mut Reasons) {
-    let prints = |word: &Word| match word.may_be_option() {
-        true => word.text == "-v" || word.text.starts_with("-F"),
-        false => !AWK_ACTS.iter().any(|acts| word.text.contains(acts)),
+fn judge_awk(arguments: &[ShellWord], reasons: &mut Reasons) {
+    let prints = |word: &ShellWord| {
+        let acts = || AWK_ACTS.iter().any(|acts| word.text.contains(acts));
+        let is_known = word.text == "-v" || word.text.starts_with("-F");
+        is_known || !(word.may_be_option() || acts())
     };
     if !arguments.iter().all(prints) {
         reasons.insert(CODE);
@@ -192,7 +193,7 @@ fn judge_awk(arguments: &[Word], reasons: &mut Reasons) {
 }
 
 /// A script of sed may do no more than print: harmless options, the script, and files.
-fn judge_sed(arguments: &[Word], reasons: &mut Reasons) {
+fn judge_sed(arguments: &[ShellWord], reasons: &mut Reasons) {
     let script = arguments.iter().position(|word| !word.may_be_option());
     let (options, rest) = arguments.split_at(script.unwrap_or_default());
     let (script, files) = rest.split_first().unzip();
@@ -205,15 +206,28 @@ fn judge_sed(arguments: &[Word], reasons: &mut Reasons) {
         .all(|word| has("-n -E -r -nE -nr", &word.text))
         && last.is_none_or(|word| has("-n -E -r -nE -nr -e -ne", &word.text))
         && script.is_some_and(|script| SED_PRINTS.is_match(&script.text))
-        && files.is_some_and(|files| !files.iter().any(Word::may_be_option));
+        && files.is_some_and(|files| !files.iter().any(ShellWord::may_be_option));
     if !is_plain {
         reasons.insert(OPTIONS);
+        add_options(arguments, reasons);
         add_harm_of(arguments, reasons);
     }
 }
 
+/// Notes what options do that mean the same to many programs.
+fn add_options(words: &[ShellWord], reasons: &mut Reasons) {
+    for word in words {
+        if WRITING_OPTION.is_match(&word.text) {
+            reasons.insert(OVERWRITES);
+        }
+        if RUNNING_OPTION.is_match(&word.text) {
+            reasons.insert(CODE);
+        }
+    }
+}
+
 /// Notes what the words of a command name.
-fn add_harm_of(words: &[Word], reasons: &mut Reasons) {
+fn add_harm_of(words: &[ShellWord], reasons: &mut Reasons) {
     for word in words {
         add_harm(&word.text, reasons);
     }

@@ -4,17 +4,18 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::outgoing::check_marks;
 use crate::agent::tool::{Category, Effect, Parameter, ParameterKind, ToolSpec, Toolbox};
 use crate::agent::tools::Files;
 use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{ExecuteCommand, RunCommand, Shell};
 use crate::agent::tools::delete::DeleteFile;
-use crate::agent::tools::edit::EditFile;
+use crate::agent::tools::edit::{EDIT_FILE, EditFile};
 use crate::agent::tools::list::{ListDirectory, ListFiles};
 use crate::agent::tools::place::Outside;
 use crate::agent::tools::read::{ReadFile, ReadPart};
 use crate::agent::tools::replace::FindAndReplace;
-use crate::agent::tools::replace_all::ReplaceInFiles;
+use crate::agent::tools::replace_all::{REPLACE_IN_FILES, ReplaceInFiles};
 use crate::agent::tools::search::{SearchFiles, SearchProject};
 use crate::agent::tools::spawn::{SpawnAgent, Work};
 use crate::agent::tools::todos::UpdateTodos;
@@ -109,21 +110,34 @@ impl<'p> ChatTools<'p, '_> {
         let search = self.search();
         let tools = self
             .looking()
-            .with(Worded::new(
-                &WRITE_FILE,
-                &[],
-                WriteFile {
-                    root,
-                    outside,
-                    files,
-                },
-            ))
-            .with(EditFile(FindAndReplace {
-                root,
-                outside,
-                files,
-            }))
-            .with(ReplaceInFiles { search, files })
+            .with(Worded {
+                check: |_, given| check_marks(given.get("content"), ""),
+                ..Worded::new(
+                    &WRITE_FILE,
+                    &[],
+                    WriteFile {
+                        root,
+                        outside,
+                        files,
+                    },
+                )
+            })
+            .with(Worded {
+                check: |_, given| check_marks(given.get("new_string"), given.get("old_string")),
+                ..Worded::new(
+                    &EDIT_FILE,
+                    &[],
+                    EditFile(FindAndReplace {
+                        root,
+                        outside,
+                        files,
+                    }),
+                )
+            })
+            .with(Worded {
+                check: |_, given| check_marks(given.get("replacement"), ""),
+                ..Worded::new(&REPLACE_IN_FILES, &[], ReplaceInFiles { search, files })
+            })
             .with(DeleteFile {
                 root,
                 outside,

@@ -17,8 +17,8 @@ use crate::model::message::{ReplyPart, Role, Thought};
 use crate::model::usage::Usage;
 use crate::sys::excerpt::text::bounded;
 
-/// What a user is told when it happens.
-pub const TOLD: &str = "Auto-compacting conversation...";
+/// What the user is told when it happens.
+const TOLD: &str = "Auto-compacting conversation...";
 /// What the model is told of what is left out.
 const NOTICE: &str = "<context_truncated>Older messages removed to save space</context_truncated>";
 
@@ -132,6 +132,10 @@ impl Memory for Truncate<'_> {
         })
     }
 
+    fn notice(&self) -> Option<&'static str> {
+        Some(TOLD)
+    }
+
     /// The window is smaller than the table says, or there are more tokens than were counted: half of them are to do.
     fn shorten(
         &self,
@@ -242,13 +246,25 @@ pub fn summarize(
         }
     };
     let compress = Compress {
-        limit: window,
+        // The summary needs room, and the estimate may be off.
+        limit: window / 4 * 3,
         instructions: &instructions,
     };
-    let tokens = super::size(system, &protocol.render(&conversation.history));
-    let compressed = compress.compress(host, system, protocol, conversation, tokens)?;
+    let tokens_before = super::size(system, &protocol.render(&sent(conversation)));
+    let compressed = compress.compress(host, system, protocol, conversation, tokens_before);
+    let compressed = compressed.map_err(|error| match error {
+        AgentError::NotCompressed { after, .. } => AgentError::NotCompressed {
+            before: tokens_before,
+            after,
+            limit: window,
+        },
+        error => error,
+    })?;
     meter.estimated(compressed.tokens_after, conversation);
-    Ok(compressed)
+    Ok(Compressed {
+        tokens_before,
+        ..compressed
+    })
 }
 
 /// The tokens of a prompt, by its characters.
@@ -282,9 +298,11 @@ fn view(history: &[HistoryMessage], truncation: &Truncation) -> Vec<HistoryMessa
     let kept = |range: Range<usize>| {
         range.filter_map(move |at| {
             let message = history.get(at)?;
-            Some(match requests.contains(&at) {
-                true => message.clone(),
-                false => shortened(message, bounds(at)),
+            let share = bounds(at);
+            Some(if requests.contains(&at) {
+                message.clone()
+            } else {
+                shortened(message, share)
             })
         })
     };

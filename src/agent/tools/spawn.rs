@@ -5,7 +5,7 @@
 
 use crate::agent::conversation::Conversation;
 use crate::agent::tool::{
-    Arguments, Category, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::agent::{Agent, AgentError};
 
@@ -27,10 +27,8 @@ pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
             "All that it is to know and to do, and what it is to report",
         ),
     ],
-    // What its tools do, nobody knows yet: it is not simply done again.
-    Effect::Runs,
-)
-.of_category(Category::Agent);
+    Effect::Delegates,
+);
 
 /// Lets an agent work: what it is to do, in a few words, and its prompt. Gives its last words.
 pub type Work<'a> = dyn Fn(&str, &str) -> Result<String, AgentError> + 'a;

@@ -65,6 +65,7 @@ impl<T: Tool> Tool for Worded<T> {
     }
 
     fn preview(&self, arguments: &Arguments) -> Option<String> {
+        (self.check)(&self.tool, arguments).ok()?;
         self.tool.preview(&self.translated(arguments))
     }
 

@@ -11,15 +11,15 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use ureq::Body;
 use ureq::http::Response;
+use ureq::{Body, RequestBuilder};
 
 use super::{Anthropic, body};
 use crate::model::error::{ModelError, Setup};
 use crate::model::http::{Route, model_error};
 use crate::model::{ModelSpec, Provider, Request, Wire as _, parse_answer};
 use crate::secret::ApiKey;
-use crate::sys::http::{HttpClient, HttpError};
+use crate::sys::http::HttpClient;
 use crate::sys::interrupt::Interrupt;
 
 /// How long a call may take.
@@ -83,12 +83,12 @@ impl AnthropicServer {
         let mut models = Vec::new();
         let mut path = "/v1/models?limit=1000".to_owned();
         for _ in 0..PAGES {
-            let mut call = self.client.agent.get(self.client.endpoint().url(&path));
-            for (name, value) in self.headers(&ModelSpec::new("", Provider::Anthropic)) {
-                call = call.header(name, value);
-            }
-            let call = call.config().timeout_global(Some(PATIENCE)).build();
-            let page: Page = self.read(call.call(), "")?;
+            let url = self.client.endpoint().url(&path);
+            let spec = ModelSpec::new("", Provider::Anthropic);
+            let page: Page = self.read(&spec, || {
+                let call = self.client.agent.get(&url);
+                self.prepared(call, &spec).call()
+            })?;
             models.extend(page.data);
             let Some(last) = page.last_id.filter(|last| page.has_more && is_plain(last)) else {
                 break;
@@ -104,35 +104,35 @@ impl AnthropicServer {
     /// When the server does not tell, or not in time.
     pub fn count_tokens(&self, spec: &ModelSpec, request: &Request<'_>) -> Result<u64, ModelError> {
         let url = self.client.endpoint().url("/v1/messages/count_tokens");
-        let mut call = self.client.agent.post(url);
-        call = call.header("content-type", "application/json");
-        for (name, value) in self.headers(spec) {
-            call = call.header(name, value);
-        }
-        let call = call.config().timeout_global(Some(PATIENCE)).build();
-        let asked = json!(body(spec, request, Value::Null)).to_string();
-        let counted: Counted = self.read(call.send(asked), &spec.id)?;
+        let asked = json!(body(spec, request, &Value::Null)).to_string();
+        let counted: Counted = self.read(spec, || {
+            let call = self.client.agent.post(&url);
+            let call = call.header("content-type", "application/json");
+            self.prepared(call, spec).send(&asked)
+        })?;
         Ok(counted.input_tokens)
     }
 
-    /// The headers of a call about a model, with the key.
-    fn headers(&self, spec: &ModelSpec) -> Vec<(&'static str, String)> {
-        let (name, prefix) = Anthropic.key_header();
-        let key = self.key.as_ref();
-        let key = key.map(|key| (name, format!("{prefix}{}", key.expose())));
-        let version = Anthropic.headers(spec).iter();
-        let version = version.map(|(name, value)| (*name, (*value).to_owned()));
-        version.chain(key).collect()
+    /// A call about a model, with the key.
+    fn prepared<B>(&self, mut call: RequestBuilder<B>, spec: &ModelSpec) -> RequestBuilder<B> {
+        for (name, value) in Anthropic.headers(spec) {
+            call = call.header(*name, *value);
+        }
+        if let Some(key) = &self.key {
+            let (name, prefix) = Anthropic.key_header();
+            call = call.header(name, format!("{prefix}{}", key.expose()));
+        }
+        call.config().timeout_global(Some(PATIENCE)).build()
     }
 
-    /// Reads the answer to a call about the `model` of this id.
+    /// Reads the answer to the call about a model that `send` makes.
     fn read<T: DeserializeOwned>(
         &self,
-        called: Result<Response<Body>, ureq::Error>,
-        model: &str,
+        spec: &ModelSpec,
+        send: impl Fn() -> Result<Response<Body>, ureq::Error>,
     ) -> Result<T, ModelError> {
-        let failed = |error| self.failed(error);
-        let response = self.client.answer(called).map_err(failed)?;
+        let failed = |error| model_error(error, self.client.endpoint(), PATIENCE);
+        let response = self.client.call(send).map_err(failed)?;
         let status = response.status();
         let json = self.client.read_body(response, LIMIT).map_err(failed)?;
         if status.is_success() {
@@ -141,15 +141,11 @@ impl AnthropicServer {
         Err(ModelError::Status {
             status: status.as_u16(),
             vendor: Anthropic.read_failure(&json),
-            model: model.to_owned(),
+            model: spec.id.clone(),
             tries: 1,
             answer: json.into(),
             setup: Setup::default(),
         })
-    }
-
-    fn failed(&self, error: HttpError) -> ModelError {
-        model_error(error, self.client.endpoint(), PATIENCE)
     }
 }
 

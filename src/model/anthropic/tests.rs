@@ -7,6 +7,21 @@ use super::*;
 use crate::model::message::{Message, Role};
 use crate::model::{Form, Listener, ModelTable, ReasoningEffort, StepId, catalogue, retired};
 
+/// What the vendor describes by this name.
+pub(super) fn described(name: &str) -> jsonschema::Validator {
+    let text = include_str!("../../../fixtures/wires/anthropic.schema.json");
+    let mut schema: Value = serde_json::from_str(text).unwrap();
+    schema["$ref"] = format!("#/$defs/{name}").into();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+#[track_caller]
+pub(super) fn fits(validator: &jsonschema::Validator, value: &Value) {
+    let faults = validator.iter_errors(value);
+    let faults: Vec<String> = faults.map(|fault| fault.to_string()).collect();
+    assert!(faults.is_empty(), "{faults:#?}\n{value:#}");
+}
+
 fn request(messages: &[Message<'static>], form: Form) -> Request<'static> {
     Request {
         step: StepId::INITIAL,
@@ -73,6 +88,7 @@ fn the_request_has_what_the_entry_says_and_is_streamed() {
     });
     let body = written(&spec, &request);
     assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), expected);
+    fits(&described("CreateMessageParams"), &expected);
     assert_eq!(
         Anthropic.headers(&spec),
         [("anthropic-version", "2026-10-21")]
@@ -97,6 +113,7 @@ fn a_temperature_is_the_entrys_alone_and_takes_the_earlier_version() {
         assert_eq!(body["temperature"], temperature);
         assert_eq!(Anthropic.headers(&spec), [("anthropic-version", version)]);
         assert_eq!(body["max_tokens"], 32_000);
+        fits(&described("CreateMessageParams"), &body);
         for field in ["thinking", "output_config", "tool_choice", "top_p", "top_k"] {
             assert_eq!(body[field], Value::Null, "{field}");
         }
@@ -114,6 +131,7 @@ fn tools_that_may_not_be_called_are_told_all_the_same() {
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(body["tool_choice"], json!({"type": "none"}));
     assert_eq!(body["tools"].as_array().unwrap().len(), 2);
+    fits(&described("CreateMessageParams"), &body);
     let without = Form {
         tool_choice: ToolChoice::None,
         ..Form::default()
@@ -387,7 +405,7 @@ fn an_error_is_what_its_type_says() {
         ("billing_error", false),
     ] {
         let told = error(kind, "words");
-        assert_eq!(told.may_pass, may_pass, "{kind}");
+        assert_eq!(told.may_pass(), may_pass, "{kind}");
         assert_eq!(told.bad_key, kind == "authentication_error");
         assert_eq!(told.quota_spent, kind == "billing_error");
         assert_eq!(told.is_rate_limit, kind == "rate_limit_error");
@@ -407,7 +425,7 @@ fn an_error_is_what_its_type_says() {
         1,
     );
     let error = assembled(&stream).unwrap_err();
-    assert!(matches!(&error, ModelError::ErrorInAnswer(vendor) if vendor.may_pass));
+    assert!(matches!(&error, ModelError::ErrorInAnswer(vendor) if vendor.may_pass()));
     assert!(error.is_overload());
 }
 

@@ -50,6 +50,18 @@ fn a_prompt_that_does_not_fit_is_known_by_the_vendors_words() {
         (
             400,
             "invalid_request_error",
+            "input length and `max_tokens` exceed context limit: 990000 + 32000 > 1000000",
+            true,
+        ),
+        (
+            413,
+            "request_too_large",
+            "Request exceeds the maximum size",
+            true,
+        ),
+        (
+            400,
+            "invalid_request_error",
             "Unknown parameter: 'max_context'.",
             false,
         ),

@@ -49,6 +49,22 @@ fn an_entry_adds_a_model_or_overrides_what_it_names_of_one() {
 }
 
 #[test]
+fn anthropics_entries_have_a_key_file_and_a_limit_unless_they_say_otherwise() {
+    let json = r#"{"models": {"a": {"provider": "anthropic"},
+        "b": {"provider": "anthropic", "keyFile": null, "maxOutputTokens": 9, "thinking": "adaptive", "temperature": 1,
+            "tools": "native"}}}"#;
+    let table = ModelTable::parse(json, today()).unwrap();
+    let known = |name: &str| {
+        let spec = table.named(name).unwrap();
+        let thinks = spec.thinking.is_some();
+        (spec.key_file.clone(), spec.max_output_tokens, thinks)
+    };
+    let file = Some("anthropic-key.txt".to_owned());
+    assert_eq!(known("a"), (file, Some(32_000), false));
+    assert_eq!(known("b"), (None, Some(9), true));
+}
+
+#[test]
 fn ollamas_entries_say_how_it_is_to_load_them() {
     for (json, expected) in [
         ("5", true),
@@ -232,6 +248,22 @@ fn a_mistake_in_what_is_ollamas_or_for_people_is_told() {
         (
             "{\"models\": {\"x\": {\"provider\": \"openai\", \"apiVersion\": \"1\"}}}",
             "`apiVersion` is for the provider `azure`",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"openai\", \"thinking\": \"adaptive\"}}}",
+            "`thinking` is for the provider `anthropic`",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"anthropic\", \"thinking\": \"enabled\"}}}",
+            "unknown variant `enabled`, expected `adaptive`",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"anthropic\", \"reasoningEffort\": \"minimal\"}}}",
+            "does not take the `reasoningEffort` `minimal`",
+        ),
+        (
+            "{\"models\": {\"x\": {\"provider\": \"anthropic\", \"serviceTier\": \"flex\"}}}",
+            "`serviceTier` is not for the provider `anthropic`",
         ),
         (
             "{\"models\": {\"a:b\": {\"provider\": \"azure\"}}}",

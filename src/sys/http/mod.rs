@@ -99,8 +99,8 @@ impl HttpClient {
         Self::with_idle(0, endpoint, proxies, interrupt)
     }
 
-    /// The same, for calls that follow each other: a connection is kept for the next one. It may have died by then, so
-    /// that a call ends as [`HttpError::Broken`] before the server has seen it: [`HttpClient::opened`] tells.
+    /// The same, for calls that follow each other: a connection is kept for the next one, which is made by
+    /// [`HttpClient::call`].
     #[must_use]
     pub fn keeping(endpoint: Endpoint, proxies: &Proxies, interrupt: &Interrupt) -> Self {
         Self::with_idle(1, endpoint, proxies, interrupt)
@@ -156,10 +156,21 @@ impl HttpClient {
         &self.endpoint
     }
 
-    /// How many connections were opened so far.
-    #[must_use]
-    pub fn opened(&self) -> usize {
-        self.opened.load(Ordering::Relaxed)
+    /// The answer of the call that `send` makes, as [`HttpClient::answer`] has it. Where a connection was kept for it that
+    /// has died meanwhile, nothing has come of the call, and it is made again at once over a new one.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn call(
+        &self,
+        send: impl Fn() -> Result<Response<Body>, ureq::Error>,
+    ) -> Result<Response<Body>, HttpError> {
+        let opened = || self.opened.load(Ordering::Relaxed);
+        let before = opened();
+        match self.answer(send()) {
+            Err(HttpError::Broken(_)) if opened() == before => self.answer(send()),
+            answer => answer,
+        }
     }
 
     /// The answer of a call, unless it sends elsewhere or is compressed. Its status may be that of an error.

@@ -1,15 +1,30 @@
 //! The state of the screen, and what keys and messages make of it. Pure: what is to be done outside comes back as
 //! [`ScreenEffect`]s, and time comes as an argument.
 
+mod keys;
+mod view;
+
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use crossterm::event::KeyEvent;
-use ratatui::Frame;
-
 use super::composer::Composer;
+use super::dialog::Dialog;
+use super::history::is_secret;
+use super::spinner::{CallTimes, Wait, Waiting};
 use super::theme::Theme;
-use super::{FromScreen, ToScreen};
+use super::transcript::Transcript;
+use super::{Entry, FromScreen, Status, Submission, ToScreen};
 use crate::record::mode::SharedMode;
+use crate::record::todos::{Todo, TodoStatus};
+use crate::sys::numbers::elapsed;
+use crate::ui::Event;
+
+/// How long a hint is shown.
+const HINT: Duration = Duration::from_secs(4);
+/// How long one Escape waits for the other.
+const ARMED: Duration = Duration::from_secs(2);
+/// How often colours are looked for that are being found.
+const COLORS: Duration = Duration::from_millis(20);
 
 /// What the loop of the terminal has to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +39,8 @@ pub enum ScreenEffect {
     Page(String),
     /// This text is to be edited in the user's editor; what becomes of it goes to [`App::edited`].
     Editor(String),
+    /// The clipboard's picture is wanted; it goes to [`App::attach_image`].
+    FetchImage,
     /// The screen is over: the terminal is given back, and this is written there.
     Leave {
         /// What stands on the normal screen then.
@@ -38,6 +55,38 @@ pub struct App {
     theme: Theme,
     mode: SharedMode,
     composer: Composer,
+    dialog: Option<Dialog>,
+    transcript: Transcript,
+    status: Status,
+    todos: Vec<Todo>,
+    /// What is waited for, as far as that is known.
+    wait: Option<Wait>,
+    /// Whether the engine is at something that was sent.
+    is_working: bool,
+    /// What is sent when it is done with that.
+    queue: VecDeque<Submission>,
+    call: CallProgress,
+    times: CallTimes,
+    /// Until when another Escape stops.
+    armed: Option<Duration>,
+    /// What is said for a while, and until when.
+    hint: Option<(String, Duration)>,
+    /// The time, as it was told last.
+    now: Duration,
+    /// Which frame of what turns was told of last.
+    frame: Option<(usize, u64)>,
+    is_changed: bool,
+}
+
+/// How far the latest call to the model has come.
+#[derive(Debug, Default)]
+struct CallProgress {
+    /// When it began.
+    since: Duration,
+    /// How large its prompt is.
+    tokens: u64,
+    /// How much of its answer has come, in bytes.
+    bytes: u64,
 }
 
 impl App {
@@ -45,43 +94,214 @@ impl App {
     #[must_use]
     pub fn new(theme: Theme, mode: SharedMode, composer: Composer) -> Self {
         Self {
+            transcript: Transcript::new(theme.clone()),
             theme,
             mode,
             composer,
+            dialog: None,
+            status: Status::default(),
+            todos: Vec::new(),
+            wait: None,
+            is_working: false,
+            queue: VecDeque::new(),
+            call: CallProgress::default(),
+            times: CallTimes::default(),
+            armed: None,
+            hint: None,
+            now: Duration::ZERO,
+            frame: None,
+            is_changed: true,
         }
     }
 
     /// Takes what the engine tells.
-    pub fn tell(&mut self, _message: ToScreen, _now: Duration) -> Vec<ScreenEffect> {
+    pub fn tell(&mut self, message: ToScreen, now: Duration) -> Vec<ScreenEffect> {
+        self.now = now;
+        self.is_changed = true;
+        match message {
+            ToScreen::Event(event) => self.event(event),
+            ToScreen::Transcript(entries) => self.transcript.replace(entries),
+            ToScreen::Said(text) => self.transcript.add(Entry::Agent(text)),
+            ToScreen::Status(status) => self.status = status,
+            ToScreen::Todos(todos) => self.todos = todos,
+            ToScreen::Ask { question, preview } => {
+                self.ask(Dialog::question(question, preview.as_deref()));
+            }
+            ToScreen::Choose(menu) => self.ask(Dialog::menu(menu)),
+            ToScreen::Type { prompt, is_secret } => self.ask(Dialog::line(prompt, is_secret)),
+            ToScreen::Commands(commands) => self.composer.set_commands(commands),
+            ToScreen::Copy(text) => {
+                self.say("Copied");
+                return vec![ScreenEffect::Copy(text)];
+            }
+            ToScreen::Page(text) => return vec![ScreenEffect::Page(text)],
+            ToScreen::Progress {
+                message,
+                done,
+                total,
+            } => self.progress(message, done, total),
+            ToScreen::Settled => return self.settled(),
+            ToScreen::End { farewell } => return vec![ScreenEffect::Leave { farewell }],
+        }
         Vec::new()
     }
 
-    /// Takes a key.
-    pub fn key(&mut self, _key: KeyEvent, _now: Duration) -> Vec<ScreenEffect> {
-        Vec::new()
+    fn ask(&mut self, dialog: Dialog) {
+        self.dialog = Some(dialog);
+        self.armed = None;
     }
 
-    /// Takes what was pasted.
-    pub fn paste(&mut self, _text: &str) {}
+    /// What was sent is done; the next that waits is sent.
+    fn settled(&mut self) -> Vec<ScreenEffect> {
+        self.transcript.settle();
+        (self.is_working, self.wait, self.armed) = (false, None, None);
+        let next = self.queue.pop_front();
+        next.map(|next| self.send(next)).into_iter().collect()
+    }
 
-    /// Takes what the wheel does: so many lines up, where they are negative.
-    pub fn wheel(&mut self, _lines: i32) {}
+    /// Sends what was typed, and shows it.
+    fn send(&mut self, submission: Submission) -> ScreenEffect {
+        let text = submission.text.as_str();
+        let is_request = !text.starts_with(['/', '!']);
+        if is_request {
+            // What was done is struck until now.
+            let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
+            self.todos.retain(is_open);
+            self.wait_for(Waiting::Thinking);
+        }
+        let shown = if is_secret(text) {
+            // What stands behind it is a key.
+            text.split_whitespace().next().unwrap_or_default()
+        } else {
+            text
+        };
+        self.transcript.add(Entry::User(shown.to_owned()));
+        self.transcript.show_end();
+        self.is_working = true;
+        ScreenEffect::Send(FromScreen::Line(submission))
+    }
 
-    /// Takes what the user's editor has made of the text.
-    pub fn edited(&mut self, _text: &str) {}
+    /// Takes what has happened in a run.
+    fn event(&mut self, event: Event) {
+        match &event {
+            Event::Asking { prompt, model, .. } => {
+                let tokens = prompt.as_ref().map_or(0, |size| size.tokens);
+                self.call = CallProgress {
+                    since: self.now,
+                    tokens,
+                    bytes: 0,
+                };
+                let details = model.clone();
+                self.wait_for(Waiting::Api { details });
+                self.estimate();
+            }
+            Event::Receiving {
+                piece, is_thought, ..
+            } => {
+                self.call.bytes += piece.len() as u64;
+                let bytes = self.call.bytes;
+                self.wait_for(match is_thought {
+                    true => Waiting::Thinking,
+                    false => Waiting::Streaming { bytes },
+                });
+                self.estimate();
+            }
+            Event::Retrying {
+                next_try,
+                wait,
+                reason,
+            } => {
+                self.call.bytes = 0;
+                let wait = elapsed(*wait);
+                let details = format!("try {next_try} in {wait}: {reason}");
+                self.wait = None;
+                self.wait_for(Waiting::Api { details });
+            }
+            Event::Answered { took, .. } => {
+                self.times.add(self.call.tokens, *took);
+                self.wait_for(Waiting::Thinking);
+            }
+            Event::Tool { name, subject, .. } => self.wait_for(Waiting::for_tool(name, subject)),
+            Event::ToolResult { .. } => self.wait_for(Waiting::Thinking),
+            _ => {}
+        }
+        self.transcript.event(event);
+    }
+
+    /// From now on this is waited for; what is of the same kind goes on.
+    fn wait_for(&mut self, waiting: Waiting) {
+        let (is_same, since) = match &self.wait {
+            Some(wait) => (wait.waiting.is_like(&waiting), wait.since),
+            None => (false, self.now),
+        };
+        self.wait = Some(Wait {
+            waiting,
+            since: if is_same { since } else { self.now },
+            estimate: None,
+        });
+    }
+
+    /// Says how long the call that is waited for may take.
+    fn estimate(&mut self) {
+        if let Some(wait) = &mut self.wait {
+            let about = self.times.estimate(self.call.tokens);
+            wait.estimate = about.map(|about| (self.call.since, about));
+        }
+    }
+
+    fn progress(&mut self, message: String, done: u64, total: u64) {
+        if done < total {
+            self.wait_for(Waiting::Progress {
+                message,
+                done,
+                total,
+            });
+        } else if self.is_working {
+            self.wait_for(Waiting::Thinking);
+        } else {
+            self.wait = None;
+        }
+    }
 
     /// Says something to the user for a while, as why something cannot be done.
-    pub fn hint(&mut self, _text: &str, _now: Duration) {}
+    pub fn hint(&mut self, text: &str, now: Duration) {
+        self.now = now;
+        self.say(text);
+    }
+
+    fn say(&mut self, text: &str) {
+        self.hint = Some((text.to_owned(), self.now + HINT));
+        self.is_changed = true;
+    }
 
     /// Time has passed; whether anything looks different now, through this or what was taken since it was drawn last.
-    pub fn tick(&mut self, _now: Duration) -> bool {
-        false
+    pub fn tick(&mut self, now: Duration) -> bool {
+        self.now = now;
+        let frame = self.wait.as_ref().map(|wait| wait.frame(now));
+        if frame != self.frame && self.dialog.is_none() {
+            self.is_changed = true;
+        }
+        self.frame = frame;
+        if self.armed.is_some_and(|until| now >= until) {
+            (self.armed, self.is_changed) = (None, true);
+        }
+        if self.hint.as_ref().is_some_and(|(_, until)| now >= *until) {
+            (self.hint, self.is_changed) = (None, true);
+        }
+        self.is_changed |= self.transcript.poll();
+        self.is_changed
     }
 
     /// How long until [`Self::tick`] is due, if nothing else happens; `None`: not at all.
     #[must_use]
-    pub fn next_tick(&self, _now: Duration) -> Option<Duration> {
-        None
+    pub fn next_tick(&self, now: Duration) -> Option<Duration> {
+        let wait = self.wait.as_ref().filter(|_| self.dialog.is_none());
+        let hint = self.hint.as_ref().map(|(_, until)| *until);
+        let ends = [self.armed, hint].into_iter().flatten();
+        let ends = ends.map(|until| until.saturating_sub(now));
+        let turns = wait.map(|wait| wait.next_frame(now));
+        let colors = self.transcript.is_pending().then_some(COLORS);
+        ends.chain(turns).chain(colors).min()
     }
 
     /// Whether something stands in the input: a question that comes now interrupts somebody.
@@ -89,12 +309,7 @@ impl App {
     pub fn is_typing(&self) -> bool {
         !self.composer.is_empty()
     }
-
-    /// Takes what was typed or pasted before the question that stands there was seen: it goes into the input.
-    pub fn typed_ahead(&mut self, text: &str) {
-        self.composer.paste(text);
-    }
-
-    /// Draws all of it.
-    pub fn draw(&mut self, _frame: &mut Frame<'_>) {}
 }
+
+#[cfg(test)]
+mod tests;

@@ -82,6 +82,11 @@ impl CodeColors {
         true
     }
 
+    /// Whether something is being looked for.
+    pub fn is_pending(&self) -> bool {
+        self.state.borrow().pending.is_some()
+    }
+
     /// Waits for what is being looked for.
     #[cfg(test)]
     pub fn wait(&self) {

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+pub use self::attachment::image_of;
 use self::attachment::{Attachment, pasted_image, with_images};
 use self::buffer::{Edit, PLACEHOLDERS, Row, TextBuffer};
 use super::channel::Wake;
@@ -21,6 +22,7 @@ use super::completion::{
 };
 use super::history::{HistorySearch, Recall, is_secret};
 use super::{CommandHint, Submission};
+use crate::model::message::Image;
 use crate::ui::input::history::History;
 
 /// A paste of more lines is shown as a placeholder.
@@ -50,6 +52,8 @@ pub enum ComposerAction {
     Send(Submission),
     /// The text is to be edited in the user's editor.
     OpenEditor,
+    /// The clipboard's picture is wanted; it comes by [`Composer::attach_image`].
+    FetchImage,
     /// Ctrl-D was pressed, and nothing stands in the input.
     Leave,
     /// Something cannot be done, for this reason; the input is as it was.
@@ -184,6 +188,13 @@ impl Composer {
         ComposerAction::Changed
     }
 
+    /// Puts a picture where the cursor is.
+    pub fn attach_image(&mut self, image: Image) {
+        self.recall.reset();
+        self.attach(Attachment::Image(image));
+        self.changed();
+    }
+
     /// Puts an attachment's placeholder where the cursor is.
     fn attach(&mut self, attachment: Attachment) {
         let code =
@@ -223,6 +234,7 @@ impl Composer {
             KeyCode::Char('n') if control => self.row(false),
             KeyCode::Char('r') if control => self.begin_search(),
             KeyCode::Char('g') if control => ComposerAction::OpenEditor,
+            KeyCode::Char('v') if control => ComposerAction::FetchImage,
             KeyCode::Char('d') if control && self.buffer.text().is_empty() => ComposerAction::Leave,
             // There is nothing to scroll or to begin: the transcript has these keys then.
             KeyCode::Home | KeyCode::End if control || self.buffer.text().is_empty() => {

@@ -8,6 +8,7 @@ mod question;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use ratatui::text::Line;
 use ratatui::widgets::{Block, Widget as _};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -108,15 +109,18 @@ impl Dialog {
         };
         let block = Block::bordered().border_style(theme.border);
         let inner = block.inner(area);
-        block
-            .title(format!(" {title} "))
-            .title_style(theme.heading)
-            .render(area, buf);
+        let mut position = None;
         match &self.0 {
-            Kind::Question(question) => question.render(inner, buf, theme),
+            Kind::Question(question) => {
+                question.render(inner, buf, theme);
+                position = question.position();
+            }
             Kind::Menu(menu) => menu.render(inner, buf, theme),
             Kind::Line(line) => line.render(inner, buf, theme),
         }
+        let block = block.title(format!(" {title} ")).title_style(theme.heading);
+        let position = Line::from(position.unwrap_or_default()).right_aligned();
+        block.title_bottom(position).render(area, buf);
     }
 
     /// Takes a key; what the user has answered by it.

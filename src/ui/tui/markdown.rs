@@ -110,30 +110,41 @@ fn block_starts(text: &str) -> Vec<usize> {
 
 /// Takes what is too much off the beginning of a block.
 fn take_parts(block: &mut MarkdownBlock) -> Vec<MarkdownBlock> {
-    let mut parts = Vec::new();
+    if block.text.len() <= LONGEST {
+        return Vec::new();
+    }
     // A rule, not a heuristic: what is a fence stands in the first line.
     let fence = block.text.lines().next().unwrap_or_default().to_owned();
-    let sign = fence.trim_start().chars().next();
-    let marks = fence.trim_start();
-    let marks = &marks[..marks.len() - marks.trim_start_matches(['`', '~']).len()];
-    let is_code = marks.len() >= 3 && matches!(sign, Some('`' | '~'));
-    while block.text.len() > LONGEST {
-        let limit = block.text.floor_char_boundary(LONGEST);
-        let cut = block.text[..limit].rfind('\n').map_or(limit, |at| at + 1);
-        // A first line that long is cut anywhere.
-        let cut = if cut <= fence.len() + 1 { limit } else { cut };
-        let rest = block.text.split_off(cut);
-        let mut part = std::mem::replace(&mut block.text, rest);
-        if is_code {
-            part = format!("{}\n{marks}\n", part.trim_end_matches('\n'));
-            block.text.insert_str(0, &format!("{fence}\n"));
-        }
+    let line = fence.trim_start();
+    let marks = &line[..line.len() - line.trim_start_matches(['`', '~']).len()];
+    let is_code = marks.len() >= 3;
+    let (open, close) = if is_code {
+        (format!("{fence}\n"), format!("\n{marks}\n"))
+    } else {
+        Default::default()
+    };
+    let whole = std::mem::take(&mut block.text);
+    let (mut parts, mut from) = (Vec::new(), 0);
+    while whole.len() - from > LONGEST {
+        let limit = (from..=from + LONGEST).rfind(|at| whole.is_char_boundary(*at));
+        let limit = limit.unwrap_or(whole.len());
+        let cut = whole[from..limit].rfind('\n').map(|at| from + at + 1);
+        // A line that long is cut anywhere; so is what has nothing but the fence before it.
+        let cut = cut.filter(|cut| from > 0 || *cut > open.len());
+        let cut = cut.unwrap_or(limit);
+        let (open, part) = (if from > 0 { open.as_str() } else { "" }, &whole[from..cut]);
+        let part = if is_code {
+            part.trim_end_matches('\n')
+        } else {
+            part
+        };
         parts.push(MarkdownBlock {
-            text: part,
-            continues: block.continues,
+            text: format!("{open}{part}{close}"),
+            continues: std::mem::replace(&mut block.continues, true),
         });
-        block.continues = true;
+        from = cut;
     }
+    block.text = if from > 0 { open } else { String::new() } + &whole[from..];
     parts
 }
 

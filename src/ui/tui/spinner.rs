@@ -47,6 +47,9 @@ const MESSAGES: [(Duration, &str); 5] = [
     (Duration::from_secs(30), "Thank you for your patience..."),
 ];
 
+/// How it is stopped.
+const HINT: &str = " (esc to interrupt)";
+
 /// How wide a bar is.
 const BAR: u64 = 20;
 
@@ -110,6 +113,18 @@ impl Waiting {
         }
     }
 
+    /// Whether it is the same as before, perhaps further on.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Streaming { .. }, Self::Streaming { .. }) => true,
+            (Self::Progress { message, .. }, Self::Progress { message: other, .. }) => {
+                message == other
+            }
+            _ => self == other,
+        }
+    }
+
     fn frames(&self) -> (&'static Frames, Color) {
         match self {
             Self::Thinking => (&DOTS, Color::Cyan),
@@ -152,8 +167,8 @@ pub struct Wait {
     pub waiting: Waiting,
     /// When it began.
     pub since: Duration,
-    /// How long it is expected to take.
-    pub estimate: Option<Duration>,
+    /// When the call that it belongs to began, and how long that may take.
+    pub estimate: Option<(Duration, Duration)>,
 }
 
 impl Wait {
@@ -167,26 +182,42 @@ impl Wait {
         (frame, waited.as_secs())
     }
 
+    /// How long until the next frame.
+    #[must_use]
+    pub fn next_frame(&self, now: Duration) -> Duration {
+        let interval = self.waiting.frames().0.interval.as_millis().max(1);
+        let waited = now.saturating_sub(self.since).as_millis();
+        let left = u64::try_from(interval - waited % interval);
+        Duration::from_millis(left.unwrap_or_default())
+    }
+
     /// Draws it: a line, and a second one of details where there is room.
     pub fn render(&self, now: Duration, area: Rect, buf: &mut Buffer, theme: &Theme) {
         let (frames, color) = self.waiting.frames();
         let frame = frames.frames[self.frame(now).0];
         let waited = now.saturating_sub(self.since);
-        let mut spans = vec![
-            Span::styled(frame, theme.color(color)),
-            Span::raw(format!(" {} {}", self.waiting.message(), smart(waited))),
-        ];
-        if self.waiting.has_hint() {
-            spans.push(Span::styled(" (esc to interrupt)", theme.dim));
-        }
-        buf.set_line(area.x, area.y, &Line::from(spans), area.width);
+        let line = |smart: &str, hint: &'static str| {
+            Line::from(vec![
+                Span::styled(frame, theme.color(color)),
+                Span::raw(format!(" {}{smart}", self.waiting.message())),
+                Span::styled(hint, theme.dim),
+            ])
+        };
+        let hint = if self.waiting.has_hint() { HINT } else { "" };
+        let smart = format!(" {}", smart(waited));
+        // How to stop it goes before how long it takes; where there is no room for either, it stands below.
+        let forms = [line(&smart, hint), line("", hint), line("", "")];
+        let fits = |line: &&Line<'_>| line.width() <= usize::from(area.width);
+        let at = forms.iter().position(|line| fits(&line)).unwrap_or(2);
+        buf.set_line(area.x, area.y, &forms[at], area.width);
         if area.height > 1 {
-            let line = self.second_line(waited, theme);
+            let hint = if at == 2 { hint.trim_start() } else { "" };
+            let line = self.second_line(hint, now, theme);
             buf.set_line(area.x, area.y + 1, &line, area.width);
         }
     }
 
-    fn second_line(&self, waited: Duration, theme: &Theme) -> Line<'static> {
+    fn second_line(&self, hint: &str, now: Duration, theme: &Theme) -> Line<'static> {
         let mut spans = vec![Span::raw("  ")];
         if let Waiting::Progress { done, total, .. } = self.waiting {
             let share = |whole: u64| done.min(total).saturating_mul(whole) / total.max(1);
@@ -196,10 +227,10 @@ impl Wait {
             spans.push(Span::raw(filled + &rest));
             spans.push(Span::styled(format!(" {percent}%"), theme.dim));
         }
-        let mut details = vec![self.waiting.details()];
-        if let Some(estimate) = self.estimate {
-            let (waited, about) = (elapsed(waited), elapsed(estimate));
-            details.push(format!("{waited} of about {about}"));
+        let mut details = vec![hint.to_owned(), self.waiting.details()];
+        if let Some((since, about)) = self.estimate {
+            let waited = elapsed(now.saturating_sub(since));
+            details.push(format!("{waited} of about {}", elapsed(about)));
         }
         details.retain(|detail| !detail.is_empty());
         spans.push(Span::styled(details.join(" · "), theme.dim));
@@ -262,7 +293,7 @@ mod tests {
         let wait = Wait {
             waiting,
             since: Duration::from_secs(5),
-            estimate: estimate.map(Duration::from_secs),
+            estimate: estimate.map(|about| (Duration::from_secs(5), Duration::from_secs(about))),
         };
         let area = Rect::new(0, 0, 70, 2);
         let mut buf = Buffer::empty(area);

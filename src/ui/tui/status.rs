@@ -1,6 +1,7 @@
 //! The status bar: mode, model, connection, context, keys. Pure.
 //!
-//! Guarantees that it never takes more than its lines: of what does not fit, the keys go first, then the model.
+//! Guarantees that it never takes more than its lines: of what does not fit, the keys go first, then the model,
+//! then a word.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -35,21 +36,23 @@ pub fn render(status: &Status, mode: Mode, area: Rect, buf: &mut Buffer, theme: 
     let model = one_line(&status.model);
     let keys = Line::styled(KEYS, theme.dim);
     let context = context(status, theme);
-    for (is_model, is_keys) in [(true, true), (true, false), (false, false)] {
-        let left = left(status, mode, is_model.then_some(&model), theme);
-        let right = if is_keys {
-            keys.clone()
-        } else {
-            Line::default()
-        };
-        let parts = [left, context.clone(), right];
-        let widths = parts.each_ref().map(Line::width);
-        let gaps = if is_keys { 2 } else { 1 };
-        if widths.iter().sum::<usize>() + gaps > room && is_model {
-            continue;
-        }
-        draw(&parts, widths, inner, buf);
-        return;
+    let with_model = left(status, mode, Some(&model), theme);
+    let without = left(status, mode, None, theme);
+    let mut bare = context.clone();
+    bare.spans.remove(0);
+    let none = Line::default();
+    let forms = [
+        [with_model.clone(), context.clone(), keys],
+        [with_model, context.clone(), none.clone()],
+        [without.clone(), context, none.clone()],
+        [without, bare, none],
+    ];
+    let fits = |parts: &&[Line<'_>; 3]| {
+        let gaps = parts.iter().filter(|part| part.width() > 0).count() - 1;
+        parts.iter().map(Line::width).sum::<usize>() + gaps <= room
+    };
+    if let Some(parts) = forms.iter().find(fits).or(forms.last()) {
+        draw(parts, parts.each_ref().map(Line::width), inner, buf);
     }
 }
 
@@ -176,7 +179,9 @@ mod tests {
             lines(60),
             "│ ● Regular Mode               Context: 45.0k/200.0k (23%) │"
         );
-        assert!(lines(40).starts_with("│ ● Regular Mode Context: 45.0k/200.0k"));
+        assert_eq!(lines(40), "│ ● Regular Mode    45.0k/200.0k (23%) │");
+        let narrow = drawn(&status(45_000), Mode::AutoPilot, 40, 3);
+        assert_eq!(narrow.0[1], "│ ● Auto-Pilot Mode 45.0k/200.0k (23%) │");
         assert_eq!(
             drawn(&status(0), Mode::Planning, 60, 1).0[0]
                 .trim_end()

@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -26,10 +26,11 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use signal_hook::consts::signal::{SIGCONT, SIGWINCH};
 
-use self::handover::{TakenTerminal, give_back};
+use self::handover::{TakenTerminal, give_back, is_taken};
 use self::painter::Painter;
 use super::app::{App, ScreenEffect};
 use super::channel::ScreenReceiver;
+use super::clipboard::{Clipboard, FoundImage};
 use super::composer::{Composer, ComposerOptions};
 use super::keys::{KeyDecoder, TerminalInput};
 use super::theme::Theme;
@@ -73,6 +74,8 @@ pub struct ScreenOptions<'c> {
     pub draft: PathBuf,
     /// The user's pager.
     pub pager: Option<Pager>,
+    /// What tells the clipboard's picture.
+    pub clipboard: Clipboard,
 }
 
 /// Shows the screen until the engine ends it, or a signal does.
@@ -191,6 +194,8 @@ struct ScreenLoop<'t, W> {
     typed_at: Duration,
     /// A question came while somebody was typing, who goes on with it until they pause.
     is_typing_on: bool,
+    /// The clipboard's pictures, when they come.
+    pictures: (Sender<FoundImage>, Receiver<FoundImage>),
     /// What is to stand on the normal screen; `None`: it goes on.
     farewell: Option<String>,
 }
@@ -222,6 +227,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             next_frame: Duration::ZERO,
             typed_at: Duration::ZERO,
             is_typing_on: false,
+            pictures: mpsc::channel(),
             farewell: None,
         })
     }
@@ -243,7 +249,9 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                 self.draw()?;
             }
             let woken = self.wait(signals)?;
-            if woken.is_over {
+            // Where another thread has panicked, the terminal is the shell's already.
+            let is_lost = self.terminal.taken.is_some() && !is_taken();
+            if woken.is_over || is_lost {
                 return Ok(self.end());
             }
             if woken.has_signal {
@@ -320,6 +328,12 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         };
         // Also where somebody has only woken it: paths may have been listed.
         self.is_changed = true;
+        while let Ok(found) = self.pictures.1.try_recv() {
+            match found {
+                Ok(image) => self.app.attach_image(image),
+                Err(problem) => self.app.hint(&problem.to_string(), self.now()),
+            }
+        }
         for message in messages {
             let is_question = matches!(
                 message,
@@ -335,11 +349,11 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         Ok(())
     }
 
-    /// Has the user see a question, and forgets the keys that they have typed before.
+    /// Has the user see a question; what they have typed before is no answer, nor what goes on from there.
     fn show_question(&mut self) -> io::Result<()> {
         self.draw()?;
-        self.is_typing_on =
-            self.now().saturating_sub(self.typed_at) < PAUSE && self.app.is_typing();
+        let is_recent = self.now().saturating_sub(self.typed_at) < PAUSE;
+        self.is_typing_on = is_recent && self.app.is_typing();
         while is_readable_within(self.terminal.keys, Duration::ZERO) {
             let Some(inputs) = self.read()? else { break };
             self.ahead(inputs);
@@ -352,6 +366,8 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     /// What was typed before a question was seen: text goes on in the input, the rest is nothing.
     fn ahead(&mut self, inputs: Vec<TerminalInput>) {
         for input in inputs {
+            self.typed_at = self.now();
+            self.is_typing_on = true;
             match input {
                 TerminalInput::Key(key) => self.typed_ahead(key),
                 TerminalInput::Paste(text) => self.app.typed_ahead(&text),
@@ -449,12 +465,16 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                 }
                 ScreenEffect::Stop => self.interrupt.raise(),
                 ScreenEffect::Copy(text) => {
-                    let text = STANDARD.encode(text);
-                    write!(self.terminal.output, "\x1b]52;c;{text}\x07")?;
+                    let command = format!("\x1b]52;c;{}\x07", STANDARD.encode(text));
+                    self.terminal.output.write_all(command.as_bytes())?;
                     self.terminal.output.flush()?;
                 }
                 ScreenEffect::Page(text) => self.page(&text)?,
                 ScreenEffect::Editor(text) => self.edit(&text)?,
+                ScreenEffect::FetchImage => {
+                    let found = self.pictures.0.clone();
+                    self.options.clipboard.fetch(found, self.receiver.wake());
+                }
                 ScreenEffect::Leave { farewell } => self.farewell = Some(farewell),
                 ScreenEffect::Redraw => self.painter.forget()?,
             }

@@ -40,9 +40,8 @@ impl Theme {
     #[must_use]
     pub fn new(no_color: bool) -> Self {
         let plain = Style::new();
-        let color = |color: Color| match no_color {
-            true => Style::new(),
-            false => Style::new().fg(color),
+        let color = |color: Color| {
+            if no_color { plain } else { plain.fg(color) }
         };
         Self {
             plain,
@@ -54,10 +53,15 @@ impl Theme {
             added: color(Color::Green),
             removed: color(Color::Red),
             heading: plain.add_modifier(Modifier::BOLD),
-            code: color(Color::Cyan),
-            border: match no_color {
-                true => plain.add_modifier(Modifier::DIM),
-                false => plain.fg(Color::DarkGray),
+            code: if no_color {
+                plain.add_modifier(Modifier::UNDERLINED)
+            } else {
+                plain.fg(Color::Cyan)
+            },
+            border: if no_color {
+                plain.add_modifier(Modifier::DIM)
+            } else {
+                plain.fg(Color::DarkGray)
             },
             selected: plain.add_modifier(Modifier::REVERSED),
             is_colored: !no_color,
@@ -67,9 +71,10 @@ impl Theme {
     /// Text in this colour; as it is, where there are none.
     #[must_use]
     pub fn color(&self, color: Color) -> Style {
-        match self.is_colored {
-            true => self.plain.fg(color),
-            false => self.plain,
+        if self.is_colored {
+            self.plain.fg(color)
+        } else {
+            self.plain
         }
     }
 }

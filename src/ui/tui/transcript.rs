@@ -133,6 +133,12 @@ impl Transcript {
         is_any
     }
 
+    /// Whether colours are being looked for: [`Self::poll`] is to be called again soon.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.code.is_pending()
+    }
+
     fn push(&mut self, body: ItemBody) {
         self.items.push(TranscriptItem {
             body,
@@ -167,12 +173,15 @@ impl Transcript {
         let is_same = is_same.is_some_and(|last| {
             last.is_streamed && matches!(last.body, ItemBody::Thought(_)) == is_thought
         });
+        let of_kind = |block| {
+            if is_thought {
+                ItemBody::Thought(block)
+            } else {
+                ItemBody::Agent(block)
+            }
+        };
         if !is_same {
-            let block = MarkdownBlock::default();
-            self.push(match is_thought {
-                true => ItemBody::Thought(block),
-                false => ItemBody::Agent(block),
-            });
+            self.push(of_kind(MarkdownBlock::default()));
             self.settle_at = SETTLING;
         }
         let Some(last) = self.items.last_mut() else {
@@ -188,17 +197,15 @@ impl Transcript {
             return;
         }
         let mut open = std::mem::take(block);
-        let settled = match is_thought {
-            true => take_lines(&mut open),
-            false => take_settled(&mut open.text, &mut open.continues),
+        let settled = if is_thought {
+            take_lines(&mut open)
+        } else {
+            take_settled(&mut open.text, &mut open.continues)
         };
         self.settle_at = open.text.len() + SETTLING;
         self.items.pop();
         for block in settled.into_iter().chain([open]) {
-            self.push(match is_thought {
-                true => ItemBody::Thought(block),
-                false => ItemBody::Agent(block),
-            });
+            self.push(of_kind(block));
             if let Some(last) = self.items.last_mut() {
                 last.is_streamed = true;
             }
@@ -254,12 +261,12 @@ impl Transcript {
     }
 
     /// Goes to the first line.
-    pub fn to_start(&mut self) {
+    pub fn show_start(&mut self) {
         self.look_from(LinePosition { item: 0, line: 0 });
     }
 
     /// Goes to the last line, and stays there.
-    pub fn to_end(&mut self) {
+    pub fn show_end(&mut self) {
         self.top = None;
     }
 

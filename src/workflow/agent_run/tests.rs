@@ -126,7 +126,11 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
 }
 
 fn start<'c>(context: &'c Context<'c>, models: &'c Models<'c>) -> AgentRun<'c> {
-    let setup = AgentSetup {
+    AgentRun::start(context, setup(models), Some("Mend it.")).unwrap()
+}
+
+fn setup<'c>(models: &'c Models<'c>) -> AgentSetup<'c> {
+    AgentSetup {
         name: "orchestrate",
         models,
         limits: limits(),
@@ -138,8 +142,7 @@ fn start<'c>(context: &'c Context<'c>, models: &'c Models<'c>) -> AgentRun<'c> {
         changes_files: false,
         orchestration: Some(settings()),
         mode: None,
-    };
-    AgentRun::start(context, setup, Some("Mend it.")).unwrap()
+    }
 }
 
 fn ask(run: &AgentRun<'_>) -> Result<Reply, AgentError> {
@@ -247,5 +250,53 @@ fn another_model_is_not_replayed_and_a_call_beyond_the_limit_not_made() {
         let run = start(context, &models);
         ask(&run).unwrap();
         assert!(matches!(ask(&run), Err(AgentError::LoopLimit { loops: 1 })));
+    });
+}
+
+#[test]
+fn several_files_are_changed_together_or_none_is() {
+    in_project(|context, recording| {
+        let models = recorded_model(context, &choice(None), recording, &settings()).unwrap();
+        let setup = AgentSetup {
+            changes_files: true,
+            ..setup(&models)
+        };
+        let run = AgentRun::start(context, setup, Some("Mend it.")).unwrap();
+        let root = context.project.root();
+        let apply = |edits: &[(&str, Option<&str>)]| {
+            let edits = edits.iter().map(|(path, content)| {
+                let content = content.map(str::to_owned);
+                let kind = content.map_or(EditKind::Remove, EditKind::Write);
+                ((*path).to_owned(), kind)
+            });
+            run.apply(edits.collect())
+        };
+        let read = |path: &str| fs::read_to_string(root.join(path)).ok();
+        apply(&[("b", Some("1\n")), ("a", Some("2\n"))]).unwrap();
+        let refused = apply(&[("a", Some("3\n")), ("b", None), (".git/x", Some("4"))]);
+        let Err(ToolError::Failed(failure)) = refused else {
+            panic!("`.git` is not changed");
+        };
+        assert!(failure.message.contains("`.git`"), "{failure}");
+        assert_eq!(
+            (read("a").as_deref(), read("b").as_deref()),
+            (Some("2\n"), Some("1\n"))
+        );
+        apply(&[("b", None), ("a", Some("3\n"))]).unwrap();
+        assert_eq!((read("a").as_deref(), read("b")), (Some("3\n"), None));
+        let worktree = run.worktree.as_ref().unwrap();
+        let diff = worktree.diff.take().unwrap();
+        for line in ["-2\n", "+3\n", "deleted file mode 100644\n", "-1\n"] {
+            assert!(diff.contains(line), "{diff}");
+        }
+        let written: Vec<String> = worktree.written.borrow().keys().cloned().collect();
+        assert_eq!(written, ["a", "b"]);
+        // What a part has written is taken back, what it has removed as well.
+        run.begin_part();
+        apply(&[("c", Some("5\n")), ("a", None)]).unwrap();
+        run.revert_part().unwrap();
+        assert_eq!((read("a").as_deref(), read("c")), (Some("3\n"), None));
+        apply(&[("a", None)]).unwrap();
+        run.finish(Ok("done".to_owned())).unwrap();
     });
 }

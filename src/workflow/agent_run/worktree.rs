@@ -89,7 +89,7 @@ impl Files for AgentRun<'_> {
             .map(|(path, _)| tree.read(path).if_there().map(Option::flatten).ok())
             .collect();
         drop(tree);
-        let diff = diff_of(&edits, &before);
+        let diff = diff_of(&edits, before.iter().map(|before| before.clone().flatten()));
         let paths: Vec<String> = edits.iter().map(|(path, _)| path.clone()).collect();
         let edits = self.verified(edits)?;
         let mut run = self.run.borrow_mut();
@@ -120,13 +120,13 @@ impl Files for AgentRun<'_> {
 
 /// What a tool makes of files, as a unified diff; none where that is very long, or nothing. What could not be read before
 /// shows as nothing.
-fn diff_of(edits: &[PathEdit], before: &[Option<Option<Vec<u8>>>]) -> Option<String> {
+fn diff_of(edits: &[PathEdit], before: impl Iterator<Item = Option<Vec<u8>>>) -> Option<String> {
     let changes = edits.iter().zip(before).map(|((path, kind), before)| {
         let after = match kind {
             EditKind::Write(content) => Some(content.clone().into_bytes()),
             EditKind::Remove => None,
         };
-        FileChange::of(path.clone(), before.clone().flatten(), after)
+        FileChange::of(path.clone(), before, after)
     });
     let diff = diff::text(&changes.collect::<Vec<_>>());
     Some(diff).filter(|diff| (1..=LONGEST_DIFF).contains(&diff.len()))

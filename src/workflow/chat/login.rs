@@ -12,7 +12,7 @@ use crate::model::{AnthropicServer, ModelError, ModelSpec, Provider, Route};
 use crate::secret::ApiKey;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{self, LineReader as _, PlainLines, Typed, hidden};
-use crate::workflow::error::Error;
+use crate::workflow::error::{ChatError, Error};
 use crate::workflow::run::not_ready::NotReady;
 use crate::workflow::run::selection;
 use crate::workflow::{Context, Failure, ModelChoice, Outcome};
@@ -89,7 +89,7 @@ pub fn key(context: &Context<'_>, choice: &ModelChoice) -> Result<ChatKey, Error
 /// # Errors
 /// When the key is refused, there is no such account, or the accounts cannot be used.
 pub fn log_in(context: &Context<'_>, argument: &str) -> Result<String, Error> {
-    let said = match LoginArgument::read(argument)? {
+    let said = match LoginArgument::read(argument).map_err(ChatError::from)? {
         LoginArgument::Key { key, account } => sign_in(context, key, account)?,
         LoginArgument::Account(name) => switch(&home(context)?, is_overridden(context), name)?,
     };
@@ -101,7 +101,7 @@ pub fn log_in(context: &Context<'_>, argument: &str) -> Result<String, Error> {
 /// # Errors
 /// Those of [`log_in`].
 pub fn log_in_with(context: &Context<'_>, key: &str) -> Result<String, Error> {
-    sign_in(context, key, None).map(|said| said.markdown())
+    sign_in(context, key, None).map(Said::markdown)
 }
 
 /// Does what `/logout` says: removes the account that counts. Gives what is said of it, Markdown.
@@ -137,7 +137,9 @@ pub fn login(
     is_terminal: bool,
 ) -> Result<Outcome, Failure> {
     // Nobody is to type a key for nothing.
-    check_name(account.unwrap_or(DEFAULT)).map_err(Error::from)?;
+    check_name(account.unwrap_or(DEFAULT))
+        .map_err(ChatError::from)
+        .map_err(Error::from)?;
     let home = home(context)?;
     load(&home)?;
     let typed = if is_terminal {
@@ -238,26 +240,26 @@ fn store(
     key: &str,
     check: &dyn Fn(&ApiKey) -> Result<KeyCheck, Error>,
 ) -> Result<Said, Error> {
-    let key = ApiKey::parse(key.as_bytes()).map_err(Error::NotAKey)?;
-    check_name(account)?;
+    let key = ApiKey::parse(key.as_bytes()).map_err(ChatError::from)?;
+    check_name(account).map_err(ChatError::from)?;
     load(home)?;
     let unknown = match check(&key)? {
         KeyCheck::Taken => None,
-        KeyCheck::Refused(reason) => return Err(Error::KeyRefused { reason }),
+        KeyCheck::Refused(reason) => return Err(ChatError::KeyRefused { reason }.into()),
         KeyCheck::Unknown(reason) => Some(format!(
             "the key is stored, but could not be checked: {reason}"
         )),
     };
     // Another process may have signed in meanwhile.
     let mut accounts = load(home)?;
-    accounts.store(account, key)?;
+    accounts.store(account, key).map_err(ChatError::from)?;
     accounts.save()?;
     Ok(signed_in(account, unknown, is_overridden))
 }
 
 fn switch(home: &Path, is_overridden: bool, name: &str) -> Result<Said, Error> {
     let mut accounts = load(home)?;
-    accounts.switch(name)?;
+    accounts.switch(name).map_err(ChatError::from)?;
     accounts.save()?;
     Ok(signed_in(name, None, is_overridden))
 }

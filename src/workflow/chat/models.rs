@@ -13,7 +13,7 @@ use crate::record::replay::Recording;
 use crate::sys::numbers::grouped;
 use crate::sys::text::one_line;
 use crate::ui::tui::Menu;
-use crate::workflow::error::Error;
+use crate::workflow::error::{ChatError, Error};
 use crate::workflow::run::context::ModelsProblem;
 use crate::workflow::run::keys::KeySource;
 use crate::workflow::run::not_ready::NotReady;
@@ -53,17 +53,18 @@ pub fn selected(table: &ModelTable, name: Option<&str>) -> Result<ModelSpec, Err
     let Some(name) = name else {
         return Ok(table.chats_default().clone());
     };
-    let known = table.named(name).cloned();
-    known.ok_or_else(|| match retired(name) {
-        Some(successor) => Error::RetiredModel {
-            name: name.to_owned(),
-            successor,
-        },
-        None => Error::UnknownChatModel {
-            name: name.to_owned(),
+    if let Some(known) = table.named(name) {
+        return Ok(known.clone());
+    }
+    let name = name.to_owned();
+    let problem = match retired(&name) {
+        Some(successor) => ChatError::RetiredModel { name, successor },
+        None => ChatError::UnknownModel {
+            name,
             known: table.names(),
         },
-    })
+    };
+    Err(problem.into())
 }
 
 /// The model that `choice` names, or that was recorded, or else the default, with this key. Without a key, one that must

@@ -80,6 +80,8 @@ pub struct KeptChat<'c> {
     pub todos: RefCell<Vec<Todo>>,
     /// Whether a call was made since the reminders were looked at last.
     pub asked: Cell<bool>,
+    /// Whether the conversation is another since, or shorter: what it was told of the project is to be told anew.
+    pub is_renewed: Cell<bool>,
     /// The tools that were used since the model was told last, and their paths.
     pub acted: RefCell<Vec<(String, Option<String>)>>,
 }
@@ -132,6 +134,9 @@ impl Keeping for KeptChat<'_> {
     }
 
     fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
+        if *purpose == Purpose::STEP {
+            self.is_renewed.set(true);
+        }
         self.inner.compressed(purpose, compressed);
     }
 }
@@ -233,6 +238,7 @@ impl<'c> ChatPlace<'c> {
                 },
                 meter: Meter::default(),
                 asked: Cell::default(),
+                is_renewed: Cell::default(),
                 acted: RefCell::default(),
             },
             processes: RefCell::new(processes),
@@ -397,14 +403,15 @@ impl<'c> ChatPlace<'c> {
         model.map(|spec| spec.name.clone()).unwrap_or_default()
     }
 
-    /// The models to choose from.
-    pub fn model_menu(&self, context: &Context<'_>) -> Menu {
-        let current = &self.models.first.spec.name;
+    /// The models to choose from, those besides that the vendor tells of.
+    pub fn model_menu(&mut self, context: &Context<'_>) -> Menu {
         // What the vendor adds is told where it can be had.
         let listed = self.key.found().ok().and_then(|found| {
             let server = super::login::server(context, &found.key).ok()?;
             server.models().ok()
         });
+        self.table.add_listed(listed.as_deref().unwrap_or_default());
+        let current = &self.models.first.spec.name;
         models::menu(&self.table, listed.as_deref(), current)
     }
 
@@ -455,6 +462,7 @@ impl<'c> ChatPlace<'c> {
         self.kept.meter.reset();
         self.kept.todos.replace(session.conversation.todos.clone());
         self.reminders.take();
+        self.kept.is_renewed.set(true);
         *self.kept.inner.session.get_mut() = session;
         Ok(())
     }

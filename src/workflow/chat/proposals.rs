@@ -129,6 +129,22 @@ pub fn offer(
     Ok(format!("`{shown}` was written"))
 }
 
+/// Puts permissions back that a command has changed: nobody is there to look at them.
+pub fn keep_permissions(context: &Context<'_>, place: &ChatPlace<'_>) {
+    let permissions = place.permissions.borrow();
+    if permissions.changed_on_disk().is_none() {
+        return;
+    }
+    let path = permissions.path();
+    context.warn(match permissions.put_back() {
+        Ok(()) => format!(
+            "`{}` was changed meanwhile, and is as it was before: nobody was there to look at the change",
+            path.display()
+        ),
+        Err(problem) => problem.to_string(),
+    });
+}
+
 /// Asks about permissions that somebody else has changed since they were read: they hold when the user agrees, and are
 /// put back when not.
 ///

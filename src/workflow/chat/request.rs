@@ -7,14 +7,15 @@ use super::NAME;
 use super::place::ChatPlace;
 use super::screen::Screen;
 
+use crate::agent::chat::context::ContextFiles;
 use crate::agent::chat::instructions::{PromptFacts, system_prompt};
 use crate::agent::chat::outgoing;
 use crate::agent::chat::permissions::file::PermissionFile;
 use crate::agent::chat::permissions::{ChatPermissions, remembered};
-use crate::agent::chat::reminders::Standing;
+use crate::agent::chat::reminders::StepFacts;
 use crate::agent::chat::tools::ChatTools;
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
-use crate::agent::memory::truncate::Truncate;
+use crate::agent::memory::truncate::{Meter, Truncate};
 use crate::agent::permissions::{DenyPaths, Everything};
 use crate::agent::protocol::native::Native;
 use crate::agent::tools::spawn::Work;
@@ -25,7 +26,7 @@ use crate::record::todos::Todo;
 use crate::sys::environment::Clock;
 use crate::ui::question::{Answer, Question};
 use crate::workflow::agent_run::{AgentRun, AgentSetup};
-use crate::workflow::error::Error;
+use crate::workflow::error::{ChatError, Error};
 use crate::workflow::run::recovery;
 use crate::workflow::workspace::{AnswerSource, Asker};
 use crate::workflow::{Context, Failure, Outcome};
@@ -108,10 +109,10 @@ pub fn finish(
     let refused = place.refused.borrow().clone();
     let words = result.as_ref().ok().cloned();
     let result = match result {
-        Ok(_) if !refused.calls.is_empty() => Err(Error::NotPermitted(refused)),
+        Ok(_) if !refused.calls.is_empty() => Err(ChatError::NotPermitted(refused).into()),
         result => result,
     };
-    let is_refused = matches!(result, Err(Error::NotPermitted(_)));
+    let is_refused = matches!(result, Err(Error::Chat(ChatError::NotPermitted(_))));
     match run.finish(result) {
         Ok(mut outcome) => {
             outcome.is_answer = true;
@@ -171,16 +172,15 @@ fn with_agent<T>(
         root,
         paths: &place.closed,
     };
-    let memory = Truncate {
-        window: place.window(),
-        threshold: place.settings.compact_threshold.into(),
-        meter: &place.kept.meter,
-    };
+    let memory = memory(place, &place.kept.meter);
+    // A helper's conversation is another.
+    let helper_meter = Meter::default();
+    let helper_memory = self::memory(place, &helper_meter);
     let helper = Agent {
         purpose: Purpose::HELPER,
         brief: &|| Brief {
             instructions: instructions(context, is_headless),
-            context: project_context(place),
+            context: project_context(context, place),
             tools: tools(context, place, run, &output_files, &todos, None).toolbox(),
             tool_choice: tool_choice(place),
             reminders: Vec::new(),
@@ -190,7 +190,7 @@ fn with_agent<T>(
             ..Native::default()
         },
         permissions: &permissions,
-        memory: &memory,
+        memory: &helper_memory,
         ending: &|_, _| Ok(()),
         tries: run.tries(),
         tool_tries: ToolTries::UpTo(TOOL_TRIES),
@@ -200,17 +200,19 @@ fn with_agent<T>(
     };
     let spawn = |_: &str, prompt: &str| {
         let mut conversation = Conversation::default();
+        helper_meter.reset();
         Ok(helper.work_on(&mut conversation, Some(prompt))?.words)
     };
     let agent = Agent {
         purpose: Purpose::STEP,
         brief: &|| Brief {
             instructions: instructions(context, is_headless),
-            context: project_context(place),
+            context: project_context(context, place),
             tools: tools(context, place, run, &output_files, &todos, Some(&spawn)).toolbox(),
             tool_choice: tool_choice(place),
             reminders: reminders(context, place, place.requests()),
         },
+        memory: &memory,
         ..helper.clone()
     };
     work(&agent)
@@ -238,6 +240,7 @@ pub fn aside(
     let result = run.work(|conversation| {
         with_agent(context, place, &run, false, |agent| {
             let output_files = || run.command_output();
+            let meter = Meter::default();
             let looking = Agent {
                 brief: &|| Brief {
                     tools: tools(context, place, &run, &output_files, &|_| (), None).looking(),
@@ -245,16 +248,27 @@ pub fn aside(
                     ..(agent.brief)()
                 },
                 permissions: &Everything,
+                memory: &memory(place, &meter),
                 ..agent.clone()
             };
             let said = work(&looking, conversation)?;
             if keeps {
                 Host::keep(&run, &Purpose::STEP, conversation)?;
+                place.kept.is_renewed.set(true);
             }
             Ok(said)
         })
     });
     finish(place, run, result)
+}
+
+/// What is sent of a conversation whose size this meter knows.
+fn memory<'m>(place: &ChatPlace<'_>, meter: &'m Meter) -> Truncate<'m> {
+    Truncate {
+        window: place.window(),
+        threshold: place.settings.compact_threshold.into(),
+        meter,
+    }
 }
 
 /// The agent's system prompt, as it is sent.
@@ -303,7 +317,15 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
 }
 
 /// What the project asks of the agent.
-fn project_context(place: &ChatPlace<'_>) -> Vec<String> {
+fn project_context(context: &Context<'_>, place: &ChatPlace<'_>) -> Vec<String> {
+    if place.kept.is_renewed.take() {
+        let (files, warnings) = ContextFiles::load(context.project.root(), context.directory);
+        place.context_files.replace(files);
+        place.reminders.borrow_mut().forget();
+        for warning in warnings {
+            context.warn(warning);
+        }
+    }
     let files = place.context_files.borrow();
     files.prompt().map(str::to_owned).into_iter().collect()
 }
@@ -351,7 +373,7 @@ fn reminders(
     let changed = changed.iter().map(|path| relative(root, path));
     reminders.files_changed(&changed.collect::<Vec<_>>());
     let todos = place.kept.todos.borrow();
-    reminders.next(&Standing {
+    reminders.next(&StepFacts {
         mode: place.mode.get(),
         todos: &todos,
         requests: conversation_requests,

@@ -147,7 +147,8 @@ pub fn help(commands: &[CommandHint]) -> String {
     let lines = commands.iter().map(|command| {
         let argument = match &*command.argument {
             "" => String::new(),
-            argument => format!(" {argument}"),
+            // A bar would begin another cell.
+            argument => format!(" {}", argument.replace('|', "\\|")),
         };
         format!(
             "| `/{}{argument}` | {} |\n",

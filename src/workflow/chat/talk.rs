@@ -8,7 +8,7 @@ use std::path::Path;
 use super::place::ChatPlace;
 use super::screen::Screen;
 use super::slash::{self, SlashCommand};
-use super::{ChatOptions, attach, proposals, request, shell};
+use super::{ChatOptions, attach, login, proposals, request, shell};
 use crate::agent::conversation::UserRequest;
 use crate::record::mode::Mode;
 use crate::sys::text::one_line;
@@ -180,6 +180,8 @@ impl Talk<'_, '_> {
         if let Some(record) = record {
             self.tally.add(record, log.as_deref());
         }
+        // What a command has made of the permissions counts for nothing until the user has looked.
+        self.look_at_permissions()?;
         let outcome = done?;
         self.offer_to_carry_out(&outcome)
     }
@@ -251,7 +253,7 @@ impl Talk<'_, '_> {
             SlashCommand::Compact(focus) => proposals::compact(self.context, self.place, &focus)?,
             SlashCommand::Login(argument) => self.login(&argument)?,
             SlashCommand::Logout => {
-                let said = super::login::log_out(self.context)?;
+                let said = login::log_out(self.context)?;
                 self.end = Some(TalkEnd::Reopen);
                 said
             }
@@ -354,23 +356,25 @@ impl Talk<'_, '_> {
     }
 
     fn login(&mut self, argument: &str) -> Result<String, Failure> {
-        let argument = match argument {
-            "" => match self.chosen_account()? {
-                Some(argument) => argument,
-                None => return Ok("the account stays the same".to_owned()),
-            },
-            argument => argument.to_owned(),
+        let said = match argument {
+            "" => self.choose_account()?,
+            argument => Some(login::log_in(self.context, argument)?),
         };
-        let said = super::login::log_in(self.context, &argument)?;
+        let Some(said) = said else {
+            return Ok("the account stays the same".to_owned());
+        };
         self.end = Some(TalkEnd::Reopen);
         Ok(said)
     }
 
-    /// The account that the user chooses, or a key that they type unseen.
-    fn chosen_account(&self) -> Result<Option<String>, Failure> {
-        let (names, active) = super::login::accounts(self.context)?;
+    /// Signs in with the account that the user chooses, or with a key that they type unseen.
+    fn choose_account(&self) -> Result<Option<String>, Failure> {
+        let (names, active) = login::accounts(self.context)?;
         let another = ("another key".to_owned(), "type it unseen".to_owned());
-        let items = names.iter().map(|name| (name.clone(), String::new()));
+        let items = names.iter().enumerate().map(|(at, name)| {
+            let told = if at == active { "active" } else { "" };
+            (name.clone(), told.to_owned())
+        });
         let menu = Menu {
             title: "Sign in".to_owned(),
             items: items.chain([another]).collect(),
@@ -381,11 +385,16 @@ impl Talk<'_, '_> {
         } else {
             self.screen.choose(menu)?
         };
-        match chosen {
-            Some(at) if at < names.len() => Ok(Some(names[at].clone())),
-            Some(_) => Ok(self.screen.typed("API key: ", true)?),
-            None => Ok(None),
+        let Some(at) = chosen else {
+            return Ok(None);
+        };
+        if let Some(name) = names.get(at) {
+            return Ok(Some(login::log_in(self.context, name)?));
         }
+        let Some(key) = self.screen.typed("API key: ", true)? else {
+            return Ok(None);
+        };
+        Ok(Some(login::log_in_with(self.context, &key)?))
     }
 
     fn init(&mut self) -> Result<(), Failure> {

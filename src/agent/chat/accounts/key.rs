@@ -92,27 +92,17 @@ pub enum CommandFailure {
 }
 
 impl NoChatKey {
-    /// What the user can do about it, where there is nobody to be asked.
+    /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
+        let ways = format!(
+            "sign in with `/login`, or outside of a chat with `code-commit chat login`, or set `{VARIABLE}`"
+        );
         match self {
-            Self::Missing => {
-                format!("set `{VARIABLE}`, or sign in with `code-commit chat login`")
-            }
+            Self::Missing => ways,
             Self::Variable(_) => format!("set `{VARIABLE}` to the API key alone, or unset it"),
-            Self::Command { .. } => format!(
-                "see that the command works by itself, sign in with `code-commit chat login`, or set `{VARIABLE}`"
-            ),
+            Self::Command { .. } => format!("see that the command works by itself; or {ways}"),
             Self::Interrupted(_) => "run again".to_owned(),
-        }
-    }
-
-    /// The same in a sentence for who can type: Markdown.
-    #[must_use]
-    pub fn said(&self) -> String {
-        match self {
-            Self::Missing => "You are not signed in: `/login` signs you in.".to_owned(),
-            problem => format!("{problem}.\n\n`/login` signs you in with another key."),
         }
     }
 }

@@ -134,11 +134,23 @@ fn without_a_name_the_first_account_counts() {
     }
 }
 
+/// Loads a file with a mistake in it, which is told so, and without a value.
+fn assert_mistaken(json: &str, expected: &str) {
+    let home = home(json);
+    let problem = Accounts::load(home.path()).unwrap_err();
+    let path = home.path().join(FILE);
+    let told = problem.to_string();
+    let expected = format!("`{}`, {expected}", path.display());
+    assert!(told.starts_with(&expected), "{json}: {told}");
+    let is_shown = told.contains("sekret") || told.contains("se kret");
+    assert!(!is_shown, "{told}");
+    assert!(problem.hint().contains("code-commit chat login"));
+    // Nothing of it is lost.
+    assert_eq!(fs::read_to_string(path).unwrap(), json);
+}
+
 #[test]
 fn a_mistake_is_told_with_its_place_and_without_a_value() {
-    let account = |fields: &str| format!("{{\"version\": 1, \"accounts\": [\n {{{fields}}}]}}");
-    let either = "line 2, column 2: an account has either an `api_key` or an `api_key_command`";
-    let command = "`api_key_command` must be a program and its arguments";
     for (json, expected) in [
         ("", "line 1, column 1: EOF while parsing a value"),
         ("\"sekret\"", "line 1, column 1: an object is expected here"),
@@ -172,74 +184,59 @@ fn a_mistake_is_told_with_its_place_and_without_a_value() {
             "{\"version\": 1, \"accounts\": [], \"active\": {\"sekret\": 1}}",
             "line 1, column 42: `active` must be the name of an account, in quotes",
         ),
-        (&account(r#""name": "a""#), either),
-        (
-            &account(r#""name": "a", "api_key": "sekret", "api_key_command": ["sekret"]"#),
-            either,
-        ),
-        (
-            &account(r#""api_key": "sekret""#),
-            "line 2, column 2: an account needs a `name`",
-        ),
-        (
-            &account(r#""name": 7, "api_key": "sekret""#),
-            "line 2, column 11: `name` must be a string, in quotes",
-        ),
-        (
-            &account(r#""name": "se kret", "api_key": "sekret""#),
-            "line 2, column 11: `name` is none: an account's name is made of",
-        ),
-        (
-            &account(r#""name": "a", "api_key": ["sekret"]"#),
-            "line 2, column 27: `api_key` must be a string",
-        ),
-        (
-            &account(r#""name": "a", "api_key": " ""#),
-            "line 2, column 27: `api_key` is empty, which no key has",
-        ),
-        (
-            &account(r#""name": "a", "api_key": "sekret\nsekret""#),
-            "line 2, column 27: `api_key` has more than one line, which no key has",
-        ),
-        (
-            &account(r#""name": "a", "api_key_command": "sekret""#),
-            &format!("line 2, column 35: {command}"),
-        ),
-        (
-            &account(r#""name": "a", "api_key_command": []"#),
-            &format!("line 2, column 35: {command}"),
-        ),
-        (
-            &account(r#""name": "a", "api_key_command": ["", "sekret"]"#),
-            &format!("line 2, column 35: {command}"),
-        ),
-        (
-            &account(
-                "\"name\": \"a\", \"api_key\": \"sekret\"},\n {\"name\": \"a\", \"api_key\": \"sekret\"",
-            ),
-            "line 3, column 2: there is an account `a` already",
-        ),
         (
             "{\"version\": 1, \"version\": 1, \"accounts\": []}",
             "line 1, column 27: `version` is there twice",
         ),
     ] {
-        let home = home(json);
-        let problem = Accounts::load(home.path()).unwrap_err();
-        let path = home.path().join(FILE);
-        let told = problem.to_string();
-        let expected = format!("`{}`, {expected}", path.display());
-        assert!(told.starts_with(&expected), "{json}: {told}");
-        assert!(
-            !told.contains("sekret") && !told.contains("se kret"),
-            "{told}"
-        );
-        assert!(problem.hint().contains("code-commit chat login"));
-        // Nothing of it is lost.
-        assert_eq!(fs::read_to_string(path).unwrap(), json);
+        assert_mistaken(json, expected);
     }
     let binary = form::parse(b"{\n\xff").unwrap_err();
     assert_eq!(binary.to_string(), "line 2, column 1: this is not UTF-8");
+}
+
+#[test]
+fn a_mistake_in_an_account_is_told_likewise() {
+    let either = "2: an account has either an `api_key` or an `api_key_command`";
+    let command = "35: `api_key_command` must be a program and its arguments";
+    for (fields, expected) in [
+        (r#""name": "a""#, either),
+        (
+            r#""name": "a", "api_key": "sekret", "api_key_command": ["sekret"]"#,
+            either,
+        ),
+        (r#""api_key": "sekret""#, "2: an account needs a `name`"),
+        (
+            r#""name": 7, "api_key": "sekret""#,
+            "11: `name` must be a string, in quotes",
+        ),
+        (
+            r#""name": "se kret", "api_key": "sekret""#,
+            "11: `name` is none: an account's name is made of",
+        ),
+        (
+            r#""name": "a", "api_key": ["sekret"]"#,
+            "27: `api_key` must be a string",
+        ),
+        (
+            r#""name": "a", "api_key": " ""#,
+            "27: `api_key` is empty, which no key has",
+        ),
+        (
+            r#""name": "a", "api_key": "sekret\nsekret""#,
+            "27: `api_key` has more than one line, which no key has",
+        ),
+        (r#""name": "a", "api_key_command": "sekret""#, command),
+        (r#""name": "a", "api_key_command": []"#, command),
+        (r#""name": "a", "api_key_command": ["", "sekret"]"#, command),
+        (
+            r#""name": "a", "api_key": "sekret"}, {"name": "a", "api_key": "sekret""#,
+            "38: there is an account `a` already",
+        ),
+    ] {
+        let json = format!("{{\"version\": 1, \"accounts\": [\n {{{fields}}}]}}");
+        assert_mistaken(&json, &format!("line 2, column {expected}"));
+    }
 }
 
 #[test]

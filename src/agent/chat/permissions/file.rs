@@ -309,9 +309,8 @@ fn check_directory(root: &Path) -> Result<(), PermissionsProblem> {
     }
 }
 
-type Parsed = (Value, HashMap<String, PermissionAction>);
-
-fn parse(content: &[u8]) -> Result<Parsed, Misplaced> {
+/// All that is in the file, and what becomes of each tool's calls.
+fn parse(content: &[u8]) -> Result<(Value, HashMap<String, PermissionAction>), Misplaced> {
     let text = positions::text(content)?;
     let at = Positions(text);
     let fields: Entries<'_> = at.object(text)?;

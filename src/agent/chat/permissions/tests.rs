@@ -5,18 +5,24 @@ use crate::agent::permissions::{DenyPaths, Everything};
 use crate::agent::tool::{Arguments, Parameter, ToolSpec};
 
 const PATH: &[Parameter] = &[Parameter::new("path", ParameterKind::Path, "")];
+const PATTERN_AND_PATH: &[Parameter] = &[
+    Parameter::new("pattern", ParameterKind::Text, ""),
+    Parameter::new("path", ParameterKind::Path, ""),
+];
 const COMMAND: &[Parameter] = &[Parameter::new("command", ParameterKind::Command, "")];
 
 fn call(name: &'static str, subject: &str) -> ToolCall {
     let (parameters, effect) = match name {
         "execute_command" => (COMMAND, Effect::Runs),
         "write_file" | "delete_file" => (PATH, Effect::Writes),
+        "replace_in_files" => (PATTERN_AND_PATH, Effect::Writes),
         "update_todos" => (&[][..], Effect::Notes),
+        "spawn_agent" => (&[][..], Effect::Delegates),
         _ => (PATH, Effect::Reads),
     };
     let mut arguments = Arguments::default();
-    if let Some(first) = parameters.first() {
-        arguments.set(first.name, subject);
+    if let Some(last) = parameters.last() {
+        arguments.set(last.name, subject);
     }
     ToolCall {
         tool: ToolSpec::new(name, "", parameters, effect),
@@ -86,6 +92,7 @@ fn what_becomes_of_a_call_goes_by_mode_file_and_harm() {
             ["asks once: deletes", "asks once: deletes", "refused"],
         ),
         ("update_todos", "", ["allowed", "allowed", "refused"]),
+        ("spawn_agent", "", ["allowed", "allowed", "refused"]),
     ] {
         mode.set(Mode::Regular);
         assert_eq!(by_action(tool, subject), expected, "{tool} {subject}");
@@ -178,6 +185,8 @@ fn where_nobody_can_be_asked_calls_are_refused_and_noted() {
     }
     let told = "2 calls not permitted: nobody was there to allow execute_command `rm x` (deletes), write_file `b`";
     assert_eq!(refused.borrow().to_string(), told);
+    assert!(refused.borrow().hint().contains("asked about always"));
+    assert!(NotPermitted::default().hint().contains(FILE));
 }
 
 #[test]

@@ -7,10 +7,12 @@ use regex::Regex;
 use crate::sys::text::regex;
 
 const DELETES: &str = "deletes";
-const OVERWRITES: &str = "overwrites";
+pub(super) const OVERWRITES: &str = "overwrites";
 const COMMITS: &str = "commits";
+/// Why git is asked about where it does not only look.
+pub(super) const CHANGES_REPOSITORY: &str = "changes the repository";
 /// Why a program that runs others is asked about.
-pub(super) const RUNS: &str = "runs another program";
+const RUNS: &str = "runs another program";
 /// Why a program is asked about that takes code.
 pub(super) const CODE: &str = "runs code";
 const SETS: &str = "changes what later commands mean";
@@ -25,9 +27,9 @@ pub(super) const ASKED: [(&str, &str); 8] = [
     ),
     (
         RUNS,
-        ". at batch builtin busybox chroot command crontab direnv doas dotenv ed emacs entr env eval ex exec expect \
-         flock gdb ionice less lldb ltrace man more nano nice nohup nsenter nvim parallel pkexec runuser screen \
-         script setsid source ssh stdbuf strace su sudo systemd-run timeout tmux toybox trap unbuffer unshare vi view \
+        ". at batch builtin busybox chroot command crontab dc direnv doas dotenv ed emacs entr env eval ex exec expect \
+         flock gdb ionice less lldb ltrace man more nano nc ncat nice nohup nsenter nvim parallel pkexec runuser screen \
+         script setsid socat source ssh stdbuf strace su sudo systemd-run timeout tmux toybox trap unbuffer unshare vi view \
          vim watch xargs",
     ),
     (
@@ -37,7 +39,7 @@ pub(super) const ASKED: [(&str, &str); 8] = [
     ),
     (
         CODE,
-        "mariadb mongo mongosh mysql psql redis-cli sqlcmd sqlite3",
+        "mariadb mongo mongosh mysql psql r redis-cli sqlcmd sqlite3",
     ),
     (
         DELETES,
@@ -45,10 +47,10 @@ pub(super) const ASKED: [(&str, &str); 8] = [
     ),
     (
         OVERWRITES,
-        "7z 7za ar aria2c bunzip2 bzip2 convert cp cpio csplit dd ffmpeg ftp gunzip gzip install ln mmv mogrify mv \
-         patch rar rename rsync scp sd sftp split sponge tar tee truncate unrar unxz unzip unzstd wget xz zip zstd",
+        "7z 7za ar aria2c bunzip2 bzip2 convert cp cpio csplit dd dos2unix fallocate ffmpeg ftp gunzip gzip install ln mmv mogrify mv \
+         patch rar rename rsync scp sd sftp split sponge strip tar tee truncate unix2dos unrar unxz unzip unzstd wget xz zip zstd",
     ),
-    (COMMITS, "bzr cvs darcs fossil hg jj svn"),
+    (CHANGES_REPOSITORY, "bzr cvs darcs fossil hg jj svn"),
     (
         SYSTEM,
         "chattr chgrp chmod chown fdisk halt insmod iptables kill killall launchctl losetup mkfs mkswap modprobe mount \
@@ -77,17 +79,17 @@ pub(super) const HARM: [(&str, &str, &str); 4] = [
     (SYSTEM, "chmod chown kill killall mkfs pkill", ""),
 ];
 
-/// What makes a program that is not known write a file, run code, or read that from a pipe.
-pub(super) static RISKY: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
-        r"(?x)^(?: - | -[iw] | -i\..* | -o.* | -.*[^-]- | --?(?:call|command|eval|exec)\b.* | eval
-        | --(?:in-?place|out|write).* )$",
-    )
-});
+/// Options by which many programs write a file.
+pub(super) static WRITING_OPTION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:-[iw]|-i\..*|-o.*|--(?:in-?place|out|write).*)$"));
+
+/// Options by which many programs take code, or read it from a pipe.
+pub(super) static RUNNING_OPTION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:-|-.*[^-]-|eval|--?(?:call|command|eval)\b.*|--?exec.*)$"));
 
 /// Programs that run a script, or code that they are given. Numbers of versions stand behind them.
-pub(super) const INTERPRETERS: &str = "ash bash bun csh dash deno fish groovy guile irb julia ksh lua luajit mksh node nodejs \
-                                       osascript perl php powershell pwsh pypy python rscript ruby sh tclsh tcsh ts-node \
+pub(super) const INTERPRETERS: &str = "ash bash bun csh dash deno elixir erl fish gnuplot groovy guile iex irb jshell julia ksh lua luajit mksh node nodejs ocaml octave \
+                                       osascript perl php powershell pwsh pypy python racket rscript ruby sbcl scala sh tclsh tcsh ts-node \
                                        tsx zsh";
 /// What an interpreter may be given in the place of a script.
 pub(super) const WITHOUT_SCRIPT: &str = "--check --help --test --version -V";

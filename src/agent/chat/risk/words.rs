@@ -8,18 +8,17 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::str::Chars;
 
+use super::programs::OVERWRITES;
 use crate::sys::text::is_deceptive;
 
 /// Why a command is asked about that nobody can follow.
 pub(super) const UNCLEAR: &str = "cannot be judged";
-/// Why a redirection is asked about.
-pub(super) const REDIRECTS: &str = "writes to a file";
 /// Why `$`, backquotes and braces are asked about.
-pub(super) const EXPANDS: &str = "substitutes";
+const EXPANDS: &str = "substitutes";
 
 /// A word of a command, its quotes taken off.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// Its text.
     pub text: String,
     /// Whether the shell may put file names in its place.
@@ -28,7 +27,7 @@ pub(super) struct Word {
     is_quoted: bool,
 }
 
-impl Word {
+impl ShellWord {
     /// Whether a file's name in its place may be taken for an option.
     pub(super) fn may_be_option(&self) -> bool {
         self.text.starts_with('-') || (self.is_glob && self.text.starts_with(['*', '?', '[']))
@@ -39,7 +38,7 @@ impl Word {
 ///
 /// # Errors
 /// Why the command is not plain.
-pub(super) fn commands(text: &str) -> Result<Vec<Vec<Word>>, &'static str> {
+pub(super) fn commands(text: &str) -> Result<Vec<Vec<ShellWord>>, &'static str> {
     let is_odd = |c: char| {
         let is_blank = matches!(c, ' ' | '\t' | '\n');
         !is_blank && (is_deceptive(c) || c.is_control() || c.is_whitespace())
@@ -75,9 +74,9 @@ enum Redirection {
 
 struct Splitter<'t> {
     rest: Peekable<Chars<'t>>,
-    commands: Vec<Vec<Word>>,
-    words: Vec<Word>,
-    word: Option<Word>,
+    commands: Vec<Vec<ShellWord>>,
+    words: Vec<ShellWord>,
+    word: Option<ShellWord>,
     redirection: Option<Redirection>,
 }
 
@@ -156,7 +155,7 @@ impl Splitter<'_> {
     fn redirect(&mut self, c: char) -> Result<(), &'static str> {
         // The number of what is redirected: `2>`.
         let is_number =
-            |word: &Word| !word.is_quoted && word.text.chars().all(|c| c.is_ascii_digit());
+            |word: &ShellWord| !word.is_quoted && word.text.chars().all(|c| c.is_ascii_digit());
         if self.word.as_ref().is_some_and(is_number) {
             self.word = None;
         }
@@ -165,7 +164,7 @@ impl Splitter<'_> {
             return Err(UNCLEAR);
         }
         let redirection = match (c, self.rest.peek()) {
-            ('<', Some('<' | '>' | '(')) | ('>', Some('(')) => return Err(REDIRECTS),
+            ('<', Some('<' | '>' | '(')) | ('>', Some('(')) => return Err(UNCLEAR),
             (_, Some('&')) => {
                 self.rest.next();
                 Redirection::Duplicates
@@ -189,18 +188,19 @@ impl Splitter<'_> {
         if word.text == "[" {
             word.is_glob = false;
         }
-        let is_harmless = match self.redirection.take() {
-            None => {
-                self.words.push(word);
-                return Ok(());
+        let is_number = || word.text.chars().all(|c| c.is_ascii_digit());
+        match self.redirection.take() {
+            None => self.words.push(word),
+            Some(Redirection::Reads) if word.is_glob || is_device(&word.text) => {
+                return Err(UNCLEAR);
             }
-            Some(Redirection::Reads) => !word.is_glob && !is_device(&word.text),
-            Some(Redirection::Writes) => word.text == "/dev/null",
-            Some(Redirection::Duplicates) => {
-                word.text == "-" || word.text.chars().all(|c| c.is_ascii_digit())
+            Some(Redirection::Writes) if word.text != "/dev/null" => return Err(OVERWRITES),
+            Some(Redirection::Duplicates) if word.text != "-" && !is_number() => {
+                return Err(OVERWRITES);
             }
-        };
-        if is_harmless { Ok(()) } else { Err(REDIRECTS) }
+            Some(_) => {}
+        }
+        Ok(())
     }
 
     fn end_command(&mut self) -> Result<(), &'static str> {

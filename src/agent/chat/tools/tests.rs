@@ -203,6 +203,21 @@ fn what_is_wrong_is_told_by_the_field_and_nothing_is_done() {
             "the command is empty",
         ),
         (
+            "write_file",
+            json!({"path": "a.txt", "content": "[redacted: a GitHub token]"}),
+            "stands for a credential that was kept from you",
+        ),
+        (
+            "edit_file",
+            json!({"path": "a.txt", "old_string": "alpha", "new_string": "[redacted: a private key]"}),
+            "stands for a credential that was kept from you",
+        ),
+        (
+            "replace_in_files",
+            json!({"pattern": "alpha", "replacement": "[redacted: an npm token]"}),
+            "stands for a credential that was kept from you",
+        ),
+        (
             "read_background",
             json!({"process": "proc_aaaaaa"}),
             "proc_aaaaaa",
@@ -302,7 +317,7 @@ fn tools_are_of_their_categories_and_a_helper_has_no_helpers() {
         };
         let both = [looking.as_slice(), &others].concat();
         assert_eq!(told(helper.toolbox()), both);
-        let all = [both.as_slice(), &["spawn_agent: Agent, asks"]].concat();
+        let all = [both.as_slice(), &["spawn_agent: Agent"]].concat();
         assert_eq!(told(tools.toolbox()), all);
     });
 }

@@ -1,11 +1,17 @@
+use std::cell::RefCell;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::{Native, tests::check};
-use crate::agent::{Note, Protocol as _};
+use crate::agent::{Agent, Brief, Env, Note, ToolTries};
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply};
+use crate::secret::Redactor;
+use crate::sys::environment::SystemClock;
+use crate::ui::{Event, Reporter};
 
 /// Answers with these words; of a truncation, nobody is asked.
 struct Says(&'static str);
@@ -232,7 +238,7 @@ fn a_summary_takes_the_place_of_all_or_nothing_changes() {
     let before = conversation.clone();
     let long: &'static str = Box::leak("sum ".repeat(2000).into_boxed_str());
     let native = Native::default();
-    let mut summarize = |says, conversation: &mut Conversation| {
+    let summarize = |says, conversation: &mut Conversation| {
         summarize(
             &Says(says),
             &[],
@@ -344,5 +350,79 @@ proptest! {
             }
             sent = now;
         }
+    }
+}
+
+/// Answers, and keeps what is told.
+#[derive(Default)]
+struct Told {
+    events: RefCell<Vec<Event>>,
+    asked: Cell<usize>,
+}
+
+impl Host for Told {
+    fn ask(&self, _: &Purpose, _: Prompt<'_>) -> Result<Reply, AgentError> {
+        self.asked.set(self.asked.get() + 1);
+        Ok(Reply::said("Done."))
+    }
+
+    fn note(&self, _: Note<'_>) -> Result<(), AgentError> {
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        Ok(())
+    }
+}
+
+impl Reporter for Told {
+    fn event(&self, event: &Event) {
+        self.events.borrow_mut().push(event.clone());
+    }
+
+    fn is_live(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn the_user_is_told_once_and_no_model_is_asked() {
+    let meter = Meter::default();
+    let told = Told::default();
+    let (clock, redactor) = (SystemClock::start(), Redactor::default());
+    let agent = Agent {
+        purpose: Purpose::STEP,
+        brief: &Brief::default,
+        protocol: &Native::default(),
+        permissions: &Everything,
+        memory: &Truncate {
+            window: 10_000,
+            threshold: 80,
+            meter: &meter,
+        },
+        ending: &|_, _| Ok(()),
+        tries: 1,
+        tool_tries: ToolTries::Unlimited,
+        calls: None,
+        temperature: None,
+        env: Env {
+            host: &told,
+            reporter: &told,
+            clock: &clock,
+            redactor: &redactor,
+            censor: None,
+        },
+    };
+    let mut conversation = Conversation::default();
+    conversation.request("x");
+    for _ in 0..40 {
+        reads(&mut conversation, 1000);
+    }
+    for asked in 1..3 {
+        agent.work_on(&mut conversation, Some("more")).unwrap();
+        assert_eq!(told.asked.get(), asked);
+        let events = told.events.borrow();
+        let is_told = |event: &&Event| matches!(event, Event::Notice(text) if text == "Auto-compacting conversation...");
+        assert_eq!(events.iter().filter(is_told).count(), 1);
     }
 }

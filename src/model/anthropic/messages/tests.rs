@@ -1,8 +1,11 @@
 //! The messages of a request by tables, and what holds for those of any conversation. Pure.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::anthropic::tests::{described, fits};
 
 fn call(id: &str) -> Part<'static> {
     Part::Call(Call {
@@ -269,9 +272,7 @@ fn marks_stand_where_earlier_requests_ended() {
         ended.push(end);
         let last = ended.len().saturating_sub(MARKS);
         assert_eq!(found, ended[last..], "{step}");
-        let ids: Vec<String> = (0..30 * step + 1)
-            .map(|at| format!("{step}-{at}"))
-            .collect();
+        let ids: Vec<String> = (0..=30 * step).map(|at| format!("{step}-{at}")).collect();
         messages.push(model(ids.iter().map(|id| call(id)).collect()));
         messages.push(user(ids.iter().map(|id| result(id, "x")).collect()));
     }
@@ -305,6 +306,8 @@ fn a_prompt_with_marks_has_those_alone() {
     assert_eq!(Marks::of(&plain, true), Marks::Rolling);
     assert_eq!(Marks::of(&plain, false), Marks::Nowhere);
 }
+
+static MESSAGE: LazyLock<jsonschema::Validator> = LazyLock::new(|| described("InputMessage"));
 
 /// Any part, wherever it may stand.
 fn any_part() -> impl Strategy<Value = Part<'static>> {
@@ -374,7 +377,8 @@ fn objection(turns: &Value, has_tools: bool) -> Option<String> {
             return Some(format!("{at} ends with {last}"));
         }
     }
-    (turns.len() % 2 == 0 || !open.is_empty()).then(|| "the user is to speak last".to_owned())
+    (turns.len().is_multiple_of(2) || !open.is_empty())
+        .then(|| "the user is to speak last".to_owned())
 }
 
 proptest! {
@@ -382,6 +386,7 @@ proptest! {
     fn the_api_takes_whatever_is_made_of_a_conversation(messages in prop::collection::vec(any_message(), 0..8), has_tools in any::<bool>()) {
         for marks in [Marks::Nowhere, Marks::Explicit, Marks::Rolling] {
             let turns = json!(turns(&messages, has_tools, marks));
+            turns.as_array().unwrap().iter().for_each(|turn| fits(&MESSAGE, turn));
             prop_assert_eq!(objection(&turns, has_tools), None, "{}", turns);
             prop_assert!(marked(&turns).len() <= MARKS);
         }

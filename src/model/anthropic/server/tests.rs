@@ -7,6 +7,7 @@ use std::thread;
 
 use super::*;
 use crate::model::anthropic::entry;
+use crate::model::anthropic::tests::{described, fits};
 use crate::model::message::{Message, Role};
 use crate::model::{Endpoint, Form, Proxies, StepId, Tier};
 
@@ -107,6 +108,7 @@ fn tokens_are_counted_of_what_would_be_asked() {
     let expected = json!({"model": "m", "system": [{"type": "text", "text": "s"}],
         "messages": [{"role": "user", "content": [{"type": "text", "text": "u"}]}]});
     assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), expected);
+    fits(&described("CountMessageTokensParams"), &expected);
 }
 
 #[test]

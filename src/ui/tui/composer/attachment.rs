@@ -109,11 +109,14 @@ fn load(path: PathBuf) -> Result<Image, ImageProblem> {
         Err(error) if files::is_too_large(&error) => return Err(ImageProblem::TooLarge { path }),
         Err(source) => return Err(ImageProblem::Unreadable { path, source }),
     };
-    let media_type = media_type(&bytes).ok_or(ImageProblem::NoImage { path })?;
-    Ok(Image {
-        media_type: media_type.to_owned(),
-        data: STANDARD.encode(bytes),
-    })
+    image_of(&bytes).ok_or(ImageProblem::NoImage { path })
+}
+
+/// These bytes, if they are a picture's.
+pub fn image_of(bytes: &[u8]) -> Option<Image> {
+    let media_type = media_type(bytes)?.to_owned();
+    let data = STANDARD.encode(bytes);
+    Some(Image { media_type, data })
 }
 
 /// The picture whose path, and nothing else, was pasted, as terminals do it with a file that is dropped on them; `None`

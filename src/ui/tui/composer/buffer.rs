@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::sys::text::is_deceptive;
@@ -76,8 +76,14 @@ impl TextBuffer {
 
     /// The end of the grapheme that `at` is in: what was inserted may have joined with what follows.
     fn boundary(&self, at: usize) -> usize {
-        let mut ends = self.text.grapheme_indices(true).map(|(start, _)| start);
-        ends.find(|start| *start >= at).unwrap_or(self.text.len())
+        let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
+        match cursor.is_boundary(&self.text, 0) {
+            Ok(true) => at,
+            _ => {
+                let next = cursor.next_boundary(&self.text, 0).ok().flatten();
+                next.unwrap_or(self.text.len())
+            }
+        }
     }
 
     /// Where the grapheme before the cursor begins.

@@ -128,24 +128,19 @@ impl QuestionDialog {
                 }
             }
         }
-        if seen < all {
-            let more = format!(" {}-{} of {all}, Up and Down ", first + 1, first + seen);
-            let width = u16::try_from(more.len())
-                .unwrap_or(u16::MAX)
-                .min(area.width);
-            let right = Rect {
-                x: area.right() - width,
-                width,
-                ..area
-            };
-            put(buf, right, seen.saturating_sub(1), &more, theme.selected);
-        }
         for (nth, line) in keys.iter().take(below).enumerate() {
             put(buf, area, rows - below + nth, line, theme.dim);
         }
         if let Some(line) = &self.instead {
             line.render(area, rows - below, buf, theme);
         }
+    }
+
+    /// Which of its lines were seen, where those were not all.
+    pub fn position(&self) -> Option<String> {
+        let (first, seen, all) = (self.first.get(), self.seen.get(), self.all.get());
+        let is_cut = seen < all;
+        is_cut.then(|| format!(" {}-{} of {all}, Up and Down ", first + 1, first + seen))
     }
 
     /// Takes a key.

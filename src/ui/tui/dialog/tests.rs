@@ -1,1 +1,324 @@
+use super::*;
+use crate::ui::question::Answer;
+use proptest::prelude::*;
 
+fn key(code: KeyCode) -> KeyEvent {
+    KeyEvent::new(code, KeyModifiers::NONE)
+}
+
+fn letter(c: char) -> KeyEvent {
+    key(KeyCode::Char(c))
+}
+
+fn drawn_in(dialog: &Dialog, width: u16, height: u16) -> String {
+    let area = Rect::new(0, 0, width, height);
+    let mut buf = Buffer::empty(area);
+    dialog.render(area, &mut buf, &Theme::new(true));
+    let rows = buf.content.chunks(usize::from(width.max(1)));
+    let line = |row: &[ratatui::buffer::Cell]| -> String {
+        let line: String = row.iter().map(|cell| cell.symbol()).collect();
+        line.trim_end().to_owned()
+    };
+    rows.map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn drawn(dialog: &Dialog, width: u16) -> String {
+    drawn_in(dialog, width, dialog.height(width))
+}
+
+fn question(may_last: bool) -> Question {
+    Question {
+        sentence: "May I write `src/lexer.rs`?".to_owned(),
+        tool: "write_file".to_owned(),
+        subject: "src/lexer.rs".to_owned(),
+        reasons: vec!["overwrites".to_owned()],
+        may_last,
+    }
+}
+
+const DIFF: &str = "--- a/src/lexer.rs\n+++ b/src/lexer.rs\n@@ -1,2 +1,2 @@\n fn next() {\n-\told();\n+\tnew();\n }\n";
+
+fn asked(may_last: bool) -> Dialog {
+    Dialog::question(question(may_last), Some(DIFF))
+}
+
+#[test]
+fn a_question_looks_like_this() {
+    insta::assert_snapshot!(drawn(&asked(true), 40), @r"
+    ┌ write_file ──────────────────────────┐
+    │May I write `src/lexer.rs`?           │
+    │src/lexer.rs                          │
+    │because it overwrites                 │
+    │--- a/src/lexer.rs                    │
+    │+++ b/src/lexer.rs                    │
+    │@@ -1,2 +1,2 @@                       │
+    │ fn next() {                          │
+    │-    old();                           │
+    │+    new();                           │
+    │ }                                    │
+    │y yes | a Always allow for this       │
+    │project | n no | e no, and say what   │
+    │instead | d never in this project     │
+    │Press Esc to cancel                   │
+    └──────────────────────────────────────┘
+    ");
+    insta::assert_snapshot!(drawn(&asked(false), 100), @r"
+    ┌ write_file ──────────────────────────────────────────────────────────────────────────────────────┐
+    │May I write `src/lexer.rs`?                                                                       │
+    │src/lexer.rs                                                                                      │
+    │because it overwrites                                                                             │
+    │--- a/src/lexer.rs                                                                                │
+    │+++ b/src/lexer.rs                                                                                │
+    │@@ -1,2 +1,2 @@                                                                                   │
+    │ fn next() {                                                                                      │
+    │-    old();                                                                                       │
+    │+    new();                                                                                       │
+    │ }                                                                                                │
+    │y yes | n no | e no, and say what instead                                                         │
+    │Press Esc to cancel                                                                               │
+    └──────────────────────────────────────────────────────────────────────────────────────────────────┘
+    ");
+    insta::assert_snapshot!(drawn_in(&asked(false), 40, 8), @r"
+    ┌ write_file ──────────────────────────┐
+    │May I write `src/lexer.rs`?           │
+    │src/lexer.rs                          │
+    │because it overwrites                 │
+    │y yes | n no | e no, and say what     │
+    │instead                               │
+    │Press Esc to cancel                   │
+    └────────────── 1-3 of 10, Up and Down ┘
+    ");
+}
+
+#[test]
+fn a_question_is_answered_by_its_keys_alone() {
+    let verdict = |answer, is_for_good| {
+        Some(DialogAction::Answered(Verdict {
+            answer,
+            is_for_good,
+        }))
+    };
+    for (may_last, pressed, expected) in [
+        (true, letter('y'), verdict(Answer::Yes, false)),
+        (true, letter('a'), verdict(Answer::Yes, true)),
+        (true, letter('n'), verdict(Answer::No, false)),
+        (true, letter('d'), verdict(Answer::No, true)),
+        (true, key(KeyCode::Esc), verdict(Answer::No, false)),
+        (false, letter('y'), verdict(Answer::Yes, false)),
+        (false, letter('a'), None),
+        (false, letter('d'), None),
+        (true, key(KeyCode::Enter), None),
+        (true, letter(' '), None),
+        (true, key(KeyCode::Tab), None),
+        (
+            true,
+            KeyEvent::new(KeyCode::Char('y'), KeyModifiers::CONTROL),
+            None,
+        ),
+        (
+            true,
+            KeyEvent::new(KeyCode::Char('a'), KeyModifiers::ALT),
+            None,
+        ),
+    ] {
+        assert_eq!(asked(may_last).key(pressed), expected, "{pressed:?}");
+    }
+    let mut dialog = asked(true);
+    dialog.paste("y\na\n");
+    assert_eq!(dialog.key(key(KeyCode::Enter)), None);
+}
+
+#[test]
+fn something_else_may_be_said_instead() {
+    let mut dialog = asked(true);
+    assert_eq!(dialog.key(letter('e')), None);
+    assert_eq!(dialog.key(key(KeyCode::Enter)), None);
+    for c in "yes, but in Rust".chars() {
+        assert_eq!(dialog.key(letter(c)), None);
+    }
+    insta::assert_snapshot!(drawn_in(&dialog, 40, 8), @r"
+    ┌ write_file ──────────────────────────┐
+    │May I write `src/lexer.rs`?           │
+    │src/lexer.rs                          │
+    │because it overwrites                 │
+    │--- a/src/lexer.rs                    │
+    │> yes, but in Rust                    │
+    │Enter sends it | Press Esc to cancel  │
+    └────────────── 1-4 of 10, Up and Down ┘
+    ");
+    let instead = Answer::Instead("yes, but in Rust".to_owned());
+    let expected = Verdict {
+        answer: instead,
+        is_for_good: false,
+    };
+    assert_eq!(
+        dialog.key(key(KeyCode::Enter)),
+        Some(DialogAction::Answered(expected))
+    );
+    // Escape goes back to the question.
+    let mut dialog = asked(true);
+    dialog.key(letter('e'));
+    assert_eq!(dialog.key(key(KeyCode::Esc)), None);
+    assert!(dialog.key(letter('y')).is_some());
+}
+
+#[test]
+fn what_does_not_fit_is_scrolled_to() {
+    let long: String = (1..=100).map(|nth| format!("+line {nth}\n")).collect();
+    let mut dialog = Dialog::question(question(false), Some(&long));
+    let seen = |dialog: &Dialog| drawn_in(dialog, 60, 12);
+    assert!(seen(&dialog).contains("May I") && !seen(&dialog).contains("line 100"));
+    dialog.key(key(KeyCode::End));
+    assert!(seen(&dialog).contains("+line 100") && seen(&dialog).contains("y yes"));
+    dialog.scroll(-3);
+    assert!(!seen(&dialog).contains("+line 98"));
+    dialog.key(key(KeyCode::PageUp));
+    dialog.key(key(KeyCode::Down));
+    assert!(seen(&dialog).contains("+line 90"));
+    dialog.key(key(KeyCode::Home));
+    assert!(seen(&dialog).contains("May I"));
+    // A command is scrolled through like what it would change.
+    let subject = (1..=40).map(|nth| format!("echo {nth}\n")).collect();
+    let mut dialog = Dialog::question(
+        Question {
+            subject,
+            ..question(false)
+        },
+        None,
+    );
+    assert!(!seen(&dialog).contains("echo 40"));
+    dialog.key(key(KeyCode::End));
+    assert!(seen(&dialog).contains("echo 40"));
+}
+
+fn models() -> Dialog {
+    let item = |name: &str, note: &str| (name.to_owned(), note.to_owned());
+    Dialog::menu(Menu {
+        title: "Model".to_owned(),
+        items: vec![
+            item("claude-opus-5-5", "1M tokens, $5 and $25"),
+            item("claude-sonnet-5-5", "1M tokens, $3 and $15"),
+            item("claude-haiku-5-5", "1M tokens, $1 and $5"),
+        ],
+        at: 1,
+    })
+}
+
+#[test]
+fn one_of_a_menu_is_chosen() {
+    insta::assert_snapshot!(drawn(&models(), 40), @r"
+    ┌ Model ───────────────────────────────┐
+    │type to filter                        │
+    │  claude-opus-5-5    1M tokens, $5 and│
+    │> claude-sonnet-5-5  1M tokens, $3 and│
+    │  claude-haiku-5-5   1M tokens, $1 and│
+    │Enter chooses | Press Esc to cancel   │
+    └──────────────────────────────────────┘
+    ");
+    insta::assert_snapshot!(drawn(&models(), 100), @r"
+    ┌ Model ───────────────────────────────────────────────────────────────────────────────────────────┐
+    │type to filter                                                                                    │
+    │  claude-opus-5-5    1M tokens, $5 and $25                                                        │
+    │> claude-sonnet-5-5  1M tokens, $3 and $15                                                        │
+    │  claude-haiku-5-5   1M tokens, $1 and $5                                                         │
+    │Enter chooses | Press Esc to cancel                                                               │
+    └──────────────────────────────────────────────────────────────────────────────────────────────────┘
+    ");
+    for (keys, expected) in [
+        (&[KeyCode::Enter][..], Some(1)),
+        (&[KeyCode::Down, KeyCode::Enter], Some(2)),
+        (&[KeyCode::Down, KeyCode::Down, KeyCode::Enter], Some(0)),
+        (&[KeyCode::Home, KeyCode::Up, KeyCode::Enter], Some(2)),
+        (
+            &[KeyCode::Char('h'), KeyCode::Char('k'), KeyCode::Enter],
+            Some(2),
+        ),
+        (
+            &[KeyCode::Char('h'), KeyCode::Backspace, KeyCode::Enter],
+            Some(0),
+        ),
+        (&[KeyCode::Esc], None),
+    ] {
+        let mut dialog = models();
+        let (last, before) = keys.split_last().unwrap();
+        before
+            .iter()
+            .for_each(|code| assert_eq!(dialog.key(key(*code)), None));
+        assert_eq!(
+            dialog.key(key(*last)),
+            Some(DialogAction::Chosen(expected)),
+            "{keys:?}"
+        );
+    }
+    let mut dialog = models();
+    dialog.paste("zzz");
+    assert_eq!(dialog.key(key(KeyCode::Enter)), None);
+    assert!(drawn(&dialog, 60).contains("nothing matches"));
+}
+
+#[test]
+fn of_a_secret_nothing_is_seen_but_its_length() {
+    let mut dialog = Dialog::line("API key".to_owned(), true);
+    assert_eq!(dialog.key(key(KeyCode::Enter)), None);
+    dialog.paste("sk-ant-k\r\nrest");
+    dialog.key(letter('x'));
+    insta::assert_snapshot!(drawn(&dialog, 40), @r"
+    ┌ API key ─────────────────────────────┐
+    │> •••••••••                           │
+    │Press Esc to cancel                   │
+    └──────────────────────────────────────┘
+    ");
+    let typed = Some("sk-ant-kx".to_owned());
+    assert_eq!(
+        dialog.key(key(KeyCode::Enter)),
+        Some(DialogAction::Typed(typed))
+    );
+    let mut dialog = Dialog::line("Name".to_owned(), false);
+    dialog.paste("w\u{1b}[2Jork");
+    assert!(drawn(&dialog, 40).contains("> w\u{fffd}[2Jork"));
+    assert_eq!(
+        dialog.key(key(KeyCode::Esc)),
+        Some(DialogAction::Typed(None))
+    );
+}
+
+proptest! {
+    #[test]
+    fn dialogs_of_any_size_stay_in_their_place(
+        width in 0..120u16, height in 0..40u16, text in "[a\u{1b}\t你\u{202e}\n ]{0,200}", keys in "[ea\u{e000}-\u{e006}]{0,12}"
+    ) {
+        let question = Question { subject: text.clone(), sentence: text.clone(), tool: text.clone(), ..question(true) };
+        let items = text.lines().map(|line| (line.to_owned(), line.to_owned())).collect();
+        for mut dialog in [
+            Dialog::question(question.clone(), Some(&text)),
+            Dialog::menu(Menu { title: text.clone(), items, at: 7 }),
+            Dialog::line(text.clone(), false),
+        ] {
+            for c in keys.chars() {
+                let code = match c {
+                    '\u{e000}' => KeyCode::Up,
+                    '\u{e001}' => KeyCode::Down,
+                    '\u{e002}' => KeyCode::PageDown,
+                    '\u{e003}' => KeyCode::End,
+                    '\u{e004}' => KeyCode::Backspace,
+                    '\u{e005}' => KeyCode::PageUp,
+                    '\u{e006}' => KeyCode::Enter,
+                    c => KeyCode::Char(c),
+                };
+                if dialog.key(key(code)).is_some() {
+                    break;
+                }
+                dialog.paste("你x");
+            }
+            dialog.height(width);
+            let screen = Rect::new(0, 0, 130, 45);
+            let area = Rect::new(2, 1, width, height);
+            let mut buf = Buffer::empty(screen);
+            dialog.render(area, &mut buf, &Theme::new(false));
+            for position in screen.positions().filter(|at| !area.contains(*at)) {
+                prop_assert_eq!(buf[position].symbol(), " ");
+            }
+            prop_assert!(!buf.content.iter().any(|cell| cell.symbol().contains(crate::sys::text::is_deceptive)));
+        }
+    }
+}

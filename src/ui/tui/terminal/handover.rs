@@ -70,6 +70,11 @@ impl Drop for TakenTerminal {
     }
 }
 
+/// Whether the terminal is taken: a thread that panics has given it back.
+pub fn is_taken() -> bool {
+    IS_TAKEN.load(Ordering::SeqCst)
+}
+
 /// Gives the terminal back, if it is taken.
 pub fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {

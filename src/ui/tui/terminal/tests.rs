@@ -1,1 +1,336 @@
+//! The loop on a terminal that is a socket, and whose screen is read as a person would.
 
+use super::*;
+use std::io::Read as _;
+use std::num::NonZero;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use crate::model::price::Usd;
+use crate::sys::environment::SystemClock;
+use crate::ui::Event;
+use crate::ui::question::{Answer, Question};
+use crate::ui::tui::Verdict;
+use crate::ui::tui::channel::{ScreenSender, channel as screen_channel};
+
+/// Nothing takes longer, unless it hangs.
+const LONG: Duration = Duration::from_secs(20);
+
+/// Sends on what is written, write by write.
+struct Written(Sender<Vec<u8>>);
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = self.0.send(bytes.to_vec());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Both ends of a screen that runs.
+struct Stage {
+    engine: ScreenSender,
+    heard: Receiver<FromScreen>,
+    keyboard: UnixStream,
+    written: Receiver<Vec<u8>>,
+    screen: vt100::Parser,
+    interrupt: Interrupt,
+    writes: usize,
+}
+
+impl Stage {
+    fn press(&mut self, bytes: &str) {
+        self.keyboard.write_all(bytes.as_bytes()).unwrap();
+    }
+
+    /// Waits until this is on the screen.
+    fn see(&mut self, text: &str) {
+        while !self.screen.screen().contents().contains(text) {
+            let bytes = self.written.recv_timeout(LONG);
+            let bytes =
+                bytes.unwrap_or_else(|_| panic!("{text}\n{}", self.screen.screen().contents()));
+            self.writes += 1;
+            self.screen.process(&bytes);
+        }
+    }
+
+    fn hear(&self) -> FromScreen {
+        self.heard.recv_timeout(LONG).unwrap()
+    }
+
+    fn end(&self) {
+        let farewell = "bye".to_owned();
+        self.engine.send(ToScreen::End { farewell });
+    }
+}
+
+fn size() -> Size {
+    Size::new(60, 16)
+}
+
+/// Runs a screen; `prepare` does what happens before it is there, `play` the rest. What it ends with.
+fn on_stage(prepare: impl FnOnce(&mut Stage), play: impl FnOnce(&mut Stage)) -> String {
+    let (engine, receiver) = screen_channel().unwrap();
+    let (sender, heard) = channel();
+    let (keyboard, keys) = UnixStream::pair().unwrap();
+    let (writes, written) = channel();
+    let interrupt = Interrupt::never().unwrap();
+    let length = |length| NonZero::new(length).unwrap();
+    let screen = vt100::Parser::new(length(size().height), length(size().width), 0);
+    let mut stage = Stage {
+        engine,
+        heard,
+        keyboard,
+        written,
+        screen,
+        interrupt: interrupt.clone(),
+        writes: 0,
+    };
+    prepare(&mut stage);
+    let clock = SystemClock::start();
+    thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            let options = ScreenOptions {
+                clock: &clock,
+                no_color: true,
+                mouse: true,
+                root: PathBuf::from("/no/such/project"),
+                history: None,
+                editor: None,
+                draft: PathBuf::from("/no/such/draft"),
+                pager: None,
+                clipboard: Clipboard::default(),
+            };
+            let terminal = Terminal {
+                keys: keys.as_fd(),
+                output: Written(writes),
+                size,
+                taken: None,
+            };
+            let mode = SharedMode::default();
+            let mut screen =
+                ScreenLoop::new(options, terminal, receiver, sender, interrupt, mode).unwrap();
+            screen.run(&Signals::new().unwrap()).unwrap()
+        });
+        play(&mut stage);
+        drop(stage);
+        running.join().unwrap()
+    })
+}
+
+fn question() -> ToScreen {
+    ToScreen::Ask {
+        question: Question {
+            sentence: "May I?".to_owned(),
+            tool: "execute_command".to_owned(),
+            subject: "rm x".to_owned(),
+            reasons: vec!["deletes".to_owned()],
+            may_last: true,
+        },
+        preview: None,
+    }
+}
+
+fn answered(answer: Answer) -> FromScreen {
+    FromScreen::Answered(Verdict {
+        answer,
+        is_for_good: false,
+    })
+}
+
+#[test]
+fn what_is_typed_is_sent_and_what_is_said_is_seen() {
+    let farewell = on_stage(
+        |_| {},
+        |stage| {
+            stage.press("Hello\x1b[200~ \x1b[A\ry\x1b[201~\r");
+            let FromScreen::Line(submission) = stage.hear() else {
+                panic!()
+            };
+            assert_eq!(submission.text, "Hello \x1b[A\ny");
+            for piece in ["Hi ", "there"] {
+                stage.engine.send(ToScreen::Event(Event::Receiving {
+                    piece: piece.to_owned(),
+                    is_thought: false,
+                    output_tokens: 1,
+                    thought_tokens: 0,
+                    spent: Usd::ZERO,
+                }));
+            }
+            stage.see("Hi there");
+            stage.end();
+        },
+    );
+    assert_eq!(farewell, "bye");
+}
+
+#[test]
+fn what_was_typed_ahead_of_a_question_answers_nothing() {
+    on_stage(
+        |stage| {
+            // A paste that is not whole yet when it is asked.
+            stage.press("y\r\x1b[200~y");
+            stage.engine.send(question());
+        },
+        |stage| {
+            stage.see("May I?");
+            stage.press("a\x1b[201~\x1b");
+            assert_eq!(stage.hear(), answered(Answer::No));
+            stage.see("> yya");
+            stage.end();
+        },
+    );
+    on_stage(
+        |stage| stage.engine.send(question()),
+        |stage| {
+            stage.see("May I?");
+            stage.press("\ry");
+            assert_eq!(stage.hear(), answered(Answer::Yes));
+            stage.end();
+        },
+    );
+}
+
+#[test]
+fn two_escapes_that_arrive_together_stop() {
+    on_stage(
+        |_| {},
+        |stage| {
+            stage.press("go\r");
+            stage.hear();
+            stage.press("\x1b\x1b");
+            stage.see("Stopping...");
+            assert_eq!(stage.interrupt.take(), 1);
+            // It goes on, also while a stop has not been taken.
+            stage.interrupt.raise();
+            stage.press("next");
+            stage.see("> next");
+            stage.end();
+        },
+    );
+}
+
+#[test]
+fn nothing_is_written_while_nothing_changes() {
+    on_stage(
+        |_| {},
+        |stage| {
+            stage.see("Ask for something");
+            let first = stage.writes;
+            for _ in 0..3 {
+                stage.engine.send(ToScreen::Todos(Vec::new()));
+                stage.press("\x1b[99~");
+            }
+            stage.press("x");
+            stage.see("> x");
+            assert_eq!(stage.writes, first + 1);
+            stage.end();
+        },
+    );
+}
+
+#[test]
+fn a_signal_or_the_terminals_end_ends_it() {
+    for signal in [Signal::Term, Signal::Hup] {
+        let farewell = on_stage(
+            |_| {},
+            |stage| {
+                stage.see("Ask for something");
+                stage.interrupt.simulate(signal);
+                assert_eq!(stage.hear(), FromScreen::Leave);
+                stage.end();
+            },
+        );
+        assert_eq!(farewell, "bye");
+    }
+    on_stage(
+        |_| {},
+        |stage| {
+            stage.keyboard.shutdown(std::net::Shutdown::Both).unwrap();
+            assert_eq!(stage.hear(), FromScreen::Leave);
+        },
+    );
+    // The engine is gone.
+    assert_eq!(on_stage(|_| {}, |stage| stage.see("Ask for something")), "");
+}
+
+#[test]
+fn a_text_is_copied_by_the_terminal() {
+    on_stage(
+        |_| {},
+        |stage| {
+            stage.engine.send(ToScreen::Copy("ä\x1b".to_owned()));
+            loop {
+                let bytes = stage.written.recv_timeout(LONG).unwrap();
+                if bytes == b"\x1b]52;c;w6Qb\x07" {
+                    break;
+                }
+            }
+            stage.end();
+        },
+    );
+}
+
+#[test]
+fn a_draft_is_edited_and_left_nowhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let draft = dir.path().join("draft.md");
+    assert_eq!(
+        edited("sed -i s/old/new/", &draft, "an old text").unwrap(),
+        "an new text"
+    );
+    assert!(!draft.exists());
+    for (command, expected) in [
+        ("false", "failed"),
+        ("no-such-editor-here", "cannot start"),
+        ("sh -c 'printf \\\\377 > $0'", "not UTF-8"),
+        ("rm", "No such file"),
+    ] {
+        let problem = edited(command, &draft, "text").unwrap_err();
+        assert!(problem.contains(expected), "{problem}");
+        assert!(!draft.exists());
+    }
+}
+
+#[test]
+fn frames_are_what_has_changed() {
+    let mut painter = Painter::new(Size::new(10, 2)).unwrap();
+    let draw = |text: &'static str, cursor: Option<(u16, u16)>| {
+        move |frame: &mut ratatui::Frame<'_>| {
+            frame
+                .buffer_mut()
+                .set_string(0, 0, text, ratatui::style::Style::new());
+            if let Some(cursor) = cursor {
+                frame.set_cursor_position(cursor);
+            }
+        }
+    };
+    let mut frame = |text, cursor| {
+        let bytes = painter.frame(draw(text, cursor)).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    let first = frame("hello", Some((5, 0)));
+    assert!(
+        first.starts_with("\x1b[?2026h\x1b[?25l")
+            && first.ends_with("\x1b[1;6H\x1b[?25h\x1b[?2026l")
+    );
+    assert!(first.contains("hello"));
+    assert_eq!(frame("hello", Some((5, 0))), "");
+    assert_eq!(
+        frame("hello", Some((4, 0))),
+        "\x1b[?2026h\x1b[?25l\x1b[1;5H\x1b[?25h\x1b[?2026l"
+    );
+    let changed = frame("hallo", Some((4, 0)));
+    assert!(changed.contains('a') && !changed.contains("hallo"));
+    assert_eq!(frame("hallo", None), "\x1b[?2026h\x1b[?25l\x1b[?2026l");
+    painter.forget().unwrap();
+    let whole = painter.frame(draw("hallo", None)).unwrap();
+    assert!(String::from_utf8(whole).unwrap().contains("\x1b[2J"));
+    painter.resize(Size::new(4, 1));
+    let smaller = painter.frame(draw("hallo", None)).unwrap();
+    assert!(String::from_utf8(smaller).unwrap().contains("hall"));
+}

@@ -270,13 +270,13 @@ fn it_follows_the_end_unless_the_user_looks_elsewhere() {
         seen(&mut transcript),
         (first, "↓ 4 new lines below (End)".to_owned())
     );
-    transcript.to_start();
+    transcript.show_start();
     assert_eq!(seen(&mut transcript).0, "line 0");
     transcript.scroll(-9);
     assert_eq!(seen(&mut transcript).0, "line 0");
     transcript.page(true);
     assert_eq!(seen(&mut transcript).0, "line 4");
-    transcript.to_end();
+    transcript.show_end();
     assert_eq!(seen(&mut transcript).1, "more");
     transcript.page(false);
     transcript.page(true);

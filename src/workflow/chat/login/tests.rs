@@ -5,10 +5,6 @@ use crate::workflow::error::Exit;
 
 const HOME_FILE: &str = "auth.json";
 
-fn taken(_: &ApiKey) -> Result<KeyCheck, Error> {
-    Ok(KeyCheck::Taken)
-}
-
 /// The accounts in this home, the active one first.
 fn names(home: &Path) -> Vec<String> {
     let accounts = Accounts::load(home).unwrap();
@@ -39,6 +35,7 @@ fn what_stands_behind_the_command_is_a_key_or_a_name() {
 
 #[test]
 fn a_key_is_stored_and_counts_from_then_on() {
+    let taken = |_: &ApiKey| Ok(KeyCheck::Taken);
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join(".agent");
     for (account, expected) in [
@@ -109,6 +106,7 @@ fn nothing_is_asked_with_what_cannot_be_stored() {
 
 #[test]
 fn who_signs_out_is_told_what_counts_then() {
+    let taken = |_: &ApiKey| Ok(KeyCheck::Taken);
     let dir = tempfile::tempdir().unwrap();
     let out = |is_overridden| sign_out(dir.path(), is_overridden).unwrap().markdown();
     assert_eq!(out(false), "Nobody is signed in");

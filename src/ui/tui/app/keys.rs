@@ -1,0 +1,157 @@
+//! What keys, pastes and the wheel do.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{ARMED, App, ScreenEffect};
+use crate::model::message::Image;
+use crate::ui::tui::FromScreen;
+use crate::ui::tui::composer::ComposerAction;
+
+/// How many lines a notch of the wheel scrolls.
+const NOTCH: i32 = 3;
+
+impl App {
+    /// Takes a key.
+    pub fn key(&mut self, key: KeyEvent, now: Duration) -> Vec<ScreenEffect> {
+        self.now = now;
+        self.is_changed = true;
+        let armed = self.armed.take();
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let is_cycle = key.code == KeyCode::BackTab
+            || (key.code == KeyCode::Tab && key.modifiers.contains(KeyModifiers::SHIFT));
+        if is_cycle {
+            self.mode.set(self.mode.get().next());
+            return Vec::new();
+        }
+        match key.code {
+            KeyCode::Char('o') if is_control => {
+                self.transcript.toggle_folding();
+                return Vec::new();
+            }
+            KeyCode::Char('l') if is_control => return vec![ScreenEffect::Redraw],
+            _ => {}
+        }
+        if let Some(dialog) = &mut self.dialog {
+            let Some(action) = dialog.key(key) else {
+                return Vec::new();
+            };
+            self.dialog = None;
+            return vec![ScreenEffect::Send(action.into())];
+        }
+        match key.code {
+            KeyCode::Char('c') if is_control => self.cancel(),
+            KeyCode::Esc => self.escape(key, armed),
+            KeyCode::PageUp => self.scrolled(|app| app.transcript.page(false)),
+            KeyCode::PageDown => self.scrolled(|app| app.transcript.page(true)),
+            KeyCode::Up if self.composer.is_empty() && !self.queue.is_empty() => {
+                // It goes on as if it had not been sent.
+                if let Some(last) = self.queue.pop_back() {
+                    self.composer.set_text(&last.text);
+                }
+                Vec::new()
+            }
+            _ => self.typed(key),
+        }
+    }
+
+    fn scrolled(&mut self, scroll: impl FnOnce(&mut Self)) -> Vec<ScreenEffect> {
+        scroll(self);
+        Vec::new()
+    }
+
+    /// Ctrl-C: clears the input, then stops, then ends.
+    fn cancel(&mut self) -> Vec<ScreenEffect> {
+        if !self.composer.is_empty() {
+            self.composer.clear();
+            return Vec::new();
+        }
+        if self.is_working {
+            return self.stop();
+        }
+        vec![ScreenEffect::Send(FromScreen::Leave)]
+    }
+
+    /// Escape: closes what is open; else, pressed twice, it stops.
+    fn escape(&mut self, key: KeyEvent, armed: Option<Duration>) -> Vec<ScreenEffect> {
+        if self.composer.key(key) == ComposerAction::Changed || !self.is_working {
+            return Vec::new();
+        }
+        if armed.is_some_and(|until| self.now < until) {
+            return self.stop();
+        }
+        self.armed = Some(self.now + ARMED);
+        Vec::new()
+    }
+
+    fn stop(&mut self) -> Vec<ScreenEffect> {
+        self.say("Stopping...");
+        vec![ScreenEffect::Stop]
+    }
+
+    /// A key of the input.
+    fn typed(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {
+        match self.composer.key(key) {
+            ComposerAction::Send(submission) if self.is_working => {
+                self.queue.push_back(submission);
+            }
+            ComposerAction::Send(submission) => return vec![self.send(submission)],
+            ComposerAction::OpenEditor => match self.composer.editable_text() {
+                Some(text) => return vec![ScreenEffect::Editor(text)],
+                None => self.say("A key is written to no file"),
+            },
+            ComposerAction::FetchImage => return vec![ScreenEffect::FetchImage],
+            ComposerAction::Leave => return vec![ScreenEffect::Send(FromScreen::Leave)],
+            ComposerAction::Refused(reason) => self.say(&reason),
+            ComposerAction::Unhandled => match key.code {
+                KeyCode::Home => self.transcript.show_start(),
+                KeyCode::End => self.transcript.show_end(),
+                _ => {}
+            },
+            ComposerAction::None | ComposerAction::Changed => {}
+        }
+        Vec::new()
+    }
+
+    /// Takes what was pasted.
+    pub fn paste(&mut self, text: &str) {
+        self.is_changed = true;
+        match &mut self.dialog {
+            Some(dialog) => dialog.paste(text),
+            None => self.typed_ahead(text),
+        }
+    }
+
+    /// Takes what was typed or pasted before the question that stands there was seen: it goes into the input.
+    pub fn typed_ahead(&mut self, text: &str) {
+        self.is_changed = true;
+        if let ComposerAction::Refused(reason) = self.composer.paste(text) {
+            self.say(&reason);
+        }
+    }
+
+    /// Takes the clipboard's picture.
+    pub fn attach_image(&mut self, image: Image) {
+        self.composer.attach_image(image);
+        self.is_changed = true;
+    }
+
+    /// Takes what the user's editor has made of the text.
+    pub fn edited(&mut self, text: &str) {
+        self.composer.set_text(text);
+        self.is_changed = true;
+    }
+
+    /// Takes notches of the wheel, up where they are negative: what is asked scrolls, else the transcript.
+    pub fn wheel(&mut self, notches: i32) {
+        self.is_changed = true;
+        let lines = notches.saturating_mul(NOTCH);
+        match &mut self.dialog {
+            Some(dialog) => dialog.scroll(lines),
+            None => self
+                .transcript
+                .scroll(isize::try_from(lines).unwrap_or_default()),
+        }
+    }
+}

@@ -1,0 +1,635 @@
+//! That keys and messages do what they should, at every size.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use proptest::prelude::*;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::Color;
+use serde_json::Value;
+
+use super::*;
+use crate::model::price::Usd;
+use crate::model::{Purpose, StepId};
+use crate::record::mode::Mode;
+use crate::sys::text::is_deceptive;
+use crate::ui::question::{Answer, Question};
+use crate::ui::tui::composer::ComposerOptions;
+use crate::ui::tui::{CommandHint, Menu, Verdict};
+
+fn app() -> App {
+    let composer = Composer::new(ComposerOptions::default());
+    App::new(Theme::new(false), SharedMode::default(), composer)
+}
+
+fn at(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn drawn(app: &mut App, width: u16, height: u16) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| app.draw(frame)).unwrap();
+    terminal.backend().buffer().clone()
+}
+
+fn shown(app: &mut App, width: u16, height: u16) -> String {
+    let buf = drawn(app, width, height);
+    let row = |y| (0..width).map(|x| buf[(x, y)].symbol()).collect::<String>();
+    let rows = (0..height).map(|y| row(y).trim_end().to_owned());
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+fn press(app: &mut App, code: KeyCode, now: u64) -> Vec<ScreenEffect> {
+    app.key(KeyEvent::new(code, KeyModifiers::NONE), at(now))
+}
+
+fn control(app: &mut App, letter: char) -> Vec<ScreenEffect> {
+    let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL);
+    app.key(key, at(0))
+}
+
+fn typed(app: &mut App, text: &str) -> Vec<ScreenEffect> {
+    for letter in text.chars() {
+        press(app, KeyCode::Char(letter), 0);
+    }
+    press(app, KeyCode::Enter, 0)
+}
+
+fn line(text: &str) -> ScreenEffect {
+    ScreenEffect::Send(FromScreen::Line(Submission {
+        text: text.to_owned(),
+        images: Vec::new(),
+    }))
+}
+
+fn asking() -> Event {
+    Event::Asking {
+        step: StepId::new(Purpose::STEP, 1),
+        model: "claude-sonnet-5-5".to_owned(),
+        prompt: None,
+        spent: Usd::ZERO,
+    }
+}
+
+fn piece(text: &str) -> Event {
+    Event::Receiving {
+        piece: text.to_owned(),
+        is_thought: false,
+        output_tokens: 0,
+        thought_tokens: 0,
+        spent: Usd::ZERO,
+    }
+}
+
+fn answered(seconds: u64) -> Event {
+    Event::Answered {
+        model: "m".to_owned(),
+        usage: None,
+        cost: None,
+        tier: None,
+        took: Duration::from_secs(seconds),
+    }
+}
+
+fn tool(name: &str, subject: &str) -> Event {
+    Event::Tool {
+        name: name.to_owned(),
+        input: String::new(),
+        arguments: Value::Null,
+        subject: subject.to_owned(),
+        asks: false,
+    }
+}
+
+fn result(name: &str, brief: &str) -> Event {
+    Event::ToolResult {
+        name: name.to_owned(),
+        text: "text".to_owned(),
+        brief: Some(brief.to_owned()),
+        failed: false,
+        is_end: false,
+        took: Duration::ZERO,
+    }
+}
+
+fn todos() -> ToScreen {
+    let todo = |content: &str, status| Todo {
+        content: content.to_owned(),
+        status,
+        active_form: Some(format!("{content}, now")),
+    };
+    ToScreen::Todos(vec![
+        todo("Look", TodoStatus::Completed),
+        todo("Change it", TodoStatus::InProgress),
+        todo("Test it", TodoStatus::Pending),
+    ])
+}
+
+fn question() -> ToScreen {
+    ToScreen::Ask {
+        question: Question {
+            sentence: "Run `rm x`?".to_owned(),
+            tool: "execute_command".to_owned(),
+            subject: "rm x".to_owned(),
+            reasons: vec!["deletes".to_owned()],
+            may_last: false,
+        },
+        preview: None,
+    }
+}
+
+/// In the middle of some work.
+fn at_work() -> App {
+    let mut app = app();
+    app.tell(
+        ToScreen::Status(Status {
+            model: "claude-sonnet-5-5".to_owned(),
+            used: 45_000,
+            window: 200_000,
+            ..Status::default()
+        }),
+        at(0),
+    );
+    typed(&mut app, "Fix the parser");
+    app.tell(todos(), at(0));
+    for event in [
+        asking(),
+        piece("I'll look at **src/parse.rs** first."),
+        answered(4),
+        tool("read_file", "src/parse.rs"),
+        result("read_file", "575 lines"),
+        tool("execute_command", "cargo test"),
+        Event::Printed("running 3 tests\ntest a ... ok\n".to_owned()),
+    ] {
+        app.tell(ToScreen::Event(event), at(1000));
+    }
+    typed(&mut app, "and the tests");
+    app.tick(at(4100));
+    app
+}
+
+#[test]
+fn the_screen_at_the_usual_sizes() {
+    insta::assert_snapshot!(shown(&mut at_work(), 40, 20), @r"
+    > Fix the parser
+
+    I'll look at src/parse.rs first.
+
+    ● read_file src/parse.rs — 575 lines
+    ○ execute_command cargo test
+        running 3 tests
+        test a ... ok
+
+
+    ◠ Executing execute_command
+      (esc to interrupt) · cargo test
+     ☒ Look
+     ▶ Change it, now
+     ☐ Test it
+      waits: and the… (Up takes it back)
+    > Ask for something, or / for commands
+    ┌──────────────────────────────────────┐
+    │ ● Regular Mode    45.0k/200.0k (23%) │
+    └──────────────────────────────────────┘
+    ");
+    insta::assert_snapshot!(shown(&mut at_work(), 60, 24), @r"
+    > Fix the parser
+
+    I'll look at src/parse.rs first.
+
+    ● read_file src/parse.rs — 575 lines
+    ○ execute_command cargo test
+        running 3 tests
+        test a ... ok
+
+
+
+
+
+
+    ◠ Executing execute_command (esc to interrupt)
+      cargo test
+     ☒ Look
+     ▶ Change it, now
+     ☐ Test it
+      waits: and the tests (Up takes it back)
+    > Ask for something, or / for commands
+    ┌──────────────────────────────────────────────────────────┐
+    │ ● Regular Mode               Context: 45.0k/200.0k (23%) │
+    └──────────────────────────────────────────────────────────┘
+    ");
+    insta::assert_snapshot!(shown(&mut at_work(), 100, 16), @r"
+    > Fix the parser                                                      │ Todos 1/3
+                                                                          │ ☒ Look
+    I'll look at src/parse.rs first.                                      │ ▶ Change it, now
+                                                                          │ ☐ Test it
+    ● read_file src/parse.rs — 575 lines                                  │
+    ○ execute_command cargo test                                          │
+        running 3 tests                                                   │
+        test a ... ok                                                     │
+                                                                          │
+    ◠ Executing execute_command Still working... (esc to interrupt)
+      cargo test
+      waits: and the tests (Up takes it back)
+    > Ask for something, or / for commands
+    ┌──────────────────────────────────────────────────────────────────────────────────────────────────┐
+    │ ● Regular Mode | claude-sonnet-5-5                                   Context: 45.0k/200.0k (23%) │
+    └──────────────────────────────────────────────────────────────────────────────────────────────────┘
+    ");
+    insta::assert_snapshot!(shown(&mut at_work(), 200, 16), @r"
+    > Fix the parser                                                                                                                                                │ Todos 1/3
+                                                                                                                                                                    │ ☒ Look
+    I'll look at src/parse.rs first.                                                                                                                                │ ▶ Change it, now
+                                                                                                                                                                    │ ☐ Test it
+    ● read_file src/parse.rs — 575 lines                                                                                                                            │
+    ○ execute_command cargo test                                                                                                                                    │
+        running 3 tests                                                                                                                                             │
+        test a ... ok                                                                                                                                               │
+                                                                                                                                                                    │
+    ◠ Executing execute_command Still working... (esc to interrupt)
+      cargo test
+      waits: and the tests (Up takes it back)
+    > Ask for something, or / for commands
+    ┌──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
+    │ ● Regular Mode | claude-sonnet-5-5                                         Context: 45.0k/200.0k (23%)                                         shift+tab: cycle mode | esc×2: stop | /help: commands │
+    └──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+    ");
+}
+
+#[test]
+fn the_screen_with_a_question_and_with_nothing() {
+    let mut asked = at_work();
+    asked.tell(question(), at(5000));
+    insta::assert_snapshot!(shown(&mut asked, 60, 24), @r"
+    > Fix the parser
+
+    I'll look at src/parse.rs first.
+
+    ● read_file src/parse.rs — 575 lines
+    ○ execute_command cargo test
+        running 3 tests
+        test a ... ok
+
+
+     ☒ Look
+     ▶ Change it, now
+     ☐ Test it
+      waits: and the tests (Up takes it back)
+    ┌ execute_command ─────────────────────────────────────────┐
+    │Run `rm x`?                                               │
+    │rm x                                                      │
+    │because it deletes                                        │
+    │y yes | n no | e no, and say what instead                 │
+    │Press Esc to cancel                                       │
+    └──────────────────────────────────────────────────────────┘
+    ┌──────────────────────────────────────────────────────────┐
+    │ ● Regular Mode               Context: 45.0k/200.0k (23%) │
+    └──────────────────────────────────────────────────────────┘
+    ");
+    insta::assert_snapshot!(shown(&mut app(), 40, 10), @r"
+
+
+
+
+
+
+    > Ask for something, or / for commands
+    ┌──────────────────────────────────────┐
+    │ ● Regular Mode     Context: 0/0 (0%) │
+    └──────────────────────────────────────┘
+    ");
+}
+
+#[test]
+fn what_is_waited_for_follows_what_happens() {
+    let mut app = app();
+    typed(&mut app, "go");
+    let mut wait = |event: Option<Event>, now: u64| {
+        if let Some(event) = event {
+            app.tell(ToScreen::Event(event), at(now));
+        }
+        app.tick(at(now));
+        let text = shown(&mut app, 80, 24);
+        let rows: Vec<&str> = text.lines().collect();
+        format!("{} |{}", rows[18].trim_end(), rows[19].trim_end())
+    };
+    let ask = |tokens| Event::Asking {
+        step: StepId::new(Purpose::STEP, 1),
+        model: "m".to_owned(),
+        prompt: Some(crate::model::tokens::Size {
+            parts: Vec::new(),
+            tokens,
+        }),
+        spent: Usd::ZERO,
+    };
+    for (event, now, expected) in [
+        (
+            None,
+            0,
+            "⠋ Claude is thinking Starting... (esc to interrupt) |",
+        ),
+        (
+            Some(ask(1000)),
+            100,
+            "[    ] Calling Anthropic API Starting... |  m",
+        ),
+        (
+            Some(piece("abc")),
+            200,
+            "- Streaming response Starting... (esc to interrupt) |  3 bytes received",
+        ),
+        (
+            Some(piece("de")),
+            3200,
+            "/ Streaming response Still working... (esc to interrupt) |  5 bytes received",
+        ),
+        (
+            Some(Event::Retrying {
+                next_try: 2,
+                wait: Duration::from_secs(3),
+                reason: "overloaded".to_owned(),
+            }),
+            3300,
+            "[    ] Calling Anthropic API Starting... |  try 2 in 3s: overloaded",
+        ),
+        (
+            Some(answered(8)),
+            4000,
+            "⠋ Claude is thinking Starting... (esc to interrupt) |",
+        ),
+        (
+            Some(tool("write_file", "a.rs")),
+            5000,
+            "◜ Writing a.rs Starting... |",
+        ),
+        (
+            Some(result("write_file", "")),
+            5100,
+            "⠋ Claude is thinking Starting... (esc to interrupt) |",
+        ),
+        (
+            Some(ask(3000)),
+            6000,
+            "[    ] Calling Anthropic API Starting... |  m · 0s of about 16s",
+        ),
+    ] {
+        assert_eq!(wait(event, now), expected);
+    }
+    app.tell(ToScreen::Settled, at(7000));
+    assert!(app.next_tick(at(7000)).is_none());
+    assert!(!shown(&mut app, 80, 24).contains("Calling"));
+}
+
+#[test]
+fn an_idle_screen_has_nothing_to_draw() {
+    let mut app = at_work();
+    app.queue.clear();
+    app.tell(ToScreen::Settled, at(5000));
+    app.tick(at(5000));
+    shown(&mut app, 80, 24);
+    for now in (5000..60_000).step_by(500) {
+        assert!(!app.tick(at(now)), "{now}");
+        assert_eq!(app.next_tick(at(now)), None);
+    }
+    press(&mut app, KeyCode::Char('x'), 60_000);
+    assert!(app.tick(at(60_000)));
+}
+
+#[test]
+fn escape_closes_then_warns_then_stops() {
+    let mut app = at_work();
+    assert_eq!(press(&mut app, KeyCode::Esc, 10_000), []);
+    assert!(shown(&mut app, 60, 24).contains("(esc again to stop)"));
+    app.tick(at(12_000));
+    assert!(!shown(&mut app, 60, 24).contains("(esc again to stop)"));
+    assert_eq!(press(&mut app, KeyCode::Esc, 12_100), []);
+    assert_eq!(press(&mut app, KeyCode::Esc, 12_200), [ScreenEffect::Stop]);
+    // What is open is closed, and nothing is stopped.
+    app.tell(question(), at(13_000));
+    let refused = ScreenEffect::Send(FromScreen::Answered(Verdict {
+        answer: Answer::No,
+        is_for_good: false,
+    }));
+    assert_eq!(press(&mut app, KeyCode::Esc, 13_000), [refused]);
+    assert_eq!(press(&mut app, KeyCode::Esc, 13_100), []);
+    assert_eq!(press(&mut app, KeyCode::Char('x'), 13_200), []);
+    assert_eq!(
+        press(&mut app, KeyCode::Esc, 13_300),
+        [],
+        "another key was between"
+    );
+    // Where nothing goes on, there is nothing to stop.
+    app.queue.clear();
+    app.tell(ToScreen::Settled, at(14_000));
+    for now in [14_100, 14_200, 14_300] {
+        assert_eq!(press(&mut app, KeyCode::Esc, now), []);
+    }
+    app.tell(
+        ToScreen::Choose(Menu {
+            title: "Which?".to_owned(),
+            items: vec![("a".to_owned(), String::new())],
+            at: 0,
+        }),
+        at(15_000),
+    );
+    assert!(shown(&mut app, 60, 24).contains("Press Esc to cancel"));
+    let none = ScreenEffect::Send(FromScreen::Chosen(None));
+    assert_eq!(press(&mut app, KeyCode::Esc, 15_000), [none]);
+}
+
+#[test]
+fn control_c_clears_then_stops_then_leaves() {
+    let mut app = at_work();
+    press(&mut app, KeyCode::Char('x'), 0);
+    assert_eq!(control(&mut app, 'c'), []);
+    assert!(app.composer.is_empty());
+    assert_eq!(control(&mut app, 'c'), [ScreenEffect::Stop]);
+    app.queue.clear();
+    app.tell(ToScreen::Settled, at(0));
+    let leave = [ScreenEffect::Send(FromScreen::Leave)];
+    assert_eq!(control(&mut app, 'c'), leave);
+    assert_eq!(control(&mut app, 'd'), leave);
+    press(&mut app, KeyCode::Char('x'), 0);
+    assert_eq!(control(&mut app, 'd'), []);
+}
+
+#[test]
+fn shift_tab_goes_round_the_modes_whatever_is_open() {
+    let mut app = at_work();
+    for (mode, shown_as) in [
+        (Mode::AutoPilot, "Auto-Pilot Mode"),
+        (Mode::Planning, "Planning Mode"),
+        (Mode::Regular, "Regular Mode"),
+    ] {
+        assert_eq!(press(&mut app, KeyCode::BackTab, 0), []);
+        assert_eq!(app.mode.get(), mode);
+        assert!(shown(&mut app, 80, 24).contains(shown_as));
+        app.tell(question(), at(0));
+    }
+}
+
+#[test]
+fn what_is_sent_while_the_agent_works_waits() {
+    let mut app = app();
+    assert_eq!(typed(&mut app, "first"), [line("first")]);
+    assert_eq!(typed(&mut app, "second"), []);
+    assert_eq!(typed(&mut app, "third"), []);
+    assert_eq!(typed(&mut app, "fourth"), []);
+    assert_eq!(typed(&mut app, "fifth"), []);
+    let screen = shown(&mut app, 60, 24);
+    assert!(screen.contains("waits: second (Up takes it back)"));
+    assert!(screen.contains("… 2 more messages"));
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(app.composer.text(), "fifth");
+    control(&mut app, 'c');
+    assert_eq!(app.tell(ToScreen::Settled, at(0)), [line("second")]);
+    assert_eq!(app.tell(ToScreen::Settled, at(0)), [line("third")]);
+    assert!(shown(&mut app, 60, 24).contains("> third"));
+}
+
+#[test]
+fn a_key_is_not_shown_and_what_was_done_goes_with_the_next_request() {
+    let mut app = app();
+    app.tell(todos(), at(0));
+    let sent = typed(&mut app, "/login sk-ant-secret");
+    assert_eq!(sent, [line("/login sk-ant-secret")]);
+    app.tell(ToScreen::Settled, at(0));
+    let screen = shown(&mut app, 60, 24);
+    assert!(screen.contains("> /login") && !screen.contains("sk-ant"));
+    assert!(screen.contains("Look"));
+    typed(&mut app, "go on");
+    let screen = shown(&mut app, 60, 24);
+    assert!(!screen.contains("Look") && screen.contains("Change it, now"));
+}
+
+#[test]
+fn messages_of_the_engine_become_effects() {
+    let mut app = app();
+    let copy = ToScreen::Copy("x".to_owned());
+    assert_eq!(app.tell(copy, at(0)), [ScreenEffect::Copy("x".to_owned())]);
+    let page = ToScreen::Page("x".to_owned());
+    assert_eq!(app.tell(page, at(0)), [ScreenEffect::Page("x".to_owned())]);
+    let farewell = "bye".to_owned();
+    assert_eq!(
+        app.tell(
+            ToScreen::End {
+                farewell: farewell.clone()
+            },
+            at(0)
+        ),
+        [ScreenEffect::Leave { farewell }]
+    );
+    let progress = |done| ToScreen::Progress {
+        message: "Taking back".to_owned(),
+        done,
+        total: 4,
+    };
+    app.tell(progress(1), at(0));
+    assert!(shown(&mut app, 60, 24).contains(" 25%"));
+    app.tell(progress(4), at(0));
+    assert!(!shown(&mut app, 60, 24).contains("Taking back"));
+    app.tell(ToScreen::Said("**Signed out**".to_owned()), at(0));
+    app.tell(
+        ToScreen::Transcript(vec![Entry::User("old".to_owned())]),
+        at(0),
+    );
+    assert!(shown(&mut app, 60, 24).starts_with("> old\n\n\n"));
+    assert_eq!(control(&mut app, 'l'), [ScreenEffect::Redraw]);
+    app.edited("from the editor");
+    assert_eq!(
+        control(&mut app, 'g'),
+        [ScreenEffect::Editor("from the editor".to_owned())]
+    );
+}
+
+#[test]
+fn keys_and_the_wheel_scroll() {
+    let mut app = app();
+    for at in 0..100 {
+        app.transcript.add(Entry::Notice(format!("line {at}")));
+    }
+    assert!(shown(&mut app, 60, 24).contains("line 99"));
+    app.wheel(-1);
+    assert!(!shown(&mut app, 60, 24).contains("line 99"));
+    press(&mut app, KeyCode::Home, 0);
+    assert!(shown(&mut app, 60, 24).starts_with("line 0\n"));
+    press(&mut app, KeyCode::PageDown, 0);
+    assert!(!shown(&mut app, 60, 24).contains("line 0\n"));
+    press(&mut app, KeyCode::PageUp, 0);
+    assert!(shown(&mut app, 60, 24).starts_with("line 0\n"));
+    press(&mut app, KeyCode::End, 0);
+    assert!(shown(&mut app, 60, 24).contains("line 99"));
+    app.wheel(-1);
+    assert_eq!(typed(&mut app, "go").len(), 1);
+    assert!(
+        shown(&mut app, 60, 24).contains("> go"),
+        "who sends looks at the end"
+    );
+}
+
+#[test]
+fn without_colours_the_screen_has_none() {
+    let mut app = at_work();
+    let composer = Composer::new(ComposerOptions::default());
+    let mode = SharedMode::new(Mode::Planning);
+    let plain = App::new(Theme::new(true), mode, composer);
+    app.theme = plain.theme.clone();
+    app.transcript = plain.transcript;
+    app.transcript
+        .add(Entry::Agent("# A\n`b` [c](d)".to_owned()));
+    for height in [10, 24] {
+        for cell in drawn(&mut app, 120, height).content() {
+            assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset), "{cell:?}");
+        }
+    }
+}
+
+fn hostile() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>(),
+        Just("\u{1b}[2J\u{9b}31m\u{202e}\r\n\t\u{200f}\u{e0041}宽👩\u{200d}👩".to_owned()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_size_and_no_text_harm(
+        text in hostile(),
+        sizes in prop::collection::vec((1_u16..310, 1_u16..110), 1..4),
+        parts in 0..32_u8,
+    ) {
+        let mut app = at_work();
+        if parts & 1 > 0 { app.tell(question(), at(0)); }
+        if parts & 2 > 0 { app.tell(ToScreen::Settled, at(0)); }
+        if parts & 4 > 0 {
+            app.tell(ToScreen::Ask {
+                question: Question { subject: text.clone(), ..Question::from(text.clone()) },
+                preview: Some(text.clone()),
+            }, at(0));
+        }
+        app.tell(ToScreen::Status(Status { model: text.clone(), ..Status::default() }), at(0));
+        app.tell(ToScreen::Said(text.clone()), at(0));
+        app.tell(ToScreen::Todos(vec![Todo { content: text.clone(), ..Todo::default() }; usize::from(parts)]), at(0));
+        app.tell(ToScreen::Commands(vec![CommandHint {
+            name: text.clone(),
+            argument: text.clone(),
+            description: text.clone(),
+        }]), at(0));
+        app.tell(ToScreen::Event(tool(&text, &text)), at(0));
+        if parts & 8 > 0 { app.typed_ahead(&text); }
+        if parts & 16 > 0 { typed(&mut app, "/"); press(&mut app, KeyCode::Char('/'), 0); }
+        app.hint(&text, at(0));
+        for (width, height) in sizes {
+            let buf = drawn(&mut app, width, height);
+            for cell in buf.content() {
+                prop_assert!(!cell.symbol().chars().any(is_deceptive), "{:?}", cell.symbol());
+            }
+            app.wheel(-9);
+            press(&mut app, KeyCode::PageDown, 0);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! How the screen is divided, and drawn.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::App;
+use crate::sys::numbers::counted;
+use crate::ui::blocks::one_line;
+use crate::ui::tui::transcript::first_line;
+use crate::ui::tui::{sidebar, status};
+
+/// So many lines of what waits to be sent are shown.
+const QUEUED: usize = 3;
+/// On a screen that is lower, everything but the transcript has less.
+const LOW: u16 = 16;
+/// On one that is lower than this, the status bar has no border.
+const LOWEST: u16 = 10;
+
+/// What stands where.
+#[derive(Debug, Default)]
+struct ScreenLayout {
+    transcript: Rect,
+    sidebar: Rect,
+    wait: Rect,
+    todos: Rect,
+    queue: Rect,
+    input: Rect,
+    status: Rect,
+}
+
+impl App {
+    /// Draws all of it.
+    pub fn draw(&mut self, frame: &mut Frame<'_>) {
+        self.is_changed = false;
+        let layout = self.layout(frame.area());
+        let buf = frame.buffer_mut();
+        self.transcript.render(layout.transcript, buf);
+        if !layout.sidebar.is_empty() {
+            sidebar::render(&self.todos, layout.sidebar, buf, &self.theme);
+        }
+        if !layout.wait.is_empty() {
+            if let (Some(wait), None) = (&self.wait, &self.dialog) {
+                wait.render(self.now, layout.wait, buf, &self.theme);
+            }
+            let (text, style) = match (&self.armed, &self.hint) {
+                (Some(_), _) => ("(esc again to stop)", self.theme.warning),
+                (None, Some((text, _))) => (text.as_str(), self.theme.dim),
+                (None, None) => ("", self.theme.dim),
+            };
+            let text = one_line(text);
+            let line = Line::styled(text, style);
+            let width = u16::try_from(line.width()).unwrap_or(u16::MAX);
+            let width = width.min(layout.wait.width);
+            let row = layout.wait;
+            buf.set_line(row.right() - width, row.y, &line, width);
+        }
+        sidebar::render_lines(&self.todos, layout.todos, buf, &self.theme);
+        self.draw_queue(layout.queue, buf);
+        let cursor = match &self.dialog {
+            Some(dialog) if !layout.input.is_empty() => {
+                dialog.render(layout.input, buf, &self.theme);
+                None
+            }
+            Some(_) => None,
+            None => self.composer.render(layout.input, buf, &self.theme),
+        };
+        if !layout.status.is_empty() {
+            let mode = self.mode.get();
+            status::render(&self.status, mode, layout.status, buf, &self.theme);
+        }
+        if let Some(cursor) = cursor {
+            frame.set_cursor_position(cursor);
+        }
+    }
+
+    /// What waits to be sent.
+    fn draw_queue(&self, area: Rect, buf: &mut ratatui::buffer::Buffer) {
+        let more = self.queue.len().saturating_sub(area.height.into());
+        let rows = area.y..area.bottom();
+        for ((nth, waiting), y) in self.queue.iter().enumerate().zip(rows) {
+            let is_last = nth + 1 == usize::from(area.height);
+            let text = if is_last && more > 0 {
+                format!("  … {}", counted(more as u64 + 1, "more message"))
+            } else {
+                let around = "  waits: … (Up takes it back)".len();
+                let room = usize::from(area.width).saturating_sub(around);
+                let mut text = first_line(&waiting.text, room);
+                if text.len() < waiting.text.trim().len() {
+                    text.push('…');
+                }
+                format!("  waits: {text} (Up takes it back)")
+            };
+            buf.set_stringn(area.x, y, text, area.width.into(), self.theme.dim);
+        }
+    }
+
+    /// Divides the screen. What is typed and asked goes before what is only shown, but a line of the transcript is
+    /// always left.
+    fn layout(&self, area: Rect) -> ScreenLayout {
+        let is_low = area.height < LOW;
+        let sidebar_width = if self.todos.is_empty() {
+            0
+        } else {
+            sidebar::width(area.width)
+        };
+        let mut rest = area.height;
+        let mut take = |wanted: u16| {
+            let taken = wanted.min(rest.saturating_sub(1));
+            rest -= taken;
+            taken
+        };
+        let status = take(if area.height < LOWEST {
+            1
+        } else {
+            status::HEIGHT
+        });
+        let most = area.height.saturating_sub(status) * 2 / 3;
+        let input = match &self.dialog {
+            Some(dialog) => dialog.height(area.width),
+            None => self.composer.height(area.width),
+        };
+        let input = take(input.min(most.max(1)));
+        let wait = take(if self.wait.is_some() && !is_low { 2 } else { 1 });
+        let queue = take(u16::try_from(self.queue.len().min(QUEUED)).unwrap_or_default());
+        let todos = match sidebar_width {
+            0 if is_low => take(sidebar::height(&self.todos).min(2)),
+            0 => take(sidebar::height(&self.todos)),
+            _ => 0,
+        };
+        let mut y = area.y;
+        let mut row = |height: u16, width: u16| {
+            let row = Rect::new(area.x, y, width, height);
+            y += height;
+            row
+        };
+        let above = row(rest, area.width - sidebar_width);
+        ScreenLayout {
+            transcript: above,
+            sidebar: Rect::new(above.right(), above.y, sidebar_width, above.height),
+            wait: row(wait, area.width),
+            todos: row(todos, area.width),
+            queue: row(queue, area.width),
+            input: row(input, area.width),
+            status: row(status, area.width),
+        }
+    }
+}
