@@ -1,4 +1,9 @@
 //! The agent at the terminal, against a server that judges its requests as Anthropic's API does.
 
+mod headless;
 mod judge;
+mod permissions;
+mod secrets;
+mod sessions;
 mod terminal;
+mod tools;
