@@ -25,7 +25,7 @@ const MOST: usize = 50;
 
 /// Something that can be put in the place of what was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct Completion {
     /// What is put there.
     pub text: String,
     /// What is said of it.
@@ -168,8 +168,8 @@ pub fn completing(before: &str) -> Option<Completing<'_>> {
 
 /// The paths that `typed` may become, the best first.
 #[must_use]
-pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Candidate> {
-    let candidate = |path: &str| Candidate {
+pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Completion> {
+    let candidate = |path: &str| Completion {
         text: path.to_owned(),
         note: String::new(),
     };
@@ -189,7 +189,7 @@ pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Candidate> {
 
 /// The commands that `typed` may become: those that begin so, then those that have it in them, letter by letter.
 #[must_use]
-pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Candidate> {
+pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Completion> {
     let pattern = pattern(typed, CaseMatching::Ignore);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let fuzzy = pattern.match_list(commands.iter().map(Named), &mut matcher);
@@ -203,7 +203,7 @@ pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Candidate
         argument => format!("{argument}  {}", command.description),
     };
     found
-        .map(|command| Candidate {
+        .map(|command| Completion {
             text: command.name.clone(),
             note: note(command),
         })

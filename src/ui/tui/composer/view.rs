@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::Composer;
 use super::buffer::{placeholder, row_of, shown};
 use crate::sys::text::printable;
-use crate::ui::tui::completion::Candidate;
+use crate::ui::tui::completion::Completion;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::theme::Theme;
 
@@ -131,7 +131,7 @@ impl Composer {
 
     fn draw_candidates(
         &self,
-        all: &[Candidate],
+        all: &[Completion],
         listed: usize,
         area: Rect,
         buf: &mut Buffer,
