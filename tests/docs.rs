@@ -389,6 +389,7 @@ fn the_page_of_commands_names_every_command_and_every_flag() {
             vec!["dev".to_owned()],
             vec!["plan".to_owned()],
             vec!["orchestrate".to_owned()],
+            vec!["chat".to_owned()],
         ];
         let everywhere = [
             "--help",

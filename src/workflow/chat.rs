@@ -194,6 +194,7 @@ fn talk_until_left(
             reporter: screen,
             ..context.clone()
         };
+        screen.redact_with(&redactor);
         let mut place = ChatPlace::open(context, &options, key)?;
         place.mode = mode.clone();
         let first = options.first.take().map(|text| Submission {

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::sync::mpsc::Receiver;
 
 use crate::agent::AgentError;
+use crate::secret::Redactor;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::question::Question;
 use crate::ui::tui::channel::ScreenSender;
@@ -24,6 +25,8 @@ pub struct Screen {
     receiver: Receiver<FromScreen>,
     /// What the status bar shows.
     status: RefCell<Status>,
+    /// Knows the keys.
+    redactor: RefCell<Redactor>,
 }
 
 impl Screen {
@@ -33,7 +36,13 @@ impl Screen {
             sender,
             receiver,
             status: RefCell::default(),
+            redactor: RefCell::default(),
         }
+    }
+
+    /// From now on, these keys are not shown.
+    pub fn redact_with(&self, redactor: &Redactor) {
+        self.redactor.replace(redactor.clone());
     }
 
     /// Tells the screen something.
@@ -148,7 +157,8 @@ impl Screen {
 
 impl Reporter for Screen {
     fn event(&self, event: &Event) {
-        self.tell(ToScreen::Event(event.clone()));
+        let redacted = event.redacted(&self.redactor.borrow());
+        self.tell(ToScreen::Event(redacted));
         self.note(event);
     }
 

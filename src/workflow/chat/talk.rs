@@ -118,7 +118,7 @@ impl Talk<'_, '_> {
             return Err(failure);
         }
         if taken > 0 || matches!(failure.error.exit(), Exit::Interrupted(_)) {
-            self.screen.say("Agent stopped by user");
+            self.context.notice("Agent stopped by user");
             return Ok(());
         }
         if failure.error.exit() == Exit::ModelFailed {
