@@ -484,7 +484,10 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                     let found = self.pictures.0.clone();
                     self.options.clipboard.fetch(found, self.receiver.wake());
                 }
-                ScreenEffect::Leave { farewell } => self.farewell = Some(farewell),
+                ScreenEffect::Leave { farewell } => {
+                    // The first counts: behind it comes that the engine is gone.
+                    self.farewell.get_or_insert(farewell);
+                }
                 ScreenEffect::Redraw => self.painter.forget()?,
             }
             self.is_changed = true;
