@@ -16,7 +16,6 @@
 )]
 mod support;
 
-mod chat;
 mod plan;
 
 use std::collections::BTreeMap;
