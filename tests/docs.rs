@@ -384,7 +384,7 @@ fn the_page_of_commands_names_every_command_and_every_flag() {
             .any(|other| other.len() > path.len() && other.starts_with(path));
         let is_called = calls.iter().any(|(called, _)| called == path);
         assert!(is_called || is_group, "{path:?}");
-        let with_flags: [Vec<String>; 4] = [
+        let with_flags: [Vec<String>; 5] = [
             vec![],
             vec!["dev".to_owned()],
             vec!["plan".to_owned()],
