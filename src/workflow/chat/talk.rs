@@ -52,7 +52,6 @@ pub fn talk<'c>(
     place: &mut ChatPlace<'c>,
     screen: &Screen,
     tally: &mut Tally,
-    first: Option<Submission>,
 ) -> Result<TalkEnd, Failure> {
     let mut talk = Talk {
         context,
@@ -64,14 +63,11 @@ pub fn talk<'c>(
         end: None,
     };
     talk.show();
-    if let Some(first) = first {
-        talk.hear(&first)?;
-    }
     loop {
-        screen.tell(ToScreen::Settled);
         if let Some(end) = talk.end {
             return Ok(end);
         }
+        screen.tell(ToScreen::Settled);
         match screen.next() {
             None => return Ok(TalkEnd::Left),
             Some(submission) => talk.hear(&submission)?,
