@@ -431,7 +431,21 @@ impl Talk<'_, '_> {
         Ok(String::new())
     }
 
+    /// Carries out one of the user's own commands, by the model that it names, which is asked no longer than that.
     fn own(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
+        let command = self.place.command(name);
+        let model = command.and_then(|command| command.model.clone());
+        let Some(model) = model else {
+            return self.carry_out(name, argument);
+        };
+        let before = self.place.models.first.spec.name.clone();
+        self.model(&model)?;
+        let done = self.carry_out(name, argument);
+        self.model(&before)?;
+        done
+    }
+
+    fn carry_out(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
         let expanded = attach::expand(self.context, self.place, self.screen, name, argument)?;
         let Some(asked) = expanded else {
             return Ok(());
