@@ -103,10 +103,15 @@ pub fn work(
         // What the vendor does not answer, it would not answer with the next request either.
         place.kept.keep(&Purpose::STEP, &before)?;
     }
-    finish(place, run, result)
+    finish(context, place, run, result)
 }
 
+/// Ends a run; what it has spent counts for the account.
+///
+/// # Errors
+/// When it was not done.
 pub fn finish(
+    context: &Context<'_>,
     place: &ChatPlace<'_>,
     run: AgentRun<'_>,
     result: Result<String, Error>,
@@ -119,7 +124,15 @@ pub fn finish(
         result => result,
     };
     let is_refused = matches!(result, Err(Error::Chat(ChatError::NotPermitted(_))));
-    match run.finish(result) {
+    let finished = run.finish(result);
+    let record = match &finished {
+        Ok(outcome) => &outcome.record,
+        Err(failure) => &failure.record,
+    };
+    if let Some(record) = record {
+        place.count_spent(context, record);
+    }
+    match finished {
         Ok(mut outcome) => {
             outcome.is_answer = true;
             Ok(outcome)
@@ -265,7 +278,7 @@ pub fn aside(
             Ok(said)
         })
     });
-    finish(place, run, result)
+    finish(context, place, run, result)
 }
 
 /// What is sent of a conversation whose size this meter knows.

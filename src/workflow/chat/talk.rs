@@ -229,7 +229,7 @@ impl Talk<'_, '_> {
                 "a new session".to_owned()
             }
             SlashCommand::Resume => self.resume()?,
-            SlashCommand::Cost => self.tally.cost(self.place.tokens()),
+            SlashCommand::Cost => self.place.spent(self.context)?,
             SlashCommand::Undo => self.undo()?,
             SlashCommand::Mode(name) => self.mode(&name),
             SlashCommand::Model(name) => self.model(&name)?,
