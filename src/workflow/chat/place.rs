@@ -213,6 +213,10 @@ impl<'c> ChatPlace<'c> {
         for warning in warnings.into_iter().chain(bad) {
             context.warn(warning);
         }
+        // Who can be asked for a key may come without.
+        if options.request.is_some() {
+            key.required()?;
+        }
         let store = SessionStore::at(&CHAT, &home, context.redactor)?;
         let model = &models.first.spec.name;
         let mut session = open_session(context, &store, options.session, model)?;

@@ -18,6 +18,7 @@ use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
 use crate::agent::memory::truncate::{Meter, Truncate};
 use crate::agent::permissions::{DenyPaths, Everything};
 use crate::agent::protocol::native::Native;
+use crate::agent::tagged::defused;
 use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::model::{Purpose, ToolChoice};
@@ -163,7 +164,8 @@ fn with_agent<T>(
     let root = context.project.root();
     let output_files = || run.command_output();
     let todos = |list: Vec<Todo>| place.update_todos(context, list);
-    let censor = |text: &str| censored(context, place, text);
+    // What is in a file is no word of the program's own.
+    let censor = |text: &str| defused(&censored(context, place, text));
     let env = Env {
         censor: Some(&censor),
         ..run.env()
