@@ -206,6 +206,7 @@ fn talk_until_left(
             return Ok(());
         }
         options.session = SessionChoice::Named(place.id());
+        options.choice.model = Some(place.models.first.spec.name.clone());
     }
 }
 

@@ -122,6 +122,7 @@ impl App {
             ToScreen::Event(event) => self.event(event),
             ToScreen::Transcript(entries) => self.transcript.replace(entries),
             ToScreen::Said(text) => self.transcript.add(Entry::Agent(text)),
+            ToScreen::Send(submission) => return vec![self.send(submission)],
             ToScreen::Status(status) => self.status = status,
             ToScreen::Todos(todos) => self.todos = todos,
             ToScreen::Ask { question, preview } => {

@@ -102,7 +102,11 @@ impl App {
                 None => self.say("A key is written to no file"),
             },
             ComposerAction::FetchImage => return vec![ScreenEffect::FetchImage],
-            ComposerAction::Leave => return vec![ScreenEffect::Send(FromScreen::Leave)],
+            ComposerAction::Leave => {
+                let stop = self.is_working.then_some(ScreenEffect::Stop);
+                let leave = ScreenEffect::Send(FromScreen::Leave);
+                return std::iter::once(leave).chain(stop).collect();
+            }
             ComposerAction::Refused(reason) => self.say(&reason),
             ComposerAction::Unhandled => match key.code {
                 KeyCode::Home => self.transcript.show_start(),
