@@ -202,7 +202,7 @@ fn chat_options() -> ChatOptions {
 fn introduce(context: &Context<'_>, is_chat: bool) {
     context.notice("The replies are recorded: no model is asked, and nothing is paid.");
     if is_chat {
-        context.notice("So are the answers of the user, who was asked in a full screen:");
+        context.notice("So are the user's answers. The request:");
     } else {
         context.notice("The task, in agent-config/query.txt:");
     }
