@@ -225,6 +225,7 @@ impl App {
             }
             Event::Tool { name, subject, .. } => self.wait_for(Waiting::for_tool(name, subject)),
             Event::ToolResult { .. } => self.wait_for(Waiting::Thinking),
+            Event::Todos(todos) => self.todos.clone_from(todos),
             _ => {}
         }
         self.transcript.event(event);

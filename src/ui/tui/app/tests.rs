@@ -1,5 +1,6 @@
 //! That keys and messages do what they should, at every size.
 
+mod picture;
 mod screens;
 
 use std::time::Duration;
@@ -180,6 +181,21 @@ fn at_work() -> App {
     typed(&mut app, "and the tests");
     app.tick(at(4100));
     app
+}
+
+#[test]
+fn todos_are_shown_while_the_agent_is_at_work() {
+    let mut app = app();
+    typed(&mut app, "go");
+    let ToScreen::Todos(todos) = todos() else {
+        panic!("no todos");
+    };
+    app.tell(ToScreen::Event(Event::Todos(todos)), at(0));
+    let shown = shown(&mut app, 100, 20);
+    assert!(
+        shown.contains("Todos 1/3") && shown.contains("Change it, now"),
+        "{shown}"
+    );
 }
 
 #[test]
