@@ -345,9 +345,9 @@ fn messages(body: &Value) -> Vec<(String, Vec<Value>)> {
 fn prefix(body: &Value) -> String {
     let blocks = |field: &str| -> Vec<Value> {
         let mut blocks = body[field].as_array().cloned().unwrap_or_default();
-        blocks.iter_mut().for_each(|block| {
+        for block in blocks {
             unmarked(block);
-        });
+        }
         blocks
     };
     json!([blocks("tools"), blocks("system"), body["system"].as_str()]).to_string()
