@@ -334,7 +334,7 @@ fn messages_as_sent(body: &Value) -> Vec<(String, Vec<Value>)> {
 fn messages(body: &Value) -> Vec<(String, Vec<Value>)> {
     let mut messages = messages_as_sent(body);
     for (_, blocks) in &mut messages {
-        for block in blocks {
+        for block in &mut blocks {
             unmarked(block);
         }
     }
@@ -345,7 +345,7 @@ fn messages(body: &Value) -> Vec<(String, Vec<Value>)> {
 fn prefix(body: &Value) -> String {
     let blocks = |field: &str| -> Vec<Value> {
         let mut blocks = body[field].as_array().cloned().unwrap_or_default();
-        for block in blocks {
+        for block in &mut blocks {
             unmarked(block);
         }
         blocks
