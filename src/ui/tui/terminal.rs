@@ -34,7 +34,7 @@ use super::clipboard::{Clipboard, FoundImage};
 use super::composer::{Composer, ComposerOptions};
 use super::keys::{KeyDecoder, TerminalInput};
 use super::theme::Theme;
-use super::{FromScreen, ToScreen};
+use super::{FromScreen, Submission, ToScreen};
 use crate::project::mode::SharedMode;
 use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
@@ -66,6 +66,8 @@ pub struct ScreenOptions<'c> {
     pub mouse: bool,
     /// The project's root.
     pub root: PathBuf,
+    /// What is sent as soon as the engine is there, as if it had been typed.
+    pub first: Option<Submission>,
     /// What was sent before; `None`: nothing is kept.
     pub history: Option<History>,
     /// The user's editor, a command; `None`: they have named none.
@@ -216,8 +218,12 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             history: options.history.take(),
             wake: Some(receiver.wake()),
         });
+        let mut app = App::new(Theme::new(options.no_color), mode, composer);
+        if let Some(first) = options.first.take() {
+            app.send_first(first);
+        }
         Ok(Self {
-            app: App::new(Theme::new(options.no_color), mode, composer),
+            app,
             painter: Painter::new((terminal.size)())?,
             options,
             terminal,

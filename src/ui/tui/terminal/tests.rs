@@ -90,6 +90,7 @@ fn on_stage(prepare: impl FnOnce(&mut Stage), play: impl FnOnce(&mut Stage)) -> 
         writes: 0,
     };
     prepare(&mut stage);
+    stage.engine.send(ToScreen::Settled);
     let clock = SystemClock::start();
     thread::scope(|scope| {
         let running = scope.spawn(|| {
@@ -97,6 +98,7 @@ fn on_stage(prepare: impl FnOnce(&mut Stage), play: impl FnOnce(&mut Stage)) -> 
                 clock: &clock,
                 no_color: true,
                 mouse: true,
+                first: None,
                 root: PathBuf::from("/no/such/project"),
                 history: None,
                 editor: None,
