@@ -1,6 +1,7 @@
 //! That keys and messages do what they should, at every size.
 
 mod picture;
+mod random;
 mod screens;
 
 use std::time::Duration;
@@ -529,6 +530,15 @@ fn hostile() -> impl Strategy<Value = String> {
         any::<String>(),
         Just("\u{1b}[2J\u{9b}31m\u{202e}\r\n\t\u{200f}\u{e0041}宽👩\u{200d}👩".to_owned()),
     ]
+}
+
+#[test]
+fn a_paste_answers_no_question_and_is_not_lost() {
+    let mut app = app();
+    app.tell(question(), at(0));
+    app.paste("yes\ny");
+    assert_eq!(press(&mut app, KeyCode::Esc, 9000).len(), 1);
+    assert!(shown(&mut app, 40, 12).contains("> yes"));
 }
 
 proptest! {
