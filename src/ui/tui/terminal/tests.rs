@@ -11,8 +11,8 @@ use crate::model::price::Usd;
 use crate::sys::environment::SystemClock;
 use crate::ui::Event;
 use crate::ui::question::{Answer, Question};
-use crate::ui::tui::Verdict;
 use crate::ui::tui::channel::{ScreenSender, channel as screen_channel};
+use crate::ui::tui::{Status, Verdict};
 
 /// Nothing takes longer, unless it hangs.
 const LONG: Duration = Duration::from_secs(20);
@@ -56,6 +56,16 @@ impl Stage {
             self.writes += 1;
             self.screen.process(&bytes);
         }
+    }
+
+    /// Waits until a question is on the screen, and what was typed ahead of it is read.
+    fn see_question(&mut self) {
+        self.see("May I?");
+        self.engine.send(ToScreen::Status(Status {
+            model: "after".to_owned(),
+            ..Status::default()
+        }));
+        self.see("after");
     }
 
     fn hear(&self) -> FromScreen {
@@ -177,7 +187,7 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
             stage.engine.send(question());
         },
         |stage| {
-            stage.see("May I?");
+            stage.see_question();
             stage.press("a\x1b[201~\x1b");
             assert_eq!(stage.hear(), answered(Answer::No));
             stage.see("> yya");
@@ -187,7 +197,7 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
     on_stage(
         |stage| stage.engine.send(question()),
         |stage| {
-            stage.see("May I?");
+            stage.see_question();
             stage.press("\ry");
             assert_eq!(stage.hear(), answered(Answer::Yes));
             stage.end();
@@ -231,6 +241,38 @@ fn nothing_is_written_while_nothing_changes() {
             stage.end();
         },
     );
+}
+
+#[test]
+fn a_key_is_seen_at_once_and_no_second_has_more_than_sixty_frames() {
+    /// Whether a key comes in this millisecond, and how long one may wait.
+    type Typing = (fn(u32) -> bool, u32);
+    let cases: [Typing; 5] = [
+        (|_| false, 0),
+        (|at| at % 33 == 7, 0),
+        (|at| at % 18 == 1, 0),
+        (|_| true, 18),
+        (|at| at % 400 < 70, 18),
+    ];
+    for (is_typed, longest) in cases {
+        let (mut next, mut drawn, mut typed) = (Duration::ZERO, Vec::new(), None);
+        for at in 0..4000 {
+            let now = Duration::from_millis(at.into());
+            if is_typed(at) {
+                typed.get_or_insert(at);
+            }
+            // Text streams all the time.
+            if due_in(next, typed.is_some(), now).is_zero() {
+                assert!(at - typed.take().unwrap_or(at) <= longest);
+                next = frame_after(next, now);
+                drawn.push(at);
+            }
+        }
+        for from in 0..3000 {
+            let within = drawn.iter().filter(|at| (from..from + 1000).contains(*at));
+            assert!((50..=60).contains(&within.count()));
+        }
+    }
 }
 
 #[test]
