@@ -73,9 +73,8 @@ use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
 use crate::ui::links::Links;
 use crate::ui::{ConsoleOptions, Output};
-use crate::workflow::dispatch::Stdin;
 use crate::workflow::error::Exit;
-use crate::workflow::{Context, EnvFile, ProjectPlace, SummaryFile, redactor};
+use crate::workflow::{Context, EnvFile, ProjectPlace, Stdin, SummaryFile, redactor};
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
 pub struct World {
