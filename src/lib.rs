@@ -57,7 +57,7 @@ pub mod workflow;
 #[doc(hidden)]
 pub mod measured {
     pub use crate::model::price::Usd;
-    pub use crate::record::mode::SharedMode;
+    pub use crate::project::mode::SharedMode;
     pub use crate::ui::Event;
     pub use crate::ui::tui::app::App;
     pub use crate::ui::tui::composer::{Composer, ComposerOptions};

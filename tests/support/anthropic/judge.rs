@@ -334,7 +334,7 @@ fn messages_as_sent(body: &Value) -> Vec<(String, Vec<Value>)> {
 fn messages(body: &Value) -> Vec<(String, Vec<Value>)> {
     let mut messages = messages_as_sent(body);
     for (_, blocks) in &mut messages {
-        for block in &mut blocks {
+        for block in blocks.iter_mut() {
             unmarked(block);
         }
     }
