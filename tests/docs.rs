@@ -512,6 +512,7 @@ fn help_lists_the_exit_codes_of_the_program() {
         &["plan", "--help"],
         &["mcp", "--help"],
         &["orchestrate", "--help"],
+        &["chat", "--help"],
     ] {
         let help = project.run(arguments).stdout;
         let lines = help

@@ -237,7 +237,11 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
         let brief = (self.brief)();
-        self.remind(&brief.reminders, conversation);
+        if !brief.reminders.is_empty() {
+            self.remind(&brief.reminders, conversation);
+            // A kill during the call must not change what was sent.
+            self.keep(conversation)?;
+        }
         let reply = match self.ask(&brief, conversation, progress) {
             // The last try ends with the model's own error.
             Err(AgentError::Model(error))

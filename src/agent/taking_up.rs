@@ -1,6 +1,6 @@
 //! How an agent takes up a conversation that was cut short: what changes nothing is done again, and the rest is told.
 
-use super::conversation::{Conversation, HistoryMessage, UserRequest};
+use super::conversation::{CUT_SHORT, Conversation, HistoryMessage, UserRequest};
 use super::protocol::Decision;
 use super::tool::{Effect, Toolbox};
 use super::{Agent, AgentError, Ended, Next, Progress};
@@ -78,9 +78,5 @@ fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
     calls
 }
 
-/// What a model is told of a tool during whose use the session was cut short.
-pub(super) const CUT_SHORT: &str = "The session was cut short while this was being done: it may have been done, in part \
-                         or not at all. Look before you do it again.";
-
 /// What a model is told of calls that waited when the session was cut short.
-const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";
+pub(super) const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";

@@ -111,9 +111,6 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         return Err(Error::from(InputError::Blank).into());
     }
     let key = login::key(context, &options.choice)?;
-    if options.choice.replay.is_none() {
-        key.required()?;
-    }
     let redactor = context.redactor.and(key.exposed());
     let context = &Context {
         redactor: &redactor,
@@ -170,8 +167,8 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
         });
         let drawn = drawn.map_err(InputError::from)?;
         let screen = Screen::new(sender, heard);
-        let talked = talk_until_left(context, options, &screen, &mode);
-        let farewell = talked.as_ref().ok().cloned().unwrap_or_default();
+        let mut farewell = String::new();
+        let talked = talk_until_left(context, options, &screen, &mode, &mut farewell);
         screen.tell(ToScreen::End { farewell });
         let shown = drawn.join();
         talked?;
@@ -183,13 +180,15 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
     })
 }
 
-/// Talks, and sets up all anew where the account is another one; gives what stands on the terminal in the end.
+/// Talks, and sets up all anew where the account is another one. `farewell` is what stands on the terminal in the end,
+/// however that comes.
 fn talk_until_left(
     context: &Context<'_>,
     options: &ChatOptions,
     screen: &Screen,
     mode: &SharedMode,
-) -> Result<String, Failure> {
+    farewell: &mut String,
+) -> Result<(), Failure> {
     let mut options = options.clone();
     let mut tally = Tally::default();
     loop {
@@ -203,11 +202,13 @@ fn talk_until_left(
         screen.redact_with(&redactor);
         let mut place = ChatPlace::open(context, &options, key)?;
         place.mode = mode.clone();
-        let end = talk::talk(context, &options, &mut place, screen, &mut tally)?;
-        if end == TalkEnd::Left {
-            return Ok(place.farewell());
+        let talked = talk::talk(context, &options, &mut place, screen, &mut tally);
+        *farewell = place.farewell();
+        if talked? == TalkEnd::Left {
+            return Ok(());
         }
         options.session = SessionChoice::Named(place.id());
+        options.choice.model = Some(place.models.first.spec.name.clone());
     }
 }
 

@@ -229,6 +229,7 @@ impl App {
                 total: *total,
             }),
             Event::ToolResult { .. } => self.wait_for(Waiting::Thinking),
+            Event::Todos(todos) => self.todos.clone_from(todos),
             _ => {}
         }
         self.transcript.event(event);

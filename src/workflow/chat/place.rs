@@ -3,6 +3,7 @@
 //! Reads the files of the user's and of the project's that it is told of, and makes the home.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use crate::agent::memory::truncate::Meter;
 use crate::agent::session::{SessionState, SessionStore};
 use crate::agent::tools::place::Outside;
 use crate::exec::process::Processes;
-use crate::model::message::Role;
+use crate::model::message::{ReplyPart, Role, Thought};
 use crate::model::usage::Usage;
 use crate::model::{ModelTable, Purpose};
 use crate::project::mode::SharedMode;
@@ -213,6 +214,10 @@ impl<'c> ChatPlace<'c> {
         let (commands, bad) = commands_of(root, &home);
         for warning in warnings.into_iter().chain(bad) {
             context.warn(warning);
+        }
+        // Who can be asked for a key may come without.
+        if options.request.is_some() {
+            key.required()?;
         }
         let store = SessionStore::at(&CHAT, &home, context.redactor)?;
         let model = &models.first.spec.name;
@@ -411,13 +416,6 @@ impl<'c> ChatPlace<'c> {
         self.commands.iter().find(|command| command.name == name)
     }
 
-    /// The file for a command of this name in the project; `None` where that is no name, or the program's own.
-    pub fn command_file(&self, context: &Context<'_>, name: &str) -> Option<PathBuf> {
-        let mut own = super::slash::hints().into_iter();
-        let file = commands::file_for(name).filter(|_| !own.any(|hint| hint.name == name))?;
-        Some(context.project.root().join(COMMANDS).join(file))
-    }
-
     /// Reads the user's commands anew.
     pub fn reload_commands(&mut self, context: &Context<'_>) {
         let (commands, bad) = commands_of(context.project.root(), &self.home);
@@ -524,6 +522,13 @@ impl<'c> ChatPlace<'c> {
     }
 }
 
+/// The file for a command of this name, from the project's root on; `None` where that is no name, or the program's own.
+pub fn command_file(name: &str) -> Option<String> {
+    let mut own = super::slash::hints().into_iter();
+    let file = commands::file_for(name).filter(|_| !own.any(|hint| hint.name == name))?;
+    Some(format!("{COMMANDS}/{}", file.display()))
+}
+
 /// The user's commands, and warnings of files that are none.
 fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let own = super::slash::hints();
@@ -543,13 +548,28 @@ fn thinker(key: &ChatKey, model: &str) -> String {
 fn entries(conversation: &Conversation) -> Vec<Entry> {
     let history = conversation.earlier.iter().chain(&conversation.history);
     let mut entries = Vec::new();
+    let mut calls: HashMap<&str, usize> = HashMap::new();
     for said in history {
         match (said.role, &said.tool) {
             // What stands between tags is not for people.
             _ if said.is_tagged => {}
             (Role::User, _) => entries.push(Entry::User(said.content.clone())),
-            (Role::Assistant, _) => entries.extend(replied(said)),
-            (Role::Tool, Some(_)) => answer(&mut entries, said),
+            (Role::Assistant, _) => {
+                entries.extend(replied(said));
+                let first = entries.len() - said.calls.len();
+                calls = said
+                    .calls
+                    .iter()
+                    .map(|call| &*call.id)
+                    .zip(first..)
+                    .collect();
+            }
+            (Role::Tool, Some(_)) => {
+                let call = said.call.as_deref().and_then(|id| calls.get(id));
+                if let Some(entry) = call.and_then(|at| entries.get_mut(*at)) {
+                    answer(entry, said);
+                }
+            }
             (Role::Tool | Role::System, _) => entries.push(Entry::Notice(said.content.clone())),
         }
     }
@@ -558,6 +578,12 @@ fn entries(conversation: &Conversation) -> Vec<Entry> {
 
 /// What the agent has said, and which tools it has called.
 fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
+    let thoughts = said.parts.iter().filter_map(|part| match part {
+        ReplyPart::Thought(Thought::Shown { text, .. }) if !text.trim().is_empty() => {
+            Some(Entry::Thought(text.clone()))
+        }
+        _ => None,
+    });
     let words = Some(said.content.trim()).filter(|words| !words.is_empty());
     let words = words.map(|words| Entry::Agent(words.to_owned()));
     let calls = said.calls.iter().map(|call| Entry::Tool {
@@ -567,16 +593,12 @@ fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
         failed: false,
         diff: None,
     });
-    words.into_iter().chain(calls)
+    thoughts.chain(words).chain(calls)
 }
 
-/// Notes what came of the first call that has no result yet.
-fn answer(entries: &mut [Entry], said: &HistoryMessage) {
-    let waits = entries.iter_mut().find_map(|entry| match entry {
-        Entry::Tool { result, failed, .. } if result.is_empty() => Some((result, failed)),
-        _ => None,
-    });
-    if let Some((result, failed)) = waits {
+/// Notes what came of a call.
+fn answer(entry: &mut Entry, said: &HistoryMessage) {
+    if let Entry::Tool { result, failed, .. } = entry {
         result.clone_from(&said.content);
         *failed = said.is_failed;
     }

@@ -1,5 +1,7 @@
 //! That keys and messages do what they should, at every size.
 
+mod picture;
+mod random;
 mod screens;
 
 use std::time::Duration;
@@ -181,6 +183,21 @@ fn at_work() -> App {
     typed(&mut app, "and the tests");
     app.tick(at(4100));
     app
+}
+
+#[test]
+fn todos_are_shown_while_the_agent_is_at_work() {
+    let mut app = app();
+    typed(&mut app, "go");
+    let ToScreen::Todos(todos) = todos() else {
+        panic!("no todos");
+    };
+    app.tell(ToScreen::Event(Event::Todos(todos)), at(0));
+    let shown = shown(&mut app, 100, 20);
+    assert!(
+        shown.contains("Todos 1/3") && shown.contains("Change it, now"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -518,6 +535,15 @@ fn hostile() -> impl Strategy<Value = String> {
         any::<String>(),
         Just("\u{1b}[2J\u{9b}31m\u{202e}\r\n\t\u{200f}\u{e0041}宽👩\u{200d}👩".to_owned()),
     ]
+}
+
+#[test]
+fn a_paste_answers_no_question_and_is_not_lost() {
+    let mut app = app();
+    app.tell(question(), at(0));
+    app.paste("yes\ny");
+    assert_eq!(press(&mut app, KeyCode::Esc, 9000).len(), 1);
+    assert!(shown(&mut app, 40, 12).contains("> yes"));
 }
 
 proptest! {
