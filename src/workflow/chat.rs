@@ -12,6 +12,7 @@ mod request;
 mod screen;
 mod shell;
 mod slash;
+mod spending;
 mod talk;
 
 use std::sync::mpsc;
@@ -26,6 +27,7 @@ use self::talk::TalkEnd;
 use super::talk::tally::Tally;
 use super::workspace::SessionChoice;
 use super::{Context, Failure, ModelChoice, Outcome, Stdin};
+use crate::agent::chat::reminders::Reminders;
 use crate::agent::chat::settings::{self, ChatSettings};
 use crate::agent::home::CHAT;
 use crate::agent::session::{self, SessionStore};
@@ -190,7 +192,7 @@ fn talk_until_left(
     farewell: &mut String,
 ) -> Result<(), Failure> {
     let mut options = options.clone();
-    let mut tally = Tally::default();
+    let (mut tally, mut reminders) = (Tally::default(), Reminders::default());
     loop {
         let key = login::key(context, &options.choice)?;
         let redactor = context.redactor.and(key.exposed());
@@ -202,11 +204,13 @@ fn talk_until_left(
         screen.redact_with(&redactor);
         let mut place = ChatPlace::open(context, &options, key)?;
         place.mode = mode.clone();
+        place.reminders.replace(reminders);
         let talked = talk::talk(context, &options, &mut place, screen, &mut tally);
         *farewell = place.farewell();
         if talked? == TalkEnd::Left {
             return Ok(());
         }
+        reminders = place.reminders.take();
         options.session = SessionChoice::Named(place.id());
         options.choice.model = Some(place.models.first.spec.name.clone());
     }
