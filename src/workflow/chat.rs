@@ -117,6 +117,7 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         ..context.clone()
     };
     let mut place = ChatPlace::open(context, options, key)?;
+    place.tell_warnings(context);
     let recorded = place.replay(context, options)?;
     let (request, answers) = match recorded {
         Some((request, answers)) => (request, Answers::Recorded(answers)),
@@ -200,8 +201,13 @@ fn talk_until_left(
             ..context.clone()
         };
         screen.redact_with(&redactor);
+        let is_first = farewell.is_empty();
         let mut place = ChatPlace::open(context, &options, key)?;
         place.mode = mode.clone();
+        if is_first && place.is_begun() {
+            screen.tell(ToScreen::Transcript(place.transcript()));
+        }
+        place.tell_warnings(context);
         let talked = talk::talk(context, &options, &mut place, screen, &mut tally);
         *farewell = place.farewell();
         if talked? == TalkEnd::Left {
