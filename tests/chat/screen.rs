@@ -256,6 +256,39 @@ fn lines_are_begun_and_brought_back() {
 }
 
 #[test]
+fn what_is_sent_while_the_agent_works_waits_and_can_be_taken_back() {
+    let (reply, gate) = say("Slow.").hold_at_the_end();
+    let Some((mut screen, _chat, server)) = scripted([reply, say("Second.")]) else {
+        return;
+    };
+    screen.types("one\r");
+    gate.reached();
+    screen.types("the next request\r").shows("waits: the next");
+    assert_eq!(server.messages().len(), 1);
+    screen
+        .types(UP)
+        .hides("waits:")
+        .types(" changed\r")
+        .shows("waits: the next request changed");
+    drop(gate);
+    screen.shows("Second.");
+    assert!(last_said(&server, 1).contains("the next request changed"));
+}
+
+#[test]
+fn the_first_request_of_the_command_line_is_sent_as_if_it_had_been_typed() {
+    let (chat, server) = ChatProject::scripted([say("Hello.")]);
+    let Some(mut screen) = Screen::open(&chat.command(&["say hello"]), 120, 30) else {
+        return;
+    };
+    screen.shows("> say hello").shows("Hello.");
+    screen.types("/cost\r").shows("this session: ").shows("$");
+    assert!(screen.contents().contains("this account: "));
+    assert!(chat.home("spent.json").exists());
+    assert!(last_said(&server, 0).contains("say hello"));
+}
+
+#[test]
 fn changes_are_taken_back_one_request_after_the_other() {
     let write =
         |path: &str, content: &str| call("write_file", json!({"path": path, "content": content}));
