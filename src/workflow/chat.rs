@@ -26,6 +26,7 @@ use self::talk::TalkEnd;
 use super::talk::tally::Tally;
 use super::workspace::SessionChoice;
 use super::{Context, Failure, ModelChoice, Outcome, Stdin};
+use crate::agent::chat::home_file;
 use crate::agent::chat::settings::{self, ChatSettings};
 use crate::agent::home::CHAT;
 use crate::agent::session::{self, SessionStore};
@@ -43,6 +44,7 @@ use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
 use crate::workflow::error::{ChatError, Error};
+use crate::workflow::run::not_ready::NotReady;
 
 pub use self::login::{login, logout};
 
@@ -239,6 +241,9 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = place::home(context)?;
     let path = home.join(settings::FILE);
+    if home_file::read(&path).map_err(NotReady::from)?.is_none() {
+        home_file::create(&path, settings::DEFAULTS.as_bytes())?;
+    }
     editor::open(editor::command(context.environment), &path)?;
     let ChatSettings { .. } = place::settings(&home)?;
     Ok(Outcome::said(format!(
