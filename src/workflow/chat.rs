@@ -38,6 +38,7 @@ use crate::ui::input::history::History;
 use crate::ui::pager::Pager;
 use crate::ui::tui::channel;
 use crate::ui::tui::clipboard::Clipboard;
+use crate::ui::tui::composer;
 use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
@@ -121,14 +122,17 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         Some((request, answers)) => (request, Answers::Recorded(answers)),
         None => (request.map(str::to_owned), Answers::Nobody),
     };
-    let submission = request.map(|text| Submission {
-        text,
-        ..Submission::default()
-    });
+    let submission = request.map(|text| submission(context, &text)).transpose()?;
     let asked = submission.map(|submission| attach::request(context, &place, &submission));
     let done = request::work(context, &place, answers, asked.as_ref());
     proposals::keep_permissions(context, &place);
     done
+}
+
+/// A request that was not typed at the screen, with the pictures that it names.
+fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
+    let submission = composer::submission(text, context.project.root());
+    Ok(submission.map_err(ChatError::from)?)
 }
 
 /// Talks at the screen, which has a thread of its own; the engine stays on this one, for commands live only as long as
@@ -140,7 +144,9 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
     let (sender, receiver) = channel::channel().map_err(InputError::from)?;
     let (answers, heard) = mpsc::channel();
     let environment = context.environment;
+    let first = options.first.as_deref();
     let screen_options = ScreenOptions {
+        first: first.map(|text| submission(context, text)).transpose()?,
         clock: context.clock,
         no_color: environment
             .get("NO_COLOR")
@@ -196,11 +202,7 @@ fn talk_until_left(
         screen.redact_with(&redactor);
         let mut place = ChatPlace::open(context, &options, key)?;
         place.mode = mode.clone();
-        let first = options.first.take().map(|text| Submission {
-            text,
-            ..Submission::default()
-        });
-        let talked = talk::talk(context, &options, &mut place, screen, &mut tally, first);
+        let talked = talk::talk(context, &options, &mut place, screen, &mut tally);
         *farewell = place.farewell();
         if talked? == TalkEnd::Left {
             return Ok(());

@@ -70,8 +70,6 @@ pub enum ToScreen {
         /// Of how much.
         total: u64,
     },
-    /// This is sent as if it had been typed: the request that the program was started with.
-    Send(Submission),
     /// What was sent is done, well or not: the next line may come.
     Settled,
     /// The end: the screen gives the terminal back, writes this there, and is over.

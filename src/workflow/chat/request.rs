@@ -105,14 +105,16 @@ pub fn work(
         place.kept.keep(&Purpose::STEP, &before)?;
         place.kept.meter.reset();
     }
-    finish(place, run, result)
+    finish(context, place, run, result)
 }
 
-/// Ends a run: what nobody was there to allow makes it one that was not permitted.
+/// Ends a run: what nobody was there to allow makes it one that was not permitted. What it has spent counts for the
+/// account.
 ///
 /// # Errors
 /// When it was not done.
 pub fn finish(
+    context: &Context<'_>,
     place: &ChatPlace<'_>,
     run: AgentRun<'_>,
     result: Result<String, Error>,
@@ -125,7 +127,15 @@ pub fn finish(
         result => result,
     };
     let is_refused = matches!(result, Err(Error::Chat(ChatError::NotPermitted(_))));
-    match run.finish(result) {
+    let finished = run.finish(result);
+    let record = match &finished {
+        Ok(outcome) => &outcome.record,
+        Err(failure) => &failure.record,
+    };
+    if let Some(record) = record {
+        place.count_spent(context, record);
+    }
+    match finished {
         Ok(mut outcome) => {
             outcome.is_answer = true;
             Ok(outcome)
@@ -283,7 +293,7 @@ pub fn aside(
             Ok(said)
         })
     });
-    finish(place, run, result)
+    finish(context, place, run, result)
 }
 
 /// Does something in a run of its own for which no model is asked.
@@ -303,7 +313,7 @@ pub fn by_itself(
         Some(about),
     )?;
     let result = run.work(|_| work(&run));
-    finish(place, run, result)
+    finish(context, place, run, result)
 }
 
 /// What is sent of a conversation whose size this meter knows.

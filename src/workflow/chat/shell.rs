@@ -121,5 +121,5 @@ fn run(
         }
         Ok(text)
     });
-    Ok(super::request::finish(place, run, result)?.summary)
+    Ok(super::request::finish(context, place, run, result)?.summary)
 }

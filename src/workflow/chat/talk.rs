@@ -52,7 +52,6 @@ pub fn talk<'c>(
     place: &mut ChatPlace<'c>,
     screen: &Screen,
     tally: &mut Tally,
-    first: Option<Submission>,
 ) -> Result<TalkEnd, Failure> {
     let mut talk = Talk {
         context,
@@ -64,9 +63,6 @@ pub fn talk<'c>(
     };
     talk.show();
     screen.tell(ToScreen::Settled);
-    if let Some(first) = first {
-        screen.tell(ToScreen::Send(first));
-    }
     while let Some(submission) = screen.next() {
         talk.hear(&submission)?;
         if let Some(end) = talk.end {
@@ -238,7 +234,7 @@ impl Talk<'_, '_> {
                 "a new session".to_owned()
             }
             SlashCommand::Resume => self.resume()?,
-            SlashCommand::Cost => self.tally.cost(self.place.tokens()),
+            SlashCommand::Cost => self.place.spent(self.context)?,
             SlashCommand::Undo => self.undo()?,
             SlashCommand::Mode(name) => self.mode(&name),
             SlashCommand::Model(name) => self.model(&name)?,
@@ -446,7 +442,21 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
+    /// Carries out one of the user's own commands, by the model that it names, which is asked no longer than that.
     fn own(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
+        let command = self.place.command(name);
+        let model = command.and_then(|command| command.model.clone());
+        let Some(model) = model else {
+            return self.carry_out(name, argument);
+        };
+        let before = self.place.models.first.spec.name.clone();
+        self.model(&model)?;
+        let done = self.carry_out(name, argument);
+        self.model(&before)?;
+        done
+    }
+
+    fn carry_out(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
         let expanded = attach::expand(self.context, self.place, self.screen, name, argument)?;
         let Some(asked) = expanded else {
             return Ok(());

@@ -1,5 +1,6 @@
 //! That keys and messages do what they should, at every size.
 
+mod picture;
 mod random;
 mod screens;
 
@@ -14,6 +15,7 @@ use ratatui::style::Color;
 use serde_json::Value;
 
 use super::*;
+use crate::model::message::Image;
 use crate::model::price::Usd;
 use crate::model::{Purpose, StepId};
 use crate::project::mode::Mode;
@@ -24,7 +26,9 @@ use crate::ui::tui::{CommandHint, Menu, Verdict};
 
 fn app() -> App {
     let composer = Composer::new(ComposerOptions::default());
-    App::new(Theme::new(false), SharedMode::default(), composer)
+    let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
+    app.tell(ToScreen::Settled, at(0));
+    app
 }
 
 fn at(millis: u64) -> Duration {
@@ -65,6 +69,13 @@ fn line(text: &str) -> ScreenEffect {
         text: text.to_owned(),
         images: Vec::new(),
     }))
+}
+
+fn picture() -> Image {
+    Image {
+        media_type: "image/png".to_owned(),
+        data: "iVBORw0KGgo=".to_owned(),
+    }
 }
 
 fn asking() -> Event {
@@ -171,6 +182,21 @@ fn at_work() -> App {
     typed(&mut app, "and the tests");
     app.tick(at(4100));
     app
+}
+
+#[test]
+fn todos_are_shown_while_the_agent_is_at_work() {
+    let mut app = app();
+    typed(&mut app, "go");
+    let ToScreen::Todos(todos) = todos() else {
+        panic!("no todos");
+    };
+    app.tell(ToScreen::Event(Event::Todos(todos)), at(0));
+    let shown = shown(&mut app, 100, 20);
+    assert!(
+        shown.contains("Todos 1/3") && shown.contains("Change it, now"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -361,9 +387,51 @@ fn what_is_sent_while_the_agent_works_waits() {
 }
 
 #[test]
+fn what_waits_is_sent_as_it_was_edited_and_not_before_the_engine_is_there() {
+    let composer = Composer::new(ComposerOptions::default());
+    let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
+    app.send_first(Submission {
+        text: "look at [Image #1]".to_owned(),
+        images: vec![picture()],
+    });
+    assert_eq!(typed(&mut app, "two"), []);
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(typed(&mut app, " and more"), []);
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(app.composer.text(), "two and more");
+    app.composer.clear();
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(typed(&mut app, " now"), []);
+    let sent = Submission {
+        text: "look at [Image #1] now".to_owned(),
+        images: vec![picture()],
+    };
+    let sent = ScreenEffect::Send(FromScreen::Line(sent));
+    assert_eq!(app.tell(ToScreen::Settled, at(0)), [sent]);
+}
+
+#[test]
+fn a_stop_is_told_until_it_is_done() {
+    let mut app = at_work();
+    control(&mut app, 'c');
+    assert!(shown(&mut app, 60, 24).contains("Stopping..."));
+    app.tell(ToScreen::Settled, at(0));
+    assert!(!shown(&mut app, 60, 24).contains("Stopping..."));
+    app.tell(ToScreen::Copy("x".to_owned()), at(0));
+    app.tell(ToScreen::Settled, at(0));
+    assert!(shown(&mut app, 60, 24).contains("Copied"));
+}
+
+#[test]
 fn a_key_is_not_shown_and_what_was_done_goes_with_the_next_request() {
     let mut app = app();
     app.tell(todos(), at(0));
+    typed(&mut app, "!true");
+    typed(&mut app, "/login sk-ant-waiting");
+    let screen = shown(&mut app, 60, 24);
+    assert!(screen.contains("waits: /login") && !screen.contains("sk-ant"));
+    app.queue.clear();
+    app.tell(ToScreen::Settled, at(0));
     let sent = typed(&mut app, "/login sk-ant-secret");
     assert_eq!(sent, [line("/login sk-ant-secret")]);
     app.tell(ToScreen::Settled, at(0));
