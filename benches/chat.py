@@ -15,6 +15,7 @@ import http.server
 import json
 import os
 import pty
+import random
 import re
 import select
 import signal
@@ -161,7 +162,8 @@ class Screen:
         for at in range(count):
             letter = LETTERS[at % len(LETTERS)]
             times.append(self.key(letter, letter.encode()))
-            self.drain(pause)
+            # Whenever it comes: before the next frame of what streams is due, and after.
+            self.drain(pause + random.random() * pause)
         return times
 
     def drain(self, seconds):

@@ -57,7 +57,7 @@ pub mod workflow;
 #[doc(hidden)]
 pub mod measured {
     pub use crate::model::price::Usd;
-    pub use crate::record::mode::SharedMode;
+    pub use crate::project::mode::SharedMode;
     pub use crate::ui::Event;
     pub use crate::ui::tui::app::App;
     pub use crate::ui::tui::composer::{Composer, ComposerOptions};
@@ -73,9 +73,8 @@ use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
 use crate::ui::links::Links;
 use crate::ui::{ConsoleOptions, Output};
-use crate::workflow::dispatch::Stdin;
 use crate::workflow::error::Exit;
-use crate::workflow::{Context, EnvFile, ProjectPlace, SummaryFile, redactor};
+use crate::workflow::{Context, EnvFile, ProjectPlace, Stdin, SummaryFile, redactor};
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
 pub struct World {

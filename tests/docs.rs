@@ -384,11 +384,12 @@ fn the_page_of_commands_names_every_command_and_every_flag() {
             .any(|other| other.len() > path.len() && other.starts_with(path));
         let is_called = calls.iter().any(|(called, _)| called == path);
         assert!(is_called || is_group, "{path:?}");
-        let with_flags: [Vec<String>; 4] = [
+        let with_flags: [Vec<String>; 5] = [
             vec![],
             vec!["dev".to_owned()],
             vec!["plan".to_owned()],
             vec!["orchestrate".to_owned()],
+            vec!["chat".to_owned()],
         ];
         let everywhere = [
             "--help",
@@ -511,6 +512,7 @@ fn help_lists_the_exit_codes_of_the_program() {
         &["plan", "--help"],
         &["mcp", "--help"],
         &["orchestrate", "--help"],
+        &["chat", "--help"],
     ] {
         let help = project.run(arguments).stdout;
         let lines = help

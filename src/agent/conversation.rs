@@ -16,6 +16,10 @@ use crate::sys::excerpt::text::bounded;
 /// What a summary begins with.
 const SUMMARY: &str = "[CONTEXT SUMMARY]";
 
+/// What a model is told of a tool during whose use the session was cut short.
+pub const CUT_SHORT: &str = "The session was cut short while this was being done: it may have been done, in part \
+                         or not at all. Look before you do it again.";
+
 /// Something that was said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryMessage {

@@ -32,6 +32,7 @@ mod schema;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod tagged;
+mod taking_up;
 pub mod tool;
 pub mod tools;
 mod using;
@@ -236,7 +237,11 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
         let brief = (self.brief)();
-        self.remind(&brief.reminders, conversation);
+        if !brief.reminders.is_empty() {
+            self.remind(&brief.reminders, conversation);
+            // A kill during the call must not change what was sent.
+            self.keep(conversation)?;
+        }
         let reply = match self.ask(&brief, conversation, progress) {
             // The last try ends with the model's own error.
             Err(AgentError::Model(error))
@@ -517,75 +522,6 @@ impl Agent<'_> {
             self.tell(&Event::Words(words.trim().to_owned()));
         }
     }
-
-    /// Does or tells what was cut short, and notes the request.
-    fn take_up(
-        &self,
-        conversation: &mut Conversation,
-        request: Option<&UserRequest>,
-        progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
-        let tools = (self.brief)().tools;
-        let calls = match (self.last_decision(conversation, &tools), request) {
-            (Some(Decision::Answer(words)), None) => {
-                return self.end(Ended { words, by: None }, conversation, progress);
-            }
-            (Some(Decision::Use(calls)), _) => unanswered(calls, conversation),
-            (Some(Decision::Answer(_)) | None, _) => Vec::new(),
-        };
-        for (at, call) in calls.iter().enumerate() {
-            let effect = tools.named(&call.name).map(|tool| tool.spec().effect);
-            match (request, effect) {
-                (None, Some(effect)) if effect.may_be_repeated() => {
-                    let rest = &calls[at..=at];
-                    if let Next::Done(ended) =
-                        self.carry_out_all(rest, &tools, conversation, progress)?
-                    {
-                        return Ok(Next::Done(ended));
-                    }
-                }
-                // Who was done goes on with something else.
-                (Some(_), Some(Effect::Ends)) if !self.protocol.remembers_calls() => {}
-                _ => {
-                    // Those behind the first had to wait for it.
-                    let told = if at == 0 { CUT_SHORT } else { NOT_BEGUN };
-                    conversation.say(self.not_done(call, told));
-                }
-            }
-        }
-        if let Some(request) = request {
-            conversation.ask(request.redacted(self.env.redactor));
-        } else if matches!(conversation.last_turn(), Some((_, []))) {
-            // Of a call that can no longer be read, there is no result to tell.
-            conversation.say(HistoryMessage::note(CUT_SHORT));
-        }
-        Ok(Next::GoOn)
-    }
-
-    /// What the agent has decided last, where nothing but results was said since.
-    fn last_decision(&self, conversation: &Conversation, tools: &Toolbox<'_>) -> Option<Decision> {
-        let (last, _) = conversation.last_turn()?;
-        if !last.calls.is_empty() {
-            return Some(Decision::Use(last.calls.clone()));
-        }
-        let reply = Reply::said(last.content.clone());
-        let read = self.protocol.read(&reply, tools);
-        read.ok().map(|turn| turn.decision)
-    }
-}
-
-/// The calls of which nothing was heard.
-fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
-    let results = conversation
-        .last_turn()
-        .map_or(&[][..], |(_, results)| results);
-    let heard = |call: &Call| {
-        results
-            .iter()
-            .any(|result| result.call.as_ref() == Some(&call.id))
-    };
-    calls.retain(|call| !heard(call));
-    calls
 }
 
 /// What a model is told of a call that the user has said no to.
@@ -593,13 +529,6 @@ const NOT_ALLOWED: &str = "the user does not allow this; ask, or do it another w
 
 /// What a model is told of calls behind one that ends the work.
 const NOT_DONE: &str = "This was not done: the work had ended before.";
-
-/// What a model is told of a tool during whose use the session was cut short.
-const CUT_SHORT: &str = "The session was cut short while this was being done: it may have been done, in part \
-                         or not at all. Look before you do it again.";
-
-/// What a model is told of calls that waited when the session was cut short.
-const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";
 
 /// How many lines of a reply are shown around the one that is wrong.
 const AROUND: usize = 3;

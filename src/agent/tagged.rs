@@ -88,7 +88,7 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// `content` without anything that looks like a tag of the program's.
-fn defused(content: &str) -> String {
+pub fn defused(content: &str) -> String {
     let mut pieces = content.split('<');
     let mut defused = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::dev::SessionsCommand;
 use super::{AgentArgs, SELDOM, parse_duration};
-use crate::record::mode::Mode;
+use crate::project::mode::Mode;
 
 const CHAT_AFTER_HELP: &str = "\
 Files in ~/.agent:

@@ -11,6 +11,7 @@ pub mod gitignore;
 pub mod index;
 pub mod kind;
 mod lock;
+pub mod mode;
 pub mod place;
 pub mod repositories;
 pub mod repository;

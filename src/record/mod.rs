@@ -13,7 +13,6 @@
 //! Writes below `logs/` and nowhere else.
 
 pub mod diff;
-pub mod mode;
 pub mod orchestration;
 pub mod replay;
 pub mod run_files;
@@ -24,7 +23,7 @@ pub mod tasks;
 pub mod todos;
 pub mod verdict;
 
-use self::mode::Mode;
+use crate::project::mode::Mode;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};

@@ -306,10 +306,13 @@ pub enum Event {
 
 impl Event {
     /// The same without what `redactor` knows, as far as it tells of an agent's work.
-    fn redacted(&self, redactor: &Redactor) -> Self {
+    #[must_use]
+    pub fn redacted(&self, redactor: &Redactor) -> Self {
         let mut event = self.clone();
         let texts: Vec<&mut String> = match &mut event {
             Self::Notice(text)
+            | Self::Warning(text)
+            | Self::Receiving { piece: text, .. }
             | Self::Status(text)
             | Self::Shown(text)
             | Self::Thoughts(text)

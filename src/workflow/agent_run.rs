@@ -31,7 +31,7 @@ use crate::model::message::Call;
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply, StepId, tokens};
 use crate::project::conventions::AGENTS_FILE;
-use crate::record::mode::Mode;
+use crate::project::mode::Mode;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::record::run_files::{AGENT, CONVERSATION};
 use crate::record::run_log::RunLog;
@@ -363,7 +363,7 @@ impl<'c> AgentRun<'c> {
             if let Some(usage) = made.and_then(|made| made.usage) {
                 kept.answered(purpose, &usage);
             }
-            kept.count(tokens);
+            kept.count(purpose, tokens);
         }
         let mut reply = asked.map(|(reply, ())| reply)?;
         if self.worktree.is_none() {

@@ -23,23 +23,22 @@ use self::place::ChatPlace;
 use self::request::Answers;
 use self::screen::Screen;
 use self::talk::TalkEnd;
-use super::dispatch::Stdin;
 use super::talk::tally::Tally;
 use super::workspace::SessionChoice;
-use super::{Context, Failure, ModelChoice, Outcome};
+use super::{Context, Failure, ModelChoice, Outcome, Stdin};
 use crate::agent::chat::settings::{self, ChatSettings};
-use crate::agent::conversation::UserRequest;
 use crate::agent::home::CHAT;
 use crate::agent::session::{self, SessionStore};
 use crate::agent::tools::place::Outside;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
-use crate::record::mode::{Mode, SharedMode};
+use crate::project::mode::{Mode, SharedMode};
 use crate::ui::input::InputError;
 use crate::ui::input::history::History;
 use crate::ui::pager::Pager;
 use crate::ui::tui::channel;
 use crate::ui::tui::clipboard::Clipboard;
+use crate::ui::tui::composer;
 use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
@@ -123,14 +122,17 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         Some((request, answers)) => (request, Answers::Recorded(answers)),
         None => (request.map(str::to_owned), Answers::Nobody),
     };
-    let submission = request.map(|text| Submission {
-        text,
-        ..Submission::default()
-    });
+    let submission = request.map(|text| submission(context, &text)).transpose()?;
     let asked = submission.map(|submission| attach::request(context, &place, &submission));
     let done = request::work(context, &place, answers, asked.as_ref());
     proposals::keep_permissions(context, &place);
     done
+}
+
+/// A request that was not typed at the screen, with the pictures that it names.
+fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
+    let submission = composer::submission(text, context.project.root());
+    Ok(submission.map_err(ChatError::from)?)
 }
 
 /// Talks at the screen, which has a thread of its own; the engine stays on this one, for commands live only as long as
@@ -142,7 +144,9 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
     let (sender, receiver) = channel::channel().map_err(InputError::from)?;
     let (answers, heard) = mpsc::channel();
     let environment = context.environment;
+    let first = options.first.as_deref();
     let screen_options = ScreenOptions {
+        first: first.map(|text| submission(context, text)).transpose()?,
         clock: context.clock,
         no_color: environment
             .get("NO_COLOR")
@@ -163,8 +167,8 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
         });
         let drawn = drawn.map_err(InputError::from)?;
         let screen = Screen::new(sender, heard);
-        let talked = talk_until_left(context, options, &screen, &mode);
-        let farewell = talked.as_ref().ok().cloned().unwrap_or_default();
+        let mut farewell = String::new();
+        let talked = talk_until_left(context, options, &screen, &mode, &mut farewell);
         screen.tell(ToScreen::End { farewell });
         let shown = drawn.join();
         talked?;
@@ -176,13 +180,15 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
     })
 }
 
-/// Talks, and sets up all anew where the account is another one; gives what stands on the terminal in the end.
+/// Talks, and sets up all anew where the account is another one. `farewell` is what stands on the terminal in the end,
+/// however that comes.
 fn talk_until_left(
     context: &Context<'_>,
     options: &ChatOptions,
     screen: &Screen,
     mode: &SharedMode,
-) -> Result<String, Failure> {
+    farewell: &mut String,
+) -> Result<(), Failure> {
     let mut options = options.clone();
     let mut tally = Tally::default();
     loop {
@@ -193,17 +199,16 @@ fn talk_until_left(
             reporter: screen,
             ..context.clone()
         };
+        screen.redact_with(&redactor);
         let mut place = ChatPlace::open(context, &options, key)?;
         place.mode = mode.clone();
-        let first = options.first.take().map(|text| Submission {
-            text,
-            ..Submission::default()
-        });
-        let end = talk::talk(context, &options, &mut place, screen, &mut tally, first)?;
-        if end == TalkEnd::Left {
-            return Ok(place.farewell());
+        let talked = talk::talk(context, &options, &mut place, screen, &mut tally);
+        *farewell = place.farewell();
+        if talked? == TalkEnd::Left {
+            return Ok(());
         }
         options.session = SessionChoice::Named(place.id());
+        options.choice.model = Some(place.models.first.spec.name.clone());
     }
 }
 

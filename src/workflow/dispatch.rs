@@ -9,7 +9,7 @@ use super::orchestrate::OrchestrateOptions;
 use super::plan::{PlanOptions, PlanSessionChoice};
 use super::run::baseline::Baseline;
 use super::run::builds::BuildOptions;
-use super::run::context::InputOptions;
+use super::run::context::{InputOptions, Stdin};
 use super::run::recovery;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
@@ -41,7 +41,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Log { run, number }) => log::log(context, run.as_deref(), *number),
         Some(Command::Diff { run, stat }) => diff::diff(context, run.as_deref(), *stat),
         Some(Command::Report(arguments)) => page::report(context, arguments),
-        Some(Command::Demo { directory }) => demo::demo(context, directory.as_deref()),
+        Some(Command::Demo { directory, chat }) => demo::demo(context, directory.as_deref(), *chat),
         Some(Command::Recover) => recovery::recover(context),
         Some(Command::Undo { run }) => undo::undo(context, run.as_deref()),
         Some(Command::Dev(arguments)) => dev(arguments, context, stdin),
@@ -255,15 +255,6 @@ fn outside(arguments: &AgentArgs) -> Outside {
     } else {
         Outside::Refused
     }
-}
-
-/// What standard input is.
-#[derive(Debug, Clone, Copy)]
-pub struct Stdin {
-    /// Whether somebody types there.
-    pub is_terminal: bool,
-    /// Whether they see what they type: stdout is a terminal, too.
-    pub is_seen: bool,
 }
 
 /// Who is asked: somebody at a terminal, who finds in the agent's home what they have typed before where they can edit

@@ -43,8 +43,8 @@ pub trait Keeping {
     /// Notes that a tool was used, or was to be.
     fn acted(&self, _action: &Action) {}
 
-    /// Notes what a call has taken.
-    fn count(&self, _tokens: u64) {}
+    /// Notes what a call for an agent of this purpose has taken.
+    fn count(&self, _purpose: &Purpose, _tokens: u64) {}
 
     /// Notes that the conversation was compressed.
     fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}

@@ -41,7 +41,7 @@ mod workspace;
 pub(crate) use dispatch::dispatch;
 pub(crate) use models::table;
 pub(crate) use place::ProjectPlace;
-pub(crate) use run::context::{Context, ModelChoice, redactor};
+pub(crate) use run::context::{Context, ModelChoice, Stdin, redactor};
 pub(crate) use run::env_file::EnvFile;
 pub(crate) use run::not_ready::NotReady;
 pub(crate) use run::outcome::{Failure, Outcome};

@@ -134,7 +134,7 @@ impl Keeping for KeptSession<'_> {
         self.change(|session| session.conversation.clone_from(conversation))
     }
 
-    fn count(&self, tokens: u64) {
+    fn count(&self, _purpose: &Purpose, tokens: u64) {
         let file = &mut self.session.borrow_mut().file;
         file.total_tokens = file.total_tokens.saturating_add(tokens);
     }

@@ -1,4 +1,11 @@
 //! The agent at the terminal, against a server that judges its requests as Anthropic's API does.
 
+mod context;
+mod headless;
 mod judge;
+mod permissions;
+mod screen;
+mod secrets;
+mod sessions;
 mod terminal;
+mod tools;

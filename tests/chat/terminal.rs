@@ -1,7 +1,12 @@
 //! The screens that the tests read: what is typed reaches the program, and what it draws is to be seen.
 
+use std::process::Command;
+
 use crate::support::TestProject;
+use crate::support::anthropic::{say, silence};
+use crate::support::chat::ChatProject;
 use crate::support::screen::Screen;
+use crate::support::tmux::Tmux;
 
 #[test]
 fn a_screen_shows_what_is_drawn_takes_keys_and_can_be_resized() {
@@ -9,7 +14,7 @@ fn a_screen_shows_what_is_drawn_takes_keys_and_can_be_resized() {
         "draw.sh",
         "#!/bin/sh\nprintf '\\033[2J\\033[3;5Hthere'\nread line\nprintf \"got $line\"\nread line\nstty size\nread line\nexit 7\n",
     );
-    let mut command = std::process::Command::new(project.path("draw.sh"));
+    let mut command = Command::new(project.path("draw.sh"));
     command
         .current_dir(project.path(""))
         .env("PATH", std::env::var_os("PATH").unwrap());
@@ -21,4 +26,42 @@ fn a_screen_shows_what_is_drawn_takes_keys_and_can_be_resized() {
     assert!(drawn.starts_with("\n\n    there"), "{drawn}");
     screen.resize(60, 20).types("\n").shows("20 60").types("\n");
     assert_eq!(screen.ends().1, 7);
+}
+
+#[test]
+fn in_tmux_a_chat_is_stopped_ended_and_killed_and_the_shell_has_its_terminal_again() {
+    let (reply, gate) = say("Half a sentence").hold_at_the_end();
+    let (killed, at_kill) = silence();
+    let (chat, _server) = ChatProject::scripted([say("Hello **there**."), reply, killed]);
+    let command = chat.command(&[]);
+    let Some(tmux) = Tmux::open(&command, 100, 30) else {
+        return;
+    };
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
+    tmux.types(&words).presses(&["Enter"]).shows("Regular Mode");
+    tmux.types("hi").presses(&["Enter"]).shows("Hello there.");
+    tmux.presses(&["BTab"]).shows("Auto-Pilot Mode");
+    tmux.types("go").presses(&["Enter"]);
+    gate.reached();
+    tmux.shows("Half a sentence");
+    // Both arrive together.
+    tmux.presses(&["Escape", "Escape"])
+        .shows("Agent stopped by user");
+    tmux.presses(&["C-d"])
+        .shows("code-commit chat --session")
+        .shows("prompt>");
+    tmux.types("echo $((6 * 7))")
+        .presses(&["Enter"])
+        .shows("42");
+    // What a SIGTERM ends, it gives back, too.
+    tmux.types(&format!("{words} --resume; stty -a"))
+        .presses(&["Enter"])
+        .shows("Hello there.");
+    tmux.types("and?").presses(&["Enter"]);
+    at_kill.reached();
+    let process = tmux.process();
+    let kill = Command::new("kill").arg(process).status();
+    assert!(kill.unwrap().success());
+    tmux.shows(" icanon").shows(" echo ");
 }

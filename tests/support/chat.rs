@@ -16,7 +16,6 @@ use super::project::Finished;
 pub struct ChatProject {
     pub project: TestProject,
     pub home: TempDir,
-    key: Option<String>,
 }
 
 impl ChatProject {
@@ -28,12 +27,9 @@ impl ChatProject {
             .without("agent-config/codeRollup.txt")
             .variable("HOME", home.path().to_str().unwrap())
             .variable("AGENT_HOME", &path("agent"))
-            .variable("ANTHROPIC_BASE_URL", &server.url());
-        Self {
-            project,
-            home,
-            key: Some(KEY.to_owned()),
-        }
+            .variable("ANTHROPIC_BASE_URL", &server.url())
+            .variable("ANTHROPIC_API_KEY", KEY);
+        Self { project, home }
     }
 
     /// A project, and the server that answers so.
@@ -44,15 +40,12 @@ impl ChatProject {
 
     /// The same without a key in the environment.
     pub fn without_key(self) -> Self {
-        Self { key: None, ..self }
+        self.with_variable("ANTHROPIC_API_KEY", "")
     }
 
     /// The same with another key.
     pub fn with_key(self, key: &str) -> Self {
-        Self {
-            key: Some(key.to_owned()),
-            ..self
-        }
+        self.with_variable("ANTHROPIC_API_KEY", key)
     }
 
     pub fn with_file(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
@@ -83,11 +76,7 @@ impl ChatProject {
         let all: Vec<&str> = std::iter::once("chat")
             .chain(arguments.iter().copied())
             .collect();
-        let mut command = self.project.command(&all);
-        if let Some(key) = &self.key {
-            command.env("ANTHROPIC_API_KEY", key);
-        }
-        command
+        self.project.command(&all)
     }
 
     pub fn run(&self, arguments: &[&str]) -> Finished {

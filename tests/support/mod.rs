@@ -10,6 +10,7 @@ mod project;
 pub mod screen;
 mod server;
 pub mod terminal;
+pub mod tmux;
 
 use std::io::Write as _;
 use std::path::Path;

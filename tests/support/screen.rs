@@ -25,6 +25,9 @@ pub const CTRL_O: &str = "\u{f}";
 /// What is waited for at the most.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// Longer than the pause in which what is typed goes on from what was typed before.
+const REST: Duration = Duration::from_millis(1200);
+
 /// A screen on which the program draws.
 pub struct Screen {
     child: Child,
@@ -141,6 +144,15 @@ impl Screen {
     fn draw(&mut self, piece: Vec<u8>) {
         self.terminal.process(&piece);
         self.bytes.extend(piece);
+    }
+
+    /// Reads for so long: a key that follows another one at once answers no question.
+    pub fn rests(&mut self) -> &mut Self {
+        let began = Instant::now();
+        while began.elapsed() < REST {
+            self.draws_within(REST.saturating_sub(began.elapsed()));
+        }
+        self
     }
 
     /// Types.

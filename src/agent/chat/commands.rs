@@ -12,7 +12,7 @@ use regex::Regex;
 
 use super::context::AGENT_FOLDER;
 use crate::project::conventions::read_file;
-use crate::record::mode::Mode;
+use crate::project::mode::Mode;
 use crate::sys::fences::Fence;
 use crate::sys::files::Links;
 use crate::sys::text::{escaped, line_end, one_line, regex};

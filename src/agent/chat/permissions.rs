@@ -14,7 +14,7 @@ use super::risk;
 use crate::agent::permissions::{Permission, Permissions};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
 use crate::agent::tools::place::{quoted, resolved};
-use crate::record::mode::{Mode, SharedMode};
+use crate::project::mode::{Mode, SharedMode};
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 use crate::ui::question::{Answer, Question};

@@ -4,7 +4,7 @@
 //! again until [`Reminders::told`] says that the call was made.
 
 use crate::agent::conversation::HistoryMessage;
-use crate::record::mode::Mode;
+use crate::project::mode::Mode;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::text::one_line;
 

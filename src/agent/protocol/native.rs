@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::markdown::without_thoughts;
 use super::{Decision, Fault, Offer, Protocol, Turn, in_words, tasks_in};
-use crate::agent::CUT_SHORT;
-use crate::agent::conversation::{HistoryMessage, as_text};
+use crate::agent::conversation::{CUT_SHORT, HistoryMessage, as_text};
 use crate::agent::tool::{CallFailure, ToolSpec, Toolbox};
 use crate::model::message::{Call, CallResult, Message, Part, ReplyPart, Role};
 use crate::model::{Form, Reply};

@@ -17,8 +17,6 @@ use crate::sys::environment::Clock;
 use crate::sys::interrupt::is_readable_within;
 use crate::ui::Event;
 
-/// How many bytes of a command's output wait.
-const PRINTED: usize = 256 << 10;
 /// How long an engine has to end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -118,11 +116,8 @@ fn join(last: &mut ToScreen, message: ToScreen) -> Option<ToScreen> {
             None
         }
         (ToScreen::Event(Event::Printed(text)), ToScreen::Event(Event::Printed(more))) => {
-            text.push_str(&more);
-            // Not at each piece: moving the rest takes time by its length.
-            if text.len() > 2 * PRINTED {
-                text.drain(..text.ceil_char_boundary(text.len() - PRINTED));
-            }
+            // Each time, it is the end of all that the command has printed.
+            *text = more;
             None
         }
         (ToScreen::Status(status), ToScreen::Status(newer)) => {
@@ -229,6 +224,7 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             match all.last_mut() {
+                Some((last, before)) if *last == kind && kind == 'p' => before.clone_from(text),
                 Some((last, before)) if *last == kind && kind != 's' => before.push_str(text),
                 _ => all.push((kind, text.clone())),
             }
@@ -264,21 +260,17 @@ mod tests {
     }
 
     #[test]
-    fn what_streams_waits_as_one_and_a_flood_as_its_end() {
+    fn what_streams_waits_as_one_and_of_output_its_end() {
         let (sender, receiver) = channel().unwrap();
         for _ in 0..10_000 {
             sender.send(received("ab", false));
         }
         assert_eq!(receiver.take().unwrap().len(), 1);
-        let line = "0123456789".repeat(100);
-        for _ in 0..2_000 {
-            sender.send(ToScreen::Event(Event::Printed(line.clone())));
+        for text in ["1\n", "1\n2\n"] {
+            sender.send(ToScreen::Event(Event::Printed(text.to_owned())));
         }
-        let [ToScreen::Event(Event::Printed(text))] = &receiver.take().unwrap()[..] else {
-            panic!("one message");
-        };
-        assert!((PRINTED..=2 * PRINTED).contains(&text.len()));
-        assert!(text.ends_with(&line));
+        let printed = ToScreen::Event(Event::Printed("1\n2\n".to_owned()));
+        assert_eq!(receiver.take().unwrap(), [printed]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ const MOST: usize = 50;
 
 /// Something that can be put in the place of what was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct Completion {
     /// What is put there.
     pub text: String,
     /// What is said of it.
@@ -124,9 +124,10 @@ fn paths_below(root: &Path) -> Vec<String> {
             names.sort();
             for (name, is_directory) in names {
                 let path = format!("{directory}{name}");
-                let ignored = match is_directory {
-                    true => rules.is_directory_ignored(&path),
-                    false => rules.is_ignored(&path),
+                let ignored = if is_directory {
+                    rules.is_directory_ignored(&path)
+                } else {
+                    rules.is_ignored(&path)
                 };
                 if ignored.unwrap_or(true) {
                     continue;
@@ -167,8 +168,8 @@ pub fn completing(before: &str) -> Option<Completing<'_>> {
 
 /// The paths that `typed` may become, the best first.
 #[must_use]
-pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Candidate> {
-    let candidate = |path: &str| Candidate {
+pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Completion> {
+    let candidate = |path: &str| Completion {
         text: path.to_owned(),
         note: String::new(),
     };
@@ -188,7 +189,7 @@ pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Candidate> {
 
 /// The commands that `typed` may become: those that begin so, then those that have it in them, letter by letter.
 #[must_use]
-pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Candidate> {
+pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Completion> {
     let pattern = pattern(typed, CaseMatching::Ignore);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let fuzzy = pattern.match_list(commands.iter().map(Named), &mut matcher);
@@ -202,7 +203,7 @@ pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Candidate
         argument => format!("{argument}  {}", command.description),
     };
     found
-        .map(|command| Candidate {
+        .map(|command| Completion {
             text: command.name.clone(),
             note: note(command),
         })

@@ -13,12 +13,12 @@ use std::path::PathBuf;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-pub use self::attachment::image_of;
 use self::attachment::{Attachment, pasted_image, with_images};
-use self::buffer::{Edit, PLACEHOLDERS, Row, TextBuffer};
+pub use self::attachment::{ImageProblem, image_of, submission};
+use self::buffer::{EditCommand, PLACEHOLDERS, TextBuffer, TextRow};
 use super::channel::Wake;
 use super::completion::{
-    Candidate, Completing, ProjectPaths, completing, matching_commands, matching_paths,
+    Completing, Completion, ProjectPaths, completing, matching_commands, matching_paths,
 };
 use super::history::{HistorySearch, Recall, is_secret};
 use super::{CommandHint, Submission};
@@ -86,7 +86,7 @@ pub struct Composer {
 struct Candidates {
     /// The text before the cursor, and how many paths were known.
     of: (String, usize),
-    found: Vec<Candidate>,
+    found: Vec<Completion>,
 }
 
 impl Composer {
@@ -131,6 +131,22 @@ impl Composer {
     pub fn set_text(&mut self, text: &str) {
         self.clear();
         self.set(text);
+    }
+
+    /// Has what was sent in the place of what stands in it.
+    pub fn take_back(&mut self, submission: Submission) {
+        self.clear();
+        let text = harmless(&submission.text);
+        let mut rest = &*text;
+        for (image, number) in submission.images.into_iter().zip(1..) {
+            if let Some((before, after)) = rest.split_once(&attachment::image_label(number)) {
+                self.buffer.insert(before);
+                self.attach(Attachment::Image(image));
+                rest = after;
+            }
+        }
+        self.buffer.insert(rest);
+        self.changed();
     }
 
     /// All that would be sent, with pastes written out.
@@ -260,7 +276,7 @@ impl Composer {
         ComposerAction::Changed
     }
 
-    fn edit(&mut self, edit: Edit) -> ComposerAction {
+    fn edit(&mut self, edit: EditCommand) -> ComposerAction {
         let before = self.buffer.text().len();
         if !self.buffer.edit(edit) {
             return ComposerAction::None;
@@ -353,7 +369,7 @@ impl Composer {
         ComposerAction::Changed
     }
 
-    fn rows(&self, columns: usize, labels: &[String]) -> Vec<Row> {
+    fn rows(&self, columns: usize, labels: &[String]) -> Vec<TextRow> {
         buffer::rows(self.buffer.text(), columns, labels)
     }
 
@@ -365,7 +381,7 @@ impl Composer {
 /// Candidates.
 impl Composer {
     /// What the word before the cursor may become; nothing while it is closed.
-    fn candidates(&self) -> Vec<Candidate> {
+    fn candidates(&self) -> Vec<Completion> {
         if self.is_closed || self.search.is_some() {
             return Vec::new();
         }
@@ -399,20 +415,18 @@ impl Composer {
             KeyCode::Char('n') if control => self.marked = (self.marked + 1) % candidates.len(),
             KeyCode::Tab => self.complete(marked),
             KeyCode::Enter if key.modifiers.is_empty() => {
-                let (typed, is_command) = match completing(self.before())? {
-                    Completing::Path(_, typed) => (typed, false),
-                    Completing::Command(typed) => (typed, true),
+                // What is a name already is meant, and so is a bare `@`.
+                let is_whole = match completing(self.before())? {
+                    Completing::Path(_, typed) => {
+                        let listed = self.paths.listed();
+                        let mut names = listed.iter().map(|path| path.trim_end_matches('/'));
+                        typed.is_empty() || names.any(|name| name == typed)
+                    }
+                    Completing::Command(typed) => {
+                        self.commands.iter().any(|command| command.name == typed)
+                    }
                 };
-                // What is a name already is meant; so is what stands within a line.
-                let is_whole = match is_command {
-                    true => self.commands.iter().any(|command| command.name == typed),
-                    false => self
-                        .paths
-                        .listed()
-                        .iter()
-                        .any(|path| path.trim_end_matches('/') == typed),
-                };
-                if is_whole || typed.is_empty() && !is_command {
+                if is_whole {
                     return None;
                 }
                 self.complete(marked);
@@ -423,7 +437,7 @@ impl Composer {
     }
 
     /// Puts a candidate in the place of what was typed; behind a directory one can go on.
-    fn complete(&mut self, candidate: &Candidate) {
+    fn complete(&mut self, candidate: &Completion) {
         let cursor = self.buffer.cursor();
         let start = match completing(self.before()) {
             Some(Completing::Path(start, _)) => start,
@@ -494,37 +508,37 @@ impl Composer {
 }
 
 /// What an editing key does.
-fn edit_of(key: KeyEvent) -> Option<Edit> {
+fn edit_of(key: KeyEvent) -> Option<EditCommand> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     let alt = key.modifiers.contains(KeyModifiers::ALT);
     Some(match key.code {
-        KeyCode::Left if control || alt => Edit::WordLeft,
-        KeyCode::Right if control || alt => Edit::WordRight,
-        KeyCode::Left => Edit::Left,
-        KeyCode::Right => Edit::Right,
-        KeyCode::Home => Edit::LineStart,
-        KeyCode::End => Edit::LineEnd,
-        KeyCode::Backspace if control || alt => Edit::KillWordLeft,
-        KeyCode::Backspace => Edit::DeleteLeft,
-        KeyCode::Delete if control || alt => Edit::KillWordRight,
-        KeyCode::Delete => Edit::DeleteRight,
+        KeyCode::Left if control || alt => EditCommand::WordLeft,
+        KeyCode::Right if control || alt => EditCommand::WordRight,
+        KeyCode::Left => EditCommand::Left,
+        KeyCode::Right => EditCommand::Right,
+        KeyCode::Home => EditCommand::LineStart,
+        KeyCode::End => EditCommand::LineEnd,
+        KeyCode::Backspace if control || alt => EditCommand::KillWordLeft,
+        KeyCode::Backspace => EditCommand::DeleteLeft,
+        KeyCode::Delete if control || alt => EditCommand::KillWordRight,
+        KeyCode::Delete => EditCommand::DeleteRight,
         KeyCode::Char(c) if control => match c {
-            'a' => Edit::LineStart,
-            'e' => Edit::LineEnd,
-            'b' => Edit::Left,
-            'f' => Edit::Right,
-            'h' => Edit::DeleteLeft,
-            'd' => Edit::DeleteRight,
-            'k' => Edit::KillToEnd,
-            'u' => Edit::KillToStart,
-            'w' => Edit::KillWord,
-            'y' => Edit::Yank,
+            'a' => EditCommand::LineStart,
+            'e' => EditCommand::LineEnd,
+            'b' => EditCommand::Left,
+            'f' => EditCommand::Right,
+            'h' => EditCommand::DeleteLeft,
+            'd' => EditCommand::DeleteRight,
+            'k' => EditCommand::KillToEnd,
+            'u' => EditCommand::KillToStart,
+            'w' => EditCommand::KillWord,
+            'y' => EditCommand::Yank,
             _ => return None,
         },
         KeyCode::Char(c) if alt => match c {
-            'b' => Edit::WordLeft,
-            'f' => Edit::WordRight,
-            'd' => Edit::KillWordRight,
+            'b' => EditCommand::WordLeft,
+            'f' => EditCommand::WordRight,
+            'd' => EditCommand::KillWordRight,
             _ => return None,
         },
         _ => return None,

@@ -127,8 +127,8 @@ impl Dialog {
     pub fn key(&mut self, key: KeyEvent) -> Option<DialogAction> {
         match &mut self.0 {
             Kind::Question(question) => question.key(key).map(DialogAction::Answered),
-            Kind::Menu(menu) => menu.key(key).map(DialogAction::Chosen),
-            Kind::Line(line) => line.key(key).map(DialogAction::Typed),
+            Kind::Menu(menu) => menu.key(key),
+            Kind::Line(line) => line.key(key),
         }
     }
 
@@ -197,9 +197,10 @@ impl TypedLine {
 
     /// Draws its end, with a cursor behind it.
     fn render(&self, area: Rect, row: usize, buf: &mut Buffer, theme: &Theme) {
-        let shown = match self.is_secret {
-            true => "•".repeat(self.text.chars().count()),
-            false => printable(&self.text, &[]),
+        let shown = if self.is_secret {
+            "•".repeat(self.text.chars().count())
+        } else {
+            printable(&self.text, &[])
         };
         let room = usize::from(area.width).saturating_sub(3);
         let mut rest = shown.as_str();
@@ -225,12 +226,12 @@ struct LineDialog {
 }
 
 impl LineDialog {
-    fn key(&mut self, key: KeyEvent) -> Option<Option<String>> {
+    fn key(&mut self, key: KeyEvent) -> Option<DialogAction> {
         if is_cancel(key) {
-            return Some(None);
+            return Some(DialogAction::Typed(None));
         }
         let is_done = self.line.key(key) && !self.line.text.trim().is_empty();
-        is_done.then(|| Some(std::mem::take(&mut self.line.text)))
+        is_done.then(|| DialogAction::Typed(Some(std::mem::take(&mut self.line.text))))
     }
 
     fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
@@ -279,15 +280,18 @@ impl MenuDialog {
         self.at = 0;
     }
 
-    fn key(&mut self, key: KeyEvent) -> Option<Option<usize>> {
+    fn key(&mut self, key: KeyEvent) -> Option<DialogAction> {
         if is_cancel(key) {
-            return Some(None);
+            return Some(DialogAction::Chosen(None));
         }
         let matching = self.matching();
         let last = matching.len().saturating_sub(1);
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Enter => return matching.get(self.at).map(|item| Some(*item)),
+            KeyCode::Enter => {
+                let item = matching.get(self.at).copied();
+                return item.map(|item| DialogAction::Chosen(Some(item)));
+            }
             KeyCode::Up => self.at = self.at.checked_sub(1).unwrap_or(last),
             KeyCode::Char('p') if control => self.at = self.at.checked_sub(1).unwrap_or(last),
             KeyCode::Down => self.at = if self.at < last { self.at + 1 } else { 0 },

@@ -11,7 +11,7 @@ const SECRET_COMMANDS: [&str; 2] = ["/login", "/logout"];
 /// Whether `text` may hold a key that its user is typing: it is neither kept nor shown.
 #[must_use]
 pub fn is_secret(text: &str) -> bool {
-    let command = text.trim_start().split_whitespace().next();
+    let command = text.split_whitespace().next();
     command.is_some_and(|command| SECRET_COMMANDS.contains(&command))
 }
 
@@ -119,7 +119,9 @@ mod tests {
 
     fn recall(entries: &[&str]) -> Recall {
         let mut recall = Recall::default();
-        entries.iter().for_each(|entry| recall.add(entry));
+        for entry in entries {
+            recall.add(entry);
+        }
         recall
     }
 

@@ -101,14 +101,14 @@ impl KeyDecoder {
     }
 }
 
-fn key(code: KeyCode, modifiers: KeyModifiers) -> Option<TerminalInput> {
-    Some(TerminalInput::Key(KeyEvent::new(code, modifiers)))
+fn key(code: KeyCode, modifiers: KeyModifiers) -> TerminalInput {
+    TerminalInput::Key(KeyEvent::new(code, modifiers))
 }
 
 /// What `bytes`, of which there are some, begin with. Where they are settled, it is never open.
 fn parse(bytes: &[u8], is_settled: bool) -> Parsed {
     let open = |otherwise: Parsed| if is_settled { otherwise } else { Parsed::Open };
-    let escape = || Parsed::Whole(key(KeyCode::Esc, KeyModifiers::NONE), 1);
+    let escape = || Parsed::Whole(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1);
     match bytes {
         [0x1b] => open(escape()),
         // Two are two.
@@ -125,7 +125,7 @@ fn parse(bytes: &[u8], is_settled: bool) -> Parsed {
                 b'M' => Some(KeyCode::Enter),
                 letter => cursor_key(*letter),
             };
-            let input = code.and_then(|code| key(code, KeyModifiers::NONE));
+            let input = code.map(|code| key(code, KeyModifiers::NONE));
             // What does not end one begins the next.
             let length = if last.is_ascii_graphic() { 3 } else { 2 };
             Parsed::Whole(input, length)
@@ -163,7 +163,7 @@ fn character(bytes: &[u8], is_settled: bool) -> Parsed {
         0 => (KeyCode::Char(' '), control),
         1..=26 => (KeyCode::Char(char::from(first - 1 + b'a')), control),
         28..=31 => (KeyCode::Char(char::from(first - 28 + b'4')), control),
-        0x20..=0x7e => (letter(char::from(first)), none),
+        0x20..=0x7e => (KeyCode::Char(char::from(first)), none),
         _ => {
             let length = match first {
                 0xc2..=0xdf => 2,
@@ -174,7 +174,7 @@ fn character(bytes: &[u8], is_settled: bool) -> Parsed {
             let there = &bytes[..length.min(bytes.len())];
             return match std::str::from_utf8(there) {
                 Ok(text) => Parsed::Whole(
-                    text.chars().next().and_then(|c| key(letter(c), none)),
+                    text.chars().next().map(|c| key(KeyCode::Char(c), none)),
                     length,
                 ),
                 // Its end is missing.
@@ -183,11 +183,7 @@ fn character(bytes: &[u8], is_settled: bool) -> Parsed {
             };
         }
     };
-    Parsed::Whole(key(code, modifiers), 1)
-}
-
-fn letter(c: char) -> KeyCode {
-    KeyCode::Char(c)
+    Parsed::Whole(Some(key(code, modifiers)), 1)
 }
 
 /// What stands behind `ESC [`.
@@ -254,10 +250,10 @@ fn sequence(inner: &str, last: u8) -> Option<TerminalInput> {
             _ => return None,
         },
         b'u' => return coded(first?, modifiers),
-        b'Z' => return key(KeyCode::BackTab, KeyModifiers::SHIFT),
+        b'Z' => return Some(key(KeyCode::BackTab, KeyModifiers::SHIFT)),
         letter => cursor_key(letter)?,
     };
-    key(code, modifiers)
+    Some(key(code, modifiers))
 }
 
 /// The key of a letter that ends a sequence.
@@ -322,7 +318,7 @@ fn coded(code: u32, modifiers: KeyModifiers) -> Option<TerminalInput> {
             c => KeyCode::Char(c),
         },
     };
-    key(code, modifiers)
+    Some(key(code, modifiers))
 }
 
 /// A turn of the wheel, as `CSI < BUTTON ; COLUMN ; ROW M` tells it. Clicks mean nothing.

@@ -1,7 +1,7 @@
 //! The full-screen terminal of an agent: what crosses between it and the engine, each on a thread of its own.
 //!
 //! The engine sends [`ToScreen`] and the screen [`FromScreen`]; neither waits for the other but where somebody is asked.
-//! A stop goes by the process's `Interrupt`, the mode by [`SharedMode`](crate::record::mode::SharedMode): both reach an
+//! A stop goes by the process's `Interrupt`, the mode by [`SharedMode`](crate::project::mode::SharedMode): both reach an
 //! engine that is busy.
 
 pub mod app;

@@ -34,8 +34,8 @@ use super::clipboard::{Clipboard, FoundImage};
 use super::composer::{Composer, ComposerOptions};
 use super::keys::{KeyDecoder, TerminalInput};
 use super::theme::Theme;
-use super::{FromScreen, ToScreen};
-use crate::record::mode::SharedMode;
+use super::{FromScreen, Submission, ToScreen};
+use crate::project::mode::SharedMode;
 use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, Links, MIB};
@@ -68,6 +68,8 @@ pub struct ScreenOptions<'c> {
     pub mouse: bool,
     /// The project's root.
     pub root: PathBuf,
+    /// What is sent as soon as the engine is there, as if it had been typed.
+    pub first: Option<Submission>,
     /// What was sent before; `None`: nothing is kept.
     pub history: Option<History>,
     /// The user's editor, a command; `None`: they have named none.
@@ -205,6 +207,8 @@ struct ScreenLoop<'t, W> {
     is_typed: bool,
     /// When the next frame may be drawn; [`AHEAD`] of that, where something was typed.
     next_frame: Duration,
+    /// When anything was read last.
+    read_at: Duration,
     /// When a key was typed last.
     typed_at: Duration,
     /// A question came while somebody was typing, who goes on with it until they pause.
@@ -229,8 +233,12 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             history: options.history.take(),
             wake: Some(receiver.wake()),
         });
+        let mut app = App::new(Theme::new(options.no_color), mode, composer);
+        if let Some(first) = options.first.take() {
+            app.send_first(first);
+        }
         Ok(Self {
-            app: App::new(Theme::new(options.no_color), mode, composer),
+            app,
             painter: Painter::new((terminal.size)())?,
             options,
             terminal,
@@ -241,6 +249,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             is_changed: true,
             is_typed: false,
             next_frame: Duration::ZERO,
+            read_at: Duration::ZERO,
             typed_at: Duration::ZERO,
             is_typing_on: false,
             pictures: mpsc::channel(),
@@ -273,15 +282,17 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             if woken.has_signal {
                 self.signal(signals)?;
             }
-            match woken.has_keys {
-                true if !self.keys()? => return Ok(self.end()),
-                true => {}
-                false if self.decoder.is_open() => {
-                    let inputs = self.decoder.settle();
-                    self.inputs(inputs)?;
-                }
-                false => {}
-            }
+            let inputs = if woken.has_keys {
+                self.read()?
+            } else if self.escape_wait() == Some(Duration::ZERO) {
+                Some(self.decoder.settle())
+            } else {
+                continue;
+            };
+            let Some(inputs) = inputs else {
+                return Ok(self.end());
+            };
+            self.inputs(inputs)?;
         }
     }
 
@@ -312,7 +323,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         let limits = [
             self.is_changed
                 .then(|| due_in(self.next_frame, self.is_typed, now)),
-            self.decoder.is_open().then_some(ESCAPE),
+            self.escape_wait(),
             is_stopping.then_some(STOP),
             self.app.next_tick(now),
         ];
@@ -335,6 +346,13 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             has_signal: !fds[1].revents().is_empty(),
             is_over: false,
         })
+    }
+
+    /// How long an Escape still waits for what it may begin; `None`: there is none.
+    fn escape_wait(&self) -> Option<Duration> {
+        let waited = self.now().saturating_sub(self.read_at);
+        let is_open = self.decoder.is_open();
+        is_open.then(|| ESCAPE.saturating_sub(waited))
     }
 
     /// Takes what the engine has told.
@@ -368,16 +386,17 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
 
     /// Has the user see a question; what they have typed before is no answer, nor what goes on from there.
     fn show_question(&mut self) -> io::Result<()> {
-        self.draw()?;
         let is_recent = self.now().saturating_sub(self.typed_at) < PAUSE;
         self.is_typing_on = is_recent && self.app.is_typing();
+        let frame = self.painter.frame(|frame| self.app.draw(frame))?;
+        // Right before it is seen: what comes then may be an answer.
         while is_readable_within(self.terminal.keys, Duration::ZERO) {
             let Some(inputs) = self.read()? else { break };
             self.ahead(inputs);
         }
         let inputs = self.decoder.settle();
         self.ahead(inputs);
-        Ok(())
+        self.write(&frame)
     }
 
     /// What was typed before a question was seen: text goes on in the input, the rest is nothing.
@@ -403,6 +422,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
 
     /// Reads what was typed; `None` where the terminal is gone.
     fn read(&mut self) -> io::Result<Option<Vec<TerminalInput>>> {
+        self.read_at = self.now();
         let mut bytes = [0u8; 4096];
         match rustix::io::read(self.terminal.keys, &mut bytes) {
             Ok(0) | Err(Errno::IO) => Ok(None),
@@ -410,15 +430,6 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             Err(Errno::INTR | Errno::AGAIN) => Ok(Some(Vec::new())),
             Err(errno) => Err(errno.into()),
         }
-    }
-
-    /// Takes what was typed; whether the terminal is still there.
-    fn keys(&mut self) -> io::Result<bool> {
-        let Some(inputs) = self.read()? else {
-            return Ok(false);
-        };
-        self.inputs(inputs)?;
-        Ok(true)
     }
 
     fn inputs(&mut self, inputs: Vec<TerminalInput>) -> io::Result<()> {
@@ -462,12 +473,16 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     }
 
     fn draw(&mut self) -> io::Result<()> {
-        let bytes = self.painter.frame(|frame| self.app.draw(frame))?;
-        if !bytes.is_empty() {
-            self.terminal.output.write_all(&bytes)?;
+        (self.is_changed, self.is_typed) = (false, false);
+        let frame = self.painter.frame(|frame| self.app.draw(frame))?;
+        self.write(&frame)
+    }
+
+    fn write(&mut self, frame: &[u8]) -> io::Result<()> {
+        if !frame.is_empty() {
+            self.terminal.output.write_all(frame)?;
             self.terminal.output.flush()?;
         }
-        (self.is_changed, self.is_typed) = (false, false);
         self.next_frame = frame_after(self.next_frame, self.now());
         Ok(())
     }
@@ -493,7 +508,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                     self.options.clipboard.fetch(found, self.receiver.wake());
                 }
                 ScreenEffect::Leave { farewell } => {
-                    // The first counts: an engine that is gone has none.
+                    // The first counts: behind it comes that the engine is gone.
                     self.farewell.get_or_insert(farewell);
                 }
                 ScreenEffect::Redraw => self.painter.forget()?,

@@ -106,12 +106,6 @@ impl Transcript {
         self.step = self.items.len();
     }
 
-    /// Whether nothing stands in it.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
     /// Shows all of everything, or the most important of it again.
     pub fn toggle_folding(&mut self) {
         self.is_unfolded = !self.is_unfolded;

@@ -10,7 +10,8 @@ use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Arguments, Tool as _, ToolError};
 use crate::agent::tools::place::leads_into;
 use crate::agent::tools::read::{ReadFile, ReadPart};
-use crate::record::mode::Mode;
+use crate::project::mode::Mode;
+use crate::ui::question::{Answer, Question};
 use crate::ui::tui::Submission;
 use crate::workflow::{Context, Failure};
 
@@ -70,11 +71,6 @@ fn file(path: &str, content: &str) -> String {
     tagged(Tag::FILE, &[], &format!("path: {path}\n\n{content}"))
 }
 
-/// How things stand, as the model is told.
-pub fn reminder(text: &str) -> String {
-    tagged(Tag::SYSTEM_REMINDER, &[], text)
-}
-
 /// The paths that a text names by an `@` at the beginning of a word.
 fn named(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split_whitespace();
@@ -98,8 +94,13 @@ pub fn expand(
     let Some(command) = place.command(name) else {
         return Ok(None);
     };
-    let (mode, pieces) = (command.mode, command.expand(arguments));
-    if let Some(mode) = mode {
+    let (mode, is_projects, pieces) =
+        (command.mode, command.is_projects, command.expand(arguments));
+    if let Some(mode) = mode.filter(|mode| *mode != place.mode.get()) {
+        // What a project brings along allows itself nothing.
+        if mode == Mode::AutoPilot && is_projects && !may_pilot(screen, name)? {
+            return Ok(None);
+        }
         place.mode.set(mode);
     }
     let mut asked = UserRequest::default();
@@ -112,12 +113,8 @@ pub fn expand(
                     screen.say(format!("`/{name}` is not carried out: `{path}`: {problem}"));
                     return Ok(None);
                 }
-                None => {
-                    screen.say(format!(
-                        "`/{name}` is not carried out: there is no `{path}`"
-                    ));
-                    return Ok(None);
-                }
+                // It is but a word.
+                None => asked.text.push_str(&format!("@{path}")),
             },
             Piece::Command { command, arguments } => {
                 if place.mode.get() == Mode::Planning {
@@ -138,6 +135,18 @@ pub fn expand(
         }
     }
     Ok(Some(asked))
+}
+
+/// Whether a command of the project's may go on without asking.
+fn may_pilot(screen: &Screen, name: &str) -> Result<bool, Failure> {
+    let question = Question {
+        sentence: format!("`/{name}` is the project's, and wants to switch to Auto-Pilot. May it?"),
+        tool: "auto-pilot".to_owned(),
+        subject: format!("/{name}"),
+        reasons: vec!["asks nothing from then on".to_owned()],
+        may_last: false,
+    };
+    Ok(screen.ask(question, None)?.answer == Answer::Yes)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Reads the files of the user's and of the project's that it is told of, and makes the home.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::agent::chat::permissions::{NotPermitted, closed_paths};
 use crate::agent::chat::reminders::Reminders;
 use crate::agent::chat::seen::SeenFiles;
 use crate::agent::chat::settings::ChatSettings;
+use crate::agent::chat::spent::{self, Spent};
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::home::{CHAT, System};
 use crate::agent::memory::Compressed;
@@ -24,16 +26,15 @@ use crate::agent::memory::truncate::Meter;
 use crate::agent::session::{SessionState, SessionStore};
 use crate::agent::tools::place::Outside;
 use crate::exec::process::Processes;
-use crate::model::message::Role;
+use crate::model::message::{ReplyPart, Role, Thought};
 use crate::model::usage::Usage;
 use crate::model::{ModelTable, Purpose};
-use crate::record::mode::SharedMode;
+use crate::project::mode::SharedMode;
 use crate::record::run_files::CONVERSATION;
 use crate::record::todos::Todo;
-use crate::record::{Action, LimitsRecord, Seconds, input_text};
+use crate::record::{Action, LimitsRecord, RunRecord, Seconds, input_text};
 use crate::ui::Event;
 use crate::ui::tui::{CommandHint, Entry, Menu};
-use crate::workflow::Context;
 use crate::workflow::error::Error;
 use crate::workflow::keeping::Keeping;
 use crate::workflow::run::not_ready::NotReady;
@@ -41,6 +42,7 @@ use crate::workflow::run::selection::{self, Models};
 use crate::workflow::workspace::{
     self, AnswerSource, KeptSession, SessionChoice, check_keys, open_session, processes,
 };
+use crate::workflow::{Context, last};
 
 /// Where a project's commands are, from its root on.
 const COMMANDS: &str = ".agent/commands";
@@ -48,6 +50,8 @@ const COMMANDS: &str = ".agent/commands";
 const TRIES: u32 = 5;
 /// How many calls to the model a request may take.
 const MOST_LOOPS: u16 = 500;
+/// How long a command has to end by itself where the user stops it: they wait for that.
+const GRACE: Duration = Duration::from_millis(300);
 /// How long a command may take before it goes on in the background, unless its call says otherwise.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The window of a model whose entry says none, in tokens.
@@ -122,9 +126,11 @@ impl Keeping for KeptChat<'_> {
         self.acted.borrow_mut().push(acted);
     }
 
-    fn count(&self, tokens: u64) {
-        self.asked.set(true);
-        self.inner.count(tokens);
+    fn count(&self, purpose: &Purpose, tokens: u64) {
+        if *purpose == Purpose::STEP {
+            self.asked.set(true);
+        }
+        self.inner.count(purpose, tokens);
     }
 
     fn answered(&self, purpose: &Purpose, usage: &Usage) {
@@ -209,6 +215,10 @@ impl<'c> ChatPlace<'c> {
         for warning in warnings.into_iter().chain(bad) {
             context.warn(warning);
         }
+        // Who can be asked for a key may come without.
+        if options.request.is_some() {
+            key.required()?;
+        }
         let store = SessionStore::at(&CHAT, &home, context.redactor)?;
         let model = &models.first.spec.name;
         let mut session = open_session(context, &store, options.session, model)?;
@@ -241,7 +251,7 @@ impl<'c> ChatPlace<'c> {
                 is_renewed: Cell::default(),
                 acted: RefCell::default(),
             },
-            processes: RefCell::new(processes),
+            processes: RefCell::new(processes.with_grace(GRACE)),
             uncontained,
             outside: options.outside,
             mode: SharedMode::new(options.mode),
@@ -329,6 +339,38 @@ impl<'c> ChatPlace<'c> {
         self.kept.inner.session.borrow().file.total_tokens
     }
 
+    /// Notes what a run has spent, unless its replies were recorded.
+    pub fn count_spent(&self, context: &Context<'_>, record: &RunRecord) {
+        let spent = Spent::in_run(record);
+        let Some(found) = self.key.found().ok().filter(|_| !self.models.is_replay) else {
+            return;
+        };
+        if spent == Spent::default() {
+            return;
+        }
+        if let Err(problem) = spent::add(&self.home, &found.identity(), spent) {
+            context.warn(problem.to_string());
+        }
+    }
+
+    /// What the session has spent, and the account.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub fn spent(&self, context: &Context<'_>) -> Result<String, Error> {
+        let session = Spent {
+            tokens: self.tokens(),
+            ..last::spent_in(context, &self.id().to_string())?
+        };
+        let account = match self.key.found() {
+            Ok(found) => spent::by(&self.home, &found.identity()).map_err(NotReady::from)?,
+            Err(_) => Spent::default(),
+        };
+        Ok(format!(
+            "this session: {session}\n\nthis account: {account}"
+        ))
+    }
+
     /// What was said so far, for the screen.
     pub fn transcript(&self) -> Vec<Entry> {
         let session = self.kept.inner.session.borrow();
@@ -347,10 +389,16 @@ impl<'c> ChatPlace<'c> {
     /// What stands on the terminal in the end: the last exchange, and how to go on.
     pub fn farewell(&self) -> String {
         let session = self.kept.inner.session.borrow();
-        let Some(recap) = session.conversation.recap() else {
+        let Some(request) = session.conversation.requests.last() else {
             return String::new();
         };
-        format!("{recap}\n\ncode-commit chat --session {}\n", session.id())
+        let words = self.last_words();
+        let words = words.map(|words| format!("\n\n{words}"));
+        format!(
+            "> {request}{}\n\ncode-commit chat --session {}\n",
+            words.unwrap_or_default(),
+            session.id()
+        )
     }
 
     /// All commands that can be typed, the user's own behind those of the program.
@@ -366,13 +414,6 @@ impl<'c> ChatPlace<'c> {
     /// The user's own command of this name.
     pub fn command(&self, name: &str) -> Option<&CommandFile> {
         self.commands.iter().find(|command| command.name == name)
-    }
-
-    /// The file for a command of this name in the project; `None` where that is no name, or the program's own.
-    pub fn command_file(&self, context: &Context<'_>, name: &str) -> Option<PathBuf> {
-        let mut own = super::slash::hints().into_iter();
-        let file = commands::file_for(name).filter(|_| !own.any(|hint| hint.name == name))?;
-        Some(context.project.root().join(COMMANDS).join(file))
     }
 
     /// Reads the user's commands anew.
@@ -481,6 +522,13 @@ impl<'c> ChatPlace<'c> {
     }
 }
 
+/// The file for a command of this name, from the project's root on; `None` where that is no name, or the program's own.
+pub fn command_file(name: &str) -> Option<String> {
+    let mut own = super::slash::hints().into_iter();
+    let file = commands::file_for(name).filter(|_| !own.any(|hint| hint.name == name))?;
+    Some(format!("{COMMANDS}/{}", file.display()))
+}
+
 /// The user's commands, and warnings of files that are none.
 fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let own = super::slash::hints();
@@ -500,13 +548,28 @@ fn thinker(key: &ChatKey, model: &str) -> String {
 fn entries(conversation: &Conversation) -> Vec<Entry> {
     let history = conversation.earlier.iter().chain(&conversation.history);
     let mut entries = Vec::new();
+    let mut calls: HashMap<&str, usize> = HashMap::new();
     for said in history {
         match (said.role, &said.tool) {
             // What stands between tags is not for people.
             _ if said.is_tagged => {}
             (Role::User, _) => entries.push(Entry::User(said.content.clone())),
-            (Role::Assistant, _) => entries.extend(replied(said)),
-            (Role::Tool, Some(_)) => answer(&mut entries, said),
+            (Role::Assistant, _) => {
+                entries.extend(replied(said));
+                let first = entries.len() - said.calls.len();
+                calls = said
+                    .calls
+                    .iter()
+                    .map(|call| &*call.id)
+                    .zip(first..)
+                    .collect();
+            }
+            (Role::Tool, Some(_)) => {
+                let call = said.call.as_deref().and_then(|id| calls.get(id));
+                if let Some(entry) = call.and_then(|at| entries.get_mut(*at)) {
+                    answer(entry, said);
+                }
+            }
             (Role::Tool | Role::System, _) => entries.push(Entry::Notice(said.content.clone())),
         }
     }
@@ -515,6 +578,12 @@ fn entries(conversation: &Conversation) -> Vec<Entry> {
 
 /// What the agent has said, and which tools it has called.
 fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
+    let thoughts = said.parts.iter().filter_map(|part| match part {
+        ReplyPart::Thought(Thought::Shown { text, .. }) if !text.trim().is_empty() => {
+            Some(Entry::Thought(text.clone()))
+        }
+        _ => None,
+    });
     let words = Some(said.content.trim()).filter(|words| !words.is_empty());
     let words = words.map(|words| Entry::Agent(words.to_owned()));
     let calls = said.calls.iter().map(|call| Entry::Tool {
@@ -524,16 +593,12 @@ fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
         failed: false,
         diff: None,
     });
-    words.into_iter().chain(calls)
+    thoughts.chain(words).chain(calls)
 }
 
-/// Notes what came of the first call that has no result yet.
-fn answer(entries: &mut [Entry], said: &HistoryMessage) {
-    let waits = entries.iter_mut().find_map(|entry| match entry {
-        Entry::Tool { result, failed, .. } if result.is_empty() => Some((result, failed)),
-        _ => None,
-    });
-    if let Some((result, failed)) = waits {
+/// Notes what came of a call.
+fn answer(entry: &mut Entry, said: &HistoryMessage) {
+    if let Entry::Tool { result, failed, .. } = entry {
         result.clone_from(&said.content);
         *failed = said.is_failed;
     }

@@ -12,7 +12,7 @@ use crate::agent::conversation::HistoryMessage;
 use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Arguments, ToolError};
 use crate::model::Purpose;
-use crate::record::mode::Mode;
+use crate::project::mode::Mode;
 use crate::ui::question::{Answer, Question};
 use crate::workflow::agent_run::AgentRun;
 use crate::workflow::run::recovery;
@@ -114,5 +114,5 @@ fn run(
         }
         Ok(text)
     });
-    Ok(super::request::finish(place, run, result)?.summary)
+    Ok(super::request::finish(context, place, run, result)?.summary)
 }

@@ -171,6 +171,15 @@ pub enum Freshness {
     Stale,
 }
 
+/// What standard input is.
+#[derive(Debug, Clone, Copy)]
+pub struct Stdin {
+    /// Whether somebody types there.
+    pub is_terminal: bool,
+    /// Whether they see what they type: stdout is a terminal, too.
+    pub is_seen: bool,
+}
+
 /// A table of models cannot be used: the one in `agent-config/models.json`, or an agent's own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelsProblem {

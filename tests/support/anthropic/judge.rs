@@ -167,10 +167,23 @@ impl Judge {
         faults.unless(!has_tools || before.prefix == prefix(body), || {
             "the prefix has changed: tools or system are not those of the call before".to_owned()
         });
+        // Thoughts are dropped for good where others were asked meanwhile.
+        let others = self
+            .taken
+            .iter()
+            .rev()
+            .take_while(|taken| !std::ptr::eq(*taken, before));
+        let drops = others
+            .into_iter()
+            .any(|taken| taken.key != key || taken.model != model);
+        let words = |content: &[Value]| -> Vec<Value> {
+            let kept = content.iter().filter(|block| !drops || !is_thought(block));
+            kept.cloned().collect()
+        };
         let last = before.messages.len() - 1;
         for (at, ((_, was), (_, is))) in before.messages.iter().zip(messages).enumerate() {
             let same = match at {
-                at if at < last => was == is,
+                at if at < last => words(was) == words(is),
                 _ if before.is_refused => true,
                 _ => is.starts_with(was),
             };

@@ -4,6 +4,8 @@ use super::*;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use proptest::prelude::*;
+
 fn key(text: &str) -> ApiKey {
     ApiKey::parse(text.as_bytes()).unwrap()
 }
@@ -308,5 +310,28 @@ fn the_keys_of_a_file_that_is_broken_are_kept_out_of_sight_too() {
             &[]
         };
         assert_eq!(keys, expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_is_done_can_be_loaded_and_one_account_counts_while_there_are_any(
+        done in prop::collection::vec((0..3u8, "[ab._-]{1,2}", "[!-~]{1,9}"), 0..12)
+    ) {
+        let home = tempfile::tempdir().unwrap();
+        for (what, name, secret) in done {
+            let mut accounts = Accounts::load(home.path()).unwrap();
+            match what {
+                0 => drop(accounts.remove_active()),
+                1 => drop(accounts.switch(&name)),
+                _ => accounts.store(&name, key(&secret)).unwrap(),
+            }
+            accounts.save().unwrap();
+            let loaded = Accounts::load(home.path()).unwrap();
+            prop_assert_eq!(&loaded, &accounts);
+            prop_assert_eq!(loaded.active().is_some(), loaded.names().next().is_some());
+        }
     }
 }

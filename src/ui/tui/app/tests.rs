@@ -1,5 +1,8 @@
 //! That keys and messages do what they should, at every size.
 
+mod picture;
+mod screens;
+
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -11,9 +14,10 @@ use ratatui::style::Color;
 use serde_json::Value;
 
 use super::*;
+use crate::model::message::Image;
 use crate::model::price::Usd;
 use crate::model::{Purpose, StepId};
-use crate::record::mode::Mode;
+use crate::project::mode::Mode;
 use crate::sys::text::is_deceptive;
 use crate::ui::question::{Answer, Question};
 use crate::ui::tui::composer::ComposerOptions;
@@ -21,7 +25,9 @@ use crate::ui::tui::{CommandHint, Menu, Verdict};
 
 fn app() -> App {
     let composer = Composer::new(ComposerOptions::default());
-    App::new(Theme::new(false), SharedMode::default(), composer)
+    let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
+    app.tell(ToScreen::Settled, at(0));
+    app
 }
 
 fn at(millis: u64) -> Duration {
@@ -62,6 +68,13 @@ fn line(text: &str) -> ScreenEffect {
         text: text.to_owned(),
         images: Vec::new(),
     }))
+}
+
+fn picture() -> Image {
+    Image {
+        media_type: "image/png".to_owned(),
+        data: "iVBORw0KGgo=".to_owned(),
+    }
 }
 
 fn asking() -> Event {
@@ -171,135 +184,18 @@ fn at_work() -> App {
 }
 
 #[test]
-fn the_screen_at_the_usual_sizes() {
-    insta::assert_snapshot!(shown(&mut at_work(), 40, 20), @r"
-    > Fix the parser
-
-    I'll look at src/parse.rs first.
-
-    ● read_file src/parse.rs — 575 lines
-    ○ execute_command cargo test
-        running 3 tests
-        test a ... ok
-
-
-    ◠ Executing execute_command
-      (esc to interrupt) · cargo test
-     ☒ Look
-     ▶ Change it, now
-     ☐ Test it
-      waits: and the… (Up takes it back)
-    > Ask for something, or / for commands
-    ┌──────────────────────────────────────┐
-    │ ● Regular Mode    45.0k/200.0k (23%) │
-    └──────────────────────────────────────┘
-    ");
-    insta::assert_snapshot!(shown(&mut at_work(), 60, 24), @r"
-    > Fix the parser
-
-    I'll look at src/parse.rs first.
-
-    ● read_file src/parse.rs — 575 lines
-    ○ execute_command cargo test
-        running 3 tests
-        test a ... ok
-
-
-
-
-
-
-    ◠ Executing execute_command (esc to interrupt)
-      cargo test
-     ☒ Look
-     ▶ Change it, now
-     ☐ Test it
-      waits: and the tests (Up takes it back)
-    > Ask for something, or / for commands
-    ┌──────────────────────────────────────────────────────────┐
-    │ ● Regular Mode               Context: 45.0k/200.0k (23%) │
-    └──────────────────────────────────────────────────────────┘
-    ");
-    insta::assert_snapshot!(shown(&mut at_work(), 100, 16), @r"
-    > Fix the parser                                                      │ Todos 1/3
-                                                                          │ ☒ Look
-    I'll look at src/parse.rs first.                                      │ ▶ Change it, now
-                                                                          │ ☐ Test it
-    ● read_file src/parse.rs — 575 lines                                  │
-    ○ execute_command cargo test                                          │
-        running 3 tests                                                   │
-        test a ... ok                                                     │
-                                                                          │
-    ◠ Executing execute_command Still working... (esc to interrupt)
-      cargo test
-      waits: and the tests (Up takes it back)
-    > Ask for something, or / for commands
-    ┌──────────────────────────────────────────────────────────────────────────────────────────────────┐
-    │ ● Regular Mode | claude-sonnet-5-5                                   Context: 45.0k/200.0k (23%) │
-    └──────────────────────────────────────────────────────────────────────────────────────────────────┘
-    ");
-    insta::assert_snapshot!(shown(&mut at_work(), 200, 16), @r"
-    > Fix the parser                                                                                                                                                │ Todos 1/3
-                                                                                                                                                                    │ ☒ Look
-    I'll look at src/parse.rs first.                                                                                                                                │ ▶ Change it, now
-                                                                                                                                                                    │ ☐ Test it
-    ● read_file src/parse.rs — 575 lines                                                                                                                            │
-    ○ execute_command cargo test                                                                                                                                    │
-        running 3 tests                                                                                                                                             │
-        test a ... ok                                                                                                                                               │
-                                                                                                                                                                    │
-    ◠ Executing execute_command Still working... (esc to interrupt)
-      cargo test
-      waits: and the tests (Up takes it back)
-    > Ask for something, or / for commands
-    ┌──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
-    │ ● Regular Mode | claude-sonnet-5-5                                         Context: 45.0k/200.0k (23%)                                         shift+tab: cycle mode | esc×2: stop | /help: commands │
-    └──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
-    ");
-}
-
-#[test]
-fn the_screen_with_a_question_and_with_nothing() {
-    let mut asked = at_work();
-    asked.tell(question(), at(5000));
-    insta::assert_snapshot!(shown(&mut asked, 60, 24), @r"
-    > Fix the parser
-
-    I'll look at src/parse.rs first.
-
-    ● read_file src/parse.rs — 575 lines
-    ○ execute_command cargo test
-        running 3 tests
-        test a ... ok
-
-
-     ☒ Look
-     ▶ Change it, now
-     ☐ Test it
-      waits: and the tests (Up takes it back)
-    ┌ execute_command ─────────────────────────────────────────┐
-    │Run `rm x`?                                               │
-    │rm x                                                      │
-    │because it deletes                                        │
-    │y yes | n no | e no, and say what instead                 │
-    │Press Esc to cancel                                       │
-    └──────────────────────────────────────────────────────────┘
-    ┌──────────────────────────────────────────────────────────┐
-    │ ● Regular Mode               Context: 45.0k/200.0k (23%) │
-    └──────────────────────────────────────────────────────────┘
-    ");
-    insta::assert_snapshot!(shown(&mut app(), 40, 10), @r"
-
-
-
-
-
-
-    > Ask for something, or / for commands
-    ┌──────────────────────────────────────┐
-    │ ● Regular Mode     Context: 0/0 (0%) │
-    └──────────────────────────────────────┘
-    ");
+fn todos_are_shown_while_the_agent_is_at_work() {
+    let mut app = app();
+    typed(&mut app, "go");
+    let ToScreen::Todos(todos) = todos() else {
+        panic!("no todos");
+    };
+    app.tell(ToScreen::Event(Event::Todos(todos)), at(0));
+    let shown = shown(&mut app, 100, 20);
+    assert!(
+        shown.contains("Todos 1/3") && shown.contains("Change it, now"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -490,9 +386,51 @@ fn what_is_sent_while_the_agent_works_waits() {
 }
 
 #[test]
+fn what_waits_is_sent_as_it_was_edited_and_not_before_the_engine_is_there() {
+    let composer = Composer::new(ComposerOptions::default());
+    let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
+    app.send_first(Submission {
+        text: "look at [Image #1]".to_owned(),
+        images: vec![picture()],
+    });
+    assert_eq!(typed(&mut app, "two"), []);
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(typed(&mut app, " and more"), []);
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(app.composer.text(), "two and more");
+    app.composer.clear();
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(typed(&mut app, " now"), []);
+    let sent = Submission {
+        text: "look at [Image #1] now".to_owned(),
+        images: vec![picture()],
+    };
+    let sent = ScreenEffect::Send(FromScreen::Line(sent));
+    assert_eq!(app.tell(ToScreen::Settled, at(0)), [sent]);
+}
+
+#[test]
+fn a_stop_is_told_until_it_is_done() {
+    let mut app = at_work();
+    control(&mut app, 'c');
+    assert!(shown(&mut app, 60, 24).contains("Stopping..."));
+    app.tell(ToScreen::Settled, at(0));
+    assert!(!shown(&mut app, 60, 24).contains("Stopping..."));
+    app.tell(ToScreen::Copy("x".to_owned()), at(0));
+    app.tell(ToScreen::Settled, at(0));
+    assert!(shown(&mut app, 60, 24).contains("Copied"));
+}
+
+#[test]
 fn a_key_is_not_shown_and_what_was_done_goes_with_the_next_request() {
     let mut app = app();
     app.tell(todos(), at(0));
+    typed(&mut app, "!true");
+    typed(&mut app, "/login sk-ant-waiting");
+    let screen = shown(&mut app, 60, 24);
+    assert!(screen.contains("waits: /login") && !screen.contains("sk-ant"));
+    app.queue.clear();
+    app.tell(ToScreen::Settled, at(0));
     let sent = typed(&mut app, "/login sk-ant-secret");
     assert_eq!(sent, [line("/login sk-ant-secret")]);
     app.tell(ToScreen::Settled, at(0));

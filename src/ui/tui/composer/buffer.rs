@@ -37,7 +37,7 @@ pub struct TextBuffer {
 }
 
 /// A row of the text as it is shown: its bytes, without the blank or newline that ends it being in the way.
-pub type Row = Range<usize>;
+pub type TextRow = Range<usize>;
 
 impl TextBuffer {
     /// All of it, with placeholders.
@@ -77,13 +77,11 @@ impl TextBuffer {
     /// The end of the grapheme that `at` is in: what was inserted may have joined with what follows.
     fn boundary(&self, at: usize) -> usize {
         let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
-        match cursor.is_boundary(&self.text, 0) {
-            Ok(true) => at,
-            _ => {
-                let next = cursor.next_boundary(&self.text, 0).ok().flatten();
-                next.unwrap_or(self.text.len())
-            }
+        if matches!(cursor.is_boundary(&self.text, 0), Ok(true)) {
+            return at;
         }
+        let next = cursor.next_boundary(&self.text, 0).ok().flatten();
+        next.unwrap_or(self.text.len())
     }
 
     /// Where the grapheme before the cursor begins.
@@ -127,26 +125,28 @@ impl TextBuffer {
     }
 
     /// Does what an editing key stands for; whether anything has changed, the cursor included.
-    pub fn edit(&mut self, edit: Edit) -> bool {
+    pub fn edit(&mut self, edit: EditCommand) -> bool {
         match edit {
-            Edit::Left => self.go(self.before()),
-            Edit::Right => self.go(self.behind()),
-            Edit::WordLeft => self.go(self.word_before(is_letter)),
-            Edit::WordRight => self.go(self.word_behind()),
-            Edit::LineStart => self.go(self.line_start()),
-            Edit::LineEnd => self.go(self.line_end()),
-            Edit::DeleteLeft => self.cut(self.before()..self.cursor, false),
-            Edit::DeleteRight => self.cut(self.cursor..self.behind(), false),
-            Edit::KillToEnd => {
+            EditCommand::Left => self.go(self.before()),
+            EditCommand::Right => self.go(self.behind()),
+            EditCommand::WordLeft => self.go(self.word_before(is_letter)),
+            EditCommand::WordRight => self.go(self.word_behind()),
+            EditCommand::LineStart => self.go(self.line_start()),
+            EditCommand::LineEnd => self.go(self.line_end()),
+            EditCommand::DeleteLeft => self.cut(self.before()..self.cursor, false),
+            EditCommand::DeleteRight => self.cut(self.cursor..self.behind(), false),
+            EditCommand::KillToEnd => {
                 // At the end of a line, its newline.
                 let end = self.line_end().max(self.behind().min(self.cursor + 1));
                 self.cut(self.cursor..end, true)
             }
-            Edit::KillToStart => self.cut(self.line_start()..self.cursor, true),
-            Edit::KillWord => self.cut(self.word_before(|c| !c.is_whitespace())..self.cursor, true),
-            Edit::KillWordLeft => self.cut(self.word_before(is_letter)..self.cursor, true),
-            Edit::KillWordRight => self.cut(self.cursor..self.word_behind(), true),
-            Edit::Yank => {
+            EditCommand::KillToStart => self.cut(self.line_start()..self.cursor, true),
+            EditCommand::KillWord => {
+                self.cut(self.word_before(|c| !c.is_whitespace())..self.cursor, true)
+            }
+            EditCommand::KillWordLeft => self.cut(self.word_before(is_letter)..self.cursor, true),
+            EditCommand::KillWordRight => self.cut(self.cursor..self.word_behind(), true),
+            EditCommand::Yank => {
                 let killed = self.killed.clone();
                 self.insert(&killed);
                 !killed.is_empty()
@@ -166,7 +166,7 @@ impl TextBuffer {
     }
 
     /// Moves the cursor a row up or down; whether there was one.
-    pub fn go_row(&mut self, rows: &[Row], is_up: bool, label: &Labels) -> bool {
+    pub fn go_row(&mut self, rows: &[TextRow], is_up: bool, label: &Labels) -> bool {
         let at = row_of(rows, self.cursor);
         let target = if is_up {
             at.checked_sub(1)
@@ -200,7 +200,7 @@ impl TextBuffer {
 
 /// What an editing key does, each named as readline does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Edit {
+pub enum EditCommand {
     Left,
     Right,
     WordLeft,
@@ -249,7 +249,7 @@ pub fn width(grapheme: &str, labels: &Labels) -> usize {
 
 /// How `text` falls into rows of `columns`: broken at blanks where there are any. There is always one, and behind a
 /// newline at the end an empty one.
-pub fn rows(text: &str, columns: usize, labels: &Labels) -> Vec<Row> {
+pub fn rows(text: &str, columns: usize, labels: &Labels) -> Vec<TextRow> {
     let mut rows = Vec::new();
     let mut start = 0;
     for line in text.split('\n') {
@@ -276,7 +276,7 @@ pub fn rows(text: &str, columns: usize, labels: &Labels) -> Vec<Row> {
 }
 
 /// The row in which a cursor stands.
-pub fn row_of(rows: &[Row], cursor: usize) -> usize {
+pub fn row_of(rows: &[TextRow], cursor: usize) -> usize {
     rows.iter()
         .rposition(|row| row.start <= cursor)
         .unwrap_or_default()

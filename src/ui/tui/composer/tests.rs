@@ -348,7 +348,7 @@ proptest! {
                 // A wide letter at the edge may be cut, but not reach beyond it.
                 prop_assert_eq!(buf[position].symbol(), " ");
             }
-            let shown: String = buf.content.iter().map(|cell| cell.symbol()).collect();
+            let shown: String = buf.content.iter().map(ratatui::buffer::Cell::symbol).collect();
             prop_assert!(!shown.contains(char::is_control));
         }
     }

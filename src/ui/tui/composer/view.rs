@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::Composer;
 use super::buffer::{placeholder, row_of, shown};
 use crate::sys::text::printable;
-use crate::ui::tui::completion::Candidate;
+use crate::ui::tui::completion::Completion;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::theme::Theme;
 
@@ -109,9 +109,10 @@ impl Composer {
                     break;
                 }
                 let is_hidden = hidden.is_some_and(|from| start >= from);
-                let piece = match is_hidden {
-                    true => Cow::Borrowed(HIDDEN),
-                    false => shown(grapheme, &labels),
+                let piece = if is_hidden {
+                    Cow::Borrowed(HIDDEN)
+                } else {
+                    shown(grapheme, &labels)
                 };
                 let style = match placeholder(grapheme) {
                     Some(_) => theme.accent,
@@ -130,7 +131,7 @@ impl Composer {
 
     fn draw_candidates(
         &self,
-        all: &[Candidate],
+        all: &[Completion],
         listed: usize,
         area: Rect,
         buf: &mut Buffer,

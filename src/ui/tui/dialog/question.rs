@@ -120,12 +120,11 @@ impl QuestionDialog {
         self.first.set(self.first.get().min(all - seen));
         let first = self.first.get();
         for row in 0..seen {
-            match head.get(first + row) {
-                Some((line, style)) => put(buf, area, row, line, *style),
-                None => {
-                    let line = &self.preview[first + row - head.len()];
-                    put(buf, area, row, line, style_of(line, theme));
-                }
+            if let Some((line, style)) = head.get(first + row) {
+                put(buf, area, row, line, *style);
+            } else {
+                let line = &self.preview[first + row - head.len()];
+                put(buf, area, row, line, style_of(line, theme));
             }
         }
         for (nth, line) in keys.iter().take(below).enumerate() {

@@ -16,7 +16,7 @@ fn drawn_in(dialog: &Dialog, width: u16, height: u16) -> String {
     dialog.render(area, &mut buf, &Theme::new(true));
     let rows = buf.content.chunks(usize::from(width.max(1)));
     let line = |row: &[ratatui::buffer::Cell]| -> String {
-        let line: String = row.iter().map(|cell| cell.symbol()).collect();
+        let line: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
         line.trim_end().to_owned()
     };
     rows.map(line).collect::<Vec<_>>().join("\n")
@@ -241,9 +241,9 @@ fn one_of_a_menu_is_chosen() {
     ] {
         let mut dialog = models();
         let (last, before) = keys.split_last().unwrap();
-        before
-            .iter()
-            .for_each(|code| assert_eq!(dialog.key(key(*code)), None));
+        for code in before {
+            assert_eq!(dialog.key(key(*code)), None);
+        }
         assert_eq!(
             dialog.key(key(*last)),
             Some(DialogAction::Chosen(expected)),
@@ -310,7 +310,7 @@ proptest! {
                 }
                 dialog.paste("你x");
             }
-            dialog.height(width);
+            prop_assert!(dialog.height(width) >= BORDER);
             let screen = Rect::new(0, 0, 130, 45);
             let area = Rect::new(2, 1, width, height);
             let mut buf = Buffer::empty(screen);

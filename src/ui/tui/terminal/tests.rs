@@ -1,7 +1,6 @@
 //! The loop on a terminal that is a socket, and whose screen is read as a person would.
 
 use super::*;
-use std::io::Read as _;
 use std::num::NonZero;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
@@ -11,8 +10,8 @@ use crate::model::price::Usd;
 use crate::sys::environment::SystemClock;
 use crate::ui::Event;
 use crate::ui::question::{Answer, Question};
+use crate::ui::tui::Verdict;
 use crate::ui::tui::channel::{ScreenSender, channel as screen_channel};
-use crate::ui::tui::{Status, Verdict};
 
 /// Nothing takes longer, unless it hangs.
 const LONG: Duration = Duration::from_secs(20);
@@ -58,16 +57,6 @@ impl Stage {
         }
     }
 
-    /// Waits until a question is on the screen, and what was typed ahead of it is read.
-    fn see_question(&mut self) {
-        self.see("May I?");
-        self.engine.send(ToScreen::Status(Status {
-            model: "after".to_owned(),
-            ..Status::default()
-        }));
-        self.see("after");
-    }
-
     fn hear(&self) -> FromScreen {
         self.heard.recv_timeout(LONG).unwrap()
     }
@@ -101,6 +90,7 @@ fn on_stage(prepare: impl FnOnce(&mut Stage), play: impl FnOnce(&mut Stage)) -> 
         writes: 0,
     };
     prepare(&mut stage);
+    stage.engine.send(ToScreen::Settled);
     let clock = SystemClock::start();
     thread::scope(|scope| {
         let running = scope.spawn(|| {
@@ -108,6 +98,7 @@ fn on_stage(prepare: impl FnOnce(&mut Stage), play: impl FnOnce(&mut Stage)) -> 
                 clock: &clock,
                 no_color: true,
                 mouse: true,
+                first: None,
                 root: PathBuf::from("/no/such/project"),
                 history: None,
                 editor: None,
@@ -187,7 +178,7 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
             stage.engine.send(question());
         },
         |stage| {
-            stage.see_question();
+            stage.see("May I?");
             stage.press("a\x1b[201~\x1b");
             assert_eq!(stage.hear(), answered(Answer::No));
             stage.see("> yya");
@@ -197,7 +188,7 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
     on_stage(
         |stage| stage.engine.send(question()),
         |stage| {
-            stage.see_question();
+            stage.see("May I?");
             stage.press("\ry");
             assert_eq!(stage.hear(), answered(Answer::Yes));
             stage.end();

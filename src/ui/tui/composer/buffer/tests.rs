@@ -19,25 +19,29 @@ fn marked(buffer: &TextBuffer) -> String {
 #[test]
 fn keys_edit_as_readline_does() {
     for (before, edit, after) in [
-        ("ab|c", Edit::Left, "a|bc"),
-        ("|abc", Edit::Left, "|abc"),
-        ("a👨‍👩‍👧|", Edit::Left, "a|👨‍👩‍👧"),
-        ("|e\u{301}x", Edit::Right, "e\u{301}|x"),
-        ("abc|", Edit::Right, "abc|"),
-        ("one two_x.|", Edit::WordLeft, "one |two_x."),
-        ("|one two", Edit::WordRight, "one| two"),
-        ("one| two", Edit::WordRight, "one two|"),
-        ("a\nb|c\nd", Edit::LineStart, "a\n|bc\nd"),
-        ("a\nb|c\nd", Edit::LineEnd, "a\nbc|\nd"),
-        ("e\u{301}|", Edit::DeleteLeft, "|"),
-        ("a\n|b", Edit::DeleteLeft, "a|b"),
-        ("|👨‍👩‍👧x", Edit::DeleteRight, "|x"),
-        ("a|bc\nd", Edit::KillToEnd, "a|\nd"),
-        ("abc|\nd", Edit::KillToEnd, "abc|d"),
-        ("a\nbc|d", Edit::KillToStart, "a\n|d"),
-        ("git push --force|", Edit::KillWord, "git push |"),
-        ("git push --force|", Edit::KillWordLeft, "git push --|"),
-        ("| one two", Edit::KillWordRight, "| two"),
+        ("ab|c", EditCommand::Left, "a|bc"),
+        ("|abc", EditCommand::Left, "|abc"),
+        ("a👨‍👩‍👧|", EditCommand::Left, "a|👨‍👩‍👧"),
+        ("|e\u{301}x", EditCommand::Right, "e\u{301}|x"),
+        ("abc|", EditCommand::Right, "abc|"),
+        ("one two_x.|", EditCommand::WordLeft, "one |two_x."),
+        ("|one two", EditCommand::WordRight, "one| two"),
+        ("one| two", EditCommand::WordRight, "one two|"),
+        ("a\nb|c\nd", EditCommand::LineStart, "a\n|bc\nd"),
+        ("a\nb|c\nd", EditCommand::LineEnd, "a\nbc|\nd"),
+        ("e\u{301}|", EditCommand::DeleteLeft, "|"),
+        ("a\n|b", EditCommand::DeleteLeft, "a|b"),
+        ("|👨‍👩‍👧x", EditCommand::DeleteRight, "|x"),
+        ("a|bc\nd", EditCommand::KillToEnd, "a|\nd"),
+        ("abc|\nd", EditCommand::KillToEnd, "abc|d"),
+        ("a\nbc|d", EditCommand::KillToStart, "a\n|d"),
+        ("git push --force|", EditCommand::KillWord, "git push |"),
+        (
+            "git push --force|",
+            EditCommand::KillWordLeft,
+            "git push --|",
+        ),
+        ("| one two", EditCommand::KillWordRight, "| two"),
     ] {
         let mut buffer = at(before);
         let changes = buffer.edit(edit);
@@ -49,13 +53,13 @@ fn keys_edit_as_readline_does() {
 #[test]
 fn what_was_cut_comes_back() {
     let mut buffer = at("one two|");
-    buffer.edit(Edit::KillWord);
-    buffer.edit(Edit::LineStart);
-    buffer.edit(Edit::Yank);
+    buffer.edit(EditCommand::KillWord);
+    buffer.edit(EditCommand::LineStart);
+    buffer.edit(EditCommand::Yank);
     assert_eq!(marked(&buffer), "two|one ");
     // What is deleted letter by letter is not cut.
-    buffer.edit(Edit::DeleteLeft);
-    buffer.edit(Edit::Yank);
+    buffer.edit(EditCommand::DeleteLeft);
+    buffer.edit(EditCommand::Yank);
     assert_eq!(marked(&buffer), "twtwo|one ");
 }
 
@@ -173,20 +177,20 @@ proptest! {
         buffer.insert(&text);
         for edit in edits {
             let edit = match edit {
-                0 => Edit::Left,
-                1 => Edit::Right,
-                2 => Edit::WordLeft,
-                3 => Edit::WordRight,
-                4 => Edit::LineStart,
-                5 => Edit::LineEnd,
-                6 => Edit::DeleteLeft,
-                7 => Edit::DeleteRight,
-                8 => Edit::KillToEnd,
-                9 => Edit::KillToStart,
-                10 => Edit::KillWord,
-                11 => Edit::KillWordLeft,
-                12 => Edit::KillWordRight,
-                13 => Edit::Yank,
+                0 => EditCommand::Left,
+                1 => EditCommand::Right,
+                2 => EditCommand::WordLeft,
+                3 => EditCommand::WordRight,
+                4 => EditCommand::LineStart,
+                5 => EditCommand::LineEnd,
+                6 => EditCommand::DeleteLeft,
+                7 => EditCommand::DeleteRight,
+                8 => EditCommand::KillToEnd,
+                9 => EditCommand::KillToStart,
+                10 => EditCommand::KillWord,
+                11 => EditCommand::KillWordLeft,
+                12 => EditCommand::KillWordRight,
+                13 => EditCommand::Yank,
                 14 => {
                     buffer.insert("\u{301}");
                     continue;

@@ -1,0 +1,82 @@
+//! How an agent takes up a conversation that was cut short: what changes nothing is done again, and the rest is told.
+
+use super::conversation::{CUT_SHORT, Conversation, HistoryMessage, UserRequest};
+use super::protocol::Decision;
+use super::tool::{Effect, Toolbox};
+use super::{Agent, AgentError, Ended, Next, Progress};
+use crate::model::Reply;
+use crate::model::message::Call;
+
+impl Agent<'_> {
+    /// Does or tells what was cut short, and notes the request.
+    pub(super) fn take_up(
+        &self,
+        conversation: &mut Conversation,
+        request: Option<&UserRequest>,
+        progress: &mut Progress,
+    ) -> Result<Next, AgentError> {
+        let tools = (self.brief)().tools;
+        let calls = match (self.last_decision(conversation, &tools), request) {
+            (Some(Decision::Answer(words)), None) => {
+                return self.end(Ended { words, by: None }, conversation, progress);
+            }
+            (Some(Decision::Use(calls)), _) => unanswered(calls, conversation),
+            (Some(Decision::Answer(_)) | None, _) => Vec::new(),
+        };
+        for (at, call) in calls.iter().enumerate() {
+            let effect = tools.named(&call.name).map(|tool| tool.spec().effect);
+            match (request, effect) {
+                (None, Some(effect)) if effect.may_be_repeated() => {
+                    let rest = &calls[at..=at];
+                    if let Next::Done(ended) =
+                        self.carry_out_all(rest, &tools, conversation, progress)?
+                    {
+                        return Ok(Next::Done(ended));
+                    }
+                }
+                // Who was done goes on with something else.
+                (Some(_), Some(Effect::Ends)) if !self.protocol.remembers_calls() => {}
+                _ => {
+                    // Those behind the first had to wait for it.
+                    let told = if at == 0 { CUT_SHORT } else { NOT_BEGUN };
+                    conversation.say(self.not_done(call, told));
+                }
+            }
+        }
+        if let Some(request) = request {
+            conversation.ask(request.redacted(self.env.redactor));
+        } else if matches!(conversation.last_turn(), Some((_, []))) {
+            // Of a call that can no longer be read, there is no result to tell.
+            conversation.say(HistoryMessage::note(CUT_SHORT));
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// What the agent has decided last, where nothing but results was said since.
+    fn last_decision(&self, conversation: &Conversation, tools: &Toolbox<'_>) -> Option<Decision> {
+        let (last, _) = conversation.last_turn()?;
+        if !last.calls.is_empty() {
+            return Some(Decision::Use(last.calls.clone()));
+        }
+        let reply = Reply::said(last.content.clone());
+        let read = self.protocol.read(&reply, tools);
+        read.ok().map(|turn| turn.decision)
+    }
+}
+
+/// The calls of which nothing was heard.
+fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
+    let results = conversation
+        .last_turn()
+        .map_or(&[][..], |(_, results)| results);
+    let heard = |call: &Call| {
+        results
+            .iter()
+            .any(|result| result.call.as_ref() == Some(&call.id))
+    };
+    calls.retain(|call| !heard(call));
+    calls
+}
+
+/// What a model is told of calls that waited when the session was cut short.
+const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";

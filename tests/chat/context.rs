@@ -1,0 +1,165 @@
+//! What the model knows besides the request: instructions of directories, attached files, commands of one's own, and
+//! what is left of a long conversation.
+
+use serde_json::json;
+
+use crate::support::anthropic::{Anthropic, Reply, call, last_said, said, say};
+use crate::support::chat::ChatProject;
+use crate::support::screen::Screen;
+
+fn opened(chat: &ChatProject) -> Option<Screen> {
+    let mut screen = Screen::open(&chat.command(&[]), 100, 30)?;
+    screen.shows("Regular Mode");
+    Some(screen)
+}
+
+#[test]
+fn the_instructions_of_a_directory_join_when_a_file_there_is_first_read() {
+    let (chat, server) = ChatProject::scripted([
+        call("read_file", json!({"path": "deep/er/file.txt"})),
+        call("read_file", json!({"path": "deep/er/file.txt"})),
+        say("ok"),
+    ]);
+    let chat = chat
+        .with_file("AGENTS.md", "RULES OF THE ROOT")
+        .with_file("deep/er/AGENTS.md", "RULES OF THE DEEP")
+        .with_file("deep/er/file.txt", "x\n");
+    chat.ask("look").exits(0);
+    let requests = server.messages();
+    let all = |nth: usize| requests[nth].to_string();
+    assert!(all(0).contains("RULES OF THE ROOT") && !all(0).contains("RULES OF THE DEEP"));
+    assert_eq!(all(1).matches("RULES OF THE DEEP").count(), 1);
+    assert_eq!(all(2).matches("RULES OF THE DEEP").count(), 1);
+    let told = requests[1]["messages"].to_string();
+    assert!(
+        told.contains("RULES OF THE DEEP") && told.contains("<system-reminder>"),
+        "{told}"
+    );
+}
+
+#[test]
+fn instructions_that_are_too_long_or_no_text_are_warned_of() {
+    for content in [vec![b'x'; 70_000], vec![0xff, 0xfe, 0]] {
+        let (chat, server) = ChatProject::scripted([say("ok")]);
+        let chat = chat.with_file("AGENTS.md", content);
+        chat.ask("hi").exits(0).says(&["AGENTS.md"]);
+        assert!(server.requests("POST")[0].body.len() < 60_000);
+    }
+}
+
+#[test]
+fn a_file_that_is_named_goes_along_as_a_block_of_its_own() {
+    let (chat, server) = ChatProject::scripted([say("Read.")]);
+    let chat = chat.with_file("notes.txt", "THE NOTES\n");
+    let Some(mut screen) = opened(&chat) else {
+        return;
+    };
+    screen.types("sum up @notes.txt please\r").shows("Read.");
+    let last = server.messages()[0]["messages"][0].clone();
+    assert!(last["content"].as_array().unwrap().len() > 1, "{last}");
+    assert!(
+        said(&last).contains("THE NOTES") && said(&last).contains("please"),
+        "{last}"
+    );
+}
+
+#[test]
+fn commands_of_ones_own_are_texts_with_arguments_files_and_output() {
+    let (chat, server) = ChatProject::scripted([say("Done."), say("Again.")]);
+    let chat = chat
+        .with_file("notes.txt", "THE NOTES\n")
+        .with_file(
+            ".agent/commands/git/review.md",
+            "---\ndescription: Reviews a thing\nargument-hint: WHAT\n---\nReview $1 of ($ARGUMENTS) by @notes.txt.\n",
+        )
+        .with_file(".agent/commands/run.md", "It says: !`echo \"got $ARGUMENTS\"`\n")
+        .with_file(".agent/commands/broken.md", "---\ndescription: [\n---\nx\n")
+        .with_file(
+            ".agent/permissions.json",
+            r#"{"version": 1, "permissions": [{"tool": "execute_command", "action": "always"}]}"#,
+        );
+    let Some(mut screen) = opened(&chat) else {
+        return;
+    };
+    screen.types("/git:review alpha \"b c\"\r").shows("Done.");
+    let sent = last_said(&server, 0);
+    assert!(
+        sent.contains("Review alpha of (alpha \"b c\")") && sent.contains("THE NOTES"),
+        "{sent}"
+    );
+    // An argument is never code.
+    screen
+        .types("/run $(touch PWNED); `touch PWNED`\r")
+        .shows("because it substitutes")
+        .rests()
+        .types("y")
+        .shows("Again.");
+    assert!(!chat.project.path("PWNED").exists());
+    assert!(
+        last_said(&server, 1).contains("got $(touch PWNED)"),
+        "{}",
+        last_said(&server, 1)
+    );
+}
+
+#[test]
+fn a_command_of_the_users_own_is_shown_to_the_model() {
+    let (chat, server) = ChatProject::scripted([say("Seen.")]);
+    let Some(mut screen) = opened(&chat) else {
+        return;
+    };
+    screen
+        .types("!echo by $((40 + 2)) hands\r")
+        .shows("by 42 hands");
+    screen.types("what was that?\r").shows("Seen.");
+    let sent = server.messages()[0]["messages"].to_string();
+    assert!(sent.contains("by 42 hands"), "{sent}");
+}
+
+#[test]
+fn a_summary_takes_the_place_of_what_was_said_and_a_longer_one_changes_nothing() {
+    let long = "All work and no play. ".repeat(400);
+    for (summary, is_shorter) in [("THE SUMMARY".to_owned(), true), (long.repeat(3), false)] {
+        let server = Anthropic::start([say(long.as_str()), say(summary.as_str()), say("Goes on.")]);
+        server.lets_the_past_change();
+        let chat = ChatProject::new(&server);
+        let Some(mut screen) = opened(&chat) else {
+            return;
+        };
+        screen.types("one\r").shows("no play.");
+        screen.types("/compact the numbers\r");
+        screen.until("the summary", |_| server.messages().len() == 2);
+        let asked = server.messages()[1].clone();
+        assert!(asked.to_string().contains("the numbers"));
+        screen.types("two\r").shows("Goes on.");
+        let sent = server.messages()[2]["messages"].to_string();
+        assert_eq!(sent.contains("THE SUMMARY"), is_shorter);
+        assert_eq!(sent.contains("no play"), !is_shorter);
+    }
+}
+
+#[test]
+fn a_proposal_for_the_instructions_is_shown_before_it_is_written() {
+    let proposal = || -> [Reply; 2] {
+        [
+            call("list_files", json!({})),
+            say("```markdown\n# AGENTS.md\n\nBuild with ./build.sh\n```"),
+        ]
+    };
+    for (key, is_written) in [("y", true), ("n", false)] {
+        let (chat, server) = ChatProject::scripted(proposal());
+        let Some(mut screen) = opened(&chat) else {
+            return;
+        };
+        screen.types("/init\r").shows("y yes").rests().types(key);
+        screen.until("an answer", |_| server.left() == 0);
+        screen.types("/exit\r");
+        screen.ends();
+        assert_eq!(chat.project.path("AGENTS.md").exists(), is_written);
+        let tools = server.messages()[0]["tools"].to_string();
+        assert!(
+            !tools.contains("write_file") && tools.contains("read_file"),
+            "{tools}"
+        );
+    }
+}

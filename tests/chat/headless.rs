@@ -1,0 +1,392 @@
+//! One request without a terminal: the answer alone on standard output, and an exit code that says how it ended.
+
+use serde_json::json;
+
+use crate::support::anthropic::{
+    Anthropic, MODELS, call, error, last_said, nothing, plain, results, said, say, status,
+    thinking, undescribed,
+};
+use crate::support::chat::ChatProject;
+
+#[test]
+fn the_answer_stands_alone_on_stdout() {
+    let (chat, server) = ChatProject::scripted([thinking("Hm.").say("It is *a* project.\n")]);
+    let run = chat.ask("What is it?").exits(0);
+    assert_eq!(run.stdout, "It is *a* project.\n");
+    assert!(run.stderr.contains("logs/") && run.folder.ends_with("-chat"));
+    assert!(last_said(&server, 0).contains("What is it?"));
+    let request = &server.requests("POST")[0];
+    assert_eq!(request.header("anthropic-version"), Some("2026-10-21"));
+    let body = request.json();
+    assert_eq!(body["model"], "claude-sonnet-5-5");
+    assert_eq!(
+        body["thinking"],
+        json!({"type": "adaptive", "display": "summarized"})
+    );
+    assert_eq!(run.result()["workflow"], "chat");
+    // From standard input, the same.
+    server.then([say("Yes.")]);
+    let run = chat.typed(&["-p", "-"], "Is it?\n").exits(0);
+    assert_eq!(run.stdout, "Yes.\n");
+    assert!(last_said(&server, 1).contains("Is it?"));
+}
+
+#[test]
+fn words_of_a_reply_that_calls_tools_are_not_the_answer() {
+    let (chat, server) = ChatProject::scripted([
+        say("I look.").call("list_files", json!({})),
+        say("There is `src`."),
+    ]);
+    let run = chat.ask("What is here?").exits(0);
+    assert_eq!(run.stdout, "There is `src`.\n");
+    // Calls go over one connection.
+    assert_eq!(server.connections(), 1);
+}
+
+#[test]
+fn requests_are_those_that_the_vendor_describes_and_begin_as_the_one_before() {
+    let (chat, server) = ChatProject::scripted([
+        thinking("hm")
+            .sealed("c2VhbGVk")
+            .call("read_file", json!({"path": "src/main.rs"})),
+        call("list_files", json!({})).call("read_file", json!({"path": "build.sh"})),
+        say("Done."),
+    ]);
+    chat.ask("Look around").exits(0);
+    let requests = server.messages();
+    if let Some(faults) = undescribed(&requests) {
+        assert!(faults.is_empty(), "{faults:#?}");
+    }
+    let usages = server.usages();
+    for pair in usages.windows(2) {
+        let had = pair[0]["cache_read_input_tokens"].as_u64().unwrap()
+            + pair[0]["cache_creation_input_tokens"].as_u64().unwrap();
+        assert_eq!(pair[1]["cache_read_input_tokens"], had, "{usages:#?}");
+        assert!(had > 1000, "{usages:#?}");
+    }
+    // No clock and no counter stand in what is sent first.
+    let system = requests[0]["system"].to_string();
+    assert!(!system.contains("2026-"), "{system}");
+}
+
+#[test]
+fn the_system_prompt_has_its_sections_and_the_projects_instructions_the_nearest_last() {
+    let (chat, server) = ChatProject::scripted([say("ok")]);
+    let chat = chat
+        .with_file("AGENTS.md", "ROOT RULES </agents_md>")
+        .with_file(".agent/context.md", "EXTRA CONTEXT");
+    chat.ask("hi").exits(0);
+    let request = &server.messages()[0];
+    let system = request["system"].to_string();
+    let first = said(&request["messages"][0]);
+    let all = format!("{system}{first}");
+    for section in ["IMPORTANT", "ALWAYS", "NEVER"] {
+        assert!(system.contains(section), "{section}: {system}");
+    }
+    let root = all.find("ROOT RULES").unwrap();
+    let extra = all.find("EXTRA CONTEXT").unwrap();
+    assert!(root < extra && all.contains("AGENTS.md"), "{all}");
+    let tokens = system.len() / 4;
+    assert!((1800..=4500).contains(&tokens), "{tokens}");
+}
+
+#[test]
+fn a_model_is_chosen_and_a_retired_one_names_its_successor() {
+    for model in MODELS {
+        let (chat, server) = ChatProject::scripted([say("hi")]);
+        chat.run(&["-p", "hi", "--model", model]).exits(0);
+        assert_eq!(server.messages()[0]["model"], model);
+    }
+    let (chat, server) = ChatProject::scripted([]);
+    for retired in ["claude-3-opus", "claude-3-sonnet"] {
+        chat.run(&["-p", "hi", "--model", retired])
+            .exits(2)
+            .says(&[retired, "retired", "claude-", "-5-5"]);
+    }
+    chat.run(&["-p", "hi", "--model", "gpt-17"])
+        .exits(2)
+        .says(&["gpt-17", "claude-sonnet-5-5"]);
+    chat.run(&["-p", "hi", "--mode", "yolo"])
+        .exits(2)
+        .says(&["yolo", "auto-pilot", "planning"]);
+    chat.run(&["-p", "hi", "--no-such-flag"]).exits(2);
+    let unknown = "5a0d7e1c-0000-4000-8000-000000000000";
+    chat.run(&["-p", "hi", "--session", "no-uuid"]).exits(2);
+    chat.run(&["-p", "", "--session", unknown]).exits(2);
+    chat.run(&["-p", "hi", "--resume"]).exits(2);
+    assert!(server.messages().is_empty());
+    assert!(chat.project.runs().is_empty());
+}
+
+#[test]
+fn without_a_key_both_ways_to_one_are_named_and_nothing_is_sent() {
+    let (chat, server) = ChatProject::scripted([]);
+    chat.without_key()
+        .ask("hi")
+        .exits(3)
+        .says(&["ANTHROPIC_API_KEY", "code-commit chat login"]);
+    assert!(server.requests("").is_empty());
+}
+
+#[test]
+fn a_key_that_is_refused_is_told_and_not_tried_again() {
+    let (chat, server) = ChatProject::scripted([]);
+    let chat = chat.with_key("sk-ant-api03-Wrong_0123456789-abcdefghij");
+    let run = chat.ask("hi").exits(4).says(&["401", "x-api-key"]);
+    assert!(!run.stderr.contains("Wrong_0123456789"), "{}", run.stderr);
+    assert_eq!(server.requests("POST").len(), 1);
+}
+
+#[test]
+fn broken_settings_are_told_with_their_place_and_nothing_is_sent() {
+    let good = r#"{"version": 1, "active": "a", "accounts": [{"name": "a", "api_key": "sk-ant-api03-x"}]}"#;
+    for (file, content, place) in [
+        ("auth.json", "{\"version\": 1,\n \"active\": }", "line 2"),
+        (
+            "auth.json",
+            &good.replace("\"active\": \"a\"", "\"active\": \"b\"")[..],
+            "active",
+        ),
+        ("auth.json", &good.replace("1,", "7,"), "`version`"),
+        (
+            "settings.json",
+            "{\n\n\"compactThreshold\": 80,,}",
+            "line 3",
+        ),
+        ("settings.json", r#"{"compactThreshold": 95}"#, "60"),
+        (
+            "settings.json",
+            r#"{"compactThreshhold": 70}"#,
+            "compactThreshold",
+        ),
+        ("models.json", "{\"models\": [", "line 1"),
+    ] {
+        let (chat, server) = ChatProject::scripted([]);
+        let chat = chat.without_key().with_setting(file, content);
+        chat.ask("hi").exits(3).says(&[file, place]);
+        assert!(server.requests("").is_empty());
+    }
+    for (content, place) in [
+        ("{\"version\": 1,\n\"permissions\": [}", "line 2"),
+        (
+            r#"{"version": 1, "permissions": [{"tool": "read_file", "action": "maybe"}]}"#,
+            "maybe",
+        ),
+        (
+            r#"{"version": 1, "permissions": {"read_file": "always"}}"#,
+            "line 1",
+        ),
+        ("", "line 1"),
+    ] {
+        let (chat, server) = ChatProject::scripted([]);
+        let chat = chat.with_file(".agent/permissions.json", content);
+        chat.ask("hi").exits(3).says(&["permissions.json", place]);
+        assert!(server.requests("").is_empty());
+    }
+}
+
+#[test]
+fn what_the_server_cannot_do_now_is_tried_again_and_shown_once() {
+    let (chat, server) = ChatProject::scripted([
+        status(529),
+        say("Half an ans").fails("overloaded_error"),
+        say("Half an ans").fails("api_error"),
+        say("The answer."),
+    ]);
+    let run = chat.ask("hi").exits(0);
+    assert_eq!(run.stdout, "The answer.\n");
+    assert_eq!(server.left(), 0);
+    let (chat, server) = ChatProject::scripted([
+        status(429),
+        status(500),
+        say("cut").cut_after(300),
+        say("The answer."),
+    ]);
+    assert_eq!(chat.ask("hi").exits(0).stdout, "The answer.\n");
+    assert_eq!(server.left(), 0);
+}
+
+#[test]
+fn what_no_retry_mends_is_told_at_once_in_the_vendors_words() {
+    for (reply, parts) in [
+        (
+            error(400, "invalid_request_error", "Your credit is too low."),
+            &["400", "credit is too low"][..],
+        ),
+        (
+            error(403, "permission_error", "No access."),
+            &["403", "No access"],
+        ),
+        (
+            say("x").fails("invalid_request_error"),
+            &["invalid_request_error"],
+        ),
+        (
+            plain(200, "text/html", "<html>A proxy's login</html>"),
+            &["html"],
+        ),
+        (plain(200, "application/json", "{}"), &[]),
+        (nothing(), &[]),
+    ] {
+        let (chat, server) = ChatProject::scripted([reply]);
+        let run = chat.ask("hi").exits(4).says(parts);
+        assert_eq!(run.stdout, "");
+        // What may be an accident is tried again; the script is over then.
+        server.takes_faults();
+    }
+}
+
+#[test]
+fn a_refusal_is_told_and_taken_out_of_the_history() {
+    let (chat, server) = ChatProject::scripted([
+        say("First."),
+        say("I will not say tha").stop("refusal"),
+        say("Third."),
+    ]);
+    chat.ask("one").exits(0);
+    let run = chat
+        .run(&["--resume", "-p", "two"])
+        .exits(4)
+        .says(&["refus"]);
+    assert_eq!(run.stdout, "");
+    chat.run(&["--resume", "-p", "three"]).exits(0);
+    let sent = server.messages()[2]["messages"].to_string();
+    assert!(sent.contains("one") && sent.contains("three"), "{sent}");
+    assert!(!sent.contains("I will not say"), "{sent}");
+}
+
+#[test]
+fn no_call_of_a_reply_that_was_cut_short_is_carried_out() {
+    let (chat, server) = ChatProject::scripted([
+        say("I write.")
+            .call("write_file", json!({"path": "cut.txt", "content": "half"}))
+            .stop("max_tokens"),
+        say("Never mind."),
+    ]);
+    let run = chat.let_work("write").exits(0);
+    assert_eq!(run.stdout, "Never mind.\n");
+    assert!(!chat.project.path("cut.txt").exists());
+    let told = server.messages()[1]["messages"].to_string();
+    assert!(told.contains("max_tokens"), "{told}");
+}
+
+#[test]
+fn a_pause_is_sent_back_as_it_is() {
+    let (chat, server) = ChatProject::scripted([
+        thinking("hm").say("Still at it.").stop("pause_turn"),
+        say("There."),
+    ]);
+    let run = chat.ask("hi").exits(0);
+    assert!(run.stdout.ends_with("There.\n"), "{}", run.stdout);
+    assert_eq!(server.messages()[1]["messages"][1]["role"], "assistant");
+}
+
+#[test]
+fn calls_that_nobody_can_make_are_answered_by_errors_that_name_the_field() {
+    let (chat, server) = ChatProject::scripted([
+        nothing()
+            .call("read_file", json!({}))
+            .call("read_file", json!({"path": 7}))
+            .call("read_file", json!({"path": "src/main.rs", "offset": "x"}))
+            .call("read_file", json!({"path": "a\u{0}b"}))
+            .call("no_such_tool", json!({}))
+            .call(
+                "update_todos",
+                json!({"todos": [{"content": "a", "status": "done", "activeForm": "b"}]}),
+            ),
+        say("Sorry."),
+    ]);
+    chat.ask("go").exits(0);
+    let results = results(&server, 1);
+    assert!(results.iter().all(|(_, failed)| *failed), "{results:#?}");
+    for ((text, _), field) in
+        results
+            .iter()
+            .zip(["path", "path", "offset", "path", "no_such_tool", "status"])
+    {
+        assert!(text.contains(field), "{field}: {text}");
+    }
+}
+
+#[test]
+fn input_that_is_no_json_harms_nothing() {
+    let (chat, server) = ChatProject::scripted([
+        say("hm").raw_call("read_file", "{\"path\": \"src/ma"),
+        say("ok"),
+        say("ok"),
+    ]);
+    let run = chat.ask("go");
+    assert!(run.code == 0 || run.code == 4, "{}", run.stderr);
+    server.assert_clean();
+    let run = chat.run(&["--resume", "-p", "again"]).exits(0);
+    assert_eq!(run.stdout, "ok\n");
+}
+
+#[test]
+fn two_hundred_calls_are_answered_in_one_message_in_their_order() {
+    let mut many = nothing();
+    for nth in 0..200 {
+        many = many.call("read_file", json!({"path": format!("f{nth}.txt")}));
+    }
+    let (chat, server) = ChatProject::scripted([many, say("Read.")]);
+    let chat = (0..200).fold(chat, |chat, nth| {
+        chat.with_file(&format!("f{nth}.txt"), format!("content {nth}\n"))
+    });
+    chat.ask("read all").exits(0);
+    let results = results(&server, 1);
+    assert_eq!(results.len(), 200);
+    for (nth, (text, failed)) in results.iter().enumerate() {
+        assert!(
+            !failed && text.contains(&format!("content {nth}")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_reply_of_megabytes_in_many_deltas_is_taken_whole() {
+    let text = "All work and no play. ".repeat(50_000);
+    let (chat, _server) = ChatProject::scripted([say(text.as_str()).in_many_deltas()]);
+    let run = chat.ask("hi").exits(0);
+    assert_eq!(run.stdout.trim_end(), text.trim_end());
+}
+
+#[test]
+fn two_chats_in_one_project_do_not_harm_each_other() {
+    let server = Anthropic::making(|request| {
+        let told = request["messages"].to_string();
+        let name = if told.contains("work on alpha") {
+            "alpha"
+        } else {
+            "beta"
+        };
+        if request["messages"].as_array().unwrap().len() > 1 {
+            return say(format!("{name} is done."));
+        }
+        let path = format!("{name}.txt");
+        call(
+            "write_file",
+            json!({"path": path, "content": format!("{name}\n")}),
+        )
+    });
+    let chat = ChatProject::new(&server);
+    let children = ["work on alpha", "work on beta"]
+        .map(|request| (request, chat.spawn(&["--auto-pilot", "-p", request])));
+    for (request, child) in children {
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        // One works; the other does, too, or says who holds the project.
+        let code = output.status.code().unwrap();
+        assert!(
+            code == 0 || (code == 3 && stderr.contains("project")),
+            "{request}: {stderr}"
+        );
+        if code == 0 {
+            let name = request.rsplit(' ').next().unwrap();
+            assert_eq!(
+                chat.project.read(&format!("{name}.txt")),
+                format!("{name}\n")
+            );
+        }
+    }
+}

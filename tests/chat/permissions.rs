@@ -1,0 +1,298 @@
+//! What a model may do: by the file, by the mode, and never.
+
+use serde_json::{Value, json};
+
+use crate::support::anthropic::{Anthropic, Reply, nothing, results, say};
+use crate::support::chat::ChatProject;
+
+const ALL_ALWAYS: &str = r#"{
+  "version": 1,
+  "permissions": [
+    {"tool": "read_file", "action": "always"},
+    {"tool": "write_file", "action": "always"},
+    {"tool": "edit_file", "action": "always"},
+    {"tool": "execute_command", "action": "always"},
+    {"tool": "delete_file", "action": "always"}
+  ],
+  "timestamp": "2026-11-23T12:00:00Z"
+}
+"#;
+
+fn calls(calls: &[(&str, Value)]) -> Reply {
+    let calls = calls.iter().cloned();
+    calls.fold(nothing(), |reply, (tool, input)| reply.call(tool, input))
+}
+
+fn command(command: &str) -> (&'static str, Value) {
+    ("execute_command", json!({ "command": command }))
+}
+
+#[test]
+fn headless_regular_refuses_what_would_be_asked_goes_on_and_names_it() {
+    let (chat, server) = ChatProject::scripted([
+        calls(&[
+            ("write_file", json!({"path": "new.txt", "content": "x\n"})),
+            ("read_file", json!({"path": "src/main.rs"})),
+            command("ls"),
+        ]),
+        say("I could not."),
+    ]);
+    let run = chat
+        .ask("go")
+        .exits(1)
+        .says(&["write_file", "new.txt", "execute_command", "ls"]);
+    assert_eq!(run.stdout, "I could not.\n");
+    assert_eq!(
+        run.result()["exit"],
+        json!({"code": 1, "name": "not-permitted"})
+    );
+    assert!(!chat.project.path("new.txt").exists());
+    let failed: Vec<bool> = results(&server, 1)
+        .iter()
+        .map(|(_, failed)| *failed)
+        .collect();
+    assert_eq!(failed, [true, false, true]);
+    assert!(!chat.project.path(".agent/permissions.json").exists());
+}
+
+#[test]
+fn a_file_allows_for_good_but_what_destroys_is_asked_about_always() {
+    for (tool, input, is_done) in [
+        (
+            "write_file",
+            json!({"path": "new.txt", "content": "x\n"}),
+            true,
+        ),
+        (
+            "edit_file",
+            json!({"path": "old.txt", "old_string": "old", "new_string": "new"}),
+            true,
+        ),
+        (
+            "write_file",
+            json!({"path": "old.txt", "content": "x\n"}),
+            false,
+        ),
+        ("delete_file", json!({"path": "old.txt"}), false),
+        (
+            "execute_command",
+            json!({"command": "ls -la | head -3"}),
+            true,
+        ),
+        ("execute_command", json!({"command": "rm old.txt"}), false),
+        (
+            "execute_command",
+            json!({"command": "git commit -m x"}),
+            false,
+        ),
+        (
+            "execute_command",
+            json!({"command": "echo x > old.txt"}),
+            false,
+        ),
+        (
+            "execute_command",
+            json!({"command": "sh -c 'rm old.txt'"}),
+            false,
+        ),
+        (
+            "execute_command",
+            json!({"command": "echo $(rm old.txt)"}),
+            false,
+        ),
+        (
+            "execute_command",
+            json!({"command": "ls | xargs rm"}),
+            false,
+        ),
+        (
+            "execute_command",
+            json!({"command": "find . -name old.txt -delete"}),
+            false,
+        ),
+        ("execute_command", json!({"command": "r''m old.txt"}), false),
+        (
+            "execute_command",
+            json!({"command": "/bin/rm old.txt"}),
+            false,
+        ),
+        (
+            "execute_command",
+            json!({"command": "true; rm old.txt"}),
+            false,
+        ),
+        (
+            "execute_command",
+            json!({"command": "env rm old.txt"}),
+            false,
+        ),
+        (
+            "execute_command",
+            json!({"command": "python3 -c 'import os'"}),
+            false,
+        ),
+        ("execute_command", json!({"command": "ls 'unclosed"}), false),
+        // What the file does not list is asked about.
+        (
+            "replace_in_files",
+            json!({"pattern": "old", "replacement": "new"}),
+            false,
+        ),
+    ] {
+        let (chat, server) = ChatProject::scripted([calls(&[(tool, input.clone())]), say("ok")]);
+        let chat = chat
+            .with_file("old.txt", "old\n")
+            .with_file(".agent/permissions.json", ALL_ALWAYS);
+        let run = chat.ask("go").exits(if is_done { 0 } else { 1 });
+        let failed = results(&server, 1)[0].1;
+        assert_eq!(!failed, is_done, "{tool} {input}: {}", run.stderr);
+        if !is_done {
+            assert_eq!(chat.project.read("old.txt"), "old\n");
+        }
+    }
+}
+
+#[test]
+fn never_holds_in_auto_pilot_too() {
+    let never = r#"{"version": 1, "permissions": [{"tool": "write_file", "action": "never"}, {"tool": "execute_command", "action": "never"}]}"#;
+    let (chat, server) = ChatProject::scripted([
+        calls(&[
+            ("write_file", json!({"path": "new.txt", "content": "x\n"})),
+            command("touch other.txt"),
+            ("delete_file", json!({"path": "old.txt"})),
+        ]),
+        say("ok"),
+    ]);
+    let chat = chat
+        .with_file("old.txt", "old\n")
+        .with_file(".agent/permissions.json", never);
+    chat.let_work("go");
+    let failed: Vec<bool> = results(&server, 1)
+        .iter()
+        .map(|(_, failed)| *failed)
+        .collect();
+    assert_eq!(failed, [true, true, false]);
+    assert!(!chat.project.path("new.txt").exists() && !chat.project.path("other.txt").exists());
+    assert!(!chat.project.path("old.txt").exists());
+}
+
+#[test]
+fn planning_executes_nothing_and_keeps_the_tools_described() {
+    let (chat, server) = ChatProject::scripted([
+        calls(&[
+            ("read_file", json!({"path": "src/main.rs"})),
+            ("write_file", json!({"path": "new.txt", "content": "x\n"})),
+            command("touch other.txt"),
+            ("update_todos", json!({"todos": []})),
+        ]),
+        say("- [ ] First\n- [ ] Second\n"),
+        say("Regular again."),
+    ]);
+    let run = chat.run(&["--mode", "planning", "-p", "plan it"]);
+    assert!(run.code == 0 || run.code == 1, "{}", run.stderr);
+    assert_eq!(run.stdout, "- [ ] First\n- [ ] Second\n");
+    for request in server.messages() {
+        assert_eq!(request["tool_choice"], json!({"type": "none"}));
+        assert!(request["tools"].to_string().contains("write_file"));
+    }
+    assert!(results(&server, 1).iter().all(|(_, failed)| *failed));
+    assert!(!chat.project.path("new.txt").exists() && !chat.project.path("other.txt").exists());
+    // The mode is no part of what is sent first: the cache survives it.
+    chat.run(&["--resume", "-p", "go on"]).exits(0);
+    let requests = server.messages();
+    assert_ne!(requests[2]["tool_choice"], json!({"type": "none"}));
+    assert_eq!(requests[0]["tools"], requests[2]["tools"]);
+}
+
+#[test]
+fn what_is_the_programs_own_is_closed_in_every_mode() {
+    let server = Anthropic::start([
+        calls(&[
+            (
+                "write_file",
+                json!({"path": ".agent/permissions.json", "content": ALL_ALWAYS}),
+            ),
+            (
+                "write_file",
+                json!({"path": "./.agent//permissions.json", "content": ALL_ALWAYS}),
+            ),
+            (
+                "write_file",
+                json!({"path": ".agent/commands/evil.md", "content": "x"}),
+            ),
+            (
+                "write_file",
+                json!({"path": ".git/hooks/pre-commit", "content": "x"}),
+            ),
+            (
+                "write_file",
+                json!({"path": "../outside.txt", "content": "x"}),
+            ),
+            (
+                "write_file",
+                json!({"path": "link/outside.txt", "content": "x"}),
+            ),
+            ("delete_file", json!({"path": ".agent/permissions.json"})),
+            (
+                "replace_in_files",
+                json!({"pattern": "ask", "replacement": "always", "path": ".agent"}),
+            ),
+        ]),
+        say("ok"),
+    ]);
+    let chat = ChatProject::new(&server);
+    let ask = ALL_ALWAYS.replace("always", "ask");
+    let chat = chat.with_file(".agent/permissions.json", &ask);
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), chat.project.path("link")).unwrap();
+    chat.let_work("go");
+    let results = results(&server, 1);
+    for (nth, (text, failed)) in results[..7].iter().enumerate() {
+        assert!(failed, "{nth}: {text}");
+    }
+    assert_eq!(chat.project.read(".agent/permissions.json"), ask);
+    assert!(!chat.project.path(".agent/commands/evil.md").exists());
+    assert!(!chat.project.path("../outside.txt").exists());
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_agents_home_is_closed_wherever_it_is() {
+    let (chat, server) = ChatProject::scripted([]);
+    let home = chat.project.path("home");
+    let chat = chat
+        .with_file("home/auth.json", r#"{"version": 1, "accounts": []}"#)
+        .with_variable("AGENT_HOME", home.to_str().unwrap());
+    server.then([
+        calls(&[
+            ("read_file", json!({"path": "home/auth.json"})),
+            ("read_file", json!({"path": home.join("auth.json")})),
+            (
+                "write_file",
+                json!({"path": "home/settings.json", "content": "{}"}),
+            ),
+            ("delete_file", json!({"path": "home/auth.json"})),
+        ]),
+        say("ok"),
+    ]);
+    chat.run(&["--auto-pilot", "--allow-outside", "-p", "go"]);
+    let results = results(&server, 1);
+    assert!(results.iter().all(|(_, failed)| *failed), "{results:#?}");
+    assert!(home.join("auth.json").exists() && !home.join("settings.json").exists());
+}
+
+#[test]
+fn a_command_that_changes_the_permissions_changes_nothing() {
+    let (chat, server) = ChatProject::scripted([
+        calls(&[command(
+            "sed -i 's/never/always/' .agent/permissions.json || true",
+        )]),
+        calls(&[("write_file", json!({"path": "new.txt", "content": "x\n"}))]),
+        say("ok"),
+    ]);
+    let never = r#"{"version": 1, "permissions": [{"tool": "write_file", "action": "never"}]}"#;
+    let chat = chat.with_file(".agent/permissions.json", never);
+    chat.let_work("go");
+    assert!(results(&server, 2)[0].1);
+    assert!(!chat.project.path("new.txt").exists());
+}

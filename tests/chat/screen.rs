@@ -1,0 +1,410 @@
+//! The full screen, by keys alone.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::anthropic::{Anthropic, KEY, Reply, call, last_said, results, say, silence};
+use crate::support::chat::ChatProject;
+use crate::support::screen::{CTRL_C, CTRL_D, CTRL_J, ESCAPE, SHIFT_TAB, Screen, UP};
+use crate::support::within_a_minute;
+
+/// A chat on a screen of this size; `None` where no terminal can be made.
+fn opened(chat: &ChatProject, columns: u16, rows: u16) -> Option<Screen> {
+    let mut screen = Screen::open(&chat.command(&[]), columns, rows)?;
+    screen.shows("Mode");
+    Some(screen)
+}
+
+/// A chat that is answered so, on a screen of 100 columns.
+fn scripted(script: impl IntoIterator<Item = Reply>) -> Option<(Screen, ChatProject, Anthropic)> {
+    let (chat, server) = ChatProject::scripted(script);
+    let screen = opened(&chat, 120, 30)?;
+    Some((screen, chat, server))
+}
+
+#[test]
+fn the_status_bar_has_the_specifications_words() {
+    let Some((mut screen, _chat, _server)) = scripted([say("Hello **there**.")]) else {
+        return;
+    };
+    screen
+        .shows("Regular Mode | claude-sonnet-5-5")
+        .shows("Context: 0/1000.0k (0%)")
+        .shows("shift+tab: cycle mode | esc×2: stop | /help: commands");
+    screen
+        .types("hi\r")
+        .shows("Hello there.")
+        .hides("Context: 0/");
+    screen
+        .types(SHIFT_TAB)
+        .shows("Auto-Pilot Mode")
+        .types(SHIFT_TAB)
+        .shows("Planning Mode")
+        .types(SHIFT_TAB)
+        .shows("Regular Mode");
+    let (shown, code) = {
+        screen.types(CTRL_D);
+        screen.ends()
+    };
+    assert_eq!(code, 0);
+    assert!(
+        shown.contains("code-commit chat --session") && shown.contains("there"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn narrow_and_wide_screens_show_the_mode_and_the_context() {
+    let (chat, _server) = ChatProject::scripted([]);
+    for (columns, rows) in [(40, 10), (60, 20), (120, 30), (300, 100)] {
+        let Some(mut screen) = opened(&chat, columns, rows) else {
+            return;
+        };
+        screen.shows("Regular Mode").shows("0/1000.0k (0%)");
+        let is_wide = columns >= 120;
+        assert_eq!(
+            screen.contents().contains("esc×2"),
+            is_wide,
+            "{}",
+            screen.contents()
+        );
+        screen
+            .resize(80, 24)
+            .shows("claude-sonnet-5-5")
+            .types(CTRL_D);
+        assert_eq!(screen.ends().1, 0);
+    }
+}
+
+#[test]
+fn without_a_screen_the_way_out_is_named() {
+    let (chat, server) = ChatProject::scripted([]);
+    chat.run(&[]).exits(3).says(&["-p"]);
+    chat.run(&["a request"]).exits(3).says(&["-p"]);
+    let mut command = chat.command(&[]);
+    command.env("TERM", "dumb");
+    let Some(screen) = Screen::open(&command, 80, 24) else {
+        return;
+    };
+    let (shown, code) = screen.ends();
+    assert!(code == 3 && shown.contains("-p"), "{shown}");
+    assert!(server.requests("").is_empty());
+}
+
+#[test]
+fn the_first_frame_is_there_before_a_terminal_could_have_answered() {
+    let (chat, _server) = ChatProject::scripted([]);
+    let began = Instant::now();
+    if opened(&chat, 80, 24).is_none() {
+        return;
+    }
+    // A query that nobody answers takes two seconds.
+    assert!(
+        began.elapsed() < Duration::from_millis(1900),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
+fn an_idle_screen_gets_no_byte() {
+    let Some((mut screen, _chat, _server)) = scripted([say("Hello.")]) else {
+        return;
+    };
+    screen.types("hi\r").shows("Hello.");
+    while screen.draws_within(Duration::from_millis(700)) {}
+    let drawn = screen.bytes.len();
+    assert!(!screen.draws_within(Duration::from_millis(1500)));
+    assert_eq!(screen.bytes.len(), drawn);
+}
+
+#[test]
+fn a_question_shows_the_change_and_is_answered_by_its_letters_alone() {
+    let write = |content: &str| call("write_file", json!({"path": "new.txt", "content": content}));
+    for (key, is_done) in [("y", true), ("a", true), ("n", false), ("d", false)] {
+        let Some((mut screen, chat, server)) =
+            scripted([write("first line\n"), write("again\n"), say("Well.")])
+        else {
+            return;
+        };
+        // What is typed ahead, and Enter, choose nothing.
+        screen.types("go\r").shows("new.txt").shows("first line");
+        screen.types("\r\r").shows("y yes");
+        assert!(!chat.project.path("new.txt").exists());
+        screen.rests().types(key);
+        let asks_again = key == "y" || key == "n" || key == "a";
+        if asks_again {
+            // `a`, too: the second one overwrites, or the file is not there, and nothing is asked.
+            let overwrites = key == "y" || key == "a";
+            screen
+                .shows(if overwrites { "overwrites" } else { "again" })
+                .rests()
+                .types("n");
+        }
+        screen.shows("Well.");
+        assert_eq!(chat.project.path("new.txt").exists(), is_done, "{key}");
+        assert_eq!(!results(&server, 1)[0].1, is_done, "{key}");
+        let file = std::fs::read_to_string(chat.project.path(".agent/permissions.json"));
+        match key {
+            "a" => assert!(
+                file.unwrap()
+                    .contains(r#"{ "tool": "write_file", "action": "always" }"#)
+                    || chat
+                        .project
+                        .read(".agent/permissions.json")
+                        .contains("always")
+            ),
+            "d" => assert!(file.unwrap().contains("never")),
+            _ => assert!(file.is_err()),
+        }
+    }
+}
+
+#[test]
+fn no_can_say_what_instead() {
+    let Some((mut screen, _chat, server)) = scripted([
+        call("execute_command", json!({"command": "rm -rf build"})),
+        say("Then I list."),
+    ]) else {
+        return;
+    };
+    screen
+        .types("clean up\r")
+        .shows("rm -rf build")
+        .shows("delet")
+        .rests()
+        .types("e");
+    screen
+        .types("only list it")
+        .shows("only list it")
+        .types("\r")
+        .shows("Then I list.");
+    assert!(last_said(&server, 1).contains("only list it"));
+}
+
+#[test]
+fn whatever_ends_it_the_terminal_is_as_it_was() {
+    for (signal, code) in [("TERM", 143), ("HUP", 129)] {
+        let (reply, gate) = silence();
+        let Some((mut screen, _chat, _server)) = scripted([reply]) else {
+            return;
+        };
+        let modes = screen.modes();
+        assert!(modes.contains("-icanon"), "{modes}");
+        screen.types("go\r");
+        gate.reached();
+        screen.signal(signal);
+        let (shown, ended) = screen.ends();
+        assert_eq!(ended, code, "{shown}");
+        // The cursor is back on the normal screen.
+        assert!(shown.contains("--resume"), "{shown}");
+    }
+}
+
+#[test]
+fn ctrl_c_clears_then_stops_then_ends() {
+    let (reply, gate) = silence();
+    let Some((mut screen, _chat, _server)) = scripted([reply]) else {
+        return;
+    };
+    screen
+        .types("half a line")
+        .shows("half a line")
+        .types(CTRL_C)
+        .hides("half a line");
+    screen.types("go\r");
+    gate.reached();
+    screen.types(CTRL_C).shows("Agent stopped by user");
+    screen.types(CTRL_C).types(CTRL_C);
+    let (shown, _) = screen.ends();
+    assert!(shown.contains("code-commit chat --session"), "{shown}");
+}
+
+#[test]
+fn a_paste_is_one_piece_and_never_sends() {
+    let Some((mut screen, _chat, server)) = scripted([say("Read.")]) else {
+        return;
+    };
+    let lines: String = (0..300)
+        .map(|nth| format!("pasted line {nth}\r\n"))
+        .collect();
+    screen.pastes(&lines).shows("[Pasted text #1 +300 lines]");
+    assert!(server.messages().is_empty());
+    screen.types(" what is it?\r").shows("Read.");
+    let sent = last_said(&server, 0);
+    assert!(
+        sent.contains("pasted line 0\npasted line 1\n") && sent.contains("pasted line 299"),
+        "{sent}"
+    );
+    assert!(sent.contains("what is it?") && !sent.contains('\r'));
+}
+
+#[test]
+fn lines_are_begun_and_brought_back() {
+    let Some((mut screen, _chat, server)) = scripted([say("One."), say("Two.")]) else {
+        return;
+    };
+    screen
+        .types("first")
+        .types(CTRL_J)
+        .types("second\\\rthird\r")
+        .shows("One.");
+    assert!(last_said(&server, 0).contains("first\nsecond\nthird"));
+    screen.types(UP).shows("third").types("!\r").shows("Two.");
+    assert!(last_said(&server, 1).contains("third!"));
+}
+
+#[test]
+fn changes_are_taken_back_one_request_after_the_other() {
+    let write =
+        |path: &str, content: &str| call("write_file", json!({"path": path, "content": content}));
+    let Some((mut screen, chat, server)) = scripted([
+        write("a.txt", "a\n"),
+        say("A is there."),
+        write("b.txt", "b\n"),
+        say("B is there."),
+        say("Both are gone."),
+    ]) else {
+        return;
+    };
+    screen.types(SHIFT_TAB).shows("Auto-Pilot");
+    screen
+        .types("one\r")
+        .shows("A is there.")
+        .types("two\r")
+        .shows("B is there.");
+    screen.types("/undo\r");
+    assert!(within_a_minute(|| !chat.project.path("b.txt").exists()));
+    assert!(chat.project.path("a.txt").exists());
+    screen.types("/undo\r");
+    assert!(within_a_minute(|| !chat.project.path("a.txt").exists()));
+    screen.types("and now?\r").shows("Both are gone.");
+    assert!(
+        last_said(&server, 4).contains("b.txt"),
+        "{}",
+        last_said(&server, 4)
+    );
+}
+
+#[test]
+fn an_account_is_signed_into_on_the_screen_and_its_key_is_never_seen() {
+    let (chat, server) = ChatProject::scripted([say("Hello.")]);
+    let chat = chat.without_key();
+    let Some(mut screen) = opened(&chat, 120, 30) else {
+        return;
+    };
+    screen.types("hi\r").shows("/login");
+    assert!(server.requests("").is_empty());
+    screen
+        .types(&format!("/login {KEY}\r"))
+        .shows("Signed in as");
+    screen.types("hi\r").shows("Hello.");
+    let shown = String::from_utf8_lossy(&screen.bytes).into_owned();
+    assert!(!shown.contains(KEY));
+    let history = std::fs::read_to_string(chat.home("history.jsonl")).unwrap_or_default();
+    assert!(
+        !history.contains(KEY) && !history.contains("/login sk"),
+        "{history}"
+    );
+    screen.types("/logout\r").shows("Signed out");
+}
+
+#[test]
+fn commands_are_listed_and_done() {
+    let (chat, server) = ChatProject::scripted([say("Hello."), say("New.")]);
+    let Some(mut screen) = opened(&chat, 120, 60) else {
+        return;
+    };
+    for command in [
+        "/clear",
+        "/compact",
+        "/init",
+        "/model",
+        "/undo",
+        "/resume",
+        "/permissions",
+        "/cost",
+    ] {
+        screen.types("/help\r").shows(command);
+    }
+    screen.types("hi\r").shows("Hello.");
+    screen
+        .types("/mode planning\r")
+        .shows("Planning Mode")
+        .types("/mode regular\r")
+        .shows("Regular Mode");
+    screen
+        .types("/model claude-opus-5-5\r")
+        .shows("| claude-opus-5-5");
+    screen
+        .types("/clear\r")
+        .hides("Hello.")
+        .types("again\r")
+        .shows("New.");
+    let second = server.messages()[1].clone();
+    assert_eq!(second["model"], "claude-opus-5-5");
+    assert_eq!(second["messages"].as_array().unwrap().len(), 1);
+    screen
+        .types("/no-such-command\r")
+        .shows("/no-such-command")
+        .types("/exit\r");
+    assert_eq!(screen.ends().1, 0);
+    assert_eq!(server.messages().len(), 2);
+}
+
+#[test]
+fn no_sequence_of_a_model_or_a_file_reaches_the_terminal() {
+    let Some((mut screen, _chat, _server)) = scripted([
+        say("\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[31mred\u{202e}")
+            .call("read_file", json!({"path": "evil.txt"})),
+        say("# \u{1b}]52;c;ZXZpbA==\u{7}Title\n\n`\u{9b}31m` end of it"),
+    ]) else {
+        return;
+    };
+    screen.types("go\r").shows("end of it");
+    let drawn = String::from_utf8_lossy(&screen.bytes).into_owned();
+    for evil in [
+        "\u{1b}]0;owned",
+        "\u{1b}]52;c;ZXZpbA",
+        "\u{202e}",
+        "\u{9b}31m",
+    ] {
+        assert!(!drawn.contains(evil), "{evil:?}");
+    }
+}
+
+#[test]
+fn whoever_wants_no_colours_gets_none() {
+    let (chat, _server) = ChatProject::scripted([say("# Title\n\n`code` and **bold**")]);
+    let mut command = chat.command(&[]);
+    command.env("NO_COLOR", "1");
+    let Some(mut screen) = Screen::open(&command, 120, 30) else {
+        return;
+    };
+    screen.shows("Mode").types("hi\r").shows("and bold");
+    let drawn = String::from_utf8_lossy(&screen.bytes).into_owned();
+    let colors =
+        regex::Regex::new("\u{1b}\\[[\\d;]*(3[0-7]|38|9[0-7]|4[0-7]|48)(;[\\d;]*)?m").unwrap();
+    assert!(!colors.is_match(&drawn), "{:?}", colors.find(&drawn));
+}
+
+#[test]
+fn todos_stand_beside_the_transcript_or_above_the_input() {
+    let todos = json!({"todos": [
+        {"content": "Read it", "status": "completed", "activeForm": "Reading it"},
+        {"content": "Write it", "status": "in_progress", "activeForm": "Writing it"},
+        {"content": "Test it", "status": "pending", "activeForm": "Testing it"}]});
+    for columns in [120, 80] {
+        let (chat, _server) =
+            ChatProject::scripted([call("update_todos", todos.clone()), say("Listed.")]);
+        let Some(mut screen) = opened(&chat, columns, 30) else {
+            return;
+        };
+        screen
+            .types("go\r")
+            .shows("Listed.")
+            .shows("Writing it")
+            .shows("Test it");
+    }
+}

@@ -1,0 +1,137 @@
+//! What leaves the machine, and what stands in files: no key of the user's, and nothing that looks like one.
+
+use serde_json::json;
+
+use crate::support::OPENAI_KEY;
+use crate::support::anthropic::{KEY, call, nothing, results, say};
+use crate::support::chat::ChatProject;
+
+const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+
+#[test]
+fn no_key_is_in_any_file_or_request() {
+    let (chat, server) = ChatProject::scripted([
+        nothing()
+            .call("read_file", json!({"path": "notes.txt"}))
+            .call(
+                "execute_command",
+                json!({"command": "cat notes.txt; env; echo $ANTHROPIC_API_KEY"}),
+            ),
+        say(format!("The key is {KEY}.")),
+    ]);
+    let chat = chat.with_file("notes.txt", format!("{KEY} {OPENAI_KEY}\n"));
+    let run = chat.let_work(&format!("my key is {KEY}")).exits(0);
+    for request in server.requests("POST") {
+        let body = String::from_utf8(request.body).unwrap();
+        assert!(!body.contains(KEY) && !body.contains(OPENAI_KEY), "{body}");
+    }
+    let session = std::fs::read_to_string(&chat.sessions()[0]).unwrap();
+    for (name, text) in run
+        .files()
+        .into_iter()
+        .map(|file| (file.clone(), run.logged(&file)))
+        .chain([
+            ("session".to_owned(), session),
+            ("stderr".to_owned(), run.stderr.clone()),
+        ])
+    {
+        assert!(!text.contains(KEY) && !text.contains(OPENAI_KEY), "{name}");
+    }
+}
+
+#[test]
+fn what_looks_like_a_credential_gives_way_to_its_kind_unless_that_is_allowed() {
+    let script = || {
+        nothing()
+            .call("read_file", json!({"path": "notes.txt"}))
+            .call("search_project", json!({"pattern": "token"}))
+    };
+    for (flags, is_shown) in [
+        (&["--auto-pilot"][..], false),
+        (&["--auto-pilot", "--allow-secrets"], true),
+    ] {
+        let (chat, server) = ChatProject::scripted([script(), say("ok")]);
+        let chat = chat.with_file("notes.txt", format!("token = \"{TOKEN}\"\n"));
+        chat.run(&[flags, &["-p", "go"]].concat()).exits(0);
+        for (text, _) in results(&server, 1) {
+            assert_eq!(text.contains(TOKEN), is_shown, "{text}");
+            assert_eq!(text.contains("[redacted: "), !is_shown, "{text}");
+        }
+    }
+}
+
+#[test]
+fn files_that_hold_credentials_by_name_are_not_read() {
+    for name in [".env", "id_rsa", ".aws/credentials"] {
+        let (chat, server) =
+            ChatProject::scripted([call("read_file", json!({ "path": name })), say("ok")]);
+        let chat = chat.with_file(name, "DATABASE=hunter2hunter2\n");
+        chat.let_work("go").exits(0);
+        let (text, failed) = results(&server, 1).remove(0);
+        assert!(failed && !text.contains("hunter2"), "{text}");
+    }
+}
+
+#[test]
+fn nothing_that_a_model_writes_moves_the_cursor() {
+    let (chat, _server) = ChatProject::scripted([
+        say("\u{1b}]0;owned\u{7}").call(
+            "execute_command",
+            json!({"command": "printf '\\033[2J\\r\\033]0;x\\007'"}),
+        ),
+        say("\u{1b}[31mred\u{1b}[0m\u{202e}"),
+    ]);
+    let run = chat.let_work("go").exits(0);
+    for text in [&run.stdout, &run.stderr] {
+        assert!(
+            !text.contains('\u{1b}') && !text.contains('\u{202e}'),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn accounts_are_signed_into_and_out_of_without_a_terminal() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (chat, server) = ChatProject::scripted([say("hi")]);
+    let chat = chat.without_key();
+    let run = chat
+        .typed(&["login", "--account", "work"], &format!("{KEY}\n"))
+        .exits(0);
+    assert!(
+        run.stdout.contains("Signed in as") || run.stderr.contains("Signed in as"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+    assert!(!run.stdout.contains(KEY) && !run.stderr.contains(KEY));
+    assert_eq!(server.requests("GET /v1/models").len(), 1);
+    let path = chat.home("auth.json");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let auth: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(
+        auth,
+        json!({"version": 1, "active": "work", "accounts": [{"name": "work", "api_key": KEY}]})
+    );
+    chat.ask("hi").exits(0);
+    // A key that is refused is not stored.
+    let wrong = "sk-ant-api03-Wrong_0123456789-abcdefghij";
+    let run = chat.typed(&["login", "--account", "other"], wrong);
+    assert_ne!(run.code, 0);
+    assert!(!run.stderr.contains(wrong));
+    assert!(!std::fs::read_to_string(&path).unwrap().contains("other"));
+    let run = chat.run(&["logout"]).exits(0);
+    assert!(run.stdout.contains("Signed out") || run.stderr.contains("Signed out"));
+    chat.ask("hi").exits(3);
+}
+
+#[test]
+fn a_key_can_come_from_any_program() {
+    let (chat, server) = ChatProject::scripted([say("hi")]);
+    let auth = json!({"version": 1, "active": "a", "accounts": [{"name": "a", "api_key_command": ["echo", KEY]}]});
+    let chat = chat
+        .without_key()
+        .with_setting("auth.json", &auth.to_string());
+    chat.ask("hi").exits(0);
+    assert_eq!(server.messages().len(), 1);
+}

@@ -1,0 +1,268 @@
+//! What a model can do by its tools, and what it is told of it.
+
+use serde_json::{Value, json};
+
+use crate::support::anthropic::{Anthropic, call, nothing, results, say};
+use crate::support::chat::ChatProject;
+
+/// Runs one tool on these files; what the model is told.
+fn used(files: &[(&str, &str)], tool: &str, input: Value) -> (ChatProject, String, bool) {
+    let (chat, server) = ChatProject::scripted([call(tool, input), say("ok")]);
+    let chat = files
+        .iter()
+        .fold(chat, |chat, (path, content)| chat.with_file(path, content));
+    chat.let_work("go").exits(0);
+    let (text, failed) = results(&server, 1).remove(0);
+    (chat, text, failed)
+}
+
+#[test]
+fn every_tool_is_described_once_with_a_schema() {
+    let (chat, server) = ChatProject::scripted([say("ok")]);
+    chat.ask("hi").exits(0);
+    let tools = server.messages()[0]["tools"].clone();
+    let names: Vec<&str> = tools
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    for name in [
+        "read_file",
+        "write_file",
+        "edit_file",
+        "list_files",
+        "execute_command",
+        "search_project",
+        "replace_in_files",
+        "delete_file",
+        "update_todos",
+        "spawn_agent",
+    ] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    let schema = |name: &str| {
+        let tools = tools.as_array().unwrap().iter();
+        let mut tools = tools.filter(|tool| tool["name"] == name);
+        tools.next().unwrap()["input_schema"].clone()
+    };
+    let edit = schema("edit_file");
+    assert_eq!(
+        edit["required"],
+        json!(["path", "old_string", "new_string"])
+    );
+    assert_eq!(edit["properties"]["replace_all"]["type"], "boolean");
+    assert_eq!(
+        schema("read_file")["properties"]["limit"]["type"],
+        "integer"
+    );
+}
+
+#[test]
+fn files_are_read_written_edited_and_deleted() {
+    let text = "one\ntwo\nthree\ntwo\n";
+    let (_, told, failed) = used(&[("a.txt", text)], "read_file", json!({"path": "a.txt"}));
+    assert!(!failed && told.contains("three"), "{told}");
+    let input = json!({"path": "a.txt", "offset": 2, "limit": 1});
+    let (_, told, _) = used(&[("a.txt", text)], "read_file", input);
+    assert!(told.contains("two") && !told.contains("three"), "{told}");
+    let (_, told, failed) = used(&[], "read_file", json!({"path": "none.txt"}));
+    assert!(failed && told.contains("none.txt"), "{told}");
+
+    let input = json!({"path": "deep/new.txt", "content": "new\n"});
+    let (chat, _, failed) = used(&[], "write_file", input);
+    assert!(!failed);
+    assert_eq!(chat.project.read("deep/new.txt"), "new\n");
+
+    let edit = |old: &str, new: &str, all: bool| {
+        let input =
+            json!({"path": "a.txt", "old_string": old, "new_string": new, "replace_all": all});
+        let (chat, told, failed) = used(&[("a.txt", text)], "edit_file", input);
+        (chat.project.read("a.txt"), told, failed)
+    };
+    let (content, _, failed) = edit("three", "3", false);
+    assert!(!failed);
+    assert_eq!(content, "one\ntwo\n3\ntwo\n");
+    let (content, told, failed) = edit("two", "2", false);
+    assert!(failed && told.contains('2') && told.contains('4'), "{told}");
+    assert_eq!(content, text);
+    let (content, _, failed) = edit("two", "2", true);
+    assert!(!failed);
+    assert_eq!(content, "one\n2\nthree\n2\n");
+    for (old, new) in [("four", "4"), ("", "x"), ("one", "one")] {
+        let (content, _, failed) = edit(old, new, false);
+        assert!(failed && content == text, "{old:?}");
+    }
+
+    let (chat, _, failed) = used(&[("a.txt", text)], "delete_file", json!({"path": "a.txt"}));
+    assert!(!failed && !chat.project.path("a.txt").exists());
+    let (_, told, failed) = used(&[], "delete_file", json!({"path": "none.txt"}));
+    assert!(failed && told.contains("none.txt"), "{told}");
+}
+
+#[test]
+fn the_project_is_listed_searched_and_replaced_in() {
+    let files = [
+        ("src/a.rs", "fn needle() {}\n"),
+        ("src/b.rs", "needle();\nneedle();\n"),
+        ("target/c.rs", "needle();\n"),
+    ];
+    let (_, told, _) = used(&files, "list_files", json!({"pattern": "src/*.rs"}));
+    assert!(told.contains("a.rs") && told.contains("b.rs"), "{told}");
+    let (_, told, _) = used(&files, "list_files", json!({}));
+    assert!(told.contains("src") && !told.contains("c.rs"), "{told}");
+    let (_, told, failed) = used(&files, "search_project", json!({"pattern": "need.e\\("}));
+    assert!(
+        !failed && told.contains("src/a.rs") && !told.contains("target/c.rs"),
+        "{told}"
+    );
+    let (_, told, failed) = used(&files, "search_project", json!({"pattern": "need(le"}));
+    assert!(failed, "{told}");
+    let input = json!({"pattern": "needle", "replacement": "thread", "path": "src"});
+    let (chat, told, failed) = used(&files, "replace_in_files", input);
+    assert!(!failed, "{told}");
+    assert_eq!(chat.project.read("src/b.rs"), "thread();\nthread();\n");
+    assert_eq!(chat.project.read("target/c.rs"), "needle();\n");
+}
+
+#[test]
+fn commands_are_run_with_their_output_and_exit_code_and_without_keys() {
+    let input = json!({"command": "echo out; echo err >&2; exit 3"});
+    let (_, told, _) = used(&[], "execute_command", input);
+    for part in ["out", "err", "3"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let (_, told, _) = used(&[], "execute_command", json!({"command": "env"}));
+    assert!(
+        !told.contains("ANTHROPIC_API_KEY") && told.contains("PATH="),
+        "{told}"
+    );
+    let input = json!({"command": "cat", "timeout_seconds": 5});
+    let (_, _, failed) = used(&[], "execute_command", input);
+    assert!(!failed, "its standard input is empty");
+    let input = json!({"command": "echo x", "timeout_seconds": -1});
+    let (_, told, failed) = used(&[], "execute_command", input);
+    assert!(failed && told.contains("timeout_seconds"), "{told}");
+}
+
+#[test]
+fn todos_are_replaced_whole_and_one_at_a_time_is_in_progress() {
+    let todo = |content: &str, status: &str| json!({"content": content, "status": status, "activeForm": "Doing"});
+    let server = Anthropic::start([
+        call(
+            "update_todos",
+            json!({"todos": [todo("a", "in_progress"), todo("b", "in_progress")]}),
+        ),
+        call(
+            "update_todos",
+            json!({"todos": [todo("a", "completed"), todo("b", "in_progress")]}),
+        ),
+        say("ok"),
+    ]);
+    let chat = ChatProject::new(&server);
+    chat.ask("go").exits(0);
+    let (told, failed) = results(&server, 1).remove(0);
+    assert!(
+        failed && told.contains("Complete current task first"),
+        "{told}"
+    );
+    assert!(!results(&server, 2)[0].1);
+    let todos = chat.session().to_string();
+    assert!(
+        todos.contains("in_progress") && todos.contains("completed"),
+        "{todos}"
+    );
+    // The empty list at first is worth a reminder.
+    let first = server.messages()[0]["messages"].to_string();
+    assert!(
+        first.contains("<system-reminder>") && first.contains("todo"),
+        "{first}"
+    );
+}
+
+#[test]
+fn a_helper_knows_its_prompt_alone_and_starts_no_other() {
+    let (chat, server) = ChatProject::scripted([
+        call(
+            "spawn_agent",
+            json!({"description": "Counts files", "prompt": "COUNT THEM"}),
+        ),
+        call("list_files", json!({})),
+        say("There are 7."),
+        say("Seven."),
+    ]);
+    let run = chat.let_work("SECRET WISH").exits(0);
+    assert_eq!(run.stdout, "Seven.\n");
+    let helper = &server.messages()[1];
+    let sent = helper["messages"].to_string();
+    assert!(
+        sent.contains("COUNT THEM") && !sent.contains("SECRET WISH"),
+        "{sent}"
+    );
+    assert!(!helper["tools"].to_string().contains("spawn_agent"));
+    assert!(results(&server, 3)[0].0.contains("There are 7."));
+}
+
+#[test]
+fn all_calls_of_a_reply_are_carried_out_in_their_order() {
+    let (chat, server) = ChatProject::scripted([
+        nothing()
+            .call("write_file", json!({"path": "n.txt", "content": "1\n"}))
+            .call(
+                "edit_file",
+                json!({"path": "n.txt", "old_string": "1", "new_string": "2"}),
+            )
+            .call("read_file", json!({"path": "n.txt"})),
+        say("ok"),
+    ]);
+    chat.let_work("go").exits(0);
+    let results = results(&server, 1);
+    assert!(
+        results[2].0.contains('2') && results.iter().all(|(_, failed)| !failed),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn what_a_request_has_changed_is_taken_back() {
+    let (chat, _server) = ChatProject::scripted([
+        nothing()
+            .call(
+                "edit_file",
+                json!({"path": "a.txt", "old_string": "old", "new_string": "new"}),
+            )
+            .call("write_file", json!({"path": "b.txt", "content": "b\n"}))
+            .call("delete_file", json!({"path": "c.txt"})),
+        say("ok"),
+    ]);
+    let chat = chat.with_file("a.txt", "old\n").with_file("c.txt", "c\n");
+    let before = chat.project.tree();
+    let run = chat.let_work("go").exits(0);
+    assert_eq!(chat.project.read("a.txt"), "new\n");
+    chat.project.run(&["undo", &run.folder]).exits(0);
+    let mut after = chat.project.tree();
+    after.retain(|path, _| before.contains_key(path));
+    assert_eq!(chat.project.read("a.txt"), "old\n");
+    assert_eq!(chat.project.read("c.txt"), "c\n");
+    assert!(!chat.project.path("b.txt").exists());
+    let story = chat.project.run(&["log", &run.folder]).exits(0).stdout;
+    assert!(story.contains("a.txt"), "{story}");
+}
+
+#[test]
+fn a_run_is_replayed_without_a_server() {
+    let (chat, server) = ChatProject::scripted([thinking_and_writing(), say("Written.")]);
+    let run = chat.let_work("write it").exits(0);
+    std::fs::remove_file(chat.project.path("r.txt")).unwrap();
+    let replay = chat
+        .run(&["--auto-pilot", "--replay", &run.folder])
+        .exits(0);
+    assert_eq!(replay.stdout, "Written.\n");
+    assert_eq!(chat.project.read("r.txt"), "r\n");
+    assert_eq!(server.messages().len(), 2);
+}
+
+fn thinking_and_writing() -> crate::support::anthropic::Reply {
+    crate::support::anthropic::thinking("hm")
+        .call("write_file", json!({"path": "r.txt", "content": "r\n"}))
+}
