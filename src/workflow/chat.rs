@@ -230,7 +230,8 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = place::home(context)?;
     let path = home.join(settings::FILE);
-    editor::open(editor::command(context.environment), &path)?;
+    let command = editor::command(context.environment);
+    editor::open(command, &path, context.interrupt)?;
     let ChatSettings { .. } = place::settings(&home)?;
     Ok(Outcome::said(format!(
         "done: `{}` can be used",
