@@ -170,7 +170,7 @@ fn broken_settings_are_told_with_their_place_and_nothing_is_sent() {
         ("{\"version\": 1,\n\"permissions\": [}", "line 2"),
         (
             r#"{"version": 1, "permissions": [{"tool": "read_file", "action": "maybe"}]}"#,
-            "maybe",
+            "`action`",
         ),
         (
             r#"{"version": 1, "permissions": {"read_file": "always"}}"#,
