@@ -259,6 +259,39 @@ fn lines_are_begun_and_brought_back() {
 }
 
 #[test]
+fn what_is_sent_while_the_agent_works_waits_and_can_be_taken_back() {
+    let (reply, gate) = say("Slow.").hold_at_the_end();
+    let Some((mut screen, _chat, server)) = scripted([reply, say("Second.")]) else {
+        return;
+    };
+    screen.types("one\r");
+    gate.reached();
+    screen.types("the next request\r").shows("waits: the next");
+    assert_eq!(server.messages().len(), 1);
+    screen
+        .types(UP)
+        .hides("waits:")
+        .types(" changed\r")
+        .shows("waits: the next request changed");
+    drop(gate);
+    screen.shows("Second.");
+    assert!(last_said(&server, 1).contains("the next request changed"));
+}
+
+#[test]
+fn the_first_request_of_the_command_line_is_sent_as_if_it_had_been_typed() {
+    let (chat, server) = ChatProject::scripted([say("Hello.")]);
+    let Some(mut screen) = Screen::open(&chat.command(&["say hello"]), 120, 30) else {
+        return;
+    };
+    screen.shows("> say hello").shows("Hello.");
+    screen.types("/cost\r").shows("this session: ").shows("$");
+    assert!(screen.contents().contains("this account: "));
+    assert!(chat.home("spent.json").exists());
+    assert!(last_said(&server, 0).contains("say hello"));
+}
+
+#[test]
 fn changes_are_taken_back_one_request_after_the_other() {
     let write =
         |path: &str, content: &str| call("write_file", json!({"path": path, "content": content}));
@@ -311,6 +344,37 @@ fn an_account_is_signed_into_on_the_screen_and_its_key_is_never_seen() {
         "{history}"
     );
     screen.types("/logout\r").shows("Signed out");
+}
+
+#[test]
+fn who_signs_in_again_is_told_what_that_ends_and_so_is_the_model() {
+    let (chat, server) = ChatProject::scripted([
+        call(
+            "execute_command",
+            json!({"command": "sleep 1000", "timeout_seconds": 1}),
+        ),
+        say("It runs."),
+        say("I start it again."),
+    ]);
+    let chat = chat.without_key();
+    let Some(mut screen) = opened(&chat, 120, 30) else {
+        return;
+    };
+    screen
+        .types(&format!("/login {KEY}\r"))
+        .shows("Signed in as")
+        .types(SHIFT_TAB)
+        .shows("Auto-Pilot")
+        .types("/model claude-opus-5-5\r")
+        .shows("| claude-opus-5-5")
+        .types("go\r")
+        .shows("It runs.")
+        .types("/login default\r")
+        .shows("ended these background")
+        .types("and now?\r")
+        .shows("I start it again.");
+    assert!(last_said(&server, 2).contains("has ended these background processes:"));
+    assert_eq!(server.messages()[2]["model"], "claude-opus-5-5");
 }
 
 #[test]
@@ -461,23 +525,4 @@ fn two_escapes_stop_a_command_and_its_whole_group() {
         "{results:?}"
     );
     assert!(!chat.project.path("behind.txt").exists());
-}
-
-#[test]
-fn what_is_sent_while_the_agent_works_waits_and_can_be_taken_back() {
-    let (reply, gate) = say("Slow.").hold_at_the_end();
-    let Some((mut screen, _chat, server)) = scripted([reply, say("Second.")]) else {
-        return;
-    };
-    screen.types("one\r");
-    gate.reached();
-    screen.types("the next request\r").shows("the next request");
-    assert_eq!(server.messages().len(), 1);
-    screen
-        .types(UP)
-        .types(" changed\r")
-        .shows("the next request changed");
-    drop(gate);
-    screen.shows("Second.");
-    assert!(last_said(&server, 1).contains("the next request changed"));
 }
