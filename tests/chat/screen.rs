@@ -201,7 +201,7 @@ fn whatever_ends_it_the_terminal_is_as_it_was() {
         let (shown, ended) = screen.ends();
         assert_eq!(ended, code, "{shown}");
         // The cursor is back on the normal screen.
-        assert!(shown.contains("--resume"), "{shown}");
+        assert!(shown.contains("code-commit chat --session"), "{shown}");
     }
 }
 
