@@ -247,7 +247,7 @@ class Bench:
                             "ANTHROPIC_API_KEY": "sk-ant-bench", "ANTHROPIC_BASE_URL": url}
 
     def chat(self, *arguments):
-        return Screen([self.program, "chat", "--sandbox", "off", *arguments], self.project, self.environment)
+        return Screen([self.program, "chat", *arguments], self.project, self.environment)
 
     def starts(self, rounds, others):
         first, ready = [], []
