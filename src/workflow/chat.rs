@@ -26,6 +26,7 @@ use self::talk::TalkEnd;
 use super::talk::tally::Tally;
 use super::workspace::SessionChoice;
 use super::{Context, Failure, ModelChoice, Outcome, Stdin};
+use crate::agent::chat::home_file;
 use crate::agent::chat::settings::{self, ChatSettings};
 use crate::agent::home::CHAT;
 use crate::agent::session::{self, SessionStore};
@@ -43,6 +44,7 @@ use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
 use crate::workflow::error::{ChatError, Error};
+use crate::workflow::run::not_ready::NotReady;
 
 pub use self::login::{login, logout};
 
@@ -117,6 +119,7 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         ..context.clone()
     };
     let mut place = ChatPlace::open(context, options, key)?;
+    place.tell_warnings(context);
     let recorded = place.replay(context, options)?;
     let (request, answers) = match recorded {
         Some((request, answers)) => (request, Answers::Recorded(answers)),
@@ -200,8 +203,13 @@ fn talk_until_left(
             ..context.clone()
         };
         screen.redact_with(&redactor);
+        let is_first = farewell.is_empty();
         let mut place = ChatPlace::open(context, &options, key)?;
         place.mode = mode.clone();
+        if is_first && place.is_begun() {
+            screen.tell(ToScreen::Transcript(place.transcript()));
+        }
+        place.tell_warnings(context);
         let talked = talk::talk(context, &options, &mut place, screen, &mut tally);
         *farewell = place.farewell();
         if talked? == TalkEnd::Left {
@@ -233,6 +241,9 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = place::home(context)?;
     let path = home.join(settings::FILE);
+    if home_file::read(&path).map_err(NotReady::from)?.is_none() {
+        home_file::create(&path, settings::DEFAULTS.as_bytes())?;
+    }
     editor::open(editor::command(context.environment), &path)?;
     let ChatSettings { .. } = place::settings(&home)?;
     Ok(Outcome::said(format!(

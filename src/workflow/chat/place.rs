@@ -22,7 +22,7 @@ use crate::agent::chat::spent::{self, Spent};
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::home::{CHAT, System};
 use crate::agent::memory::Compressed;
-use crate::agent::memory::truncate::Meter;
+use crate::agent::memory::truncate::{Meter, sent, tokens_of};
 use crate::agent::session::{SessionState, SessionStore};
 use crate::agent::tools::place::Outside;
 use crate::exec::process::Processes;
@@ -187,6 +187,8 @@ pub struct ChatPlace<'c> {
     pub commands: Vec<CommandFile>,
     /// Whether what looks like credentials is sent.
     pub allow_secrets: bool,
+    /// What the user should look at.
+    warnings: Vec<String>,
 }
 
 impl<'c> ChatPlace<'c> {
@@ -205,16 +207,11 @@ impl<'c> ChatPlace<'c> {
         let settings = settings(&home)?;
         let table = models::table(context, &home)?;
         let models = models::models(context, &options.choice, &table, &key)?;
-        models.tell_base_urls(context);
-        for end in models.warnings(context) {
-            context.warn(end);
-        }
+        let mut warnings = models.warnings(context);
         let permissions = PermissionFile::load(root).map_err(NotReady::from)?;
-        let (context_files, warnings) = ContextFiles::load(root, context.directory);
+        let (context_files, unused) = ContextFiles::load(root, context.directory);
         let (commands, bad) = commands_of(root, &home);
-        for warning in warnings.into_iter().chain(bad) {
-            context.warn(warning);
-        }
+        warnings.extend(unused.into_iter().chain(bad));
         // Who can be asked for a key may come without.
         if options.request.is_some() {
             key.required()?;
@@ -262,6 +259,7 @@ impl<'c> ChatPlace<'c> {
             seen: RefCell::default(),
             commands,
             allow_secrets: options.choice.allow_secrets,
+            warnings,
             home,
             settings,
             table,
@@ -317,6 +315,19 @@ impl<'c> ChatPlace<'c> {
         self.kept.inner.session.borrow().id()
     }
 
+    /// Tells what the user should look at, behind what was said before.
+    pub fn tell_warnings(&self, context: &Context<'_>) {
+        self.models.tell_base_urls(context);
+        for warning in &self.warnings {
+            context.warn(warning.clone());
+        }
+    }
+
+    /// Whether anything was ever asked for in the session.
+    pub fn is_begun(&self) -> bool {
+        self.requests() > 0
+    }
+
     /// How many requests the user has made in the session.
     pub fn requests(&self) -> usize {
         let session = self.kept.inner.session.borrow();
@@ -331,7 +342,12 @@ impl<'c> ChatPlace<'c> {
     /// How many of them the conversation has.
     pub fn used(&self) -> u64 {
         let session = self.kept.inner.session.borrow();
-        self.kept.meter.used(&session.conversation)
+        let counted = self.kept.meter.used(&session.conversation);
+        // Of a session that is taken up, the vendor has counted nothing yet.
+        if counted == 0 {
+            return tokens_of(&sent(&session.conversation));
+        }
+        counted
     }
 
     /// How many tokens the session has taken so far.
@@ -380,9 +396,11 @@ impl<'c> ChatPlace<'c> {
     /// The agent's last words, if it has said any.
     pub fn last_words(&self) -> Option<String> {
         let session = self.kept.inner.session.borrow();
-        let mut history = session.conversation.history.iter().rev();
+        let history = session.conversation.history.iter().rev();
+        // What answers an earlier request does not answer this one.
+        let mut since = history.take_while(|said| said.role != Role::User || said.is_tagged);
         let said =
-            history.find(|said| said.role == Role::Assistant && !said.content.trim().is_empty())?;
+            since.find(|said| said.role == Role::Assistant && !said.content.trim().is_empty())?;
         Some(said.content.clone())
     }
 

@@ -12,6 +12,7 @@ use crate::agent::conversation::UserRequest;
 use crate::edit::undo_log;
 use crate::project::conventions::AGENTS_FILE;
 use crate::project::mode::Mode;
+use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::text::one_line;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::{Connection, Menu, Submission, ToScreen};
@@ -80,8 +81,6 @@ pub fn talk<'c>(
 impl Talk<'_, '_> {
     /// Shows the session as it is.
     fn show(&mut self) {
-        let entries = self.place.transcript();
-        self.screen.tell(ToScreen::Transcript(entries));
         self.screen
             .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
         self.show_commands();
@@ -161,6 +160,13 @@ impl Talk<'_, '_> {
 
     /// Works on a request.
     fn attend(&mut self, asked: UserRequest) -> Result<(), Failure> {
+        // What was done is struck until the next request.
+        let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
+        self.place.kept.todos.borrow_mut().retain(is_open);
+        // Until the vendor counts it.
+        let tokens = request::tokens_of(&asked);
+        self.screen
+            .status(|status| status.used = status.used.saturating_add(tokens));
         self.look_at_permissions()?;
         let asker = request::ScreenAsker {
             screen: self.screen,
@@ -219,7 +225,9 @@ impl Talk<'_, '_> {
         };
         self.place.mode.set(mode);
         self.place.kept.todos.replace(todos);
-        self.attend(UserRequest::from("Carry out the plan, item by item."))
+        let words = "Carry out the plan, item by item.";
+        self.screen.say(format!("> {words}"));
+        self.attend(UserRequest::from(words))
     }
 
     fn obey(&mut self, command: SlashCommand) -> Result<(), Failure> {
@@ -354,6 +362,8 @@ impl Talk<'_, '_> {
     fn change_session(&mut self, choice: SessionChoice) -> Result<(), Failure> {
         self.place.change_session(self.context, choice)?;
         self.tally.forget_context();
+        self.screen
+            .tell(ToScreen::Transcript(self.place.transcript()));
         self.show();
         Ok(())
     }

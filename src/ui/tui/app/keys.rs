@@ -121,9 +121,10 @@ impl App {
     /// Takes what was pasted.
     pub fn paste(&mut self, text: &str) {
         self.is_changed = true;
-        match &mut self.dialog {
-            Some(dialog) => dialog.paste(text),
-            None => self.typed_ahead(text),
+        // It answers no question: where none is typed, it goes into the input.
+        let dialog = self.dialog.as_mut();
+        if !dialog.is_some_and(|dialog| dialog.paste(text)) {
+            self.typed_ahead(text);
         }
     }
 

@@ -25,7 +25,8 @@ const DIFFS: [&str; 2] = [
 ];
 
 /// What build.sh says between the two.
-const OUTPUT: &str = "ok: 'Hello' -> 'hello'\nok: 'Hello World' -> 'hello-world'\nFAILED: 'Hello   World' -> 'hello---world', \
+const OUTPUT: &str = "ok: 'Hello' -> 'hello'\nok: 'Hello World' -> 'hello-world'\n\
+                      FAILED: 'Hello   World' -> 'hello---world', \
                       wanted 'hello-world'\nFAILED: '  Hello ' -> '--hello-', wanted 'hello'\n";
 
 /// What the n-th recorded reply says, and the todos that it sets.
@@ -164,7 +165,8 @@ fn svg(buf: &Buffer) -> String {
                 let wide = f32::from(u16::try_from(text.chars().count()).unwrap()) * CELL.0;
                 let look = look(piece[0]);
                 let text = text.replace('&', "&amp;").replace('<', "&lt;");
-                writeln!(svg, "<text x=\"{left:.1}\" y=\"{base:.1}\" textLength=\"{wide:.1}\" {look}>{text}</text>").unwrap();
+                let place = format!("x=\"{left:.1}\" y=\"{base:.1}\" textLength=\"{wide:.1}\"");
+                writeln!(svg, "<text {place} {look}>{text}</text>").unwrap();
             }
             x += u16::try_from(piece.len()).unwrap();
         }
