@@ -390,3 +390,51 @@ fn two_chats_in_one_project_do_not_harm_each_other() {
         }
     }
 }
+
+#[test]
+fn a_command_of_the_screen_is_no_request_and_a_key_behind_it_gets_nowhere() {
+    let secret = "sk-ant-api03-Secret_0123456789-abcdefghij";
+    for (request, named) in [
+        (format!("/login {secret}"), "code-commit chat login"),
+        (format!(" /login\n{secret}"), "`/login`"),
+        ("/logout".to_owned(), "code-commit chat logout"),
+        ("/clear".to_owned(), "`/clear`"),
+        (format!("!echo {secret}"), "`!`"),
+        (format!("/nothing {secret}"), "`/nothing`"),
+    ] {
+        let (chat, server) = ChatProject::scripted([]);
+        let run = chat.ask(&request).exits(2).says(&[named]);
+        assert!(!run.stderr.contains("Secret_"), "{}", run.stderr);
+        assert!(server.requests("").is_empty());
+        assert!(chat.project.runs().is_empty() && chat.sessions().is_empty());
+    }
+}
+
+#[test]
+fn a_command_of_ones_own_is_carried_out_without_a_screen() {
+    let chat = |server: &Anthropic| {
+        ChatProject::new(server)
+            .with_file("notes.txt", "THE NOTES\n")
+            .with_file(".agent/commands/ok.md", "Review $1 by @notes.txt.\n")
+            .with_file(".agent/commands/run.md", "It says: !`echo by hand`\n")
+            .with_file(
+                ".agent/commands/fly.md",
+                "---\nmode: auto-pilot\n---\nDo it.\n",
+            )
+    };
+    let server = Anthropic::start([say("Done."), say("Seen.")]);
+    assert_eq!(chat(&server).ask("/ok alpha").exits(0).stdout, "Done.\n");
+    let sent = last_said(&server, 0);
+    assert!(
+        sent.contains("Review alpha by") && sent.contains("THE NOTES"),
+        "{sent}"
+    );
+    // Nobody is there to allow what it runs, or that it asks no more.
+    for request in ["/run", "/fly"] {
+        let run = chat(&server).ask(request).exits(1).says(&[request]);
+        assert_eq!(run.stdout, "");
+    }
+    assert_eq!(server.messages().len(), 1);
+    chat(&server).let_work("/run").exits(0);
+    assert!(last_said(&server, 1).contains("It says: by hand"));
+}

@@ -43,6 +43,20 @@ pub enum ChatError {
     /// A picture that the request names cannot be attached.
     #[error(transparent)]
     Image(#[from] ImageProblem),
+    /// The request is a command that only the screen knows; what stands behind its name may be a key.
+    #[error("`{0}` is a command of the screen")]
+    ScreenCommand(String),
+    /// The request is a command that nobody has written.
+    #[error("there is no command `/{0}`")]
+    UnknownCommand(String),
+    /// One of the user's own commands wants what it may not.
+    #[error("`/{name}` is not carried out: {problem}")]
+    NotExpanded {
+        /// The command.
+        name: String,
+        /// Why not.
+        problem: String,
+    },
     /// A full-screen terminal is wanted, and there is none.
     #[error("`chat` needs a terminal: {0}")]
     NoTerminal(&'static str),
@@ -57,9 +71,11 @@ impl ChatError {
             | Self::RetiredModel { .. }
             | Self::Account(_)
             | Self::Image(_)
+            | Self::ScreenCommand(_)
+            | Self::UnknownCommand(_)
             | Self::NotAKey(_) => Exit::Usage,
             Self::KeyRefused { .. } => Exit::ModelFailed,
-            Self::NotPermitted(_) => Exit::NotPermitted,
+            Self::NotPermitted(_) | Self::NotExpanded { .. } => Exit::NotPermitted,
             Self::NoTerminal(_) => Exit::NotReady,
         }
     }
@@ -78,6 +94,20 @@ impl ChatError {
             Self::NoTerminal(_) => "ask one request without a terminal: `code-commit chat -p TEXT`",
             Self::Account(_) => {
                 "`/login` lists the accounts; `code-commit chat login --account NAME` adds one"
+            }
+            Self::ScreenCommand(command) => match &**command {
+                "/login" => {
+                    "`code-commit chat login` signs in, and reads the key from standard input"
+                }
+                "/logout" => "`code-commit chat logout` signs out",
+                "!" => "run it in your shell, or ask the agent to",
+                _ => "`code-commit chat` opens the screen",
+            },
+            Self::UnknownCommand(_) => {
+                "`.agent/commands/NAME.md` and `~/.agent/commands/NAME.md` are commands of one's own"
+            }
+            Self::NotExpanded { .. } => {
+                "`.agent/permissions.json` allows commands; `--auto-pilot` lets the agent do everything"
             }
             Self::Image(_) => "without the `@`, the request only names it",
             Self::NotAKey(_) => "give the API key alone, as the vendor's console shows it",
