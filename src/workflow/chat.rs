@@ -46,13 +46,14 @@ use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
 use crate::workflow::error::{ChatError, Error};
+use crate::workflow::run::outcome::CHAT_RUN;
 
 pub use self::login::{login, logout};
 
 /// What was sent before, in the home.
 const HISTORY: &str = "history.jsonl";
 /// The workflow's name.
-const NAME: &str = "chat";
+const NAME: &str = CHAT_RUN;
 
 /// How an agent at the terminal is to work.
 #[derive(Debug, Clone, PartialEq)]

@@ -268,6 +268,54 @@ fn no_call_of_a_reply_that_was_cut_short_is_carried_out() {
     assert!(!chat.project.path("cut.txt").exists());
     let told = server.messages()[1]["messages"].to_string();
     assert!(told.contains("max_tokens"), "{told}");
+    assert!(!told.contains("form that was described"), "{told}");
+}
+
+/// Letters of which a tokenizer makes more tokens than one for four.
+fn dense(length: usize) -> String {
+    let mut state = 7_u32;
+    let mut letter = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b"!?#%&*+=;:"[(state >> 16) as usize % 10])
+    };
+    (0..length).map(|_| letter()).collect()
+}
+
+#[test]
+fn a_prompt_that_does_not_fit_is_made_shorter_before_it_is_an_error() {
+    let models = json!({"models": {"claude-sonnet-5-5": {"provider": "anthropic", "contextWindow": 60000, "maxOutputTokens": 1000, "thinking": "adaptive"}},
+        "selectionRules": {"default": "claude-sonnet-5-5"}});
+    let input = json!({"path": "dense.txt", "content": dense(160_000)});
+    let server = Anthropic::start([call("write_file", input), say("Done.")]);
+    server.lets_the_past_change();
+    let chat = ChatProject::new(&server).with_setting("models.json", &models.to_string());
+    assert_eq!(chat.let_work("write").exits(0).stdout, "Done.\n");
+    assert!(server.requests("POST")[1].body.len() < 100_000);
+    // There is nothing to leave out of the request itself.
+    chat.typed(&["-p", "-"], &dense(160_000))
+        .exits(3)
+        .says(&["`/compact`"]);
+    assert_eq!(server.left(), 0);
+}
+
+#[test]
+fn a_window_that_is_full_is_tried_again_with_less_in_it_once() {
+    let full = || say("I").stop("model_context_window_exceeded");
+    let read = || call("read_file", json!({"path": "long.txt"}));
+    for (script, code) in [
+        (vec![read(), full(), say("Done.")], 0),
+        (vec![read(), full(), full()], 4),
+    ] {
+        let server = Anthropic::start(script);
+        server.lets_the_past_change();
+        let chat =
+            ChatProject::new(&server).with_file("long.txt", "All work and no play.\n".repeat(100));
+        let run = chat.ask("read").exits(code);
+        if code != 0 {
+            run.says(&["model_context_window_exceeded", "`/compact`"]);
+        }
+        assert_eq!(server.left(), 0);
+    }
 }
 
 #[test]
@@ -416,7 +464,10 @@ fn a_command_of_ones_own_is_carried_out_without_a_screen() {
         ChatProject::new(server)
             .with_file("notes.txt", "THE NOTES\n")
             .with_file(".agent/commands/ok.md", "Review $1 by @notes.txt.\n")
-            .with_file(".agent/commands/run.md", "It says: !`echo by hand`\n")
+            .with_file(
+                ".agent/commands/run.md",
+                "It says: !`echo by $((40 + 2))`\n",
+            )
             .with_file(
                 ".agent/commands/fly.md",
                 "---\nmode: auto-pilot\n---\nDo it.\n",
@@ -436,5 +487,9 @@ fn a_command_of_ones_own_is_carried_out_without_a_screen() {
     }
     assert_eq!(server.messages().len(), 1);
     chat(&server).let_work("/run").exits(0);
-    assert!(last_said(&server, 1).contains("It says: by hand"));
+    let sent = last_said(&server, 1);
+    assert!(
+        sent.contains("It says:") && sent.contains("by 42"),
+        "{sent}"
+    );
 }

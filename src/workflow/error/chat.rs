@@ -1,8 +1,11 @@
 //! Why the agent at the terminal does not do what it is told, its exit codes and what to do about it. Pure.
 
-use super::Exit;
+use super::{Error, Exit};
+use crate::agent::AgentError;
 use crate::agent::chat::accounts::NoAccount;
 use crate::agent::chat::permissions::NotPermitted;
+use crate::model::estimate::OverBudget;
+use crate::model::{End, ModelError};
 use crate::secret::KeyProblem;
 use crate::ui::tui::composer::ImageProblem;
 
@@ -118,3 +121,43 @@ impl ChatError {
         hint.to_owned()
     }
 }
+
+/// What the user can do about an error that other agents have, too: the agent at the terminal has settings of its own.
+#[must_use]
+pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
+    let hint = match error {
+        Error::AgentsModel(error) if error.refuses_key() => {
+            "the vendor does not accept the key: `/login` or `code-commit chat login` stores another, and \
+             `ANTHROPIC_API_KEY` goes before what is stored"
+        }
+        Error::Agent(AgentError::TooLong { .. }) => TOO_LONG,
+        Error::AgentsModel(error) if error.is_context_exceeded() => TOO_LONG,
+        Error::AgentsModel(error) if error.is_bad_request() => {
+            "the vendor did not accept the request: often it is too large (`/compact` makes it shorter), or an entry of \
+             `models.json` in `~/.agent` asks for what the model does not do"
+        }
+        Error::AgentsModel(ModelError::Status { status: 404, .. }) => {
+            "the vendor does not know the model or the address: `/model` lists the models, `--model NAME` asks one"
+        }
+        Error::AgentsModel(ModelError::CutShort {
+            end: End::MaxTokens,
+            ..
+        }) => "nothing of the reply was done: ask for less at once",
+        Error::AgentsModel(error) => return Some(error.hint()),
+        Error::Agent(AgentError::LoopLimit { .. }) => {
+            "a request takes no more calls: `--resume` goes on with the session and another one"
+        }
+        Error::Agent(AgentError::NotCompressed { .. }) => {
+            "the session is kept as it is: `/clear` begins a new one"
+        }
+        Error::Agent(AgentError::OverBudget(OverBudget::Unpriced { .. })) => {
+            "give the model an entry with a `price` in `models.json` in `~/.agent`; `--resume` goes on with the session"
+        }
+        error => return error.hint(),
+    };
+    Some(hint.to_owned())
+}
+
+/// What can be done about a prompt that is too long.
+const TOO_LONG: &str = "`/compact` makes the conversation shorter, `/clear` begins a new one; else ask for less at once, or \
+                        choose a model with a larger window: `/model`";
