@@ -12,6 +12,7 @@ mod request;
 mod screen;
 mod shell;
 mod slash;
+mod spending;
 mod talk;
 
 use std::sync::mpsc;
@@ -27,7 +28,9 @@ use self::talk::TalkEnd;
 use super::talk::tally::Tally;
 use super::workspace::SessionChoice;
 use super::{Context, Failure, ModelChoice, Outcome, Stdin};
+use crate::agent::chat::home_file;
 use crate::agent::chat::outgoing;
+use crate::agent::chat::reminders::Reminders;
 use crate::agent::chat::settings::{self, ChatSettings};
 use crate::agent::conversation::UserRequest;
 use crate::agent::home::CHAT;
@@ -46,6 +49,7 @@ use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
 use crate::workflow::error::{ChatError, Error};
+use crate::workflow::run::not_ready::NotReady;
 use crate::workflow::run::outcome::CHAT_RUN;
 
 pub use self::login::{login, logout};
@@ -122,6 +126,7 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         ..context.clone()
     };
     let mut place = ChatPlace::open(context, options, key)?;
+    place.tell_warnings(context);
     let recorded = place.replay(context, options)?;
     let (request, answers) = match recorded {
         Some((request, answers)) => (request, Answers::Recorded(answers)),
@@ -239,7 +244,7 @@ fn talk_until_left(
     farewell: &mut String,
 ) -> Result<(), Failure> {
     let mut options = options.clone();
-    let mut tally = Tally::default();
+    let (mut tally, mut reminders) = (Tally::default(), Reminders::default());
     loop {
         let key = login::key(context, &options.choice)?;
         let redactor = context.redactor.and(key.exposed());
@@ -249,13 +254,20 @@ fn talk_until_left(
             ..context.clone()
         };
         screen.redact_with(&redactor);
+        let is_first = farewell.is_empty();
         let mut place = ChatPlace::open(context, &options, key)?;
         place.mode = mode.clone();
+        if is_first && place.is_begun() {
+            screen.tell(ToScreen::Transcript(place.transcript()));
+        }
+        place.tell_warnings(context);
+        place.reminders.replace(reminders);
         let talked = talk::talk(context, &options, &mut place, screen, &mut tally);
         *farewell = place.farewell();
         if talked? == TalkEnd::Left {
             return Ok(());
         }
+        reminders = place.reminders.take();
         options.session = SessionChoice::Named(place.id());
         options.choice.model = Some(place.models.first.spec.name.clone());
     }
@@ -282,6 +294,9 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = place::home(context)?;
     let path = home.join(settings::FILE);
+    if home_file::read(&path).map_err(NotReady::from)?.is_none() {
+        home_file::create(&path, settings::DEFAULTS.as_bytes())?;
+    }
     editor::open(editor::command(context.environment), &path)?;
     let ChatSettings { .. } = place::settings(&home)?;
     Ok(Outcome::said(format!(

@@ -8,6 +8,7 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
+use crate::sys::counter::Counter;
 use crate::sys::numbers::{counted, elapsed};
 use crate::ui::blocks::one_line;
 
@@ -87,7 +88,7 @@ pub enum Waiting {
         /// What.
         message: String,
         /// How much of it is done.
-        done: u64,
+        done: Counter,
         /// Of how much.
         total: u64,
     },
@@ -118,9 +119,6 @@ impl Waiting {
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Streaming { .. }, Self::Streaming { .. }) => true,
-            (Self::Progress { message, .. }, Self::Progress { message: other, .. }) => {
-                message == other
-            }
             _ => self == other,
         }
     }
@@ -219,7 +217,8 @@ impl Wait {
 
     fn second_line(&self, hint: &str, now: Duration, theme: &Theme) -> Line<'static> {
         let mut spans = vec![Span::raw("  ")];
-        if let Waiting::Progress { done, total, .. } = self.waiting {
+        if let Waiting::Progress { done, total, .. } = &self.waiting {
+            let (done, total) = (done.get(), *total);
             let share = |whole: u64| done.min(total).saturating_mul(whole) / total.max(1);
             let (full, percent) = (share(BAR), share(100));
             let filled = "█".repeat(usize::try_from(full).unwrap_or_default());
@@ -324,9 +323,11 @@ mod tests {
         ");
         insta::assert_snapshot!(drawn(Waiting::for_tool("read_file", "src/x.rs"), 0, None), @"◜ Reading src/x.rs Starting...");
         insta::assert_snapshot!(drawn(Waiting::for_tool("edit_file", "a\u{1b}[2J"), 0, None), @"◜ Writing a Starting...");
+        let done = Counter::default();
+        done.add();
         let progress = Waiting::Progress {
             message: "Taking back changes".to_owned(),
-            done: 1,
+            done,
             total: 3,
         };
         insta::assert_snapshot!(drawn(progress, 0, None), @r"
