@@ -12,6 +12,7 @@ mod request;
 mod screen;
 mod shell;
 mod slash;
+mod spending;
 mod talk;
 
 use std::sync::mpsc;
@@ -27,6 +28,7 @@ use super::talk::tally::Tally;
 use super::workspace::SessionChoice;
 use super::{Context, Failure, ModelChoice, Outcome, Stdin};
 use crate::agent::chat::home_file;
+use crate::agent::chat::reminders::Reminders;
 use crate::agent::chat::settings::{self, ChatSettings};
 use crate::agent::home::CHAT;
 use crate::agent::session::{self, SessionStore};
@@ -193,7 +195,7 @@ fn talk_until_left(
     farewell: &mut String,
 ) -> Result<(), Failure> {
     let mut options = options.clone();
-    let mut tally = Tally::default();
+    let (mut tally, mut reminders) = (Tally::default(), Reminders::default());
     loop {
         let key = login::key(context, &options.choice)?;
         let redactor = context.redactor.and(key.exposed());
@@ -210,11 +212,13 @@ fn talk_until_left(
             screen.tell(ToScreen::Transcript(place.transcript()));
         }
         place.tell_warnings(context);
+        place.reminders.replace(reminders);
         let talked = talk::talk(context, &options, &mut place, screen, &mut tally);
         *farewell = place.farewell();
         if talked? == TalkEnd::Left {
             return Ok(());
         }
+        reminders = place.reminders.take();
         options.session = SessionChoice::Named(place.id());
         options.choice.model = Some(place.models.first.spec.name.clone());
     }

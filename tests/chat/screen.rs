@@ -347,6 +347,37 @@ fn an_account_is_signed_into_on_the_screen_and_its_key_is_never_seen() {
 }
 
 #[test]
+fn who_signs_in_again_is_told_what_that_ends_and_so_is_the_model() {
+    let (chat, server) = ChatProject::scripted([
+        call(
+            "execute_command",
+            json!({"command": "sleep 1000", "timeout_seconds": 1}),
+        ),
+        say("It runs."),
+        say("I start it again."),
+    ]);
+    let chat = chat.without_key();
+    let Some(mut screen) = opened(&chat, 120, 30) else {
+        return;
+    };
+    screen
+        .types(&format!("/login {KEY}\r"))
+        .shows("Signed in as")
+        .types(SHIFT_TAB)
+        .shows("Auto-Pilot")
+        .types("/model claude-opus-5-5\r")
+        .shows("| claude-opus-5-5")
+        .types("go\r")
+        .shows("It runs.")
+        .types("/login default\r")
+        .shows("ended these background")
+        .types("and now?\r")
+        .shows("I start it again.");
+    assert!(last_said(&server, 2).contains("has ended these background processes:"));
+    assert_eq!(server.messages()[2]["model"], "claude-opus-5-5");
+}
+
+#[test]
 fn commands_are_listed_and_done() {
     let (chat, server) = ChatProject::scripted([say("Hello."), say("New.")]);
     let Some(mut screen) = opened(&chat, 120, 60) else {
@@ -494,23 +525,4 @@ fn two_escapes_stop_a_command_and_its_whole_group() {
         "{results:?}"
     );
     assert!(!chat.project.path("behind.txt").exists());
-}
-
-#[test]
-fn what_is_sent_while_the_agent_works_waits_and_can_be_taken_back() {
-    let (reply, gate) = say("Slow.").hold_at_the_end();
-    let Some((mut screen, _chat, server)) = scripted([reply, say("Second.")]) else {
-        return;
-    };
-    screen.types("one\r");
-    gate.reached();
-    screen.types("the next request\r").shows("the next request");
-    assert_eq!(server.messages().len(), 1);
-    screen
-        .types(UP)
-        .types(" changed\r")
-        .shows("the next request changed");
-    drop(gate);
-    screen.shows("Second.");
-    assert!(last_said(&server, 1).contains("the next request changed"));
 }
