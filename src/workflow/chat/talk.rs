@@ -483,10 +483,14 @@ impl Talk<'_, '_> {
     }
 
     fn carry_out(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
-        let expanded = attach::expand(self.context, self.place, self.screen, name, argument)?;
-        let Some(asked) = expanded else {
-            return Ok(());
-        };
-        self.attend(asked)
+        let screen = Some(self.screen);
+        match attach::expand(self.context, self.place, screen, name, argument)? {
+            Ok(asked) => self.attend(asked),
+            Err(problem) => {
+                self.screen
+                    .say(format!("`/{name}` is not carried out: {problem}"));
+                Ok(())
+            }
+        }
     }
 }

@@ -15,6 +15,7 @@ use ratatui::style::Color;
 use serde_json::Value;
 
 use super::*;
+use crate::model::Category;
 use crate::model::message::Image;
 use crate::model::price::Usd;
 use crate::model::{Purpose, StepId};
@@ -110,6 +111,7 @@ fn answered(seconds: u64) -> Event {
 
 fn tool(name: &str, subject: &str) -> Event {
     Event::Tool {
+        category: Some(Category::Edit),
         name: name.to_owned(),
         input: String::new(),
         arguments: Value::Null,
