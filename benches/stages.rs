@@ -1,6 +1,7 @@
 //! How fast the stages are that see every byte: parsing, redaction, reading an answer, the search
 //! for credentials. Goal: 300
-//! MB/s or more each. A plan document of 1,000 log entries is read, changed and written within 10 ms.
+//! MB/s or more each. A plan document of 1,000 log entries is read, changed and written within 10 ms. A frame of a chat
+//! is drawn within 2 ms, at the end of 10,000 lines as while text streams, and such a session opened within 50 ms.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,12 +11,19 @@
 
 use std::hint::black_box;
 use std::io::Write as _;
+use std::time::Duration;
 
 use code_commit::agent::plan::{LogEntry, PlanDocument};
 use code_commit::edit;
+use code_commit::measured::{
+    App, Composer, ComposerOptions, Entry, Event, SharedMode, Theme, ToScreen, Usd,
+};
 use code_commit::model::message::{Message, Role};
 use code_commit::secret::Redactor;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
 
 const SIZE: usize = 32 << 20;
 
@@ -127,5 +135,119 @@ fn plan(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, parsing, redaction, escaping, credentials, plan);
+/// What a chat of so many lines has said: a request, a reply in Markdown with code, and a tool.
+fn chat_of(lines: usize) -> Vec<Entry> {
+    let reply =
+        "Some *words* about `this`.\n\n- one\n- another\n\n```rust\nlet x = 1;\n```\n\n".repeat(4);
+    let tool = Entry::Tool {
+        name: "read_file".to_owned(),
+        subject: "src/main.rs".to_owned(),
+        result: "fn main() {}\n".repeat(10),
+        failed: false,
+        diff: None,
+    };
+    let each = [Entry::User("Go on.".to_owned()), Entry::Agent(reply), tool];
+    let each_lines = 40;
+    each.iter()
+        .cycle()
+        .take(each.len() * lines / each_lines)
+        .cloned()
+        .collect()
+}
+
+/// The screen of a chat, and what it is drawn on.
+struct BenchScreen {
+    app: App,
+    terminal: Terminal<TestBackend>,
+}
+
+impl BenchScreen {
+    fn showing(entries: Vec<Entry>) -> Self {
+        let composer = Composer::new(ComposerOptions::default());
+        let mut screen = Self {
+            app: App::new(Theme::new(false), SharedMode::default(), composer),
+            terminal: Terminal::new(TestBackend::new(120, 40)).unwrap(),
+        };
+        screen.tell(ToScreen::Transcript(entries));
+        screen.draw();
+        screen
+    }
+
+    fn tell(&mut self, message: ToScreen) {
+        self.app.tell(message, Duration::ZERO);
+    }
+
+    fn key(&mut self, code: KeyCode, modifiers: KeyModifiers) {
+        self.app.key(KeyEvent::new(code, modifiers), Duration::ZERO);
+    }
+
+    fn draw(&mut self) {
+        self.app.tick(Duration::ZERO);
+        self.terminal.draw(|frame| self.app.draw(frame)).unwrap();
+    }
+}
+
+fn chat(criterion: &mut Criterion) {
+    let entries = chat_of(10_000);
+    let mut group = criterion.benchmark_group("chat");
+    group.sample_size(20);
+    group.bench_function("opening 10,000 lines", |bench| {
+        bench.iter(|| BenchScreen::showing(entries.clone()));
+    });
+    let mut screen = BenchScreen::showing(entries.clone());
+    let letter = |screen: &mut BenchScreen| {
+        screen.key(KeyCode::Char('x'), KeyModifiers::NONE);
+        screen.draw();
+        screen.key(KeyCode::Backspace, KeyModifiers::NONE);
+    };
+    group.bench_function("a key at their end", |bench| {
+        bench.iter(|| letter(&mut screen));
+    });
+    group.bench_function("a page up, and down", |bench| {
+        bench.iter(|| {
+            for page in [KeyCode::PageUp, KeyCode::PageDown] {
+                screen.key(page, KeyModifiers::NONE);
+                screen.draw();
+            }
+        });
+    });
+    group.bench_function("all of it unfolded, and folded", |bench| {
+        bench.iter(|| {
+            for _ in 0..2 {
+                screen.key(KeyCode::Char('o'), KeyModifiers::CONTROL);
+                screen.draw();
+            }
+        });
+    });
+    // A code block grows to what is cut, as nothing else does: 33 deltas come between two frames.
+    let mut nth = 0;
+    group.bench_function("a key while code streams", |bench| {
+        bench.iter(|| {
+            nth += 1;
+            let piece = if nth % 1000 == 1 {
+                "\n```\n\n```rust\n".to_owned()
+            } else {
+                "let x = 1; // and so on\n".repeat(5)
+            };
+            screen.tell(ToScreen::Event(Event::Receiving {
+                piece,
+                is_thought: false,
+                output_tokens: 0,
+                thought_tokens: 0,
+                spent: Usd::ZERO,
+            }));
+            letter(&mut screen);
+        });
+    });
+}
+
+criterion_group!(
+    benches,
+    parsing,
+    redaction,
+    escaping,
+    credentials,
+    plan,
+    chat
+);
 criterion_main!(benches);

@@ -53,6 +53,18 @@ pub mod sys;
 pub(crate) mod ui;
 pub mod workflow;
 
+/// What `benches/stages.rs` measures of the screen.
+#[doc(hidden)]
+pub mod measured {
+    pub use crate::model::price::Usd;
+    pub use crate::project::mode::SharedMode;
+    pub use crate::ui::Event;
+    pub use crate::ui::tui::app::App;
+    pub use crate::ui::tui::composer::{Composer, ComposerOptions};
+    pub use crate::ui::tui::theme::Theme;
+    pub use crate::ui::tui::{Entry, ToScreen};
+}
+
 use std::path::PathBuf;
 
 use crate::cli::{Cli, Command};

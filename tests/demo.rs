@@ -52,6 +52,44 @@ fn the_first_reply_breaks_the_build_and_the_repair_mends_it() {
 }
 
 #[test]
+fn a_recorded_chat_shows_its_tools_its_questions_and_its_answer_without_a_key() {
+    let home = tempfile::tempdir().unwrap();
+    let project = TestProject::new().variable("HOME", home.path().to_str().unwrap());
+    let (code, stdout, stderr) = output(&project, &["demo", "--chat"]);
+    assert_eq!(code, 0, "{stderr}");
+    let mut rest = &stderr[..];
+    for told in [
+        "no model is asked, and nothing is paid.",
+        "  Make slug() tidier: several blanks",
+        "Tool: read_file\n  slug.sh\n",
+        "+check hello '  Hello '\n",
+        "The agent wants to change `test.sh`. May it?",
+        "The agent wants to run `./build.sh`. May it?\nResult\n  exit code: 2\n",
+        "in progress: Make slug() tidier",
+        "The agent wants to change `slug.sh`. May it?",
+        "The agent wants to run `./build.sh`. May it?\nResult\n  exit code: 0\n",
+        "  3 of 3 todos done\n",
+        "log: code-commit-demo/logs/",
+    ] {
+        let at = rest.find(told);
+        let at = at.unwrap_or_else(|| panic!("no {told:?} in order in\n{stderr}"));
+        rest = &rest[at + told.len()..];
+    }
+    assert!(
+        stdout.starts_with("`slug()` is tidier now, and `./build.sh` passes:\n"),
+        "{stdout}"
+    );
+    assert!(
+        stdout.ends_with("see for yourself: cd code-commit-demo && git diff\n"),
+        "{stdout}"
+    );
+    let checks = project.read("code-commit-demo/test.sh");
+    assert!(checks.contains("check hello '  Hello '"), "{checks}");
+    // What the user has in their home is no part of it.
+    assert_eq!(home.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
 fn it_takes_a_directory_of_its_own() {
     let project = TestProject::new();
     assert_eq!(output(&project, &["demo", "--quiet"]).2, "");

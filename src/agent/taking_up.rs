@@ -79,4 +79,4 @@ fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
 }
 
 /// What a model is told of calls that waited when the session was cut short.
-const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";
+pub(super) const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";

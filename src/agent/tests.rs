@@ -4,9 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 use super::audit::work_until_passed;
+use super::conversation::CUT_SHORT;
 use super::memory::View;
 use super::permissions::Everything;
 use super::protocol::Offer;
+use super::taking_up::NOT_BEGUN;
 use super::tool::ToolSpec;
 use super::tools::spawn::work_apart;
 use super::*;

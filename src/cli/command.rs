@@ -55,6 +55,10 @@ pub enum Command {
     Demo {
         /// New or empty directory [default: code-commit-demo]
         directory: Option<PathBuf>,
+
+        /// Show a recorded chat with the agent of `chat` instead
+        #[arg(long)]
+        chat: bool,
     },
     /// Run an agent with tools until an independent audit passes
     Dev(DevArgs),

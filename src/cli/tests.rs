@@ -71,7 +71,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             &["demo", "--model", "gpt-5"],
             &[
                 "'--model'",
-                "\nhint: allowed are `--quiet`, `--output-format`, `--root`, `--help`\n",
+                "\nhint: allowed are `--chat`, `--quiet`, `--output-format`, `--root`, `--help`\n",
             ],
         ),
         (

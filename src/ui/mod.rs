@@ -46,6 +46,7 @@ use crate::record::diff::Stat;
 use crate::record::tasks::Task;
 use crate::record::todos::Todo;
 use crate::secret::Redactor;
+use crate::sys::counter::Counter;
 use crate::sys::environment::Clock;
 
 pub use self::console::Console;
@@ -118,6 +119,16 @@ pub enum Event {
     Prose(String),
     /// The reply's edits are on the disk.
     Applied(EditsRecord),
+    /// More than one file is being changed, or taken back.
+    #[serde(skip)]
+    Progress {
+        /// What is done.
+        message: String,
+        /// How many files are done by now.
+        done: Counter,
+        /// Of how many.
+        total: u64,
+    },
     /// What a run had applied was taken back.
     PutBack(EditsRecord),
     /// Builds are not sandboxed.

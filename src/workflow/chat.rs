@@ -26,6 +26,7 @@ use self::talk::TalkEnd;
 use super::talk::tally::Tally;
 use super::workspace::SessionChoice;
 use super::{Context, Failure, ModelChoice, Outcome, Stdin};
+use crate::agent::chat::home_file;
 use crate::agent::chat::settings::{self, ChatSettings};
 use crate::agent::home::CHAT;
 use crate::agent::session::{self, SessionStore};
@@ -38,10 +39,12 @@ use crate::ui::input::history::History;
 use crate::ui::pager::Pager;
 use crate::ui::tui::channel;
 use crate::ui::tui::clipboard::Clipboard;
+use crate::ui::tui::composer;
 use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
 use crate::workflow::error::{ChatError, Error};
+use crate::workflow::run::not_ready::NotReady;
 
 pub use self::login::{login, logout};
 
@@ -116,19 +119,23 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         ..context.clone()
     };
     let mut place = ChatPlace::open(context, options, key)?;
+    place.tell_warnings(context);
     let recorded = place.replay(context, options)?;
     let (request, answers) = match recorded {
         Some((request, answers)) => (request, Answers::Recorded(answers)),
         None => (request.map(str::to_owned), Answers::Nobody),
     };
-    let submission = request.map(|text| Submission {
-        text,
-        ..Submission::default()
-    });
+    let submission = request.map(|text| submission(context, &text)).transpose()?;
     let asked = submission.map(|submission| attach::request(context, &place, &submission));
     let done = request::work(context, &place, answers, asked.as_ref());
     proposals::keep_permissions(context, &place);
     done
+}
+
+/// A request that was not typed at the screen, with the pictures that it names.
+fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
+    let submission = composer::submission(text, context.project.root());
+    Ok(submission.map_err(ChatError::from)?)
 }
 
 /// Talks at the screen, which has a thread of its own; the engine stays on this one, for commands live only as long as
@@ -140,7 +147,9 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
     let (sender, receiver) = channel::channel().map_err(InputError::from)?;
     let (answers, heard) = mpsc::channel();
     let environment = context.environment;
+    let first = options.first.as_deref();
     let screen_options = ScreenOptions {
+        first: first.map(|text| submission(context, text)).transpose()?,
         clock: context.clock,
         no_color: environment
             .get("NO_COLOR")
@@ -194,18 +203,20 @@ fn talk_until_left(
             ..context.clone()
         };
         screen.redact_with(&redactor);
+        let is_first = farewell.is_empty();
         let mut place = ChatPlace::open(context, &options, key)?;
         place.mode = mode.clone();
-        let first = options.first.take().map(|text| Submission {
-            text,
-            ..Submission::default()
-        });
-        let talked = talk::talk(context, &options, &mut place, screen, &mut tally, first);
+        if is_first && place.is_begun() {
+            screen.tell(ToScreen::Transcript(place.transcript()));
+        }
+        place.tell_warnings(context);
+        let talked = talk::talk(context, &options, &mut place, screen, &mut tally);
         *farewell = place.farewell();
         if talked? == TalkEnd::Left {
             return Ok(());
         }
         options.session = SessionChoice::Named(place.id());
+        options.choice.model = Some(place.models.first.spec.name.clone());
     }
 }
 
@@ -230,6 +241,9 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = place::home(context)?;
     let path = home.join(settings::FILE);
+    if home_file::read(&path).map_err(NotReady::from)?.is_none() {
+        home_file::create(&path, settings::DEFAULTS.as_bytes())?;
+    }
     let command = editor::command(context.environment);
     editor::open(command, &path, context.interrupt)?;
     let ChatSettings { .. } = place::settings(&home)?;

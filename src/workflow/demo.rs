@@ -1,18 +1,24 @@
-//! The demo: writes a small project with recorded replies, and runs the real pipeline on it.
+//! The demo: writes a small project with recorded replies, and runs the real pipeline on it, or has a recorded chat told.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::chat::{ChatOptions, chat};
 use super::commit::{CommitOptions, commit};
 use super::run::builds::BuildOptions;
-use super::run::context::InputOptions;
+use super::run::context::{InputOptions, Stdin};
+use super::workspace::SessionChoice;
 use super::{Context, Failure, ModelChoice, Outcome, init};
+use crate::agent::home::CHAT;
+use crate::agent::tools::place::Outside;
 use crate::cli::{OnFailure, ReplyArgs};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
+use crate::project::mode::Mode;
+use crate::sys::environment::Environment;
 use crate::sys::files::PathError;
 use crate::sys::git::Git;
 use crate::workflow::error::Error;
@@ -32,68 +38,101 @@ const SOURCES: [(&str, &str); 3] = [
 ];
 
 /// The project's other files.
-const OTHERS: [(&str, &str); 4] = [
+const OTHERS: [(&str, &str); 2] = [
     (".gitignore", "/agent-config\n/logs\n/recorded-run\n"),
     (
         "agent-config/query.txt",
         include_str!("../../fixtures/demo/query.txt"),
     ),
+];
+
+/// A recorded run, in [`RECORDING`].
+type RecordedFiles = &'static [(&'static str, &'static str)];
+
+/// One of the commit workflow.
+const COMMIT: RecordedFiles = &[
     (
-        "recorded-run/initial-query-response.json",
+        "initial-query-response.json",
         include_str!("../../fixtures/demo/initial-query-response.json"),
     ),
     (
-        "recorded-run/repair-query-1-response.json",
+        "repair-query-1-response.json",
         include_str!("../../fixtures/demo/repair-query-1-response.json"),
     ),
 ];
 
+/// One of a chat, whose user has allowed everything.
+const CHAT_RUN: RecordedFiles = &[
+    (
+        "0001-step-response.json",
+        include_str!("../../fixtures/chat-demo/0001-step-response.json"),
+    ),
+    (
+        "0002-step-response.json",
+        include_str!("../../fixtures/chat-demo/0002-step-response.json"),
+    ),
+    (
+        "0003-step-response.json",
+        include_str!("../../fixtures/chat-demo/0003-step-response.json"),
+    ),
+    (
+        "0004-step-response.json",
+        include_str!("../../fixtures/chat-demo/0004-step-response.json"),
+    ),
+    (
+        "0005-step-response.json",
+        include_str!("../../fixtures/chat-demo/0005-step-response.json"),
+    ),
+    (
+        "agent.json",
+        include_str!("../../fixtures/chat-demo/agent.json"),
+    ),
+    (
+        "result.json",
+        include_str!("../../fixtures/chat-demo/result.json"),
+    ),
+];
+
 /// Writes the demo's project to `directory`, or to a new one beside the others, and runs the commit
-/// workflow on it. The context's project is where the command was given.
+/// workflow on it, or `is_chat`: the agent at the terminal, without one. The context's project is where the command
+/// was given.
 ///
 /// # Errors
-/// When the project cannot be written, or whatever can go wrong in a commit.
-pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, Failure> {
+/// When the project cannot be written, or whatever can go wrong in such a run.
+pub fn demo(
+    context: &Context<'_>,
+    directory: Option<&Path>,
+    is_chat: bool,
+) -> Result<Outcome, Failure> {
     let shown = choose(context.project.root(), directory)?;
     let root = context.project.root().join(&shown);
-    write_project(&root)?;
+    write_project(&root, if is_chat { CHAT_RUN } else { COMMIT })?;
     let resolved = root.canonicalize();
     let root = resolved.map_err(PathError::of("write", root))?;
     let tracked = track(context, &root);
     // Whatever models the surrounding project has: the recording is of a built-in one.
     let models = Ok(ModelTable::built_in());
+    // Nor is it about what its user has in their home.
+    let home = root.join("agent-config/agent").into_os_string();
+    let home = [(CHAT.variable.into(), home)];
+    let environment = Environment::from_iter(home).with_defaults(context.environment);
     let context = Context {
-        project: Project::new(root),
+        project: Project::new(root.clone()),
+        directory: &root,
+        environment: &environment,
         models: &models,
         ..context.clone()
     };
-    let choice = ModelChoice {
-        model: None,
-        replay: Some(RECORDING.into()),
-        resume: None,
-        timeout: Duration::ZERO, // nothing is called
-        delivery: Delivery::Whole,
-        allow_secrets: false,
-        inputs: InputOptions::default(),
-        require_model: false,
-        tier: None,
-        max_cost: None,
+    introduce(&context, is_chat);
+    let outcome = if is_chat {
+        let nobody = Stdin {
+            is_terminal: false,
+            is_seen: false,
+        };
+        chat(&context, &chat_options(), nobody)
+    } else {
+        commit(&context, &commit_options())
     };
-    let options = CommitOptions {
-        choice,
-        build: BuildOptions {
-            timeout: BUILD_TIMEOUT,
-            // Nothing of it is anybody else's.
-            sandbox: SandboxMode::Off,
-        },
-        baseline: false,
-        hosts: Vec::new(),
-        replies: ReplyArgs::default(),
-        on_failure: OnFailure::Keep,
-        show_diff: true,
-    };
-    introduce(&context);
-    let outcome = commit(&context, &options);
     let below = |log: String| shown.join(log).display().to_string();
     let outcome = outcome.map_err(|failure| Failure {
         log: failure.log.clone().map(below),
@@ -114,10 +153,59 @@ pub fn demo(context: &Context<'_>, directory: Option<&Path>) -> Result<Outcome, 
     })
 }
 
+/// The recorded run in place of a model.
+fn recorded() -> ModelChoice {
+    ModelChoice {
+        model: None,
+        replay: Some(RECORDING.into()),
+        resume: None,
+        timeout: Duration::ZERO, // nothing is called
+        delivery: Delivery::Whole,
+        allow_secrets: false,
+        inputs: InputOptions::default(),
+        require_model: false,
+        tier: None,
+        max_cost: None,
+    }
+}
+
+fn commit_options() -> CommitOptions {
+    CommitOptions {
+        choice: recorded(),
+        build: BuildOptions {
+            timeout: BUILD_TIMEOUT,
+            // Nothing of it is anybody else's.
+            sandbox: SandboxMode::Off,
+        },
+        baseline: false,
+        hosts: Vec::new(),
+        replies: ReplyArgs::default(),
+        on_failure: OnFailure::Keep,
+        show_diff: true,
+    }
+}
+
+fn chat_options() -> ChatOptions {
+    ChatOptions {
+        first: None,
+        request: None,
+        session: SessionChoice::New,
+        mode: Mode::Regular,
+        choice: recorded(),
+        sandbox: SandboxMode::Off,
+        hosts: Vec::new(),
+        outside: Outside::Refused,
+    }
+}
+
 /// Says what a newcomer is to know of it, and the task that it is about.
-fn introduce(context: &Context<'_>) {
+fn introduce(context: &Context<'_>, is_chat: bool) {
     context.notice("The replies are recorded: no model is asked, and nothing is paid.");
-    context.notice("The task, in agent-config/query.txt:");
+    if is_chat {
+        context.notice("So are the user's answers. The request:");
+    } else {
+        context.notice("The task, in agent-config/query.txt:");
+    }
     let task = include_str!("../../fixtures/demo/query.txt");
     for line in task.lines() {
         context.notice(format!("  {line}"));
@@ -153,13 +241,16 @@ fn is_free(directory: &Path) -> io::Result<bool> {
     }
 }
 
-fn write_project(root: &Path) -> Result<(), Error> {
+fn write_project(root: &Path, recorded: RecordedFiles) -> Result<(), Error> {
     let rollup: String = SOURCES
         .map(|(path, content)| format!("--- {path} ---\n{content}"))
         .concat();
     let files = SOURCES.iter().chain(&OTHERS).copied();
     for (name, content) in files.chain([("agent-config/codeRollup.txt", rollup.as_str())]) {
         init::write_new(&root.join(name), content)?;
+    }
+    for (name, content) in recorded {
+        init::write_new(&root.join(RECORDING).join(name), content)?;
     }
     Ok(())
 }

@@ -97,10 +97,7 @@ fn work(
         output_files: &output_files,
     };
     let max_loops = place.limits.max_loops;
-    let background = format!(
-        "- A command goes on in the background after {} s.\n",
-        patience.as_secs_f64()
-    );
+    let background = told_of_background(patience);
     let result = run.work(|conversation| {
         let worker = Agent {
             purpose: Purpose::STEP,
@@ -160,6 +157,12 @@ fn work(
     let mut outcome = run.finish(result)?;
     outcome.is_answer = true;
     Ok(outcome)
+}
+
+/// What becomes of a command that takes longer than this, as the developer is told.
+fn told_of_background(patience: Duration) -> String {
+    let seconds = patience.as_secs_f64();
+    format!("- A command goes on in the background after {seconds} s.\n")
 }
 
 /// What an agent is told of its limits, behind what its commands are held to.

@@ -41,7 +41,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Log { run, number }) => log::log(context, run.as_deref(), *number),
         Some(Command::Diff { run, stat }) => diff::diff(context, run.as_deref(), *stat),
         Some(Command::Report(arguments)) => page::report(context, arguments),
-        Some(Command::Demo { directory }) => demo::demo(context, directory.as_deref()),
+        Some(Command::Demo { directory, chat }) => demo::demo(context, directory.as_deref(), *chat),
         Some(Command::Recover) => recovery::recover(context),
         Some(Command::Undo { run }) => undo::undo(context, run.as_deref()),
         Some(Command::Dev(arguments)) => dev(arguments, context, stdin),

@@ -32,6 +32,28 @@ fn the_answer_stands_alone_on_stdout() {
 }
 
 #[test]
+fn a_picture_that_the_request_names_is_attached() {
+    let (chat, server) = ChatProject::scripted([say("A dot.")]);
+    let chat = chat
+        .with_file("dot.png", b"\x89PNG\r\n\x1a\nrest")
+        .with_file("text.png", "no picture");
+    chat.ask("look at @dot.png").exits(0);
+    let asked = server.messages();
+    let content = asked[0]["messages"][0]["content"].as_array().unwrap();
+    let picture = content.iter().find(|block| block["type"] == "image");
+    assert_eq!(picture.unwrap()["source"]["media_type"], "image/png");
+    assert!(last_said(&server, 0).contains("look at [Image #1]"));
+    for (request, problem) in [
+        ("look at @text.png", "it is no PNG"),
+        ("look at @none.png", "none.png"),
+    ] {
+        let run = chat.run(&["-p", request]);
+        assert_eq!(run.code, 2);
+        assert!(run.stderr.contains(problem), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn words_of_a_reply_that_calls_tools_are_not_the_answer() {
     let (chat, server) = ChatProject::scripted([
         say("I look.").call("list_files", json!({})),

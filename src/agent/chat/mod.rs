@@ -14,4 +14,5 @@ pub mod reminders;
 pub mod risk;
 pub mod seen;
 pub mod settings;
+pub mod spent;
 pub mod tools;

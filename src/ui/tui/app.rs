@@ -23,6 +23,8 @@ use crate::ui::Event;
 const HINT: Duration = Duration::from_secs(4);
 /// How long one Escape waits for the other.
 const ARMED: Duration = Duration::from_secs(2);
+/// What is said from a stop on until it is done.
+const STOPPING: &str = "Stopping...";
 /// How often colours are looked for that are being found.
 const COLORS: Duration = Duration::from_millis(20);
 
@@ -61,7 +63,7 @@ pub struct App {
     todos: Vec<Todo>,
     /// What is waited for, as far as that is known.
     wait: Option<Wait>,
-    /// Whether the engine is at something that was sent.
+    /// Whether the engine is at something that was sent, or not there yet.
     is_working: bool,
     /// What is sent when it is done with that.
     queue: VecDeque<Submission>,
@@ -90,7 +92,7 @@ struct CallProgress {
 }
 
 impl App {
-    /// One that shows nothing yet.
+    /// One that shows nothing yet. What is sent waits until the engine has told that it is there: [`ToScreen::Settled`].
     #[must_use]
     pub fn new(theme: Theme, mode: SharedMode, composer: Composer) -> Self {
         Self {
@@ -102,7 +104,7 @@ impl App {
             status: Status::default(),
             todos: Vec::new(),
             wait: None,
-            is_working: false,
+            is_working: true,
             queue: VecDeque::new(),
             call: CallProgress::default(),
             times: CallTimes::default(),
@@ -112,6 +114,11 @@ impl App {
             frame: None,
             is_changed: true,
         }
+    }
+
+    /// Has this sent when the engine is there, as if it had been typed.
+    pub fn send_first(&mut self, submission: Submission) {
+        self.queue.push_back(submission);
     }
 
     /// Takes what the engine tells.
@@ -135,11 +142,6 @@ impl App {
                 return vec![ScreenEffect::Copy(text)];
             }
             ToScreen::Page(text) => return vec![ScreenEffect::Page(text)],
-            ToScreen::Progress {
-                message,
-                done,
-                total,
-            } => self.progress(message, done, total),
             ToScreen::Settled => return self.settled(),
             ToScreen::End { farewell } => return vec![ScreenEffect::Leave { farewell }],
         }
@@ -155,6 +157,7 @@ impl App {
     fn settled(&mut self) -> Vec<ScreenEffect> {
         self.transcript.settle();
         (self.is_working, self.wait, self.armed) = (false, None, None);
+        self.hint.take_if(|(hint, _)| hint == STOPPING);
         let next = self.queue.pop_front();
         next.map(|next| self.send(next)).into_iter().collect()
     }
@@ -169,13 +172,7 @@ impl App {
             self.todos.retain(is_open);
             self.wait_for(Waiting::Thinking);
         }
-        let shown = if is_secret(text) {
-            // What stands behind it is a key.
-            text.split_whitespace().next().unwrap_or_default()
-        } else {
-            text
-        };
-        self.transcript.add(Entry::User(shown.to_owned()));
+        self.transcript.add(Entry::User(shown(text).to_owned()));
         self.transcript.show_end();
         self.is_working = true;
         ScreenEffect::Send(FromScreen::Line(submission))
@@ -227,7 +224,17 @@ impl App {
                 category,
                 ..
             } => self.wait_for(Waiting::for_tool(name, *category, subject)),
+            Event::Progress {
+                message,
+                done,
+                total,
+            } => self.wait_for(Waiting::Progress {
+                message: message.clone(),
+                done: done.clone(),
+                total: *total,
+            }),
             Event::ToolResult { .. } => self.wait_for(Waiting::Thinking),
+            Event::Todos(todos) => self.todos.clone_from(todos),
             _ => {}
         }
         self.transcript.event(event);
@@ -251,20 +258,6 @@ impl App {
         if let Some(wait) = &mut self.wait {
             let about = self.times.estimate(self.call.tokens);
             wait.estimate = about.map(|about| (self.call.since, about));
-        }
-    }
-
-    fn progress(&mut self, message: String, done: u64, total: u64) {
-        if done < total {
-            self.wait_for(Waiting::Progress {
-                message,
-                done,
-                total,
-            });
-        } else if self.is_working {
-            self.wait_for(Waiting::Thinking);
-        } else {
-            self.wait = None;
         }
     }
 
@@ -313,6 +306,16 @@ impl App {
     #[must_use]
     pub fn is_typing(&self) -> bool {
         !self.composer.is_empty()
+    }
+}
+
+/// What is shown of something that is sent.
+fn shown(text: &str) -> &str {
+    if is_secret(text) {
+        // What stands behind it is a key.
+        text.split_whitespace().next().unwrap_or_default()
+    } else {
+        text
     }
 }
 

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-pub use self::attachment::image_of;
 use self::attachment::{Attachment, pasted_image, with_images};
+pub use self::attachment::{ImageProblem, image_of, submission};
 use self::buffer::{EditCommand, PLACEHOLDERS, TextBuffer, TextRow};
 use super::channel::Wake;
 use super::completion::{
@@ -131,6 +131,22 @@ impl Composer {
     pub fn set_text(&mut self, text: &str) {
         self.clear();
         self.set(text);
+    }
+
+    /// Has what was sent in the place of what stands in it.
+    pub fn take_back(&mut self, submission: Submission) {
+        self.clear();
+        let text = harmless(&submission.text);
+        let mut rest = &*text;
+        for (image, number) in submission.images.into_iter().zip(1..) {
+            if let Some((before, after)) = rest.split_once(&attachment::image_label(number)) {
+                self.buffer.insert(before);
+                self.attach(Attachment::Image(image));
+                rest = after;
+            }
+        }
+        self.buffer.insert(rest);
+        self.changed();
     }
 
     /// All that would be sent, with pastes written out.

@@ -132,13 +132,14 @@ impl Dialog {
         }
     }
 
-    /// Takes what was pasted: into a line that is being typed, and nowhere else.
-    pub fn paste(&mut self, text: &str) {
+    /// Takes what was pasted into a line that is being typed; whether there was one.
+    pub fn paste(&mut self, text: &str) -> bool {
         match &mut self.0 {
-            Kind::Question(question) => question.paste(text),
+            Kind::Question(question) => return question.paste(text),
             Kind::Menu(menu) => menu.typed(text),
             Kind::Line(line) => line.line.paste(text),
         }
+        true
     }
 
     /// Scrolls what would be changed by so many rows, up where they are negative.

@@ -9,6 +9,7 @@ use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
 use crate::model::Category;
+use crate::sys::counter::Counter;
 use crate::sys::numbers::{counted, elapsed};
 use crate::ui::blocks::one_line;
 
@@ -88,7 +89,7 @@ pub enum Waiting {
         /// What.
         message: String,
         /// How much of it is done.
-        done: u64,
+        done: Counter,
         /// Of how much.
         total: u64,
     },
@@ -119,9 +120,6 @@ impl Waiting {
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Streaming { .. }, Self::Streaming { .. }) => true,
-            (Self::Progress { message, .. }, Self::Progress { message: other, .. }) => {
-                message == other
-            }
             _ => self == other,
         }
     }
@@ -220,7 +218,8 @@ impl Wait {
 
     fn second_line(&self, hint: &str, now: Duration, theme: &Theme) -> Line<'static> {
         let mut spans = vec![Span::raw("  ")];
-        if let Waiting::Progress { done, total, .. } = self.waiting {
+        if let Waiting::Progress { done, total, .. } = &self.waiting {
+            let (done, total) = (done.get(), *total);
             let share = |whole: u64| done.min(total).saturating_mul(whole) / total.max(1);
             let (full, percent) = (share(BAR), share(100));
             let filled = "█".repeat(usize::try_from(full).unwrap_or_default());
@@ -325,9 +324,11 @@ mod tests {
         ");
         insta::assert_snapshot!(drawn(Waiting::for_tool("read_file", Some(Category::File), "src/x.rs"), 0, None), @"◜ Reading src/x.rs Starting...");
         insta::assert_snapshot!(drawn(Waiting::for_tool("edit_file", Some(Category::Edit), "a\u{1b}[2J"), 0, None), @"◜ Writing a Starting...");
+        let done = Counter::default();
+        done.add();
         let progress = Waiting::Progress {
             message: "Taking back changes".to_owned(),
-            done: 1,
+            done,
             total: 3,
         };
         insta::assert_snapshot!(drawn(progress, 0, None), @r"

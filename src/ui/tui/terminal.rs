@@ -32,7 +32,7 @@ use super::composer::{Composer, ComposerOptions};
 use super::dialog::is_cancel;
 use super::keys::{KeyDecoder, TerminalInput};
 use super::theme::Theme;
-use super::{FromScreen, ToScreen};
+use super::{FromScreen, Submission, ToScreen};
 use crate::project::mode::SharedMode;
 use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
@@ -43,8 +43,10 @@ use crate::ui::editor;
 use crate::ui::input::history::History;
 use crate::ui::pager::Pager;
 
-/// How long from one frame to the next, at least.
-const FRAME: Duration = Duration::from_millis(16);
+/// How long from one frame to the next, on the average at least.
+const FRAME: Duration = Duration::from_millis(18);
+/// How much earlier one may come that shows what was typed: three frames. In no second are there more than sixty.
+const AHEAD: Duration = Duration::from_millis(54);
 /// How long an Escape waits for what it may begin.
 const ESCAPE: Duration = Duration::from_millis(25);
 /// Who has paused for so long has seen what is asked.
@@ -64,6 +66,8 @@ pub struct ScreenOptions<'c> {
     pub mouse: bool,
     /// The project's root.
     pub root: PathBuf,
+    /// What is sent as soon as the engine is there, as if it had been typed.
+    pub first: Option<Submission>,
     /// What was sent before; `None`: nothing is kept.
     pub history: Option<History>,
     /// The user's editor, a command; `None`: they have named none.
@@ -131,6 +135,17 @@ fn terminal_size() -> Size {
     }
 }
 
+/// How long until the frame is drawn that may be drawn at `next`, or earlier where something was typed.
+fn due_in(next: Duration, is_typed: bool, now: Duration) -> Duration {
+    let ahead = if is_typed { AHEAD } else { Duration::ZERO };
+    next.saturating_sub(now + ahead)
+}
+
+/// When a frame may be drawn after one that is drawn now: those that came early are waited for.
+fn frame_after(next: Duration, now: Duration) -> Duration {
+    next.max(now) + FRAME
+}
+
 /// What is read from and written to.
 struct Terminal<'t, W> {
     keys: BorrowedFd<'t>,
@@ -161,7 +176,9 @@ struct ScreenLoop<'t, W> {
     decoder: KeyDecoder,
     /// Whether something may look different.
     is_changed: bool,
-    /// When the next frame may be drawn.
+    /// Whether that is by what was typed.
+    is_typed: bool,
+    /// When the next frame may be drawn; [`AHEAD`] of that, where something was typed.
     next_frame: Duration,
     /// When anything was read last.
     read_at: Duration,
@@ -193,8 +210,12 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             history: options.history.take(),
             wake: Some(receiver.wake()),
         });
+        let mut app = App::new(Theme::new(options.no_color), mode, composer);
+        if let Some(first) = options.first.take() {
+            app.send_first(first);
+        }
         Ok(Self {
-            app: App::new(Theme::new(options.no_color), mode, composer),
+            app,
             painter: Painter::new((terminal.size)())?,
             options,
             terminal,
@@ -203,6 +224,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             interrupt,
             decoder: KeyDecoder::default(),
             is_changed: true,
+            is_typed: false,
             next_frame: Duration::ZERO,
             read_at: Duration::ZERO,
             typed_at: Duration::ZERO,
@@ -227,7 +249,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             if let Some(farewell) = self.farewell.take() {
                 return Ok(farewell);
             }
-            if self.is_changed && now >= self.next_frame {
+            if self.is_changed && due_in(self.next_frame, self.is_typed, now).is_zero() {
                 self.draw()?;
             }
             let woken = self.wait(signals)?;
@@ -282,7 +304,8 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             }
         };
         let limits = [
-            self.is_changed.then(|| self.next_frame.saturating_sub(now)),
+            self.is_changed
+                .then(|| due_in(self.next_frame, self.is_typed, now)),
             self.escape_wait(),
             is_stopping.then_some(STOP),
             self.app.next_tick(now),
@@ -419,7 +442,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     }
 
     fn input(&mut self, input: Option<TerminalInput>) -> io::Result<()> {
-        self.is_changed = true;
+        (self.is_changed, self.is_typed) = (true, true);
         match input {
             Some(TerminalInput::Key(key)) => {
                 let effects = self.app.key(key, self.now());
@@ -446,7 +469,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     }
 
     fn draw(&mut self) -> io::Result<()> {
-        self.is_changed = false;
+        (self.is_changed, self.is_typed) = (false, false);
         let frame = self.painter.frame(|frame| self.app.draw(frame))?;
         self.write(&frame)
     }
@@ -456,7 +479,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             self.terminal.output.write_all(frame)?;
             self.terminal.output.flush()?;
         }
-        self.next_frame = self.now() + FRAME;
+        self.next_frame = frame_after(self.next_frame, self.now());
         Ok(())
     }
 

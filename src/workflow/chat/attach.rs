@@ -71,11 +71,6 @@ fn file(path: &str, content: &str) -> String {
     tagged(Tag::FILE, &[], &format!("path: {path}\n\n{content}"))
 }
 
-/// How things stand, as the model is told.
-pub fn reminder(text: &str) -> String {
-    tagged(Tag::SYSTEM_REMINDER, &[], text)
-}
-
 /// The paths that a text names by an `@` at the beginning of a word.
 fn named(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split_whitespace();

@@ -3,6 +3,7 @@
 //! Reads the files of the user's and of the project's that it is told of, and makes the home.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,23 +18,23 @@ use crate::agent::chat::permissions::{NotPermitted, closed_paths};
 use crate::agent::chat::reminders::Reminders;
 use crate::agent::chat::seen::SeenFiles;
 use crate::agent::chat::settings::ChatSettings;
+use crate::agent::chat::spent::{self, Spent};
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::home::{CHAT, System};
 use crate::agent::memory::Compressed;
-use crate::agent::memory::truncate::Meter;
+use crate::agent::memory::truncate::{Meter, sent, tokens_of};
 use crate::agent::session::{SessionState, SessionStore};
 use crate::agent::tools::place::Outside;
 use crate::exec::process::Processes;
-use crate::model::message::Role;
+use crate::model::message::{ReplyPart, Role, Thought};
 use crate::model::usage::Usage;
 use crate::model::{ModelTable, Purpose};
 use crate::project::mode::SharedMode;
 use crate::record::run_files::CONVERSATION;
 use crate::record::todos::Todo;
-use crate::record::{Action, LimitsRecord, Seconds, input_text};
+use crate::record::{Action, LimitsRecord, RunRecord, Seconds, input_text};
 use crate::ui::Event;
 use crate::ui::tui::{CommandHint, Entry, Menu};
-use crate::workflow::Context;
 use crate::workflow::error::Error;
 use crate::workflow::keeping::Keeping;
 use crate::workflow::run::not_ready::NotReady;
@@ -41,6 +42,7 @@ use crate::workflow::run::selection::{self, Models};
 use crate::workflow::workspace::{
     self, AnswerSource, KeptSession, SessionChoice, check_keys, open_session, processes,
 };
+use crate::workflow::{Context, last};
 
 /// Where a project's commands are, from its root on.
 const COMMANDS: &str = ".agent/commands";
@@ -185,6 +187,8 @@ pub struct ChatPlace<'c> {
     pub commands: Vec<CommandFile>,
     /// Whether what looks like credentials is sent.
     pub allow_secrets: bool,
+    /// What the user should look at.
+    warnings: Vec<String>,
 }
 
 impl<'c> ChatPlace<'c> {
@@ -203,16 +207,11 @@ impl<'c> ChatPlace<'c> {
         let settings = settings(&home)?;
         let table = models::table(context, &home)?;
         let models = models::models(context, &options.choice, &table, &key)?;
-        models.tell_base_urls(context);
-        for end in models.warnings(context) {
-            context.warn(end);
-        }
+        let mut warnings = models.warnings(context);
         let permissions = PermissionFile::load(root).map_err(NotReady::from)?;
-        let (context_files, warnings) = ContextFiles::load(root, context.directory);
+        let (context_files, unused) = ContextFiles::load(root, context.directory);
         let (commands, bad) = commands_of(root, &home);
-        for warning in warnings.into_iter().chain(bad) {
-            context.warn(warning);
-        }
+        warnings.extend(unused.into_iter().chain(bad));
         // Who can be asked for a key may come without.
         if options.request.is_some() {
             key.required()?;
@@ -260,6 +259,7 @@ impl<'c> ChatPlace<'c> {
             seen: RefCell::default(),
             commands,
             allow_secrets: options.choice.allow_secrets,
+            warnings,
             home,
             settings,
             table,
@@ -315,6 +315,19 @@ impl<'c> ChatPlace<'c> {
         self.kept.inner.session.borrow().id()
     }
 
+    /// Tells what the user should look at, behind what was said before.
+    pub fn tell_warnings(&self, context: &Context<'_>) {
+        self.models.tell_base_urls(context);
+        for warning in &self.warnings {
+            context.warn(warning.clone());
+        }
+    }
+
+    /// Whether anything was ever asked for in the session.
+    pub fn is_begun(&self) -> bool {
+        self.requests() > 0
+    }
+
     /// How many requests the user has made in the session.
     pub fn requests(&self) -> usize {
         let session = self.kept.inner.session.borrow();
@@ -329,12 +342,49 @@ impl<'c> ChatPlace<'c> {
     /// How many of them the conversation has.
     pub fn used(&self) -> u64 {
         let session = self.kept.inner.session.borrow();
-        self.kept.meter.used(&session.conversation)
+        let counted = self.kept.meter.used(&session.conversation);
+        // Of a session that is taken up, the vendor has counted nothing yet.
+        if counted == 0 {
+            return tokens_of(&sent(&session.conversation));
+        }
+        counted
     }
 
     /// How many tokens the session has taken so far.
     pub fn tokens(&self) -> u64 {
         self.kept.inner.session.borrow().file.total_tokens
+    }
+
+    /// Notes what a run has spent, unless its replies were recorded.
+    pub fn count_spent(&self, context: &Context<'_>, record: &RunRecord) {
+        let spent = Spent::in_run(record);
+        let Some(found) = self.key.found().ok().filter(|_| !self.models.is_replay) else {
+            return;
+        };
+        if spent == Spent::default() {
+            return;
+        }
+        if let Err(problem) = spent::add(&self.home, &found.identity(), spent) {
+            context.warn(problem.to_string());
+        }
+    }
+
+    /// What the session has spent, and the account.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub fn spent(&self, context: &Context<'_>) -> Result<String, Error> {
+        let session = Spent {
+            tokens: self.tokens(),
+            ..last::spent_in(context, &self.id().to_string())?
+        };
+        let account = match self.key.found() {
+            Ok(found) => spent::by(&self.home, &found.identity()).map_err(NotReady::from)?,
+            Err(_) => Spent::default(),
+        };
+        Ok(format!(
+            "this session: {session}\n\nthis account: {account}"
+        ))
     }
 
     /// What was said so far, for the screen.
@@ -346,9 +396,11 @@ impl<'c> ChatPlace<'c> {
     /// The agent's last words, if it has said any.
     pub fn last_words(&self) -> Option<String> {
         let session = self.kept.inner.session.borrow();
-        let mut history = session.conversation.history.iter().rev();
+        let history = session.conversation.history.iter().rev();
+        // What answers an earlier request does not answer this one.
+        let mut since = history.take_while(|said| said.role != Role::User || said.is_tagged);
         let said =
-            history.find(|said| said.role == Role::Assistant && !said.content.trim().is_empty())?;
+            since.find(|said| said.role == Role::Assistant && !said.content.trim().is_empty())?;
         Some(said.content.clone())
     }
 
@@ -380,13 +432,6 @@ impl<'c> ChatPlace<'c> {
     /// The user's own command of this name.
     pub fn command(&self, name: &str) -> Option<&CommandFile> {
         self.commands.iter().find(|command| command.name == name)
-    }
-
-    /// The file for a command of this name in the project; `None` where that is no name, or the program's own.
-    pub fn command_file(&self, context: &Context<'_>, name: &str) -> Option<PathBuf> {
-        let mut own = super::slash::hints().into_iter();
-        let file = commands::file_for(name).filter(|_| !own.any(|hint| hint.name == name))?;
-        Some(context.project.root().join(COMMANDS).join(file))
     }
 
     /// Reads the user's commands anew.
@@ -495,6 +540,13 @@ impl<'c> ChatPlace<'c> {
     }
 }
 
+/// The file for a command of this name, from the project's root on; `None` where that is no name, or the program's own.
+pub fn command_file(name: &str) -> Option<String> {
+    let mut own = super::slash::hints().into_iter();
+    let file = commands::file_for(name).filter(|_| !own.any(|hint| hint.name == name))?;
+    Some(format!("{COMMANDS}/{}", file.display()))
+}
+
 /// The user's commands, and warnings of files that are none.
 fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let own = super::slash::hints();
@@ -514,13 +566,28 @@ fn thinker(key: &ChatKey, model: &str) -> String {
 fn entries(conversation: &Conversation) -> Vec<Entry> {
     let history = conversation.earlier.iter().chain(&conversation.history);
     let mut entries = Vec::new();
+    let mut calls: HashMap<&str, usize> = HashMap::new();
     for said in history {
         match (said.role, &said.tool) {
             // What stands between tags is not for people.
             _ if said.is_tagged => {}
             (Role::User, _) => entries.push(Entry::User(said.content.clone())),
-            (Role::Assistant, _) => entries.extend(replied(said)),
-            (Role::Tool, Some(_)) => answer(&mut entries, said),
+            (Role::Assistant, _) => {
+                entries.extend(replied(said));
+                let first = entries.len() - said.calls.len();
+                calls = said
+                    .calls
+                    .iter()
+                    .map(|call| &*call.id)
+                    .zip(first..)
+                    .collect();
+            }
+            (Role::Tool, Some(_)) => {
+                let call = said.call.as_deref().and_then(|id| calls.get(id));
+                if let Some(entry) = call.and_then(|at| entries.get_mut(*at)) {
+                    answer(entry, said);
+                }
+            }
             (Role::Tool | Role::System, _) => entries.push(Entry::Notice(said.content.clone())),
         }
     }
@@ -529,6 +596,12 @@ fn entries(conversation: &Conversation) -> Vec<Entry> {
 
 /// What the agent has said, and which tools it has called.
 fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
+    let thoughts = said.parts.iter().filter_map(|part| match part {
+        ReplyPart::Thought(Thought::Shown { text, .. }) if !text.trim().is_empty() => {
+            Some(Entry::Thought(text.clone()))
+        }
+        _ => None,
+    });
     let words = Some(said.content.trim()).filter(|words| !words.is_empty());
     let words = words.map(|words| Entry::Agent(words.to_owned()));
     let calls = said.calls.iter().map(|call| Entry::Tool {
@@ -538,16 +611,12 @@ fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
         failed: false,
         diff: None,
     });
-    words.into_iter().chain(calls)
+    thoughts.chain(words).chain(calls)
 }
 
-/// Notes what came of the first call that has no result yet.
-fn answer(entries: &mut [Entry], said: &HistoryMessage) {
-    let waits = entries.iter_mut().find_map(|entry| match entry {
-        Entry::Tool { result, failed, .. } if result.is_empty() => Some((result, failed)),
-        _ => None,
-    });
-    if let Some((result, failed)) = waits {
+/// Notes what came of a call.
+fn answer(entry: &mut Entry, said: &HistoryMessage) {
+    if let Entry::Tool { result, failed, .. } = entry {
         result.clone_from(&said.content);
         *failed = said.is_failed;
     }

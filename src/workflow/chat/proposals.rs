@@ -1,8 +1,6 @@
 //! What the agent writes for the user to look at before it counts: a summary, `AGENTS.md`, a slash command.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::Path;
+use serde_json::json;
 
 use super::place::ChatPlace;
 use super::request;
@@ -10,8 +8,11 @@ use super::screen::Screen;
 use crate::agent::chat::commands;
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::truncate::summarize;
+use crate::agent::tool::{ToolError, ToolOutput};
+use crate::agent::tools::Files as _;
+use crate::edit::EditKind;
+use crate::model::Purpose;
 use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
-use crate::sys::atomic_file;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::numbers::grouped;
 use crate::ui::question::{Answer, Question};
@@ -19,6 +20,8 @@ use crate::workflow::error::Error;
 use crate::workflow::run::not_ready::NotReady;
 use crate::workflow::{Context, Failure};
 
+/// The tool by which files are written.
+const TOOL: &str = "write_file";
 /// What the model is asked for by `/init`.
 const INIT: &str = include_str!("../../../prompts/chat_init.txt");
 /// The same by `/command`.
@@ -83,50 +86,56 @@ pub fn command(
     Ok(commands::template(&outcome.summary))
 }
 
-/// Shows what a file would be, writes it where the user wants that, and says what has become of it.
+/// Shows what a file of the project would be, writes it where the user wants that, and says what has become of it. It can
+/// be undone.
 ///
 /// # Errors
 /// When it cannot be read or written, or the user leaves.
 pub fn offer(
     context: &Context<'_>,
+    place: &ChatPlace<'_>,
     screen: &Screen,
-    path: &Path,
+    path: &str,
     content: &str,
 ) -> Result<String, Failure> {
-    let shown = path.strip_prefix(context.project.root()).unwrap_or(path);
-    let shown = shown.display().to_string();
-    let before = files::read(path, Links::Refused, MIB).if_there();
-    let before = before.map_err(PathError::of("read", path))?;
+    let file = context.project.root().join(path);
+    let read = || files::read(&file, Links::Refused, MIB).if_there();
+    let before = read().map_err(PathError::of("read", path))?;
     let state = |content: Vec<u8>| FileState {
         content,
         mode: NEW_MODE,
     };
-    let is_there = before.is_some();
     let change = FileChange {
-        path: shown.clone(),
-        before: before.map(state),
+        path: path.to_owned(),
+        before: before.clone().map(state),
         after: Some(state(content.as_bytes().to_vec())),
     };
+    let overwrites = before.is_some().then(|| "overwrites".to_owned());
     let question = Question {
-        sentence: format!("Write `{shown}`?"),
-        tool: "write_file".to_owned(),
-        subject: shown.clone(),
-        reasons: is_there
-            .then(|| "overwrites".to_owned())
-            .into_iter()
-            .collect(),
+        sentence: format!("Write `{path}`?"),
+        tool: TOOL.to_owned(),
+        subject: path.to_owned(),
+        reasons: overwrites.into_iter().collect(),
         may_last: false,
     };
     let verdict = screen.ask(question, Some(diff::text(&[change])))?;
     if verdict.answer != Answer::Yes {
-        return Ok(format!("`{shown}` is as it was"));
+        return Ok(format!("`{path}` is as it was"));
     }
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(PathError::of("make", parent))?;
-    }
-    let written = atomic_file::replace(path, |file| file.write_all(content.as_bytes()));
-    written.map_err(PathError::of("write", path))?;
-    Ok(format!("`{shown}` was written"))
+    let outcome = request::by_itself(context, place, &format!("write {path}"), |run| {
+        let input = json!({"path": path, "content": content});
+        let used = run.own_step(Purpose::COMMAND, (TOOL, input), || {
+            if read().ok() != Some(before) {
+                let problem = "it was changed while it was looked at: nothing was written";
+                return Err(ToolError::failed(problem.to_owned()));
+            }
+            let edit = (path.to_owned(), EditKind::Write(content.to_owned()));
+            run.apply(vec![edit])?;
+            Ok(ToolOutput::said("it was written"))
+        })?;
+        Ok(format!("`{path}`: {}", used.text))
+    })?;
+    Ok(outcome.summary)
 }
 
 /// Puts permissions back that a command has changed: nobody is there to look at them.

@@ -15,14 +15,14 @@ use crate::agent::chat::permissions::{ChatPermissions, remembered};
 use crate::agent::chat::reminders::StepFacts;
 use crate::agent::chat::tools::ChatTools;
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
-use crate::agent::memory::truncate::{Meter, Truncate};
-use crate::agent::permissions::{DenyPaths, Everything};
+use crate::agent::memory::truncate::{self, Meter, Truncate};
+use crate::agent::permissions::DenyPaths;
 use crate::agent::protocol::native::Native;
 use crate::agent::tagged::defused;
-use crate::agent::tools::spawn::Work;
+use crate::agent::tools::spawn::{Work, work_apart};
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::model::{Purpose, ToolChoice};
-use crate::project::mode::Mode;
+use crate::project::mode::{Mode, SharedMode};
 use crate::record::todos::Todo;
 use crate::sys::environment::Clock;
 use crate::ui::question::{Answer, Question};
@@ -103,11 +103,18 @@ pub fn work(
     if matches!(&result, Err(Error::AgentsModel(error)) if error.is_refusal()) {
         // What the vendor does not answer, it would not answer with the next request either.
         place.kept.keep(&Purpose::STEP, &before)?;
+        place.kept.meter.reset();
     }
-    finish(place, run, result)
+    finish(context, place, run, result)
 }
 
+/// Ends a run: what nobody was there to allow makes it one that was not permitted. What it has spent counts for the
+/// account.
+///
+/// # Errors
+/// When it was not done.
 pub fn finish(
+    context: &Context<'_>,
     place: &ChatPlace<'_>,
     run: AgentRun<'_>,
     result: Result<String, Error>,
@@ -120,7 +127,15 @@ pub fn finish(
         result => result,
     };
     let is_refused = matches!(result, Err(Error::Chat(ChatError::NotPermitted(_))));
-    match run.finish(result) {
+    let finished = run.finish(result);
+    let record = match &finished {
+        Ok(outcome) => &outcome.record,
+        Err(failure) => &failure.record,
+    };
+    if let Some(record) = record {
+        place.count_spent(context, record);
+    }
+    match finished {
         Ok(mut outcome) => {
             outcome.is_answer = true;
             Ok(outcome)
@@ -207,9 +222,8 @@ fn with_agent<T>(
         env,
     };
     let spawn = |_: &str, prompt: &str| {
-        let mut conversation = Conversation::default();
         helper_meter.reset();
-        Ok(helper.work_on(&mut conversation, Some(prompt))?.words)
+        work_apart(&helper, prompt)
     };
     let agent = Agent {
         purpose: Purpose::STEP,
@@ -249,13 +263,25 @@ pub fn aside(
         with_agent(context, place, &run, false, |agent| {
             let output_files = || run.command_output();
             let meter = Meter::default();
+            // Nothing is asked, and what is never allowed is not.
+            let mode = SharedMode::new(Mode::AutoPilot);
+            let permissions = ChatPermissions {
+                mode: &mode,
+                file: &place.permissions,
+                headless: None,
+            };
+            let looking = DenyPaths {
+                permissions: &permissions,
+                root: context.project.root(),
+                paths: &place.closed,
+            };
             let looking = Agent {
                 brief: &|| Brief {
                     tools: tools(context, place, &run, &output_files, &|_| (), None).looking(),
                     reminders: Vec::new(),
                     ..(agent.brief)()
                 },
-                permissions: &Everything,
+                permissions: &looking,
                 memory: &memory(place, &meter),
                 ..agent.clone()
             };
@@ -267,7 +293,27 @@ pub fn aside(
             Ok(said)
         })
     });
-    finish(place, run, result)
+    finish(context, place, run, result)
+}
+
+/// Does something in a run of its own for which no model is asked.
+///
+/// # Errors
+/// When it was not done.
+pub fn by_itself(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    about: &str,
+    work: impl FnOnce(&AgentRun<'_>) -> Result<String, AgentError>,
+) -> Result<Outcome, Failure> {
+    let _lock = recovery::take(context)?;
+    let run = AgentRun::start(
+        context,
+        setup(place, AnswerSource::Nowhere, true),
+        Some(about),
+    )?;
+    let result = run.work(|_| work(&run));
+    finish(context, place, run, result)
 }
 
 /// What is sent of a conversation whose size this meter knows.
@@ -396,6 +442,13 @@ fn relative(root: &Path, path: &Path) -> String {
         .unwrap_or(path)
         .display()
         .to_string()
+}
+
+/// About how many tokens a request has, with what is shown with it.
+pub fn tokens_of(asked: &UserRequest) -> u64 {
+    let mut alone = Conversation::default();
+    alone.ask(asked.clone());
+    truncate::tokens_of(&alone.history)
 }
 
 /// A text without what looks like a credential, unless the user wants that sent.

@@ -2,10 +2,11 @@
 //!
 //! Touches nothing but the two channels. Guarantees that nothing waits for the screen but where the user is asked.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::mpsc::Receiver;
 
 use crate::agent::AgentError;
+use crate::model::Purpose;
 use crate::secret::Redactor;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::question::Question;
@@ -25,6 +26,10 @@ pub struct Screen {
     receiver: Receiver<FromScreen>,
     /// What the status bar shows.
     status: RefCell<Status>,
+    /// Whether the model is asked for the conversation itself, and not for a part that another agent works on.
+    is_own_call: Cell<bool>,
+    /// Whether the user wants to leave.
+    has_left: Cell<bool>,
     /// Knows the keys.
     redactor: RefCell<Redactor>,
 }
@@ -36,6 +41,8 @@ impl Screen {
             sender,
             receiver,
             status: RefCell::default(),
+            is_own_call: Cell::new(true),
+            has_left: Cell::default(),
             redactor: RefCell::default(),
         }
     }
@@ -57,7 +64,7 @@ impl Screen {
 
     /// What the user does next; `None`: they leave, or the screen is gone.
     pub fn next(&self) -> Option<Submission> {
-        loop {
+        while !self.has_left.get() {
             match self.receiver.recv() {
                 Ok(FromScreen::Line(submission)) => return Some(submission),
                 Ok(FromScreen::Leave) | Err(_) => return None,
@@ -65,6 +72,7 @@ impl Screen {
                 Ok(FromScreen::Answered(_) | FromScreen::Chosen(_) | FromScreen::Typed(_)) => {}
             }
         }
+        None
     }
 
     /// Has the user choose one; `None`: none.
@@ -117,6 +125,7 @@ impl Screen {
         loop {
             match self.receiver.recv() {
                 Ok(FromScreen::Leave) | Err(_) => {
+                    self.has_left.set(true);
                     let signal = Signal::Int;
                     return Err(Error::Agent(AgentError::Interrupted(Interrupted {
                         signal,
@@ -134,6 +143,8 @@ impl Screen {
     /// What an event means for the status bar.
     fn note(&self, event: &Event) {
         match event {
+            Event::Asking { step, .. } => self.is_own_call.set(step.purpose == Purpose::STEP),
+            _ if !self.is_own_call.get() => {}
             Event::Answered {
                 usage: Some(usage), ..
             } => self.status(|status| {

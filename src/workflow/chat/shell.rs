@@ -13,6 +13,7 @@ use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Arguments, ToolError};
 use crate::model::Purpose;
 use crate::project::mode::Mode;
+use crate::ui::Event;
 use crate::ui::question::{Answer, Question};
 use crate::workflow::agent_run::AgentRun;
 use crate::workflow::run::recovery;
@@ -31,7 +32,13 @@ pub fn run_for_user(
     place: &ChatPlace<'_>,
     command: &str,
 ) -> Result<(), Failure> {
-    run(context, place, command, command, true)?;
+    let text = run(context, place, command, command, true)?;
+    // How it ended stands beside the command already.
+    let printed = text.split_once('\n').map_or("", |(_, printed)| printed);
+    let printed = printed.trim_end().to_owned();
+    if !printed.is_empty() {
+        context.reporter.event(&Event::Shown(printed));
+    }
     Ok(())
 }
 
@@ -114,5 +121,5 @@ fn run(
         }
         Ok(text)
     });
-    Ok(super::request::finish(place, run, result)?.summary)
+    Ok(super::request::finish(context, place, run, result)?.summary)
 }

@@ -2,16 +2,19 @@
 //!
 //! What fails is told on the screen, and is no end.
 
-use std::mem::take;
 use std::path::Path;
 
-use super::place::ChatPlace;
+use super::place::{ChatPlace, command_file};
 use super::screen::Screen;
 use super::slash::{self, SlashCommand};
 use super::{ChatOptions, attach, login, proposals, request, shell};
 use crate::agent::conversation::UserRequest;
+use crate::edit::undo_log;
+use crate::project::conventions::AGENTS_FILE;
 use crate::project::mode::Mode;
+use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::text::one_line;
+use crate::ui::tui::history::is_secret;
 use crate::ui::tui::{Connection, Menu, Submission, ToScreen};
 use crate::workflow::error::Exit;
 use crate::workflow::talk::tally::Tally;
@@ -37,8 +40,6 @@ pub struct Talk<'t, 'c> {
     place: &'t mut ChatPlace<'c>,
     screen: &'t Screen,
     tally: &'t mut Tally,
-    /// The runs that were undone since the last request: the agent is to know.
-    undone: Vec<String>,
     end: Option<TalkEnd>,
 }
 
@@ -52,7 +53,6 @@ pub fn talk<'c>(
     place: &mut ChatPlace<'c>,
     screen: &Screen,
     tally: &mut Tally,
-    first: Option<Submission>,
 ) -> Result<TalkEnd, Failure> {
     let mut talk = Talk {
         context,
@@ -60,30 +60,27 @@ pub fn talk<'c>(
         place,
         screen,
         tally,
-        undone: Vec::new(),
         end: None,
     };
     talk.show();
-    if let Some(first) = first {
-        talk.hear(&first)?;
-    }
-    loop {
-        screen.tell(ToScreen::Settled);
+    screen.tell(ToScreen::Settled);
+    while let Some(submission) = screen.next() {
+        talk.hear(&submission)?;
         if let Some(end) = talk.end {
+            // What a command has made of the permissions must not count unseen.
+            talk.look_at_permissions()?;
             return Ok(end);
         }
-        match screen.next() {
-            None => return Ok(TalkEnd::Left),
-            Some(submission) => talk.hear(&submission)?,
-        }
+        screen.tell(ToScreen::Settled);
     }
+    let _ = context.interrupt.take();
+    context.interrupt.check()?;
+    Ok(TalkEnd::Left)
 }
 
 impl Talk<'_, '_> {
     /// Shows the session as it is.
     fn show(&mut self) {
-        let entries = self.place.transcript();
-        self.screen.tell(ToScreen::Transcript(entries));
         self.screen
             .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
         self.show_commands();
@@ -107,17 +104,17 @@ impl Talk<'_, '_> {
 
     /// Does what a line says, and tells what fails.
     fn hear(&mut self, submission: &Submission) -> Result<(), Failure> {
+        // A stop that came too late for what was done before is none of this.
+        let _ = self.context.interrupt.take();
         let done = self.take(submission);
         self.screen
             .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
+        let _ = self.context.interrupt.take();
+        self.context.interrupt.check()?;
         let Err(failure) = done else {
             return Ok(());
         };
-        let taken = self.context.interrupt.take();
-        if taken == 0 && self.context.interrupt.check().is_err() {
-            return Err(failure);
-        }
-        if taken > 0 || matches!(failure.error.exit(), Exit::Interrupted(_)) {
+        if matches!(failure.error.exit(), Exit::Interrupted(_)) {
             self.context.notice("Agent stopped by user");
             return Ok(());
         }
@@ -135,32 +132,41 @@ impl Talk<'_, '_> {
 
     fn take(&mut self, submission: &Submission) -> Result<(), Failure> {
         let text = submission.text.trim();
+        let text = if is_secret(text) {
+            text.to_owned()
+        } else {
+            request::censored(self.context, self.place, text)
+        };
         if let Some(command) = text.strip_prefix('!') {
             return shell::run_for_user(self.context, self.place, command.trim());
         }
         let own = |name: &str| self.place.command(name).is_some();
-        match SlashCommand::read(text, own) {
+        match SlashCommand::read(&text, own) {
             Some(Ok(command)) => self.obey(command),
             Some(Err(problem)) => {
                 self.screen.say(problem);
                 Ok(())
             }
             None => {
-                let asked = attach::request(self.context, self.place, submission);
+                let submission = Submission {
+                    text,
+                    images: submission.images.clone(),
+                };
+                let asked = attach::request(self.context, self.place, &submission);
                 self.attend(asked)
             }
         }
     }
 
     /// Works on a request.
-    fn attend(&mut self, mut asked: UserRequest) -> Result<(), Failure> {
-        let undone = take(&mut self.undone);
-        if !undone.is_empty() {
-            asked.shown.push(attach::reminder(&format!(
-                "The user has undone what you changed in {}: those files are as they were before.",
-                undone.join(" and ")
-            )));
-        }
+    fn attend(&mut self, asked: UserRequest) -> Result<(), Failure> {
+        // What was done is struck until the next request.
+        let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
+        self.place.kept.todos.borrow_mut().retain(is_open);
+        // Until the vendor counts it.
+        let tokens = request::tokens_of(&asked);
+        self.screen
+            .status(|status| status.used = status.used.saturating_add(tokens));
         self.look_at_permissions()?;
         let asker = request::ScreenAsker {
             screen: self.screen,
@@ -181,8 +187,9 @@ impl Talk<'_, '_> {
             self.tally.add(record, log.as_deref());
         }
         // What a command has made of the permissions counts for nothing until the user has looked.
-        self.look_at_permissions()?;
+        let looked = self.look_at_permissions();
         let outcome = done?;
+        looked?;
         self.offer_to_carry_out(&outcome)
     }
 
@@ -218,7 +225,9 @@ impl Talk<'_, '_> {
         };
         self.place.mode.set(mode);
         self.place.kept.todos.replace(todos);
-        self.attend(UserRequest::from("Carry out the plan, item by item."))
+        let words = "Carry out the plan, item by item.";
+        self.screen.say(format!("> {words}"));
+        self.attend(UserRequest::from(words))
     }
 
     fn obey(&mut self, command: SlashCommand) -> Result<(), Failure> {
@@ -233,7 +242,7 @@ impl Talk<'_, '_> {
                 "a new session".to_owned()
             }
             SlashCommand::Resume => self.resume()?,
-            SlashCommand::Cost => self.tally.cost(self.place.tokens()),
+            SlashCommand::Cost => self.place.spent(self.context)?,
             SlashCommand::Undo => self.undo()?,
             SlashCommand::Mode(name) => self.mode(&name),
             SlashCommand::Model(name) => self.model(&name)?,
@@ -258,7 +267,7 @@ impl Talk<'_, '_> {
                 said
             }
             SlashCommand::Init => return self.init(),
-            SlashCommand::New(argument) => self.new_command(&argument)?,
+            SlashCommand::New(argument) => return self.new_command(&argument),
             SlashCommand::Own(name, argument) => return self.own(&name, &argument),
         };
         self.screen.say(said);
@@ -310,10 +319,13 @@ impl Talk<'_, '_> {
             let said = "nothing was changed here that is still there; `code-commit undo` takes back earlier runs";
             return Ok(said.to_owned());
         };
+        let changes = undo_log::read(self.context.project.root(), &run)?;
         let outcome = undo::undo(self.context, Some(Path::new(&run)))?;
         self.tally.changed.pop();
         self.tally.is_latest = false;
-        self.undone.push(run);
+        let files = changes.into_iter().flat_map(|changes| changes.files);
+        let paths: Vec<String> = files.map(|(path, _)| path).collect();
+        self.place.reminders.borrow_mut().undone(&paths);
         Ok(outcome.summary)
     }
 
@@ -350,7 +362,8 @@ impl Talk<'_, '_> {
     fn change_session(&mut self, choice: SessionChoice) -> Result<(), Failure> {
         self.place.change_session(self.context, choice)?;
         self.tally.forget_context();
-        self.undone.clear();
+        self.screen
+            .tell(ToScreen::Transcript(self.place.transcript()));
         self.show();
         Ok(())
     }
@@ -398,44 +411,62 @@ impl Talk<'_, '_> {
     }
 
     fn init(&mut self) -> Result<(), Failure> {
+        if self.place.mode.get() == Mode::Planning {
+            self.screen
+                .say("`/init` has to look around, and nothing is executed in Planning: switch modes first");
+            return Ok(());
+        }
         let proposed = proposals::agents_file(self.context, self.place)?;
-        let path = self
-            .context
-            .project
-            .root()
-            .join(crate::project::conventions::AGENTS_FILE);
-        self.offer_file(&path, &proposed)
-    }
-
-    /// Shows what a file would be, and writes it where the user wants that.
-    fn offer_file(&self, path: &Path, content: &str) -> Result<(), Failure> {
-        let written = proposals::offer(self.context, self.screen, path, content)?;
-        self.screen.say(written);
-        self.show_commands();
+        let said = proposals::offer(
+            self.context,
+            self.place,
+            self.screen,
+            AGENTS_FILE,
+            &proposed,
+        )?;
+        self.screen.say(said);
         Ok(())
     }
 
-    fn new_command(&mut self, argument: &str) -> Result<String, Failure> {
+    fn new_command(&mut self, argument: &str) -> Result<(), Failure> {
         let (name, description) = argument
             .split_once(char::is_whitespace)
             .unwrap_or((argument, ""));
-        let Some(path) = self.place.command_file(self.context, name) else {
-            return Ok(format!(
-                "`{}` is no name for a command: use a-z, 0-9, `_` and `-`",
+        let Some(path) = command_file(name) else {
+            self.screen.say(format!(
+                "`{}` is no name for a command: use a-z, 0-9, `_` and `-`, and no name of the program's own",
                 one_line(name, 60)
             ));
+            return Ok(());
         };
         if description.trim().is_empty() {
-            return Ok("say what it is to do: `/command NAME DESCRIPTION`".to_owned());
+            self.screen
+                .say("say what it is to do: `/command NAME DESCRIPTION`");
+            return Ok(());
         }
         let content = proposals::command(self.context, self.place, name, description)?;
-        self.offer_file(&path, &content)?;
+        let said = proposals::offer(self.context, self.place, self.screen, &path, &content)?;
         self.place.reload_commands(self.context);
         self.show_commands();
-        Ok(String::new())
+        self.screen.say(said);
+        Ok(())
     }
 
+    /// Carries out one of the user's own commands, by the model that it names, which is asked no longer than that.
     fn own(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
+        let command = self.place.command(name);
+        let model = command.and_then(|command| command.model.clone());
+        let Some(model) = model else {
+            return self.carry_out(name, argument);
+        };
+        let before = self.place.models.first.spec.name.clone();
+        self.model(&model)?;
+        let done = self.carry_out(name, argument);
+        self.model(&before)?;
+        done
+    }
+
+    fn carry_out(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
         let expanded = attach::expand(self.context, self.place, self.screen, name, argument)?;
         let Some(asked) = expanded else {
             return Ok(());

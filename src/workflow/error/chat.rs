@@ -4,6 +4,7 @@ use super::Exit;
 use crate::agent::chat::accounts::NoAccount;
 use crate::agent::chat::permissions::NotPermitted;
 use crate::secret::KeyProblem;
+use crate::ui::tui::composer::ImageProblem;
 
 /// Why the agent at the terminal does not do what it is told.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +40,9 @@ pub enum ChatError {
     /// Calls of the agent's were refused, since nobody was there to ask.
     #[error(transparent)]
     NotPermitted(#[from] NotPermitted),
+    /// A picture that the request names cannot be attached.
+    #[error(transparent)]
+    Image(#[from] ImageProblem),
     /// A full-screen terminal is wanted, and there is none.
     #[error("`chat` needs a terminal: {0}")]
     NoTerminal(&'static str),
@@ -52,6 +56,7 @@ impl ChatError {
             Self::UnknownModel { .. }
             | Self::RetiredModel { .. }
             | Self::Account(_)
+            | Self::Image(_)
             | Self::NotAKey(_) => Exit::Usage,
             Self::KeyRefused { .. } => Exit::ModelFailed,
             Self::NotPermitted(_) => Exit::NotPermitted,
@@ -74,6 +79,7 @@ impl ChatError {
             Self::Account(_) => {
                 "`/login` lists the accounts; `code-commit chat login --account NAME` adds one"
             }
+            Self::Image(_) => "without the `@`, the request only names it",
             Self::NotAKey(_) => "give the API key alone, as the vendor's console shows it",
             Self::KeyRefused { .. } => {
                 "nothing was stored; see that the key is whole, and made for the server that is asked"

@@ -334,7 +334,7 @@ fn messages_as_sent(body: &Value) -> Vec<(String, Vec<Value>)> {
 fn messages(body: &Value) -> Vec<(String, Vec<Value>)> {
     let mut messages = messages_as_sent(body);
     for (_, blocks) in &mut messages {
-        for block in blocks {
+        for block in blocks.iter_mut() {
             unmarked(block);
         }
     }
@@ -345,9 +345,9 @@ fn messages(body: &Value) -> Vec<(String, Vec<Value>)> {
 fn prefix(body: &Value) -> String {
     let blocks = |field: &str| -> Vec<Value> {
         let mut blocks = body[field].as_array().cloned().unwrap_or_default();
-        blocks.iter_mut().for_each(|block| {
+        for block in &mut blocks {
             unmarked(block);
-        });
+        }
         blocks
     };
     json!([blocks("tools"), blocks("system"), body["system"].as_str()]).to_string()

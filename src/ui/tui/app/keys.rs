@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{ARMED, App, ScreenEffect};
+use super::{ARMED, App, STOPPING, ScreenEffect};
 use crate::model::message::Image;
 use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
@@ -48,7 +48,7 @@ impl App {
             KeyCode::Up if self.composer.is_empty() && !self.queue.is_empty() => {
                 // It goes on as if it had not been sent.
                 if let Some(last) = self.queue.pop_back() {
-                    self.composer.set_text(&last.text);
+                    self.composer.take_back(last);
                 }
                 Vec::new()
             }
@@ -86,7 +86,7 @@ impl App {
     }
 
     fn stop(&mut self) -> Vec<ScreenEffect> {
-        self.say("Stopping...");
+        self.say(STOPPING);
         vec![ScreenEffect::Stop]
     }
 
@@ -102,7 +102,11 @@ impl App {
                 None => self.say("A key is written to no file"),
             },
             ComposerAction::FetchImage => return vec![ScreenEffect::FetchImage],
-            ComposerAction::Leave => return vec![ScreenEffect::Send(FromScreen::Leave)],
+            ComposerAction::Leave => {
+                let stop = self.is_working.then_some(ScreenEffect::Stop);
+                let leave = ScreenEffect::Send(FromScreen::Leave);
+                return std::iter::once(leave).chain(stop).collect();
+            }
             ComposerAction::Refused(reason) => self.say(&reason),
             ComposerAction::Unhandled => match key.code {
                 KeyCode::Home => self.transcript.show_start(),
@@ -117,9 +121,10 @@ impl App {
     /// Takes what was pasted.
     pub fn paste(&mut self, text: &str) {
         self.is_changed = true;
-        match &mut self.dialog {
-            Some(dialog) => dialog.paste(text),
-            None => self.typed_ahead(text),
+        // It answers no question: where none is typed, it goes into the input.
+        let dialog = self.dialog.as_mut();
+        if !dialog.is_some_and(|dialog| dialog.paste(text)) {
+            self.typed_ahead(text);
         }
     }
 

@@ -1,5 +1,7 @@
 //! That keys and messages do what they should, at every size.
 
+mod picture;
+mod random;
 mod screens;
 
 use std::time::Duration;
@@ -14,9 +16,11 @@ use serde_json::Value;
 
 use super::*;
 use crate::model::Category;
+use crate::model::message::Image;
 use crate::model::price::Usd;
 use crate::model::{Purpose, StepId};
 use crate::project::mode::Mode;
+use crate::sys::counter::Counter;
 use crate::sys::text::is_deceptive;
 use crate::ui::question::{Answer, Question};
 use crate::ui::tui::composer::ComposerOptions;
@@ -24,7 +28,9 @@ use crate::ui::tui::{CommandHint, Menu, Verdict};
 
 fn app() -> App {
     let composer = Composer::new(ComposerOptions::default());
-    App::new(Theme::new(false), SharedMode::default(), composer)
+    let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
+    app.tell(ToScreen::Settled, at(0));
+    app
 }
 
 fn at(millis: u64) -> Duration {
@@ -67,6 +73,13 @@ fn line(text: &str) -> ScreenEffect {
     }))
 }
 
+fn picture() -> Image {
+    Image {
+        media_type: "image/png".to_owned(),
+        data: "iVBORw0KGgo=".to_owned(),
+    }
+}
+
 fn asking() -> Event {
     Event::Asking {
         step: StepId::new(Purpose::STEP, 1),
@@ -98,7 +111,10 @@ fn answered(seconds: u64) -> Event {
 
 fn tool(name: &str, subject: &str) -> Event {
     Event::Tool {
-        category: Some(Category::Edit),
+        category: Some(match name {
+            "execute_command" => Category::Shell,
+            _ => Category::Edit,
+        }),
         name: name.to_owned(),
         input: String::new(),
         arguments: Value::Null,
@@ -172,6 +188,21 @@ fn at_work() -> App {
     typed(&mut app, "and the tests");
     app.tick(at(4100));
     app
+}
+
+#[test]
+fn todos_are_shown_while_the_agent_is_at_work() {
+    let mut app = app();
+    typed(&mut app, "go");
+    let ToScreen::Todos(todos) = todos() else {
+        panic!("no todos");
+    };
+    app.tell(ToScreen::Event(Event::Todos(todos)), at(0));
+    let shown = shown(&mut app, 100, 20);
+    assert!(
+        shown.contains("Todos 1/3") && shown.contains("Change it, now"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -362,9 +393,51 @@ fn what_is_sent_while_the_agent_works_waits() {
 }
 
 #[test]
+fn what_waits_is_sent_as_it_was_edited_and_not_before_the_engine_is_there() {
+    let composer = Composer::new(ComposerOptions::default());
+    let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
+    app.send_first(Submission {
+        text: "look at [Image #1]".to_owned(),
+        images: vec![picture()],
+    });
+    assert_eq!(typed(&mut app, "two"), []);
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(typed(&mut app, " and more"), []);
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(app.composer.text(), "two and more");
+    app.composer.clear();
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(typed(&mut app, " now"), []);
+    let sent = Submission {
+        text: "look at [Image #1] now".to_owned(),
+        images: vec![picture()],
+    };
+    let sent = ScreenEffect::Send(FromScreen::Line(sent));
+    assert_eq!(app.tell(ToScreen::Settled, at(0)), [sent]);
+}
+
+#[test]
+fn a_stop_is_told_until_it_is_done() {
+    let mut app = at_work();
+    control(&mut app, 'c');
+    assert!(shown(&mut app, 60, 24).contains("Stopping..."));
+    app.tell(ToScreen::Settled, at(0));
+    assert!(!shown(&mut app, 60, 24).contains("Stopping..."));
+    app.tell(ToScreen::Copy("x".to_owned()), at(0));
+    app.tell(ToScreen::Settled, at(0));
+    assert!(shown(&mut app, 60, 24).contains("Copied"));
+}
+
+#[test]
 fn a_key_is_not_shown_and_what_was_done_goes_with_the_next_request() {
     let mut app = app();
     app.tell(todos(), at(0));
+    typed(&mut app, "!true");
+    typed(&mut app, "/login sk-ant-waiting");
+    let screen = shown(&mut app, 60, 24);
+    assert!(screen.contains("waits: /login") && !screen.contains("sk-ant"));
+    app.queue.clear();
+    app.tell(ToScreen::Settled, at(0));
     let sent = typed(&mut app, "/login sk-ant-secret");
     assert_eq!(sent, [line("/login sk-ant-secret")]);
     app.tell(ToScreen::Settled, at(0));
@@ -393,14 +466,18 @@ fn messages_of_the_engine_become_effects() {
         ),
         [ScreenEffect::Leave { farewell }]
     );
-    let progress = |done| ToScreen::Progress {
+    let done = Counter::default();
+    let progress = Event::Progress {
         message: "Taking back".to_owned(),
-        done,
+        done: done.clone(),
         total: 4,
     };
-    app.tell(progress(1), at(0));
+    app.tell(ToScreen::Event(progress), at(0));
+    assert!(shown(&mut app, 60, 24).contains(" 0%"));
+    done.add();
+    assert!(app.tick(at(1000)));
     assert!(shown(&mut app, 60, 24).contains(" 25%"));
-    app.tell(progress(4), at(0));
+    app.tell(ToScreen::Settled, at(0));
     assert!(!shown(&mut app, 60, 24).contains("Taking back"));
     app.tell(ToScreen::Said("**Signed out**".to_owned()), at(0));
     app.tell(
@@ -463,6 +540,15 @@ fn hostile() -> impl Strategy<Value = String> {
         any::<String>(),
         Just("\u{1b}[2J\u{9b}31m\u{202e}\r\n\t\u{200f}\u{e0041}宽👩\u{200d}👩".to_owned()),
     ]
+}
+
+#[test]
+fn a_paste_answers_no_question_and_is_not_lost() {
+    let mut app = app();
+    app.tell(question(), at(0));
+    app.paste("yes\ny");
+    assert_eq!(press(&mut app, KeyCode::Esc, 9000).len(), 1);
+    assert!(shown(&mut app, 40, 12).contains("> yes"));
 }
 
 proptest! {

@@ -85,8 +85,9 @@ impl App {
             } else {
                 let around = "  waits: … (Up takes it back)".len();
                 let room = usize::from(area.width).saturating_sub(around);
-                let mut text = first_line(&waiting.text, room);
-                if text.len() < waiting.text.trim().len() {
+                let shown = super::shown(&waiting.text);
+                let mut text = first_line(shown, room);
+                if text.len() < shown.trim().len() {
                     text.push('…');
                 }
                 format!("  waits: {text} (Up takes it back)")

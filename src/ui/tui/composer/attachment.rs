@@ -40,10 +40,15 @@ pub fn labels(attachments: &[Attachment]) -> Vec<String> {
         }
         Attachment::Image(_) => {
             images += 1;
-            format!("[Image #{images}]")
+            image_label(images)
         }
     };
     attachments.iter().map(label).collect()
+}
+
+/// What stands for a picture, in the input as in what is sent.
+pub fn image_label(number: usize) -> String {
+    format!("[Image #{number}]")
 }
 
 /// Why a file is not attached.
@@ -131,6 +136,14 @@ pub fn pasted_image(text: &str, root: &Path) -> Option<Result<Image, ImageProble
     path.is_file().then(|| load(path))
 }
 
+/// What is sent of a text that was not typed at the screen: the pictures that it names by `@path` beside it.
+///
+/// # Errors
+/// When one of them cannot be attached.
+pub fn submission(text: &str, root: &Path) -> Result<Submission, ImageProblem> {
+    with_images(text, &[], root)
+}
+
 /// What is sent of a text with placeholders: pastes are written out; pictures, and what an `@` names as such, go beside
 /// it, and the text says where they belong.
 pub fn with_images(
@@ -161,6 +174,5 @@ pub fn with_images(
 
 fn push(sent: &mut Submission, image: Image) {
     sent.images.push(image);
-    sent.text
-        .push_str(&format!("[Image #{}]", sent.images.len()));
+    sent.text.push_str(&image_label(sent.images.len()));
 }

@@ -184,11 +184,9 @@ impl QuestionDialog {
         None
     }
 
-    /// Takes what was pasted, where a line is typed.
-    pub fn paste(&mut self, text: &str) {
-        if let Some(line) = &mut self.instead {
-            line.paste(text);
-        }
+    /// Takes what was pasted, where a line is typed; whether it is.
+    pub fn paste(&mut self, text: &str) -> bool {
+        self.instead.as_mut().map(|line| line.paste(text)).is_some()
     }
 
     /// Scrolls what stands above the keys.

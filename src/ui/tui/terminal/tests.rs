@@ -76,6 +76,7 @@ fn options(clock: &SystemClock) -> ScreenOptions<'_> {
         clock,
         no_color: true,
         mouse: true,
+        first: None,
         root: PathBuf::from("/no/such/project"),
         history: None,
         editor: None,
@@ -113,6 +114,7 @@ fn staged(
         writes: 0,
     };
     prepare(&mut stage);
+    stage.engine.send(ToScreen::Settled);
     let clock = SystemClock::start();
     thread::scope(|scope| {
         let running = scope.spawn(|| {
@@ -264,6 +266,38 @@ fn nothing_is_written_while_nothing_changes() {
             stage.end();
         },
     );
+}
+
+#[test]
+fn a_key_is_seen_at_once_and_no_second_has_more_than_sixty_frames() {
+    /// Whether a key comes in this millisecond, and how long one may wait.
+    type Typing = (fn(u32) -> bool, u32);
+    let cases: [Typing; 5] = [
+        (|_| false, 0),
+        (|at| at % 33 == 7, 0),
+        (|at| at % 18 == 1, 0),
+        (|_| true, 18),
+        (|at| at % 400 < 70, 18),
+    ];
+    for (is_typed, longest) in cases {
+        let (mut next, mut drawn, mut typed) = (Duration::ZERO, Vec::new(), None);
+        for at in 0..4000 {
+            let now = Duration::from_millis(at.into());
+            if is_typed(at) {
+                typed.get_or_insert(at);
+            }
+            // Text streams all the time.
+            if due_in(next, typed.is_some(), now).is_zero() {
+                assert!(at - typed.take().unwrap_or(at) <= longest);
+                next = frame_after(next, now);
+                drawn.push(at);
+            }
+        }
+        for from in 0..3000 {
+            let within = drawn.iter().filter(|at| (from..from + 1000).contains(*at));
+            assert!((50..=60).contains(&within.count()));
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,190 @@
+//! What was spent: on a run, in a session, by an account. The accounts' sums are in `spent.json` in the agent's home.
+//!
+//! Reads and writes that file, which is its user's alone and knows an account only by what tells its key from others.
+//! Guarantees that programs which end runs at the same instant are all counted.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::home_file::{self, HomeFileProblem};
+use crate::model::price::Usd;
+use crate::record::RunRecord;
+use crate::sys::file_lock::FileLock;
+use crate::sys::files::PathError;
+use crate::sys::numbers::{counted, grouped};
+use crate::sys::positions::{self, Positions};
+
+/// The file, in the agent's home.
+pub const FILE: &str = "spent.json";
+/// Locked while it is written.
+const LOCK: &str = "spent.lock";
+/// What becomes of the sums whose file is removed.
+const WITHOUT: &str = "they begin at nothing then";
+
+/// What was spent on calls to models.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Tokens of prompts and of answers.
+    pub tokens: u64,
+    /// Dollars, as far as they are known.
+    pub dollars: Usd,
+    /// How many calls have cost nobody knows how much.
+    pub unpriced: u64,
+}
+
+/// The sums of all accounts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Sums {
+    accounts: BTreeMap<String, Spent>,
+}
+
+impl Spent {
+    /// What a run has spent.
+    #[must_use]
+    pub fn in_run(record: &RunRecord) -> Self {
+        let usage = record.usage().unwrap_or_default();
+        let asked = record.steps.iter().filter(|step| step.usage.is_some());
+        Self {
+            tokens: usage.input_tokens.saturating_add(usage.answered()),
+            dollars: record.steps.iter().filter_map(|step| step.cost).sum(),
+            unpriced: asked.filter(|step| step.cost.is_none()).count() as u64,
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            dollars: self.dollars + other.dollars,
+            unpriced: self.unpriced.saturating_add(other.unpriced),
+        }
+    }
+}
+
+impl fmt::Display for Spent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tokens, {}", grouped(self.tokens), self.dollars)?;
+        match self.unpriced {
+            0 => Ok(()),
+            unpriced => write!(f, " and {} at an unknown price", counted(unpriced, "call")),
+        }
+    }
+}
+
+/// What the account of this identity has spent.
+///
+/// # Errors
+/// When the file cannot be read, or there is a mistake in it.
+pub fn by(home: &Path, account: &str) -> Result<Spent, HomeFileProblem> {
+    let sums = load(home)?;
+    Ok(sums.accounts.get(account).copied().unwrap_or_default())
+}
+
+/// The account of this identity has spent this, too.
+///
+/// # Errors
+/// When the file cannot be read or written, or there is a mistake in it: it stays as it is then.
+pub fn add(home: &Path, account: &str, spent: Spent) -> Result<(), SpentProblem> {
+    let path = home.join(LOCK);
+    let lock = FileLock::wait(&path).map_err(PathError::of("lock", &path))?;
+    let mut sums = load(home)?;
+    let sum = sums.accounts.entry(account.to_owned()).or_default();
+    *sum = sum.plus(spent);
+    let content = serde_json::to_string_pretty(&sums).unwrap_or_default();
+    home_file::save(&home.join(FILE), content.as_bytes())?;
+    lock.remove().map_err(PathError::of("remove", &path))?;
+    Ok(())
+}
+
+/// What was spent is not noted.
+#[derive(Debug, thiserror::Error)]
+pub enum SpentProblem {
+    /// The file cannot be used.
+    #[error("what was spent is not noted: {0}")]
+    Unusable(#[from] HomeFileProblem),
+    /// It cannot be written.
+    #[error("what was spent is not noted: {0}")]
+    Unwritten(#[from] PathError),
+}
+
+fn load(home: &Path) -> Result<Sums, HomeFileProblem> {
+    let loaded = home_file::load(&home.join(FILE), WITHOUT, |content| {
+        let json = positions::text(content)?;
+        Positions(json).object::<Sums>(json)
+    });
+    Ok(loaded?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::model::usage::Usage;
+    use crate::record::Step;
+
+    fn step(tokens: u64, cost: Option<f64>) -> Step {
+        Step {
+            usage: (tokens > 0).then(|| Usage::plain(tokens, 1)),
+            cost: cost.map(|cost| cost.try_into().unwrap()),
+            ..Step::default()
+        }
+    }
+
+    #[test]
+    fn accounts_are_summed_up_each_for_itself() {
+        let home = tempfile::tempdir().unwrap();
+        let record = RunRecord {
+            steps: vec![step(99, Some(0.25)), step(0, None), step(9, None)],
+            ..RunRecord::default()
+        };
+        let spent = Spent::in_run(&record);
+        let told = "110 tokens, $0.25 and 1 call at an unknown price";
+        assert_eq!(spent.to_string(), told);
+        for account in ["a", "b", "a"] {
+            add(home.path(), account, spent).unwrap();
+        }
+        assert_eq!(by(home.path(), "a").unwrap(), spent.plus(spent));
+        assert_eq!(by(home.path(), "b").unwrap(), spent);
+        assert_eq!(by(home.path(), "c").unwrap(), Spent::default());
+        let mode = fs::metadata(home.path().join(FILE)).unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn everybody_is_counted() {
+        let home = tempfile::tempdir().unwrap();
+        let call = Spent {
+            tokens: 1,
+            ..Spent::default()
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..10).for_each(|_| add(home.path(), "a", call).unwrap()));
+            }
+        });
+        assert_eq!(by(home.path(), "a").unwrap().tokens, 40);
+    }
+
+    #[test]
+    fn a_broken_file_stays_as_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(FILE);
+        for broken in [
+            "",
+            "{\n\"accounts\": 1}",
+            "[]",
+            r#"{"accounts": {"a": {"tokens": -1}}}"#,
+        ] {
+            fs::write(&path, broken).unwrap();
+            let problem = add(home.path(), "a", Spent::default()).unwrap_err();
+            assert!(problem.to_string().contains("column"), "{problem}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), broken);
+        }
+    }
+}
