@@ -531,22 +531,3 @@ fn two_escapes_stop_a_command_and_its_whole_group() {
     );
     assert!(!chat.project.path("behind.txt").exists());
 }
-
-#[test]
-fn what_is_sent_while_the_agent_works_waits_and_can_be_taken_back() {
-    let (reply, gate) = say("Slow.").hold_at_the_end();
-    let Some((mut screen, _chat, server)) = scripted([reply, say("Second.")]) else {
-        return;
-    };
-    screen.types("one\r");
-    gate.reached();
-    screen.types("the next request\r").shows("the next request");
-    assert_eq!(server.messages().len(), 1);
-    screen
-        .types(UP)
-        .types(" changed\r")
-        .shows("the next request changed");
-    drop(gate);
-    screen.shows("Second.");
-    assert!(last_said(&server, 1).contains("the next request changed"));
-}
