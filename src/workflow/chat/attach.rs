@@ -145,6 +145,7 @@ fn may_pilot(screen: &Screen, name: &str) -> Result<bool, Failure> {
         subject: format!("/{name}"),
         reasons: vec!["asks nothing from then on".to_owned()],
         may_last: false,
+        may_forbid: false,
     };
     Ok(screen.ask(question, None)?.answer == Answer::Yes)
 }

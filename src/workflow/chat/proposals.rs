@@ -117,6 +117,7 @@ pub fn offer(
         subject: path.to_owned(),
         reasons: overwrites.into_iter().collect(),
         may_last: false,
+        may_forbid: false,
     };
     let verdict = screen.ask(question, Some(diff::text(&[change])))?;
     if verdict.answer != Answer::Yes {
@@ -171,6 +172,7 @@ pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(),
         subject: place.permissions.borrow().path().display().to_string(),
         reasons: vec!["changed on disk".to_owned()],
         may_last: false,
+        may_forbid: false,
     };
     let verdict = screen.ask(question, Some(changed.diff))?;
     if verdict.answer == Answer::Yes {

@@ -131,6 +131,7 @@ fn question() -> ToScreen {
             subject: "rm x".to_owned(),
             reasons: vec!["deletes".to_owned()],
             may_last: true,
+            may_forbid: true,
         },
         preview: None,
     }
@@ -178,7 +179,7 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
             stage.engine.send(question());
         },
         |stage| {
-            stage.see("May I?");
+            stage.see("because it deletes");
             stage.press("a\x1b[201~\x1b");
             assert_eq!(stage.hear(), answered(Answer::No));
             stage.see("> yya");
@@ -188,7 +189,7 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
     on_stage(
         |stage| stage.engine.send(question()),
         |stage| {
-            stage.see("May I?");
+            stage.see("because it deletes");
             stage.press("\ry");
             assert_eq!(stage.hear(), answered(Answer::Yes));
             stage.end();
