@@ -32,6 +32,7 @@ use super::record::Record;
 use super::rollback;
 use super::stage::{make_directories, stage};
 use super::undo_log::UndoLog;
+use crate::sys::counter::Counter;
 use crate::sys::parallel::in_parallel;
 
 /// Where edits go.
@@ -43,6 +44,8 @@ pub struct Tree<'t> {
     pub journal: &'t Path,
     /// The time; every new file says that it was written then.
     pub now: SystemTime,
+    /// Counts the files that are ready to be put into their places, which is most of the work.
+    pub staged: Option<&'t Counter>,
 }
 
 /// An application whose new tree counts.
@@ -134,7 +137,7 @@ fn carry_out(
         Journalling::On => Journal::arm(tree.journal, &record)?,
         Journalling::Off => Journal::without_file(),
     };
-    let done = stage_all(plan).and_then(|lost| {
+    let done = stage_all(plan, tree.staged).and_then(|lost| {
         journal.advance(JournalState::Installing)?;
         install_all(plan)?;
         journal.install()?;
@@ -165,9 +168,9 @@ fn carry_out(
 }
 
 /// Says what the new files could not be given.
-fn stage_all(plan: &ApplyPlan<'_>) -> Result<Vec<String>, ApplyError> {
+fn stage_all(plan: &ApplyPlan<'_>, staged: Option<&Counter>) -> Result<Vec<String>, ApplyError> {
     make_directories(plan)?;
-    let lost = in_parallel(plan.whole.steps.len(), |slots| stage(plan, slots))?;
+    let lost = in_parallel(plan.whole.steps.len(), |slots| stage(plan, slots, staged))?;
     Ok(lost.concat())
 }
 

@@ -20,6 +20,7 @@ use super::error::{ApplyError, apply_failed};
 use super::operation::{Durability, FileOperation, Operation};
 use super::plan::ApplyPlan;
 use crate::record::run_files::REPLACED;
+use crate::sys::counter::Counter;
 
 /// Makes the new directories, under their staged names.
 pub fn make_directories(plan: &ApplyPlan<'_>) -> Result<(), ApplyError> {
@@ -40,14 +41,18 @@ pub fn make_directories(plan: &ApplyPlan<'_>) -> Result<(), ApplyError> {
 
 /// Writes new files under their staged names. Says what they could not be given of the files that they replace, a
 /// sentence each.
-pub fn stage(plan: &ApplyPlan<'_>, slots: Range<usize>) -> Result<Vec<String>, ApplyError> {
+pub fn stage(
+    plan: &ApplyPlan<'_>,
+    slots: Range<usize>,
+    staged: Option<&Counter>,
+) -> Result<Vec<String>, ApplyError> {
     let mut directory = OpenDirectory::default();
     let mut lost = Vec::new();
     for slot in slots {
         let step = &plan.whole.steps[slot];
         let (parent, name) = split(&plan.staged[slot]);
-        let staged = directory.at(plan.root, parent).map_err(io::Error::from);
-        let lost_here = staged
+        let opened = directory.at(plan.root, parent).map_err(io::Error::from);
+        let lost_here = opened
             .and_then(|directory| stage_one(plan, directory, name, step))
             .map_err(apply_failed("write", step.path))?;
         lost.extend(
@@ -55,6 +60,9 @@ pub fn stage(plan: &ApplyPlan<'_>, slots: Range<usize>) -> Result<Vec<String>, A
                 .iter()
                 .map(|what| format!("`{}` {what}", step.path)),
         );
+        if let Some(staged) = staged {
+            staged.add();
+        }
     }
     Ok(lost)
 }

@@ -374,6 +374,7 @@ impl Reporter for Console<'_> {
                 self.show(event);
             }
             Event::Waiting { waited, .. } => self.wait(event, *waited),
+            Event::Progress { .. } => {}
             _ => self.show(event),
         }
     }

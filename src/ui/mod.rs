@@ -13,6 +13,7 @@ mod agent;
 mod blocks;
 mod console;
 pub(crate) mod json;
+mod lent;
 pub(crate) mod links;
 mod markdown;
 mod mirror;
@@ -39,12 +40,13 @@ use crate::cli::OutputFormat;
 use crate::model::price::Usd;
 use crate::model::tokens::Size;
 use crate::model::usage::Usage;
-use crate::model::{StepId, Tier};
+use crate::model::{Category, StepId, Tier};
 use crate::record::EditsRecord;
 use crate::record::diff::Stat;
 use crate::record::tasks::Task;
 use crate::record::todos::Todo;
 use crate::secret::Redactor;
+use crate::sys::counter::Counter;
 use crate::sys::environment::Clock;
 
 pub use self::console::Console;
@@ -117,6 +119,16 @@ pub enum Event {
     Prose(String),
     /// The reply's edits are on the disk.
     Applied(EditsRecord),
+    /// More than one file is being changed, or taken back.
+    #[serde(skip)]
+    Progress {
+        /// What is done.
+        message: String,
+        /// How many files are done by now.
+        done: Counter,
+        /// Of how many.
+        total: u64,
+    },
     /// What a run had applied was taken back.
     PutBack(EditsRecord),
     /// Builds are not sandboxed.
@@ -215,6 +227,9 @@ pub enum Event {
         /// What of that it is about: a path, a command, a question.
         #[serde(skip)]
         subject: String,
+        /// What the tool works on, where it is known.
+        #[serde(skip)]
+        category: Option<Category>,
         /// Whether it talks with the user: what moves on the screen would disturb their typing.
         #[serde(skip)]
         asks: bool,

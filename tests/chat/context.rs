@@ -103,6 +103,32 @@ fn commands_of_ones_own_are_texts_with_arguments_files_and_output() {
 }
 
 #[test]
+fn a_command_is_answered_by_the_model_that_it_names_and_nothing_after_it() {
+    let (chat, server) = ChatProject::scripted([say("Quick."), say("Usual.")]);
+    let chat = chat
+        .with_file(
+            ".agent/commands/quick.md",
+            "---\nmodel: claude-haiku-5-5\n---\nBe quick.\n",
+        )
+        .with_file(
+            ".agent/commands/old.md",
+            "---\nmodel: claude-3-opus\n---\nBe old.\n",
+        );
+    let Some(mut screen) = opened(&chat) else {
+        return;
+    };
+    screen.types("/old\r").shows("retired");
+    screen
+        .types("/quick\r")
+        .shows("Quick.")
+        .shows("| claude-sonnet-5-5");
+    screen.types("and now?\r").shows("Usual.");
+    let asked = server.messages();
+    let asked: Vec<_> = asked.iter().map(|request| &request["model"]).collect();
+    assert_eq!(asked, ["claude-haiku-5-5", "claude-sonnet-5-5"]);
+}
+
+#[test]
 fn a_command_of_the_users_own_is_shown_to_the_model() {
     let (chat, server) = ChatProject::scripted([say("Seen.")]);
     let Some(mut screen) = opened(&chat) else {

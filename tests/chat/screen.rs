@@ -4,9 +4,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::anthropic::{Anthropic, KEY, Reply, call, last_said, results, say, silence};
+use crate::support::agent::Endless;
+use crate::support::anthropic::{
+    Anthropic, KEY, Reply, call, last_said, nothing, results, say, silence, thinking,
+};
 use crate::support::chat::ChatProject;
-use crate::support::screen::{CTRL_C, CTRL_D, CTRL_J, ESCAPE, SHIFT_TAB, Screen, UP};
+use crate::support::screen::{CTRL_C, CTRL_D, CTRL_G, CTRL_J, ESCAPE, SHIFT_TAB, Screen, UP};
 use crate::support::within_a_minute;
 
 /// A chat on a screen of this size; `None` where no terminal can be made.
@@ -198,8 +201,44 @@ fn whatever_ends_it_the_terminal_is_as_it_was() {
         let (shown, ended) = screen.ends();
         assert_eq!(ended, code, "{shown}");
         // The cursor is back on the normal screen.
-        assert!(shown.contains("--resume"), "{shown}");
+        assert!(shown.contains("code-commit chat --session"), "{shown}");
     }
+}
+
+#[test]
+fn a_signal_ends_it_also_where_nothing_is_done_or_an_editor_has_the_terminal() {
+    for (signal, code, is_edited) in [
+        ("TERM", 143, false),
+        ("HUP", 129, false),
+        ("TERM", 143, true),
+    ] {
+        let (chat, _server) = ChatProject::scripted([]);
+        let mut command = chat.command(&[]);
+        command.env("EDITOR", "sh -c 'exec sleep 3600'");
+        let Some(mut screen) = Screen::open(&command, 100, 30) else {
+            return;
+        };
+        screen.shows("Mode");
+        if is_edited {
+            screen.types("x").shows("> x").types(CTRL_G);
+            assert!(within_a_minute(|| screen.modes().contains(" icanon")));
+        }
+        screen.signal(signal);
+        let (shown, ended) = screen.ends();
+        assert_eq!(ended, code, "{shown}");
+    }
+}
+
+#[test]
+fn what_the_shell_has_set_meanwhile_is_set_anew() {
+    let Some((mut screen, _chat, _server)) = scripted([]) else {
+        return;
+    };
+    screen.sets("sane");
+    assert!(screen.modes().contains(" icanon"));
+    screen.signal("CONT");
+    assert!(within_a_minute(|| screen.modes().contains("-icanon")));
+    screen.types("x").shows("> x");
 }
 
 #[test]
@@ -256,6 +295,39 @@ fn lines_are_begun_and_brought_back() {
 }
 
 #[test]
+fn what_is_sent_while_the_agent_works_waits_and_can_be_taken_back() {
+    let (reply, gate) = say("Slow.").hold_at_the_end();
+    let Some((mut screen, _chat, server)) = scripted([reply, say("Second.")]) else {
+        return;
+    };
+    screen.types("one\r");
+    gate.reached();
+    screen.types("the next request\r").shows("waits: the next");
+    assert_eq!(server.messages().len(), 1);
+    screen
+        .types(UP)
+        .hides("waits:")
+        .types(" changed\r")
+        .shows("waits: the next request changed");
+    drop(gate);
+    screen.shows("Second.");
+    assert!(last_said(&server, 1).contains("the next request changed"));
+}
+
+#[test]
+fn the_first_request_of_the_command_line_is_sent_as_if_it_had_been_typed() {
+    let (chat, server) = ChatProject::scripted([say("Hello.")]);
+    let Some(mut screen) = Screen::open(&chat.command(&["say hello"]), 120, 30) else {
+        return;
+    };
+    screen.shows("> say hello").shows("Hello.");
+    screen.types("/cost\r").shows("this session: ").shows("$");
+    assert!(screen.contents().contains("this account: "));
+    assert!(chat.home("spent.json").exists());
+    assert!(last_said(&server, 0).contains("say hello"));
+}
+
+#[test]
 fn changes_are_taken_back_one_request_after_the_other() {
     let write =
         |path: &str, content: &str| call("write_file", json!({"path": path, "content": content}));
@@ -308,6 +380,37 @@ fn an_account_is_signed_into_on_the_screen_and_its_key_is_never_seen() {
         "{history}"
     );
     screen.types("/logout\r").shows("Signed out");
+}
+
+#[test]
+fn who_signs_in_again_is_told_what_that_ends_and_so_is_the_model() {
+    let (chat, server) = ChatProject::scripted([
+        call(
+            "execute_command",
+            json!({"command": "sleep 1000", "timeout_seconds": 1}),
+        ),
+        say("It runs."),
+        say("I start it again."),
+    ]);
+    let chat = chat.without_key();
+    let Some(mut screen) = opened(&chat, 120, 30) else {
+        return;
+    };
+    screen
+        .types(&format!("/login {KEY}\r"))
+        .shows("Signed in as")
+        .types(SHIFT_TAB)
+        .shows("Auto-Pilot")
+        .types("/model claude-opus-5-5\r")
+        .shows("| claude-opus-5-5")
+        .types("go\r")
+        .shows("It runs.")
+        .types("/login default\r")
+        .shows("ended these background")
+        .types("and now?\r")
+        .shows("I start it again.");
+    assert!(last_said(&server, 2).contains("has ended these background processes:"));
+    assert_eq!(server.messages()[2]["model"], "claude-opus-5-5");
 }
 
 #[test]
@@ -407,4 +510,55 @@ fn todos_stand_beside_the_transcript_or_above_the_input() {
             .shows("Writing it")
             .shows("Test it");
     }
+}
+
+#[test]
+fn two_escapes_stop_a_call_and_the_session_is_whole() {
+    let (reply, gate) = thinking("hm").say("Half a sentence").hold_at_the_end();
+    let Some((mut screen, _chat, _server)) = scripted([reply, say("Here again.")]) else {
+        return;
+    };
+    screen.types("go\r");
+    gate.reached();
+    screen
+        .shows("Half a sentence")
+        .types(ESCAPE)
+        .shows("(esc again to stop)");
+    let began = Instant::now();
+    screen.types(ESCAPE).shows("Agent stopped by user");
+    assert!(
+        began.elapsed() < Duration::from_millis(1500),
+        "{:?}",
+        began.elapsed()
+    );
+    screen.types("and now?\r").shows("Here again.");
+}
+
+#[test]
+fn two_escapes_stop_a_command_and_its_whole_group() {
+    let endless = Endless::new();
+    let Some((mut screen, chat, server)) = scripted([
+        nothing()
+            .call("execute_command", json!({"command": endless.command()}))
+            .call("write_file", json!({"path": "behind.txt", "content": "x"})),
+        say("Stopped, I see."),
+    ]) else {
+        return;
+    };
+    screen.types(SHIFT_TAB).shows("Auto-Pilot").types("go\r");
+    let path = chat.project.path("started");
+    assert!(within_a_minute(|| path.exists()));
+    screen
+        .types(ESCAPE)
+        .shows("(esc again to stop)")
+        .types(ESCAPE);
+    screen.shows("Agent stopped by user");
+    assert!(endless.ends());
+    screen.types("what happened?\r").shows("Stopped, I see.");
+    let results = results(&server, 1);
+    assert!(
+        results.len() == 2 && results.iter().all(|(_, failed)| *failed),
+        "{results:?}"
+    );
+    assert!(!chat.project.path("behind.txt").exists());
 }

@@ -152,8 +152,6 @@ fn a_kill_while_the_model_speaks_loses_nothing_that_was_there_before() {
     ] {
         let (reply, gate) = held(rich());
         let (chat, server) = ChatProject::scripted([say("First."), reply, say("Third.")]);
-        // What was sent and not kept is reminders.
-        server.lets_the_past_change();
         chat.ask("one").exits(0);
         killed(&chat, &["--resume", "-p", "two"], || gate.reached());
         chat.run(&["--resume", "-p", "three"]).exits(0);

@@ -16,6 +16,7 @@
 )]
 mod support;
 
+mod chat;
 mod plan;
 
 use std::collections::BTreeMap;

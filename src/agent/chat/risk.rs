@@ -10,9 +10,9 @@ mod words;
 use std::collections::BTreeSet;
 
 use self::programs::{
-    ANY, ASKED, AWK_ACTS, CHANGES_REPOSITORY, CODE, GNU, HARM, HARMLESS_VARIABLES, INTERPRETERS,
-    LOOKING, LOOKING_OPTIONS, MODULES, OVERWRITES, RUNNING_OPTION, SED_PRINTS, WITHOUT_SCRIPT,
-    WRITING_OPTION,
+    ANY, ASKED, AWK_ACTS, CHANGES_REPOSITORY, CODE, EVALUATING, GNU, HARM, HARMLESS_VARIABLES,
+    INTERPRETERS, LOOKING, LOOKING_OPTIONS, MODULES, OVERWRITES, RUNNING_OPTION, SED_PRINTS,
+    WITH_WORDS, WITHOUT_SCRIPT, WRITING_OPTION,
 };
 use self::words::{ShellWord, UNCLEAR, is_device};
 
@@ -81,12 +81,13 @@ fn judge_command(words: &[ShellWord], reasons: &mut Reasons) {
         (Some((reason, _)), _) => reason,
         // What a server is told to do is more than looking.
         (None, Some(true)) if name == "curl" => return add_harm_of(words, reasons),
+        (None, Some(true)) if has(EVALUATING, &name) && has_subscript(arguments) => UNCLEAR,
         (None, Some(true)) => return,
         (None, _) if name == "git" => CHANGES_REPOSITORY,
         (None, Some(false)) => OPTIONS,
         (None, None) if has("awk mawk nawk", &name) => return judge_awk(arguments, reasons),
         (None, None) if name == "sed" => return judge_sed(arguments, reasons),
-        (None, None) => return judge_other(words, reasons),
+        (None, None) => return judge_other(&name, words, reasons),
     };
     reasons.insert(reason);
     add_options(arguments, reasons);
@@ -149,8 +150,13 @@ fn only_looks(name: &str, arguments: &[ShellWord]) -> Option<bool> {
     Some(is_known && plain.len() <= *operands)
 }
 
+/// Whether a word may be taken for a variable's element, or for more of the shell's.
+fn has_subscript(words: &[ShellWord]) -> bool {
+    words.iter().any(|word| word.text.contains(['$', '`', '[']))
+}
+
 /// A program that is not known: its words tell what it may do.
-fn judge_other(words: &[ShellWord], reasons: &mut Reasons) {
+fn judge_other(program: &str, words: &[ShellWord], reasons: &mut Reasons) {
     add_options(words, reasons);
     add_harm_of(words, reasons);
     for (at, word) in words.iter().enumerate() {
@@ -161,7 +167,9 @@ fn judge_other(words: &[ShellWord], reasons: &mut Reasons) {
         }
         // As a shell would read it, or what a file's name may make of it.
         let is_code = |c| matches!(c, ';' | '|' | '&' | '<' | '>' | '`' | '$' | '\n');
-        if word.text.contains(is_code) || (word.is_glob && word.may_be_option()) {
+        // Words in one may be a whole command: `npx -c 'reboot now'`.
+        let may_be_command = !has(WITH_WORDS, program) && word.text.contains(char::is_whitespace);
+        if may_be_command || word.text.contains(is_code) || (word.is_glob && word.may_be_option()) {
             reasons.insert(UNCLEAR);
         }
     }

@@ -18,6 +18,8 @@ use crate::sys::text::one_line;
 
 /// The file, in the agent's home.
 pub const FILE: &str = "settings.json";
+/// The file for who has none: what holds without it.
+pub const DEFAULTS: &str = "{\n  \"compactThreshold\": 80,\n  \"ui\": { \"mouse\": true }\n}\n";
 /// What becomes of settings whose file is removed.
 const WITHOUT: &str = "the defaults count then";
 /// The least and the most per cent of a window at which a conversation is compacted.

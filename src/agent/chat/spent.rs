@@ -1,7 +1,7 @@
 //! What was spent: on a run, in a session, by an account. The accounts' sums are in `spent.json` in the agent's home.
 //!
 //! Reads and writes that file, which is its user's alone and knows an account only by what tells its key from others.
-//! Two programs that end a run at the same instant may count one of the two.
+//! Guarantees that programs which end runs at the same instant are all counted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::home_file::{self, HomeFileProblem};
 use crate::model::price::Usd;
 use crate::record::RunRecord;
+use crate::sys::file_lock::FileLock;
 use crate::sys::files::PathError;
 use crate::sys::numbers::{counted, grouped};
 use crate::sys::positions::{self, Positions};
 
 /// The file, in the agent's home.
 pub const FILE: &str = "spent.json";
+/// Locked while it is written.
+const LOCK: &str = "spent.lock";
 /// What becomes of the sums whose file is removed.
 const WITHOUT: &str = "they begin at nothing then";
 
@@ -86,11 +89,14 @@ pub fn by(home: &Path, account: &str) -> Result<Spent, HomeFileProblem> {
 /// # Errors
 /// When the file cannot be read or written, or there is a mistake in it: it stays as it is then.
 pub fn add(home: &Path, account: &str, spent: Spent) -> Result<(), SpentProblem> {
+    let path = home.join(LOCK);
+    let lock = FileLock::wait(&path).map_err(PathError::of("lock", &path))?;
     let mut sums = load(home)?;
     let sum = sums.accounts.entry(account.to_owned()).or_default();
     *sum = sum.plus(spent);
     let content = serde_json::to_string_pretty(&sums).unwrap_or_default();
     home_file::save(&home.join(FILE), content.as_bytes())?;
+    lock.remove().map_err(PathError::of("remove", &path))?;
     Ok(())
 }
 
@@ -148,6 +154,21 @@ mod tests {
         assert_eq!(by(home.path(), "c").unwrap(), Spent::default());
         let mode = fs::metadata(home.path().join(FILE)).unwrap().permissions();
         assert_eq!(mode.mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn everybody_is_counted() {
+        let home = tempfile::tempdir().unwrap();
+        let call = Spent {
+            tokens: 1,
+            ..Spent::default()
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..10).for_each(|_| add(home.path(), "a", call).unwrap()));
+            }
+        });
+        assert_eq!(by(home.path(), "a").unwrap().tokens, 40);
     }
 
     #[test]

@@ -202,6 +202,7 @@ fn entry(event: &Event) -> Option<(ChatEntryKind, String)> {
         | Event::Answered { .. }
         | Event::Building { .. }
         | Event::Printed(_)
+        | Event::Progress { .. }
         | Event::Heard { .. }
         | Event::Waiting { .. }
         | Event::Tool { .. } => None,

@@ -63,6 +63,7 @@ impl Scene {
             root: self.root.path(),
             journal: self.journal.path(),
             now: now(),
+            staged: None,
         }
     }
 
@@ -220,7 +221,7 @@ fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
     let staged = steps.min(files);
     if steps > 0 {
         make_directories(&plan).unwrap();
-        stage(&plan, 0..staged).unwrap();
+        stage(&plan, 0..staged, None).unwrap();
     }
     if staged == files {
         journal.advance(JournalState::Installing).unwrap();

@@ -145,11 +145,6 @@ impl App {
                 return vec![ScreenEffect::Copy(text)];
             }
             ToScreen::Page(text) => return vec![ScreenEffect::Page(text)],
-            ToScreen::Progress {
-                message,
-                done,
-                total,
-            } => self.progress(message, done, total),
             ToScreen::Settled => return self.settled(),
             ToScreen::End { farewell } => return vec![ScreenEffect::Leave { farewell }],
         }
@@ -234,7 +229,21 @@ impl App {
                 self.times.add(self.call.tokens, *took);
                 self.wait_for(Waiting::Thinking);
             }
-            Event::Tool { name, subject, .. } => self.wait_for(Waiting::for_tool(name, subject)),
+            Event::Tool {
+                name,
+                subject,
+                category,
+                ..
+            } => self.wait_for(Waiting::for_tool(name, *category, subject)),
+            Event::Progress {
+                message,
+                done,
+                total,
+            } => self.wait_for(Waiting::Progress {
+                message: message.clone(),
+                done: done.clone(),
+                total: *total,
+            }),
             Event::ToolResult { .. } => self.wait_for(Waiting::Thinking),
             Event::Todos(todos) => self.todos.clone_from(todos),
             _ => {}
@@ -260,20 +269,6 @@ impl App {
         if let Some(wait) = &mut self.wait {
             let about = self.times.estimate(self.call.tokens);
             wait.estimate = about.map(|about| (self.call.since, about));
-        }
-    }
-
-    fn progress(&mut self, message: String, done: u64, total: u64) {
-        if done < total {
-            self.wait_for(Waiting::Progress {
-                message,
-                done,
-                total,
-            });
-        } else if self.is_working {
-            self.wait_for(Waiting::Thinking);
-        } else {
-            self.wait = None;
         }
     }
 

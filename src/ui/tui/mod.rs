@@ -61,15 +61,6 @@ pub enum ToScreen {
     Copy(String),
     /// This text is to be read in the user's pager.
     Page(String),
-    /// Something goes on whose end is known: files are changed, a run is replayed or taken back.
-    Progress {
-        /// What.
-        message: String,
-        /// How much of it is done.
-        done: u64,
-        /// Of how much.
-        total: u64,
-    },
     /// What was sent is done, well or not: the next line may come.
     Settled,
     /// The end: the screen gives the terminal back, writes this there, and is over.

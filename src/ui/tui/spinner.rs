@@ -8,6 +8,8 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
+use crate::model::Category;
+use crate::sys::counter::Counter;
 use crate::sys::numbers::{counted, elapsed};
 use crate::ui::blocks::one_line;
 
@@ -87,19 +89,19 @@ pub enum Waiting {
         /// What.
         message: String,
         /// How much of it is done.
-        done: u64,
+        done: Counter,
         /// Of how much.
         total: u64,
     },
 }
 
 impl Waiting {
-    /// What is waited for while a tool is used on `subject`.
+    /// What is waited for while a tool of this category is used on `subject`.
     #[must_use]
-    pub fn for_tool(name: &str, subject: &str) -> Self {
-        let operation = match name {
-            "read_file" => "Reading",
-            "write_file" | "edit_file" => "Writing",
+    pub fn for_tool(name: &str, category: Option<Category>, subject: &str) -> Self {
+        let operation = match category {
+            Some(Category::File) if !subject.is_empty() => "Reading",
+            Some(Category::Edit) if !subject.is_empty() => "Writing",
             _ => {
                 return Self::Tool {
                     name: name.to_owned(),
@@ -118,9 +120,6 @@ impl Waiting {
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Streaming { .. }, Self::Streaming { .. }) => true,
-            (Self::Progress { message, .. }, Self::Progress { message: other, .. }) => {
-                message == other
-            }
             _ => self == other,
         }
     }
@@ -219,7 +218,8 @@ impl Wait {
 
     fn second_line(&self, hint: &str, now: Duration, theme: &Theme) -> Line<'static> {
         let mut spans = vec![Span::raw("  ")];
-        if let Waiting::Progress { done, total, .. } = self.waiting {
+        if let Waiting::Progress { done, total, .. } = &self.waiting {
+            let (done, total) = (done.get(), *total);
             let share = |whole: u64| done.min(total).saturating_mul(whole) / total.max(1);
             let (full, percent) = (share(BAR), share(100));
             let filled = "█".repeat(usize::try_from(full).unwrap_or_default());
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn each_kind_looks_as_specified() {
         insta::assert_snapshot!(drawn(Waiting::Thinking, 80, None), @"⠙ Claude is thinking Starting... (esc to interrupt)");
-        let tool = Waiting::for_tool("execute_command", "cargo test");
+        let tool = Waiting::for_tool("execute_command", Some(Category::Shell), "cargo test");
         insta::assert_snapshot!(drawn(tool, 3000, None), @r"
         ◜ Executing execute_command Still working... (esc to interrupt)
           cargo test
@@ -327,11 +327,13 @@ mod tests {
         \ Streaming response Starting... (esc to interrupt)
           1234 bytes received
         ");
-        insta::assert_snapshot!(drawn(Waiting::for_tool("read_file", "src/x.rs"), 0, None), @"◜ Reading src/x.rs Starting...");
-        insta::assert_snapshot!(drawn(Waiting::for_tool("edit_file", "a\u{1b}[2J"), 0, None), @"◜ Writing a Starting...");
+        insta::assert_snapshot!(drawn(Waiting::for_tool("read_file", Some(Category::File), "src/x.rs"), 0, None), @"◜ Reading src/x.rs Starting...");
+        insta::assert_snapshot!(drawn(Waiting::for_tool("edit_file", Some(Category::Edit), "a\u{1b}[2J"), 0, None), @"◜ Writing a Starting...");
+        let done = Counter::default();
+        done.add();
         let progress = Waiting::Progress {
             message: "Taking back changes".to_owned(),
-            done: 1,
+            done,
             total: 3,
         };
         insta::assert_snapshot!(drawn(progress, 0, None), @r"

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::login::ChatKey;
 use super::{ChatOptions, models};
+use crate::agent::chat::accounts::key::AccountKey;
 use crate::agent::chat::commands::{self, CommandFile};
 use crate::agent::chat::context::ContextFiles;
 use crate::agent::chat::permissions::file::PermissionFile;
@@ -18,11 +19,10 @@ use crate::agent::chat::permissions::{NotPermitted, closed_paths};
 use crate::agent::chat::reminders::Reminders;
 use crate::agent::chat::seen::SeenFiles;
 use crate::agent::chat::settings::ChatSettings;
-use crate::agent::chat::spent::{self, Spent};
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::home::{CHAT, System};
 use crate::agent::memory::Compressed;
-use crate::agent::memory::truncate::Meter;
+use crate::agent::memory::truncate::{Meter, sent, tokens_of};
 use crate::agent::session::{SessionState, SessionStore};
 use crate::agent::tools::place::Outside;
 use crate::exec::process::Processes;
@@ -32,9 +32,10 @@ use crate::model::{ModelTable, Purpose};
 use crate::project::mode::SharedMode;
 use crate::record::run_files::CONVERSATION;
 use crate::record::todos::Todo;
-use crate::record::{Action, LimitsRecord, RunRecord, Seconds, input_text};
+use crate::record::{Action, LimitsRecord, Seconds, input_text};
 use crate::ui::Event;
 use crate::ui::tui::{CommandHint, Entry, Menu};
+use crate::workflow::Context;
 use crate::workflow::error::Error;
 use crate::workflow::keeping::Keeping;
 use crate::workflow::run::not_ready::NotReady;
@@ -42,7 +43,6 @@ use crate::workflow::run::selection::{self, Models};
 use crate::workflow::workspace::{
     self, AnswerSource, KeptSession, SessionChoice, check_keys, open_session, processes,
 };
-use crate::workflow::{Context, last};
 
 /// Where a project's commands are, from its root on.
 const COMMANDS: &str = ".agent/commands";
@@ -187,6 +187,8 @@ pub struct ChatPlace<'c> {
     pub commands: Vec<CommandFile>,
     /// Whether what looks like credentials is sent.
     pub allow_secrets: bool,
+    /// What the user should look at.
+    warnings: Vec<String>,
 }
 
 impl<'c> ChatPlace<'c> {
@@ -205,16 +207,11 @@ impl<'c> ChatPlace<'c> {
         let settings = settings(&home)?;
         let table = models::table(context, &home)?;
         let models = models::models(context, &options.choice, &table, &key)?;
-        models.tell_base_urls(context);
-        for end in models.warnings(context) {
-            context.warn(end);
-        }
+        let mut warnings = models.warnings(context);
         let permissions = PermissionFile::load(root).map_err(NotReady::from)?;
-        let (context_files, warnings) = ContextFiles::load(root, context.directory);
+        let (context_files, unused) = ContextFiles::load(root, context.directory);
         let (commands, bad) = commands_of(root, &home);
-        for warning in warnings.into_iter().chain(bad) {
-            context.warn(warning);
-        }
+        warnings.extend(unused.into_iter().chain(bad));
         // Who can be asked for a key may come without.
         if options.request.is_some() {
             key.required()?;
@@ -262,6 +259,7 @@ impl<'c> ChatPlace<'c> {
             seen: RefCell::default(),
             commands,
             allow_secrets: options.choice.allow_secrets,
+            warnings,
             home,
             settings,
             table,
@@ -317,6 +315,19 @@ impl<'c> ChatPlace<'c> {
         self.kept.inner.session.borrow().id()
     }
 
+    /// Tells what the user should look at, behind what was said before.
+    pub fn tell_warnings(&self, context: &Context<'_>) {
+        self.models.tell_base_urls(context);
+        for warning in &self.warnings {
+            context.warn(warning.clone());
+        }
+    }
+
+    /// Whether anything was ever asked for in the session.
+    pub fn is_begun(&self) -> bool {
+        self.requests() > 0
+    }
+
     /// How many requests the user has made in the session.
     pub fn requests(&self) -> usize {
         let session = self.kept.inner.session.borrow();
@@ -331,7 +342,12 @@ impl<'c> ChatPlace<'c> {
     /// How many of them the conversation has.
     pub fn used(&self) -> u64 {
         let session = self.kept.inner.session.borrow();
-        self.kept.meter.used(&session.conversation)
+        let counted = self.kept.meter.used(&session.conversation);
+        // Of a session that is taken up, the vendor has counted nothing yet.
+        if counted == 0 {
+            return tokens_of(&sent(&session.conversation));
+        }
+        counted
     }
 
     /// How many tokens the session has taken so far.
@@ -339,36 +355,9 @@ impl<'c> ChatPlace<'c> {
         self.kept.inner.session.borrow().file.total_tokens
     }
 
-    /// Notes what a run has spent, unless its replies were recorded.
-    pub fn count_spent(&self, context: &Context<'_>, record: &RunRecord) {
-        let spent = Spent::in_run(record);
-        let Some(found) = self.key.found().ok().filter(|_| !self.models.is_replay) else {
-            return;
-        };
-        if spent == Spent::default() {
-            return;
-        }
-        if let Err(problem) = spent::add(&self.home, &found.identity(), spent) {
-            context.warn(problem.to_string());
-        }
-    }
-
-    /// What the session has spent, and the account.
-    ///
-    /// # Errors
-    /// When that cannot be read.
-    pub fn spent(&self, context: &Context<'_>) -> Result<String, Error> {
-        let session = Spent {
-            tokens: self.tokens(),
-            ..last::spent_in(context, &self.id().to_string())?
-        };
-        let account = match self.key.found() {
-            Ok(found) => spent::by(&self.home, &found.identity()).map_err(NotReady::from)?,
-            Err(_) => Spent::default(),
-        };
-        Ok(format!(
-            "this session: {session}\n\nthis account: {account}"
-        ))
+    /// What tells the account that pays from others; `None`: there is none.
+    pub fn account(&self) -> Option<String> {
+        self.key.found().ok().map(AccountKey::identity)
     }
 
     /// What was said so far, for the screen.
@@ -380,9 +369,11 @@ impl<'c> ChatPlace<'c> {
     /// The agent's last words, if it has said any.
     pub fn last_words(&self) -> Option<String> {
         let session = self.kept.inner.session.borrow();
-        let mut history = session.conversation.history.iter().rev();
+        let history = session.conversation.history.iter().rev();
+        // What answers an earlier request does not answer this one.
+        let mut since = history.take_while(|said| said.role != Role::User || said.is_tagged);
         let said =
-            history.find(|said| said.role == Role::Assistant && !said.content.trim().is_empty())?;
+            since.find(|said| said.role == Role::Assistant && !said.content.trim().is_empty())?;
         Some(said.content.clone())
     }
 
@@ -503,6 +494,8 @@ impl<'c> ChatPlace<'c> {
         self.kept.meter.reset();
         self.kept.todos.replace(session.conversation.todos.clone());
         self.reminders.take();
+        self.seen.take();
+        self.kept.acted.take();
         self.kept.is_renewed.set(true);
         *self.kept.inner.session.get_mut() = session;
         Ok(())

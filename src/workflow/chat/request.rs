@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use super::NAME;
 use super::place::ChatPlace;
 use super::screen::Screen;
+use super::{NAME, spending};
 
 use crate::agent::chat::context::ContextFiles;
 use crate::agent::chat::instructions::{PromptFacts, system_prompt};
@@ -15,7 +15,7 @@ use crate::agent::chat::permissions::{ChatPermissions, remembered};
 use crate::agent::chat::reminders::StepFacts;
 use crate::agent::chat::tools::ChatTools;
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
-use crate::agent::memory::truncate::{Meter, Truncate};
+use crate::agent::memory::truncate::{self, Meter, Truncate};
 use crate::agent::permissions::DenyPaths;
 use crate::agent::protocol::native::Native;
 use crate::agent::tagged::defused;
@@ -132,7 +132,7 @@ pub fn finish(
         Err(failure) => &failure.record,
     };
     if let Some(record) = record {
-        place.count_spent(context, record);
+        spending::count(context, place, record);
     }
     match finished {
         Ok(mut outcome) => {
@@ -441,6 +441,13 @@ fn relative(root: &Path, path: &Path) -> String {
         .unwrap_or(path)
         .display()
         .to_string()
+}
+
+/// About how many tokens a request has, with what is shown with it.
+pub fn tokens_of(asked: &UserRequest) -> u64 {
+    let mut alone = Conversation::default();
+    alone.ask(asked.clone());
+    truncate::tokens_of(&alone.history)
 }
 
 /// A text without what looks like a credential, unless the user wants that sent.

@@ -7,11 +7,13 @@ use std::path::Path;
 use super::place::{ChatPlace, command_file};
 use super::screen::Screen;
 use super::slash::{self, SlashCommand};
-use super::{ChatOptions, attach, login, proposals, request, shell};
+use super::{ChatOptions, attach, login, proposals, request, shell, spending};
 use crate::agent::conversation::UserRequest;
 use crate::edit::undo_log;
+use crate::exec::process::ProcessState;
 use crate::project::conventions::AGENTS_FILE;
 use crate::project::mode::Mode;
+use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::text::one_line;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::{Connection, Menu, Submission, ToScreen};
@@ -80,8 +82,6 @@ pub fn talk<'c>(
 impl Talk<'_, '_> {
     /// Shows the session as it is.
     fn show(&mut self) {
-        let entries = self.place.transcript();
-        self.screen.tell(ToScreen::Transcript(entries));
         self.screen
             .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
         self.show_commands();
@@ -161,6 +161,13 @@ impl Talk<'_, '_> {
 
     /// Works on a request.
     fn attend(&mut self, asked: UserRequest) -> Result<(), Failure> {
+        // What was done is struck until the next request.
+        let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
+        self.place.kept.todos.borrow_mut().retain(is_open);
+        // Until the vendor counts it.
+        let tokens = request::tokens_of(&asked);
+        self.screen
+            .status(|status| status.used = status.used.saturating_add(tokens));
         self.look_at_permissions()?;
         let asker = request::ScreenAsker {
             screen: self.screen,
@@ -219,7 +226,9 @@ impl Talk<'_, '_> {
         };
         self.place.mode.set(mode);
         self.place.kept.todos.replace(todos);
-        self.attend(UserRequest::from("Carry out the plan, item by item."))
+        let words = "Carry out the plan, item by item.";
+        self.screen.say(format!("> {words}"));
+        self.attend(UserRequest::from(words))
     }
 
     fn obey(&mut self, command: SlashCommand) -> Result<(), Failure> {
@@ -234,7 +243,7 @@ impl Talk<'_, '_> {
                 "a new session".to_owned()
             }
             SlashCommand::Resume => self.resume()?,
-            SlashCommand::Cost => self.place.spent(self.context)?,
+            SlashCommand::Cost => spending::told(self.context, self.place)?,
             SlashCommand::Undo => self.undo()?,
             SlashCommand::Mode(name) => self.mode(&name),
             SlashCommand::Model(name) => self.model(&name)?,
@@ -255,8 +264,7 @@ impl Talk<'_, '_> {
             SlashCommand::Login(argument) => self.login(&argument)?,
             SlashCommand::Logout => {
                 let said = login::log_out(self.context)?;
-                self.end = Some(TalkEnd::Reopen);
-                said
+                self.reopen(said)
             }
             SlashCommand::Init => return self.init(),
             SlashCommand::New(argument) => return self.new_command(&argument),
@@ -354,6 +362,8 @@ impl Talk<'_, '_> {
     fn change_session(&mut self, choice: SessionChoice) -> Result<(), Failure> {
         self.place.change_session(self.context, choice)?;
         self.tally.forget_context();
+        self.screen
+            .tell(ToScreen::Transcript(self.place.transcript()));
         self.show();
         Ok(())
     }
@@ -366,8 +376,24 @@ impl Talk<'_, '_> {
         let Some(said) = said else {
             return Ok("the account stays the same".to_owned());
         };
+        Ok(self.reopen(said))
+    }
+
+    /// Has all set up anew, which ends what runs in the background: the user and the model are told.
+    fn reopen(&mut self, said: String) -> String {
         self.end = Some(TalkEnd::Reopen);
-        Ok(said)
+        let listed = self.place.processes.borrow_mut().list();
+        let running = listed.iter();
+        let running = running.filter(|process| process.state == ProcessState::Running);
+        let running: Vec<String> = running.map(|process| process.id.clone()).collect();
+        if running.is_empty() {
+            return said;
+        }
+        self.place.reminders.borrow_mut().ended(&running);
+        format!(
+            "{said}; that has ended these background processes: {}",
+            running.join(", ")
+        )
     }
 
     /// Signs in with the account that the user chooses, or with a key that they type unseen.
@@ -457,10 +483,14 @@ impl Talk<'_, '_> {
     }
 
     fn carry_out(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
-        let expanded = attach::expand(self.context, self.place, self.screen, name, argument)?;
-        let Some(asked) = expanded else {
-            return Ok(());
-        };
-        self.attend(asked)
+        let screen = Some(self.screen);
+        match attach::expand(self.context, self.place, screen, name, argument)? {
+            Ok(asked) => self.attend(asked),
+            Err(problem) => {
+                self.screen
+                    .say(format!("`/{name}` is not carried out: {problem}"));
+                Ok(())
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::not_ready::NotReady;
+use crate::agent::chat::accounts;
 use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::agent::session::SESSIONS;
 use crate::agent::settings;
@@ -308,6 +309,7 @@ fn find(
     let hidden = [
         (&home::DEV, &[settings::FILE, SESSIONS][..]),
         (&home::PLAN, &[PLAN_MODELS, SESSIONS]),
+        (&home::CHAT, &[accounts::FILE, SESSIONS]),
     ];
     let hidden = hidden.into_iter().filter_map(|(agent, inside)| {
         let agent = agent

@@ -88,6 +88,7 @@ impl Context<'_> {
             root: self.project.root(),
             journal,
             now: self.clock.now().into(),
+            staged: None,
         }
     }
 }

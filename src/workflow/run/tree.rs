@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::Run;
 use super::context::Context;
 use super::shown::Shown;
-use crate::edit::apply::Applied;
+use crate::edit::apply::{Applied, Tree};
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::edit::changes::{ChangeLog, kept_path};
 use crate::edit::error::{ApplyError, RecoverError};
@@ -20,7 +20,9 @@ use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
 use crate::edit::{self, Digest, Stamp, VerifiedEdits, stamp};
 use crate::record::{EditsRecord, TreeState};
+use crate::sys::counter::Counter;
 use crate::sys::files::{MIB, read_open};
+use crate::sys::numbers::counted;
 use crate::sys::parallel::joined;
 use crate::ui::Event;
 use crate::workflow::error::Error;
@@ -128,7 +130,11 @@ impl<'c> RunTree<'c> {
     /// Applies a reply.
     pub fn apply(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         self.context.interrupt.check()?;
-        let tree = self.context.tree(&self.journal);
+        let done = self.follow("Changing", edits.edits().len());
+        let tree = Tree {
+            staged: Some(&done),
+            ..self.context.tree(&self.journal)
+        };
         let applied = edit::apply(tree, edits, &mut self.undo_log);
         if let Err(ApplyError::NotRolledBack { .. }) = &applied {
             run.record.tree = TreeState::Changed;
@@ -241,7 +247,11 @@ impl<'c> RunTree<'c> {
         folder: &str,
         changes: &ChangeLog,
     ) -> Result<EditsRecord, UndoError> {
-        let tree = self.context.tree(&self.journal);
+        let done = self.follow("Taking back", changes.files.len());
+        let tree = Tree {
+            staged: Some(&done),
+            ..self.context.tree(&self.journal)
+        };
         let undo_log = Some(&mut self.undo_log);
         let Undone { edits, applied } = undo(tree, folder, changes, undo_log, Journalling::On)?;
         if let Some(applied) = applied {
@@ -250,6 +260,19 @@ impl<'c> RunTree<'c> {
             self.flushed(run, Some(applied), flushed);
         }
         Ok(edits)
+    }
+
+    /// Tells that files are being changed; the count of those that are done.
+    fn follow(&self, what: &str, files: usize) -> Counter {
+        let (done, total) = (Counter::default(), files as u64);
+        if total > 1 {
+            self.context.reporter.event(&Event::Progress {
+                message: format!("{what} {}", counted(total, "file")),
+                done: done.clone(),
+                total,
+            });
+        }
+        done
     }
 
     fn undo_unrecorded(

@@ -27,8 +27,8 @@ pub(super) const ASKED: [(&str, &str); 8] = [
     ),
     (
         RUNS,
-        ". at batch builtin busybox chroot command crontab dc direnv doas dotenv ed emacs entr env eval ex exec expect \
-         flock gdb ionice less lldb ltrace man more nano nc ncat nice nohup nsenter nvim parallel pkexec runuser screen \
+        ". at batch builtin busybox chroot command compgen crontab dc direnv doas dotenv ed emacs entr env eval ex exec expect \
+         flock gdb hyperfine ionice less lldb ltrace man more nano nc ncat nice nohup nsenter nvim parallel pkexec runuser screen \
          script setsid socat source ssh stdbuf strace su sudo systemd-run timeout tmux toybox trap unbuffer unshare vi view \
          vim watch xargs",
     ),
@@ -98,15 +98,21 @@ pub(super) const MODULES: &str = "flake8 http.server mypy pip pylint pyright pyt
 
 /// Programs, or subcommands of one, that only look: their names; the options that they may be given, as a pattern; and how
 /// many words that are none.
-pub(super) const LOOKING: [(&str, &str, usize); 16] = [
+pub(super) const LOOKING: [(&str, &str, usize); 18] = [
     (
-        ": [ basename cat cd cksum cmp column comm cut df diff dirname du echo egrep exit expand expr false fgrep fold free \
+        ": basename cat cd cksum cmp column comm cut df diff dirname du echo egrep exit expand expr false fgrep fold free \
          grep head hexdump id join jq ls md5sum nl nproc od paste pgrep popd printenv ps pushd pwd readlink realpath rev seq \
-         set sha1sum sha256sum sha512sum shasum sleep stat strings sum tac tail test tr true type uname unexpand uptime wait \
-         wc whereis which who whoami",
+         set sha1sum sha256sum sha512sum shasum sleep stat strings sum tac tail tr true type uname unexpand uptime wc \
+         whereis which who whoami",
         ANY,
         MANY,
     ),
+    (
+        "[ test",
+        r"-(?:[a-oq-uw-zGLNOS]|ef|eq|ge|gt|le|lt|ne|nt|ot|\d+)",
+        MANY,
+    ),
+    ("wait", "-[fn]", MANY),
     ("printf", "--", MANY),
     ("file", "-[bhikLz0]+|--brief|--mime(-type|-encoding)?", MANY),
     (
@@ -174,6 +180,10 @@ pub(super) const LOOKING: [(&str, &str, usize); 16] = [
 ];
 /// Whatever option there is.
 pub(super) const ANY: &str = ".*";
+/// Builtins whose words bash may evaluate: as a subscript, which may substitute commands.
+pub(super) const EVALUATING: &str = "[ test wait";
+/// Programs that are not known to look only, whose words are no commands: names, and what tests are to match.
+pub(super) const WITH_WORDS: &str = "mkdir pytest touch";
 /// As many as anybody likes.
 const MANY: usize = usize::MAX;
 

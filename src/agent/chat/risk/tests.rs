@@ -72,7 +72,10 @@ fn the_reasons_name_the_harm() {
             &["changes the repository", "commits", "overwrites"],
         ),
         ("echo $(rm x)", &["deletes", "substitutes"]),
-        ("sh -c 'rm x'", &["deletes", "runs code"]),
+        (
+            "sh -c 'rm x'",
+            &["cannot be judged", "deletes", "runs code"],
+        ),
         (
             "find . -delete",
             &["deletes", "has options that may write or run"],

@@ -13,6 +13,7 @@ fn a_file_sets_what_it_names_and_no_file_nothing() {
         ("\u{feff}{\"compactThreshold\": 60}", of(60, true)),
         (r#"{"compactThreshold": 90, "ui": {}}"#, of(90, true)),
         (r#"{"ui": {"mouse": false}}"#, of(80, false)),
+        (DEFAULTS, of(80, true)),
     ] {
         assert_eq!(ChatSettings::parse(json.as_bytes()), Ok(expected), "{json}");
     }

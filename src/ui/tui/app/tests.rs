@@ -15,10 +15,12 @@ use ratatui::style::Color;
 use serde_json::Value;
 
 use super::*;
+use crate::model::Category;
 use crate::model::message::Image;
 use crate::model::price::Usd;
 use crate::model::{Purpose, StepId};
 use crate::project::mode::Mode;
+use crate::sys::counter::Counter;
 use crate::sys::text::is_deceptive;
 use crate::ui::question::{Answer, Question};
 use crate::ui::tui::composer::ComposerOptions;
@@ -109,6 +111,7 @@ fn answered(seconds: u64) -> Event {
 
 fn tool(name: &str, subject: &str) -> Event {
     Event::Tool {
+        category: Some(Category::Edit),
         name: name.to_owned(),
         input: String::new(),
         arguments: Value::Null,
@@ -481,14 +484,18 @@ fn messages_of_the_engine_become_effects() {
         ),
         [ScreenEffect::Leave { farewell }]
     );
-    let progress = |done| ToScreen::Progress {
+    let done = Counter::default();
+    let progress = Event::Progress {
         message: "Taking back".to_owned(),
-        done,
+        done: done.clone(),
         total: 4,
     };
-    app.tell(progress(1), at(0));
+    app.tell(ToScreen::Event(progress), at(0));
+    assert!(shown(&mut app, 60, 24).contains(" 0%"));
+    done.add();
+    assert!(app.tick(at(1000)));
     assert!(shown(&mut app, 60, 24).contains(" 25%"));
-    app.tell(progress(4), at(0));
+    app.tell(ToScreen::Settled, at(0));
     assert!(!shown(&mut app, 60, 24).contains("Taking back"));
     app.tell(ToScreen::Said("**Signed out**".to_owned()), at(0));
     app.tell(
