@@ -394,26 +394,6 @@ fn what_is_sent_while_the_agent_works_waits() {
 }
 
 #[test]
-fn what_waits_when_the_user_stops_is_sent_when_they_say_so() {
-    let mut app = app();
-    typed(&mut app, "first");
-    for waiting in ["second", "third"] {
-        assert_eq!(typed(&mut app, waiting), []);
-    }
-    assert_eq!(press(&mut app, KeyCode::Enter, 0), []);
-    press(&mut app, KeyCode::Esc, 1000);
-    assert_eq!(press(&mut app, KeyCode::Esc, 1100), [ScreenEffect::Stop]);
-    assert_eq!(app.tell(ToScreen::Settled, at(1200)), []);
-    let screen = shown(&mut app, 60, 24);
-    assert!(
-        screen.contains("waits: second (Enter sends it, Up takes it back)"),
-        "{screen}"
-    );
-    assert_eq!(press(&mut app, KeyCode::Enter, 2000), [line("second")]);
-    assert_eq!(app.tell(ToScreen::Settled, at(3000)), [line("third")]);
-}
-
-#[test]
 fn what_waits_is_sent_as_it_was_edited_and_not_before_the_engine_is_there() {
     let composer = Composer::new(ComposerOptions::default());
     let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
