@@ -161,9 +161,10 @@ impl App {
         self.transcript.settle();
         (self.is_working, self.wait, self.armed) = (false, None, None);
         self.hint.take_if(|(hint, _)| hint == STOPPING);
-        match std::mem::take(&mut self.is_stopping) {
-            true => Vec::new(),
-            false => self.send_next(),
+        if std::mem::take(&mut self.is_stopping) {
+            Vec::new()
+        } else {
+            self.send_next()
         }
     }
 

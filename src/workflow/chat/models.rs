@@ -150,8 +150,8 @@ fn priced(input: Usd, output: Usd) -> String {
 fn short(tokens: u64) -> String {
     match tokens {
         0 => "0".to_owned(),
-        _ if tokens % 1_000_000 == 0 => format!("{}M", tokens / 1_000_000),
-        _ if tokens % 1000 == 0 => format!("{}k", tokens / 1000),
+        _ if tokens.is_multiple_of(1_000_000) => format!("{}M", tokens / 1_000_000),
+        _ if tokens.is_multiple_of(1000) => format!("{}k", tokens / 1000),
         _ => grouped(tokens),
     }
 }

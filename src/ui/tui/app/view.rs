@@ -76,9 +76,10 @@ impl App {
 
     /// What waits to be sent.
     fn draw_queue(&self, area: Rect, buf: &mut ratatui::buffer::Buffer) {
-        let how = match self.is_working {
-            true => "Up takes it back",
-            false => "Enter sends it, Up takes it back",
+        let how = if self.is_working {
+            "Up takes it back"
+        } else {
+            "Enter sends it, Up takes it back"
         };
         let more = self.queue.len().saturating_sub(area.height.into());
         let rows = area.y..area.bottom();
