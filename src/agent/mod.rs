@@ -342,18 +342,19 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
         let resolved = self.resolve(call, tools);
-        let effect = resolved.as_ref().ok().map(|(_, call)| call.tool.effect);
-        let subject = resolved.as_ref().ok();
-        let subject = subject.map(|(_, call)| call.subject().to_owned());
-        let done = || match resolved {
-            Ok((tool, call)) => self.use_tool(tool, &call),
-            Err(failure) => Err(ToolError::Failed(failure)),
+        let known = resolved.as_ref().ok().map(|(_, call)| call);
+        let subject = known.map(|call| call.subject().to_owned());
+        let done = || match &resolved {
+            Ok((tool, call)) => self.use_tool(*tool, call),
+            Err(failure) => Err(ToolError::Failed(failure.clone())),
         };
         let ToolUse {
             output,
             text,
             failure,
-        } = self.env.carry_out(call, subject, effect, done)?;
+        } = self
+            .env
+            .carry_out(call, subject, known.map(|call| &call.tool), done)?;
         let failed = failure.is_some();
         if output.is_end {
             let by = Some((call.name.clone(), call.id.clone()));

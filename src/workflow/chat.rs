@@ -297,7 +297,8 @@ pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     if home_file::read(&path).map_err(NotReady::from)?.is_none() {
         home_file::create(&path, settings::DEFAULTS.as_bytes())?;
     }
-    editor::open(editor::command(context.environment), &path)?;
+    let command = editor::command(context.environment);
+    editor::open(command, &path, context.interrupt)?;
     let ChatSettings { .. } = place::settings(&home)?;
     Ok(Outcome::said(format!(
         "done: `{}` can be used",

@@ -86,11 +86,7 @@ impl Permissions for ChatPermissions<'_> {
                 "the user never allows {tool} in this project; do it another way, or say what is needed from them"
             ));
         }
-        let is_harmless = matches!(
-            call.tool.effect,
-            Effect::Asks | Effect::Notes | Effect::Ends | Effect::Delegates
-        );
-        if mode == Mode::AutoPilot || is_harmless {
+        if mode == Mode::AutoPilot || !call.tool.requires_approval() {
             return Permission::Allowed;
         }
         let reasons = reasons(call);

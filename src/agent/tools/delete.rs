@@ -9,7 +9,7 @@ use std::path::Path;
 use super::place::{Found, Outside, ResolvedPath, leads_through_config, missing, unreadable};
 use super::{Files, Proposed};
 use crate::agent::tool::{
-    Arguments, Category, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::edit::EditKind;
 
@@ -22,8 +22,7 @@ pub static DELETE_FILE: ToolSpec = ToolSpec::new(
     "Removes a file. Directories are not removed: an empty one may stay.",
     &[Parameter::new("path", ParameterKind::Path, "The file")],
     Effect::Writes,
-)
-.of_category(Category::File);
+);
 
 /// Removes files.
 #[derive(Clone, Copy)]

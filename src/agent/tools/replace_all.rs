@@ -14,6 +14,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::edit::EditKind;
+use crate::model::Category;
 use crate::sys::numbers::counted;
 
 /// How many files are changed at once.
@@ -40,7 +41,8 @@ pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
         Parameter::new("path", ParameterKind::Path, "The directory, or the file").or("."),
     ],
     Effect::Writes,
-);
+)
+.of_category(Category::Search);
 
 /// Replaces in files of the project.
 #[derive(Clone, Copy)]

@@ -218,7 +218,12 @@ impl App {
                 self.times.add(self.call.tokens, *took);
                 self.wait_for(Waiting::Thinking);
             }
-            Event::Tool { name, subject, .. } => self.wait_for(Waiting::for_tool(name, subject)),
+            Event::Tool {
+                name,
+                subject,
+                category,
+                ..
+            } => self.wait_for(Waiting::for_tool(name, *category, subject)),
             Event::Progress {
                 message,
                 done,

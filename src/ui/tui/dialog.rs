@@ -242,7 +242,7 @@ impl LineDialog {
 }
 
 /// Whether a key closes a dialog.
-fn is_cancel(key: KeyEvent) -> bool {
+pub(super) fn is_cancel(key: KeyEvent) -> bool {
     let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
     key.code == KeyCode::Esc || is_ctrl_c
 }

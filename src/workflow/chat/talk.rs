@@ -8,6 +8,7 @@ use super::place::{ChatPlace, command_file};
 use super::screen::Screen;
 use super::slash::{self, SlashCommand};
 use super::{ChatOptions, attach, login, proposals, request, shell, spending};
+use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
 use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
@@ -75,7 +76,7 @@ pub fn talk<'c>(
         screen.tell(ToScreen::Settled);
     }
     let _ = context.interrupt.take();
-    context.interrupt.check()?;
+    context.interrupt.check().map_err(AgentError::from)?;
     Ok(TalkEnd::Left)
 }
 
@@ -111,7 +112,7 @@ impl Talk<'_, '_> {
         self.screen
             .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
         let _ = self.context.interrupt.take();
-        self.context.interrupt.check()?;
+        self.context.interrupt.check().map_err(AgentError::from)?;
         let Err(failure) = done else {
             return Ok(());
         };

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::model::message::Image;
+use crate::model::Category;
 use crate::model::price::Usd;
 use crate::model::{Purpose, StepId};
 use crate::project::mode::Mode;
@@ -110,6 +111,7 @@ fn answered(seconds: u64) -> Event {
 
 fn tool(name: &str, subject: &str) -> Event {
     Event::Tool {
+        category: Some(Category::Edit),
         name: name.to_owned(),
         input: String::new(),
         arguments: Value::Null,
