@@ -15,8 +15,8 @@ use ratatui::style::Color;
 use serde_json::Value;
 
 use super::*;
-use crate::model::message::Image;
 use crate::model::Category;
+use crate::model::message::Image;
 use crate::model::price::Usd;
 use crate::model::{Purpose, StepId};
 use crate::project::mode::Mode;
