@@ -293,28 +293,20 @@ fn no_call_of_a_reply_that_was_cut_short_is_carried_out() {
     assert!(!told.contains("form that was described"), "{told}");
 }
 
-/// Letters of which a tokenizer makes more tokens than one for four.
-fn dense(length: usize) -> String {
-    let mut state = 7_u32;
-    let mut letter = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        char::from(b"!?#%&*+=;:"[(state >> 16) as usize % 10])
-    };
-    (0..length).map(|_| letter()).collect()
-}
-
 #[test]
 fn a_prompt_that_does_not_fit_is_made_shorter_before_it_is_an_error() {
+    // Of which there are more tokens than one for four characters.
+    let dense = "a1".repeat(80_000);
     let models = json!({"models": {"claude-sonnet-5-5": {"provider": "anthropic", "contextWindow": 60000, "maxOutputTokens": 1000, "thinking": "adaptive"}},
         "selectionRules": {"default": "claude-sonnet-5-5"}});
-    let input = json!({"path": "dense.txt", "content": dense(160_000)});
+    let input = json!({"path": "dense.txt", "content": dense});
     let server = Anthropic::start([call("write_file", input), say("Done.")]);
     server.lets_the_past_change();
     let chat = ChatProject::new(&server).with_setting("models.json", &models.to_string());
     assert_eq!(chat.let_work("write").exits(0).stdout, "Done.\n");
     assert!(server.requests("POST")[1].body.len() < 100_000);
     // There is nothing to leave out of the request itself.
-    chat.typed(&["-p", "-"], &dense(160_000))
+    chat.typed(&["-p", "-"], &dense)
         .exits(3)
         .says(&["`/compact`"]);
     assert_eq!(server.left(), 0);

@@ -296,3 +296,22 @@ fn a_command_that_changes_the_permissions_changes_nothing() {
     assert!(results(&server, 2)[0].1);
     assert!(!chat.project.path("new.txt").exists());
 }
+
+#[test]
+fn commands_in_a_sandbox_reach_neither_the_home_nor_what_is_allowed() {
+    let script = "ls -A \"$AGENT_HOME\"; echo x >> .agent/commands/ok.md; echo x >> .agent/permissions.json; true";
+    let (chat, server) = ChatProject::scripted([calls(&[command(script)]), say("ok")]);
+    let always = r#"{"version": 1, "permissions": []}"#;
+    let chat = chat
+        .with_file(".agent/commands/ok.md", "Do it.\n")
+        .with_file(".agent/permissions.json", always)
+        .with_setting("settings.json", "{}");
+    let run = chat.let_work("go");
+    if run.stderr.contains("no sandbox") {
+        return;
+    }
+    let (text, _) = &results(&server, 1)[0];
+    assert!(!text.contains("settings.json"), "{text}");
+    assert_eq!(chat.project.read(".agent/commands/ok.md"), "Do it.\n");
+    assert_eq!(chat.project.read(".agent/permissions.json"), always);
+}
