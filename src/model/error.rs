@@ -199,6 +199,14 @@ pub enum ModelError {
     Interrupted(#[from] Interrupted),
 }
 
+/// What there is to do where another model answers than the one that was asked.
+fn ask_by_name(served: &str) -> String {
+    format!(
+        "nothing of the reply was applied; leave out `--require-model`, or ask `{served}` by its own name: \
+         `code-commit models` lists what can be asked"
+    )
+}
+
 impl ModelError {
     /// What the user can do about it.
     #[must_use]
@@ -290,12 +298,7 @@ impl ModelError {
             Self::CutShort { .. } => {
                 "nothing of it was applied; change the query, or use another model with `--model`"
             }
-            Self::OtherModel { served, .. } => {
-                return format!(
-                    "nothing of the reply was applied; leave out `--require-model`, or ask `{served}` by its \
-                     own name: `code-commit models` lists what can be asked"
-                );
-            }
+            Self::OtherModel { served, .. } => return ask_by_name(served),
             Self::Recorded { hint, .. } => hint,
             Self::NotRecorded(_) => {
                 "replay a run that got as far as this one, with the same project as it was then"

@@ -66,13 +66,11 @@ impl Pager {
                 let _ = input.write_all(text.as_bytes());
             }
         };
-        match interrupt {
-            Some(interrupt) => lent::wait(&mut pager, interrupt, feed).is_ok(),
-            None => {
-                feed(&mut pager);
-                pager.wait().is_ok()
-            }
+        if let Some(interrupt) = interrupt {
+            return lent::wait(&mut pager, interrupt, feed).is_ok();
         }
+        feed(&mut pager);
+        pager.wait().is_ok()
     }
 }
 

@@ -444,7 +444,7 @@ impl Host for AgentRun<'_> {
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
         if let AnswerSource::Screen(asker) = &self.setup.answers {
             let answer = asker.confirm(question, preview)?;
-            self.heard(&question.sentence, Some(answer.written()))?;
+            self.heard(&question.sentence, Some(&answer.written()))?;
             return Ok(answer);
         }
         let reporter = self.context.reporter;
@@ -503,19 +503,18 @@ impl AgentRun<'_> {
                 }
             }
         };
-        self.heard(prompt, answer.clone())?;
+        self.heard(prompt, answer.as_deref())?;
         Ok(answer)
     }
 
     /// Notes what the user has answered.
-    fn heard(&self, question: &str, answer: Option<String>) -> Result<(), Error> {
+    fn heard(&self, question: &str, answer: Option<&str>) -> Result<(), Error> {
         self.context.reporter.event(&Event::Heard {
             question: question.to_owned(),
-            answer: answer.clone(),
+            answer: answer.map(str::to_owned),
         });
         let run = &mut *self.run.borrow_mut();
         if let Some(agent) = &mut run.record.agent {
-            let answer = answer.as_deref();
             let answer = answer.map(|answer| self.context.redactor.text(answer).into_owned());
             agent.answers.push(answer);
             run.log.json(AGENT, agent)?;

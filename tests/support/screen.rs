@@ -21,7 +21,6 @@ pub const CTRL_C: &str = "\u{3}";
 pub const CTRL_D: &str = "\u{4}";
 pub const CTRL_G: &str = "\u{7}";
 pub const CTRL_J: &str = "\n";
-pub const CTRL_O: &str = "\u{f}";
 
 /// What is waited for at the most.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -96,11 +95,6 @@ impl Screen {
         let (_, columns) = self.terminal.screen().size();
         let rows = self.terminal.screen().rows(0, columns.get());
         rows.map(|row| format!("{}\n", row.trim_end())).collect()
-    }
-
-    /// The terminal itself: colours, modes, the place of the cursor.
-    pub fn terminal(&self) -> &vt100::Screen {
-        self.terminal.screen()
     }
 
     /// Waits until this is to be seen somewhere.

@@ -155,18 +155,18 @@ impl Talk<'_, '_> {
                     images: submission.images.clone(),
                 };
                 let asked = attach::request(self.context, self.place, &submission);
-                self.attend(asked)
+                self.attend(&asked)
             }
         }
     }
 
     /// Works on a request.
-    fn attend(&mut self, asked: UserRequest) -> Result<(), Failure> {
+    fn attend(&mut self, asked: &UserRequest) -> Result<(), Failure> {
         // What was done is struck until the next request.
         let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
         self.place.kept.todos.borrow_mut().retain(is_open);
         // Until the vendor counts it.
-        let tokens = request::tokens_of(&asked);
+        let tokens = request::tokens_of(asked);
         self.screen
             .status(|status| status.used = status.used.saturating_add(tokens));
         self.look_at_permissions()?;
@@ -179,7 +179,7 @@ impl Talk<'_, '_> {
             self.context,
             self.place,
             request::Answers::Screen(&asker),
-            Some(&asked),
+            Some(asked),
         );
         let (record, log) = match &done {
             Ok(outcome) => (&outcome.record, &outcome.log),
@@ -229,7 +229,7 @@ impl Talk<'_, '_> {
         self.place.kept.todos.replace(todos);
         let words = "Carry out the plan, item by item.";
         self.screen.say(format!("> {words}"));
-        self.attend(UserRequest::from(words))
+        self.attend(&UserRequest::from(words))
     }
 
     fn obey(&mut self, command: SlashCommand) -> Result<(), Failure> {
@@ -486,7 +486,7 @@ impl Talk<'_, '_> {
     fn carry_out(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
         let screen = Some(self.screen);
         match attach::expand(self.context, self.place, screen, name, argument)? {
-            Ok(asked) => self.attend(asked),
+            Ok(asked) => self.attend(&asked),
             Err(problem) => {
                 self.screen
                     .say(format!("`/{name}` is not carried out: {problem}"));
