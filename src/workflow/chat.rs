@@ -132,12 +132,11 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         Some((request, answers)) => (request, Answers::Recorded(answers)),
         None => (request.map(str::to_owned), Answers::Nobody),
     };
-    let asked = match own {
-        Some((name, argument)) => Some(expanded(context, options, &mut place, &name, &argument)?),
-        None => {
-            let submission = request.map(|text| submission(context, &text)).transpose()?;
-            submission.map(|submission| attach::request(context, &place, &submission))
-        }
+    let asked = if let Some((name, argument)) = own {
+        Some(expanded(context, options, &mut place, &name, &argument)?)
+    } else {
+        let submission = request.map(|text| submission(context, &text)).transpose()?;
+        submission.map(|submission| attach::request(context, &place, &submission))
     };
     let done = request::work(context, &place, answers, asked.as_ref());
     proposals::keep_permissions(context, &place);
