@@ -111,7 +111,10 @@ fn answered(seconds: u64) -> Event {
 
 fn tool(name: &str, subject: &str) -> Event {
     Event::Tool {
-        category: Some(Category::Edit),
+        category: Some(match name {
+            "execute_command" => Category::Shell,
+            _ => Category::Edit,
+        }),
         name: name.to_owned(),
         input: String::new(),
         arguments: Value::Null,
@@ -152,6 +155,7 @@ fn question() -> ToScreen {
             subject: "rm x".to_owned(),
             reasons: vec!["deletes".to_owned()],
             may_last: false,
+            may_forbid: false,
         },
         preview: None,
     }

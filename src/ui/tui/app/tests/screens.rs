@@ -105,12 +105,12 @@ fn the_screen_with_a_question_and_with_nothing() {
         test a ... ok
 
 
+
      ☒ Look
      ▶ Change it, now
      ☐ Test it
       waits: and the tests (Up takes it back)
     ┌ execute_command ─────────────────────────────────────────┐
-    │Run `rm x`?                                               │
     │rm x                                                      │
     │because it deletes                                        │
     │y yes | n no | e no, and say what instead                 │
@@ -132,4 +132,72 @@ fn the_screen_with_a_question_and_with_nothing() {
     │ ● Regular Mode     Context: 0/0 (0%) │
     └──────────────────────────────────────┘
     ");
+}
+
+#[test]
+fn the_least_screen_shows_what_is_asked() {
+    // The transcript's line is above.
+    let low = |app: &mut App| shown(app, 40, 10).split_once('\n').unwrap().1.to_owned();
+    let mut app = at_work();
+    let question = Question {
+        tool: "write_file".to_owned(),
+        subject: "src/lexer.rs".to_owned(),
+        may_last: true,
+        may_forbid: true,
+        ..Question::default()
+    };
+    let preview = Some("+a\n+b\n+c\n".to_owned());
+    app.tell(ToScreen::Ask { question, preview }, at(5000));
+    insta::assert_snapshot!(low(&mut app), @r"
+    ┌ write_file ──────────────────────────┐
+    │src/lexer.rs                          │
+    │+a                                    │
+    │+b                                    │
+    │y yes  a always  n no  d never  e else│
+    └─────────────── 1-3 of 4, Up and Down ┘
+    ┌──────────────────────────────────────┐
+    │ ● Regular Mode    45.0k/200.0k (23%) │
+    └──────────────────────────────────────┘
+    ");
+    press(&mut app, KeyCode::PageDown, 5100);
+    assert!(low(&mut app).contains("│+c "));
+    press(&mut app, KeyCode::Char('n'), 5200);
+    let item = |name: &str| (name.to_owned(), String::new());
+    let menu = Menu {
+        title: "Which?".to_owned(),
+        items: ["one", "two", "three"].map(item).into(),
+        at: 2,
+    };
+    app.tell(ToScreen::Choose(menu), at(6000));
+    insta::assert_snapshot!(low(&mut app), @r"
+    ┌ Which? ──────────────────────────────┐
+    │type to filter                        │
+    │  two                                 │
+    │> three                               │
+    │Enter chooses | Press Esc to cancel   │
+    └──────────────────────────────────────┘
+    ┌──────────────────────────────────────┐
+    │ ● Regular Mode    45.0k/200.0k (23%) │
+    └──────────────────────────────────────┘
+    ");
+}
+
+#[test]
+fn what_waits_when_the_user_stops_is_sent_when_they_say_so() {
+    let mut app = app();
+    typed(&mut app, "first");
+    for waiting in ["second", "third"] {
+        assert_eq!(typed(&mut app, waiting), []);
+    }
+    assert_eq!(press(&mut app, KeyCode::Enter, 0), []);
+    press(&mut app, KeyCode::Esc, 1000);
+    assert_eq!(press(&mut app, KeyCode::Esc, 1100), [ScreenEffect::Stop]);
+    assert_eq!(app.tell(ToScreen::Settled, at(1200)), []);
+    let screen = shown(&mut app, 60, 24);
+    assert!(
+        screen.contains("waits: second (Enter sends it, Up takes it back)"),
+        "{screen}"
+    );
+    assert_eq!(press(&mut app, KeyCode::Enter, 2000), [line("second")]);
+    assert_eq!(app.tell(ToScreen::Settled, at(3000)), [line("third")]);
 }
