@@ -242,16 +242,11 @@ impl ModelError {
                 setup,
                 ..
             } => return not_found(model, setup.successor.as_deref()),
-            Self::Status {
-                status: 400 | 413, ..
-            } => {
+            _ if self.is_bad_request() => {
                 "the vendor did not accept the request: often it is too large for the model \
                  (`agent-config/codeRollup.txt` may leave files out of a rollup)"
             }
             Self::Status { status: 429, .. } => "wait a while, or use another model with `--model`",
-            Self::ErrorInAnswer(_) if self.is_bad_request() => {
-                "the vendor did not accept the request: often it is too large for the model"
-            }
             Self::Status { .. } | Self::ErrorInAnswer(_) => {
                 "this is a fault at the vendor's side: try again later"
             }
