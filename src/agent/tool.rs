@@ -403,6 +403,8 @@ impl CallFailure {
     pub const INVALID_ARGUMENTS: &'static str = "invalid_arguments";
     /// It was not carried out, or not to its end.
     pub const NOT_DONE: &'static str = "not_done";
+    /// It may not be carried out.
+    pub const NOT_ALLOWED: &'static str = "not_allowed";
     /// The tool has failed, and has no word for how.
     pub const TOOL_FAILED: &'static str = "tool_failed";
 

@@ -201,7 +201,7 @@ fn whatever_ends_it_the_terminal_is_as_it_was() {
         let (shown, ended) = screen.ends();
         assert_eq!(ended, code, "{shown}");
         // The cursor is back on the normal screen.
-        assert!(shown.contains("--resume"), "{shown}");
+        assert!(shown.contains("code-commit chat --session"), "{shown}");
     }
 }
 
@@ -380,6 +380,37 @@ fn an_account_is_signed_into_on_the_screen_and_its_key_is_never_seen() {
         "{history}"
     );
     screen.types("/logout\r").shows("Signed out");
+}
+
+#[test]
+fn who_signs_in_again_is_told_what_that_ends_and_so_is_the_model() {
+    let (chat, server) = ChatProject::scripted([
+        call(
+            "execute_command",
+            json!({"command": "sleep 1000", "timeout_seconds": 1}),
+        ),
+        say("It runs."),
+        say("I start it again."),
+    ]);
+    let chat = chat.without_key();
+    let Some(mut screen) = opened(&chat, 120, 30) else {
+        return;
+    };
+    screen
+        .types(&format!("/login {KEY}\r"))
+        .shows("Signed in as")
+        .types(SHIFT_TAB)
+        .shows("Auto-Pilot")
+        .types("/model claude-opus-5-5\r")
+        .shows("| claude-opus-5-5")
+        .types("go\r")
+        .shows("It runs.")
+        .types("/login default\r")
+        .shows("ended these background")
+        .types("and now?\r")
+        .shows("I start it again.");
+    assert!(last_said(&server, 2).contains("has ended these background processes:"));
+    assert_eq!(server.messages()[2]["model"], "claude-opus-5-5");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::support::anthropic::{Anthropic, Reply, call, say, thinking};
+use crate::support::anthropic::{Anthropic, Reply, say, thinking};
 use crate::support::chat::ChatProject;
 use crate::{MANY, THREADS, can_trace, run_with};
 

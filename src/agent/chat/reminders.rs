@@ -104,6 +104,14 @@ impl Reminders {
         );
     }
 
+    /// These background processes have ended, since the user signed in or out.
+    pub fn ended(&mut self, processes: &[String]) {
+        self.name(
+            "The user has signed in or out, which has ended these background processes:",
+            processes,
+        );
+    }
+
     /// Something else is to be said, as of the files that a project has for agents.
     pub fn say(&mut self, reminder: HistoryMessage) {
         self.waiting.push(reminder);

@@ -301,7 +301,7 @@ fn hostile_texts_are_shown_as_the_texts_they_are() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
     fn no_text_becomes_anything_but_text(

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::login::ChatKey;
 use super::{ChatOptions, models};
+use crate::agent::chat::accounts::key::AccountKey;
 use crate::agent::chat::commands::{self, CommandFile};
 use crate::agent::chat::context::ContextFiles;
 use crate::agent::chat::permissions::file::PermissionFile;
@@ -18,7 +19,6 @@ use crate::agent::chat::permissions::{NotPermitted, closed_paths};
 use crate::agent::chat::reminders::Reminders;
 use crate::agent::chat::seen::SeenFiles;
 use crate::agent::chat::settings::ChatSettings;
-use crate::agent::chat::spent::{self, Spent};
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::home::{CHAT, System};
 use crate::agent::memory::Compressed;
@@ -32,9 +32,10 @@ use crate::model::{ModelTable, Purpose};
 use crate::project::mode::SharedMode;
 use crate::record::run_files::CONVERSATION;
 use crate::record::todos::Todo;
-use crate::record::{Action, LimitsRecord, RunRecord, Seconds, input_text};
+use crate::record::{Action, LimitsRecord, Seconds, input_text};
 use crate::ui::Event;
 use crate::ui::tui::{CommandHint, Entry, Menu};
+use crate::workflow::Context;
 use crate::workflow::error::Error;
 use crate::workflow::keeping::Keeping;
 use crate::workflow::run::not_ready::NotReady;
@@ -42,7 +43,6 @@ use crate::workflow::run::selection::{self, Models};
 use crate::workflow::workspace::{
     self, AnswerSource, KeptSession, SessionChoice, check_keys, open_session, processes,
 };
-use crate::workflow::{Context, last};
 
 /// Where a project's commands are, from its root on.
 const COMMANDS: &str = ".agent/commands";
@@ -355,36 +355,9 @@ impl<'c> ChatPlace<'c> {
         self.kept.inner.session.borrow().file.total_tokens
     }
 
-    /// Notes what a run has spent, unless its replies were recorded.
-    pub fn count_spent(&self, context: &Context<'_>, record: &RunRecord) {
-        let spent = Spent::in_run(record);
-        let Some(found) = self.key.found().ok().filter(|_| !self.models.is_replay) else {
-            return;
-        };
-        if spent == Spent::default() {
-            return;
-        }
-        if let Err(problem) = spent::add(&self.home, &found.identity(), spent) {
-            context.warn(problem.to_string());
-        }
-    }
-
-    /// What the session has spent, and the account.
-    ///
-    /// # Errors
-    /// When that cannot be read.
-    pub fn spent(&self, context: &Context<'_>) -> Result<String, Error> {
-        let session = Spent {
-            tokens: self.tokens(),
-            ..last::spent_in(context, &self.id().to_string())?
-        };
-        let account = match self.key.found() {
-            Ok(found) => spent::by(&self.home, &found.identity()).map_err(NotReady::from)?,
-            Err(_) => Spent::default(),
-        };
-        Ok(format!(
-            "this session: {session}\n\nthis account: {account}"
-        ))
+    /// What tells the account that pays from others; `None`: there is none.
+    pub fn account(&self) -> Option<String> {
+        self.key.found().ok().map(AccountKey::identity)
     }
 
     /// What was said so far, for the screen.
@@ -521,6 +494,8 @@ impl<'c> ChatPlace<'c> {
         self.kept.meter.reset();
         self.kept.todos.replace(session.conversation.todos.clone());
         self.reminders.take();
+        self.seen.take();
+        self.kept.acted.take();
         self.kept.is_renewed.set(true);
         *self.kept.inner.session.get_mut() = session;
         Ok(())

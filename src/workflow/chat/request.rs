@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use super::NAME;
 use super::place::ChatPlace;
 use super::screen::Screen;
+use super::{NAME, spending};
 
 use crate::agent::chat::context::ContextFiles;
 use crate::agent::chat::instructions::{PromptFacts, system_prompt};
@@ -133,7 +133,7 @@ pub fn finish(
         Err(failure) => &failure.record,
     };
     if let Some(record) = record {
-        place.count_spent(context, record);
+        spending::count(context, place, record);
     }
     match finished {
         Ok(mut outcome) => {

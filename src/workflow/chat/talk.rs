@@ -7,9 +7,11 @@ use std::path::Path;
 use super::place::{ChatPlace, command_file};
 use super::screen::Screen;
 use super::slash::{self, SlashCommand};
-use super::{ChatOptions, attach, login, proposals, request, shell};
+use super::{ChatOptions, attach, login, proposals, request, shell, spending};
+use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
 use crate::edit::undo_log;
+use crate::exec::process::ProcessState;
 use crate::project::conventions::AGENTS_FILE;
 use crate::project::mode::Mode;
 use crate::record::todos::{Todo, TodoStatus};
@@ -74,7 +76,7 @@ pub fn talk<'c>(
         screen.tell(ToScreen::Settled);
     }
     let _ = context.interrupt.take();
-    context.interrupt.check()?;
+    context.interrupt.check().map_err(AgentError::from)?;
     Ok(TalkEnd::Left)
 }
 
@@ -110,7 +112,7 @@ impl Talk<'_, '_> {
         self.screen
             .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
         let _ = self.context.interrupt.take();
-        self.context.interrupt.check()?;
+        self.context.interrupt.check().map_err(AgentError::from)?;
         let Err(failure) = done else {
             return Ok(());
         };
@@ -242,7 +244,7 @@ impl Talk<'_, '_> {
                 "a new session".to_owned()
             }
             SlashCommand::Resume => self.resume()?,
-            SlashCommand::Cost => self.place.spent(self.context)?,
+            SlashCommand::Cost => spending::told(self.context, self.place)?,
             SlashCommand::Undo => self.undo()?,
             SlashCommand::Mode(name) => self.mode(&name),
             SlashCommand::Model(name) => self.model(&name)?,
@@ -263,8 +265,7 @@ impl Talk<'_, '_> {
             SlashCommand::Login(argument) => self.login(&argument)?,
             SlashCommand::Logout => {
                 let said = login::log_out(self.context)?;
-                self.end = Some(TalkEnd::Reopen);
-                said
+                self.reopen(said)
             }
             SlashCommand::Init => return self.init(),
             SlashCommand::New(argument) => return self.new_command(&argument),
@@ -376,8 +377,24 @@ impl Talk<'_, '_> {
         let Some(said) = said else {
             return Ok("the account stays the same".to_owned());
         };
+        Ok(self.reopen(said))
+    }
+
+    /// Has all set up anew, which ends what runs in the background: the user and the model are told.
+    fn reopen(&mut self, said: String) -> String {
         self.end = Some(TalkEnd::Reopen);
-        Ok(said)
+        let listed = self.place.processes.borrow_mut().list();
+        let running = listed.iter();
+        let running = running.filter(|process| process.state == ProcessState::Running);
+        let running: Vec<String> = running.map(|process| process.id.clone()).collect();
+        if running.is_empty() {
+            return said;
+        }
+        self.place.reminders.borrow_mut().ended(&running);
+        format!(
+            "{said}; that has ended these background processes: {}",
+            running.join(", ")
+        )
     }
 
     /// Signs in with the account that the user chooses, or with a key that they type unseen.
@@ -467,10 +484,14 @@ impl Talk<'_, '_> {
     }
 
     fn carry_out(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
-        let expanded = attach::expand(self.context, self.place, self.screen, name, argument)?;
-        let Some(asked) = expanded else {
-            return Ok(());
-        };
-        self.attend(asked)
+        let screen = Some(self.screen);
+        match attach::expand(self.context, self.place, screen, name, argument)? {
+            Ok(asked) => self.attend(asked),
+            Err(problem) => {
+                self.screen
+                    .say(format!("`/{name}` is not carried out: {problem}"));
+                Ok(())
+            }
+        }
     }
 }

@@ -73,6 +73,7 @@ fn size() -> Size {
 
 fn options(clock: &SystemClock) -> ScreenOptions<'_> {
     ScreenOptions {
+        first: None,
         clock,
         no_color: true,
         mouse: true,
@@ -147,6 +148,7 @@ fn question() -> ToScreen {
             subject: "rm x".to_owned(),
             reasons: vec!["deletes".to_owned()],
             may_last: true,
+            may_forbid: true,
         },
         preview: None,
     }
@@ -195,7 +197,7 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
             stage.engine.send(question());
         },
         |stage| {
-            stage.see("May I?");
+            stage.see("because it deletes");
             // What works at any time does, and makes nobody go on; what would answer does not.
             stage.press("a\x1b[201~\r\x1b[Z");
             stage.see("Auto-Pilot");
@@ -212,7 +214,7 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
             stage.engine.send(question());
         },
         |stage| {
-            stage.see("May I?");
+            stage.see("because it deletes");
             stage.see("Auto-Pilot");
             stage.press("\x1b");
             assert_eq!(stage.hear(), answered(Answer::No));
@@ -222,7 +224,7 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
     on_stage(
         |stage| stage.engine.send(question()),
         |stage| {
-            stage.see("May I?");
+            stage.see("because it deletes");
             stage.press("\ry");
             assert_eq!(stage.hear(), answered(Answer::Yes));
             stage.end();
