@@ -419,7 +419,7 @@ impl Agent<'_> {
             Permission::Allowed => tool.run(&call.arguments),
             Permission::Refused(reason) => Err(not_allowed(reason)),
             Permission::Ask(question) => {
-                let preview = self.env.preview(tool, &call.arguments);
+                let preview = self.env.preview(tool, &call.arguments)?;
                 match self.env.host.confirm(&question, preview.as_deref())? {
                     Answer::Yes => tool.run(&call.arguments),
                     Answer::No => Err(not_allowed(NOT_ALLOWED)),

@@ -470,8 +470,11 @@ pub trait Tool {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError>;
 
     /// What it would do, for a user who is asked whether it may; `None` where the arguments say it all.
-    fn preview(&self, _arguments: &Arguments) -> Option<String> {
-        None
+    ///
+    /// # Errors
+    /// Why it would fail, where that can be told: nobody is asked then.
+    fn preview(&self, _arguments: &Arguments) -> Result<Option<String>, ToolError> {
+        Ok(None)
     }
 
     /// What it would do that cannot be taken for granted, each in a word, as far as a glance at the disk tells.

@@ -85,9 +85,13 @@ impl Env<'_> {
     }
 
     /// What a tool would do, without keys.
-    pub(crate) fn preview(&self, tool: &dyn Tool, arguments: &Arguments) -> Option<String> {
+    pub(crate) fn preview(
+        &self,
+        tool: &dyn Tool,
+        arguments: &Arguments,
+    ) -> Result<Option<String>, ToolError> {
         let preview = tool.preview(arguments)?;
-        Some(self.redactor.text(&preview).into_owned())
+        Ok(preview.map(|preview| self.redactor.text(&preview).into_owned()))
     }
 
     /// The failure without keys, its message no longer than an output.

@@ -145,6 +145,7 @@ fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
         tool,
         reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
         may_last: reasons.is_empty(),
+        may_forbid: true,
     }
 }
 
@@ -168,12 +169,12 @@ fn why(reasons: &[&'static str]) -> String {
 
 /// What is to be remembered of a verdict; `None`: it holds but once.
 #[must_use]
-pub fn remembered(verdict: &Verdict) -> Option<PermissionAction> {
-    let action = match verdict.answer {
-        Answer::Yes => PermissionAction::Always,
-        Answer::No | Answer::Instead(_) => PermissionAction::Never,
+pub fn remembered(question: &Question, verdict: &Verdict) -> Option<PermissionAction> {
+    let (action, may_last) = match verdict.answer {
+        Answer::Yes => (PermissionAction::Always, question.may_last),
+        Answer::No | Answer::Instead(_) => (PermissionAction::Never, question.may_forbid),
     };
-    verdict.is_for_good.then_some(action)
+    (verdict.is_for_good && may_last).then_some(action)
 }
 
 #[cfg(test)]

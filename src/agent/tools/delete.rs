@@ -61,14 +61,14 @@ impl Tool for DeleteFile<'_> {
         )))
     }
 
-    fn preview(&self, arguments: &Arguments) -> Option<String> {
-        let place = self.look(arguments).ok()?;
+    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
+        let place = self.look(arguments).map_err(ToolError::failed)?;
         let proposed = Proposed {
-            before: Some(place.read(self.root, LARGEST).ok()?),
+            before: Some(place.read(self.root, LARGEST)?),
             after: None,
             place,
         };
-        Some(proposed.diff())
+        Ok(Some(proposed.diff()))
     }
 
     /// Whatever is there: who is asked need not know more.

@@ -87,14 +87,14 @@ impl Tool for ReplaceInFiles<'_> {
         })
     }
 
-    fn preview(&self, arguments: &Arguments) -> Option<String> {
-        let changed = self.changed(arguments).ok()?;
+    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
+        let changed = self.changed(arguments).map_err(ToolError::failed)?;
         let proposed = changed.into_iter().map(|changed| Proposed {
             place: ResolvedPath::Inside(changed.path),
             before: Some(changed.before.into_bytes()),
             after: Some(changed.after),
         });
-        Some(diff_of(proposed.collect()))
+        Ok(Some(diff_of(proposed.collect())))
     }
 }
 

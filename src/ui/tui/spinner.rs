@@ -229,8 +229,11 @@ impl Wait {
         }
         let mut details = vec![hint.to_owned(), self.waiting.details()];
         if let Some((since, about)) = self.estimate {
-            let waited = elapsed(now.saturating_sub(since));
-            details.push(format!("{waited} of about {}", elapsed(about)));
+            let waited = now.saturating_sub(since);
+            // One that was passed says nothing any more.
+            if waited <= about {
+                details.push(format!("{} of about {}", elapsed(waited), elapsed(about)));
+            }
         }
         details.retain(|detail| !detail.is_empty());
         spans.push(Span::styled(details.join(" · "), theme.dim));
@@ -318,6 +321,8 @@ mod tests {
         [ ===] Calling Anthropic API This is taking a bit longer...
           8s of about 12s
         ");
+        // What takes longer than it was to take is not told to take that.
+        assert!(!drawn(Waiting::Thinking, 13_000, Some(12)).contains("about"));
         insta::assert_snapshot!(drawn(Waiting::Streaming { bytes: 1234 }, 130, None), @r"
         \ Streaming response Starting... (esc to interrupt)
           1234 bytes received

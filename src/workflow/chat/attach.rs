@@ -140,9 +140,8 @@ fn may_pilot(screen: Option<&Screen>, name: &str) -> Result<bool, Failure> {
     let question = Question {
         sentence: format!("`/{name}` is the project's, and wants to switch to Auto-Pilot. May it?"),
         tool: "auto-pilot".to_owned(),
-        subject: format!("/{name}"),
         reasons: vec!["asks nothing from then on".to_owned()],
-        may_last: false,
+        ..Question::default()
     };
     Ok(screen.ask(question, None)?.answer == Answer::Yes)
 }

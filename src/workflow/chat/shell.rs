@@ -72,6 +72,7 @@ pub fn output_of(
             subject: command.to_owned(),
             reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
             may_last: false,
+            may_forbid: false,
         };
         if screen.ask(question, None)?.answer != Answer::Yes {
             return Ok(Err(format!("`{command}` was not allowed")));
