@@ -53,11 +53,11 @@ fn then(messages: &[Value]) -> Value {
 }
 
 fn assistant(blocks: Value) -> Value {
-    json!({"role": "assistant", "content": blocks})
+    Value::from_iter([("role", json!("assistant")), ("content", blocks)])
 }
 
 fn user(blocks: Value) -> Value {
-    json!({"role": "user", "content": blocks})
+    Value::from_iter([("role", json!("user")), ("content", blocks)])
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn a_file_allows_for_good_but_what_destroys_is_asked_about_always() {
         let chat = chat
             .with_file("old.txt", "old\n")
             .with_file(".agent/permissions.json", ALL_ALWAYS);
-        let run = chat.ask("go").exits(if is_done { 0 } else { 1 });
+        let run = chat.ask("go").exits(i32::from(!is_done));
         let failed = results(&server, 1)[0].1;
         assert_eq!(!failed, is_done, "{tool} {input}: {}", run.stderr);
         if !is_done {
