@@ -5,8 +5,8 @@ first frame, to the model's name in the status bar, a key to the frame that show
 stream; at the end of 10,000 lines), opening such a session, a page of it, memory at the peak, what an idle screen is
 written, and frames a second. Goals: 50 ms, 16 ms, 1 s, 16 ms, 80 MB, 0 bytes, 60 frames.
 
-`--beside NAME=PATH` starts another agent in turn with it, in a home of its own and without a key: how long until it has
-written something that can be read, and the memory of all its processes two seconds later.
+`--beside codex=PATH` and `--beside gemini-cli=PATH` start those in turn with it, each in a home of its own with a key of
+no worth: how long until its first text can be read, until its input is there, a key, and the memory of all its processes.
 """
 
 import argparse
@@ -34,6 +34,25 @@ RATE = 2_000
 SECONDS = 6
 # Letters that nothing else on the screen has.
 LETTERS = "ЖЩЫЭЮЯБДЛФ"
+
+# What others show first, what they show with their input, and what they are told so that they ask nothing before.
+OTHERS = {
+    "codex": (rb"OpenAI Codex", rb"Ask Codex", ".codex/config.toml", '''model = "gpt-5"
+model_provider = "local"
+check_for_update_on_startup = false
+[model_providers.local]
+name = "local"
+base_url = "http://127.0.0.1:9/v1"
+env_key = "GEMINI_API_KEY"
+wire_api = "responses"
+[projects."PROJECT"]
+trust_level = "trusted"
+'''),
+    "gemini-cli": (rb"Gemini CLI|shortcuts", rb"Gemini CLI v[^$]*shortcuts", ".gemini/settings.json", """{
+        "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
+        "general": {"enableAutoUpdate": false}}"""),
+}
+ESCAPES = re.compile(rb"\x1b\][^\x07\x1b]*(\x07|\x1b\\\\)|\x1b\[[0-9;?>=]*[A-Za-z]")
 
 
 class Model(http.server.BaseHTTPRequestHandler):
@@ -139,11 +158,21 @@ class Screen:
         begin, until = len(self.seen), time.perf_counter() + limit
         while True:
             found = re.search(text, self.seen[begin:])
-            if found and FRAME_END in self.seen[begin + found.start():]:
+            # Others may have frames without an end.
+            if found and (FRAME_END in self.seen[begin + found.start():] or text and FRAME_END not in self.seen):
                 return time.perf_counter()
             if time.perf_counter() > until:
                 raise SystemExit(f"{text!r} was not seen:\n{self.seen[begin:][-2000:]!r}")
             self.read(0.5)
+
+    def readable(self, text):
+        """The time when this text has come, whatever escape sequences are in it; None of it need end a frame."""
+        until = time.perf_counter() + 60
+        while not re.search(text, ESCAPES.sub(b"", self.seen)):
+            if time.perf_counter() > until:
+                raise SystemExit(f"{text!r} was not seen:\n{self.seen[-2000:]!r}")
+            self.read(0.5)
+        return time.perf_counter()
 
     def quiet(self, seconds=0.3):
         """Waits until nothing is written for so long."""
@@ -218,41 +247,44 @@ class Bench:
                             "ANTHROPIC_API_KEY": "sk-ant-bench", "ANTHROPIC_BASE_URL": url}
 
     def chat(self, *arguments):
-        return Screen([self.program, "chat", "--sandbox", "off", *arguments], self.project, self.environment)
+        return Screen([self.program, "chat", *arguments], self.project, self.environment)
 
     def starts(self, rounds, others):
-        first, ready, texts = [], [], {name: ([], []) for name in ["code-commit", *others]}
+        first, ready = [], []
+        figures = {name: ([], [], [], []) for name in others}
         for _ in range(rounds):
             screen = self.chat()
             first.append(screen.until(b"") - screen.began)
-            named = b"claude-sonnet" in screen.seen
-            ready.append((time.perf_counter() if named else screen.until(b"claude-sonnet")) - screen.began)
-            screen.drain(2)
-            texts["code-commit"][0].append(ready[-1])
-            texts["code-commit"][1].append(screen.family_memory())
+            ready.append(screen.readable(b"claude-sonnet") - screen.began)
             screen.end()
             for name, path in others.items():
-                home = tempfile.mkdtemp(dir=self.folder)
-                environment = {**self.environment, "HOME": home, "CODEX_HOME": home}
-                for secret in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "AGENT_HOME"):
-                    del environment[secret]
-                screen = Screen([path], self.project, environment)
-                readable = rb"[A-Za-z]{4,} [A-Za-z]{2,}|[A-Z][a-z]{4,}"
-                until = time.perf_counter() + 60
-                while not re.search(readable, re.sub(rb"\x1b\][^\x07\x1b]*|\x1b\[[0-9;?>=]*[A-Za-z]", b"", screen.seen)):
-                    screen.read(0.5)
-                    if time.perf_counter() > until:
-                        raise SystemExit(f"{name} shows nothing: {screen.seen[-500:]!r}")
-                texts[name][0].append(time.perf_counter() - screen.began)
-                screen.drain(2)
-                texts[name][1].append(screen.family_memory())
-                screen.end()
+                for figure, all_figures in zip(self.other(name, path), figures[name]):
+                    all_figures.append(figure)
         show("start to the first frame", first, "50 ms")
-        show("start to the model in the status bar", ready, "none")
-        if others:
-            for name, (times, sizes) in texts.items():
-                show(f"{name}: start to something that can be read", times, "none")
-                print(f"{name}: memory of all its processes, idle".ljust(58) + f" {statistics.median(sizes):>8.1f} MB")
+        show("start to the input and the model's name", ready, "none")
+        for name, (first, ready, keys, sizes) in figures.items():
+            show(f"{name}: start to something that can be read", first, "none")
+            show(f"{name}: start to the input", ready, "none")
+            show(f"{name}: a key to the screen, idle", keys, "none")
+            print(f"{name}: memory of all its processes, idle".ljust(58) + f" {statistics.median(sizes):>8.1f} MB")
+
+    def other(self, name, path):
+        """When another agent shows something and its input, what a key takes then, and its memory."""
+        first, ready, file, settings = OTHERS[name]
+        home = tempfile.mkdtemp(dir=self.folder)
+        file = os.path.join(home, file)
+        os.makedirs(os.path.dirname(file))
+        with open(file, "w") as text:
+            text.write(settings.replace("PROJECT", self.project))
+        environment = {"PATH": os.environ["PATH"], "HOME": home, "TERM": "xterm-256color", "LANG": "C.UTF-8",
+                       "COLORTERM": "truecolor", "GEMINI_API_KEY": "none"}
+        screen = Screen([path], self.project, environment)
+        first, ready = screen.readable(first) - screen.began, screen.readable(ready) - screen.began
+        screen.drain(2)
+        key = statistics.median(screen.letters(5, 0.1))
+        size = screen.family_memory()
+        screen.end()
+        return first, ready, key, size
 
     def idle(self, count):
         screen = self.chat()
@@ -263,7 +295,8 @@ class Bench:
         before = len(screen.seen)
         screen.drain(5)
         print(f"{'written to an idle screen in 5 s':<58} {len(screen.seen) - before:>8} bytes (goal: 0)")
-        print(f"{'memory at the peak, idle':<58} {screen.memory():>8.1f} MB (goal: 80)", flush=True)
+        print(f"{'memory at the peak, idle':<58} {screen.memory():>8.1f} MB (goal: 80)")
+        print(f"{'memory of all its processes, idle':<58} {screen.family_memory():>8.1f} MB", flush=True)
         screen.end()
 
     def streaming(self, count):
@@ -326,7 +359,7 @@ def main():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/var/tmp", ignore_cleanup_errors=True) as folder:
         bench = Bench(options.program, folder, f"http://127.0.0.1:{server.server_port}")
         if options.only in (None, "starts"):
             bench.starts(options.rounds, others)

@@ -325,8 +325,8 @@ fn the_keys_of_the_agent_and_of_other_projects_are_hidden() {
     if !bubblewrap_works() {
         return;
     }
-    let build = "for file in $HOME/.dev-agent/config.json $HOME/linked.json ../agent-config/key ../two/agent-config/key \
-        part/agent-config/key; do cat $file 2>/dev/null | wc -c; done; cat ../two/other part/other
+    let build = "for file in $HOME/.dev-agent/config.json $HOME/linked.json $HOME/.agent/auth.json ../agent-config/key \
+        ../two/agent-config/key part/agent-config/key; do cat $file 2>/dev/null | wc -c; done; cat ../two/other part/other
         cat $HOME/other; ! mv ../two ../three 2>/dev/null";
     for mode in ["auto", "strict"] {
         let parent = visible_directory();
@@ -347,6 +347,7 @@ fn the_keys_of_the_agent_and_of_other_projects_are_hidden() {
             "one/part/other",
             "home/other",
             "home/linked.json",
+            "home/.agent/auth.json",
         ] {
             write(file);
         }
@@ -355,7 +356,7 @@ fn the_keys_of_the_agent_and_of_other_projects_are_hidden() {
         symlink("../linked.json", link).unwrap();
         let project = TestProject::within(parent.path(), "one")
             .variable("HOME", parent.path().join("home").to_str().unwrap());
-        let expected = "0\n0\n0\n0\n0\nsecret\nsecret\nsecret\n";
+        let expected = "0\n0\n0\n0\n0\n0\nsecret\nsecret\nsecret\n";
         assert_eq!(output(project, build, mode), expected, "{mode}");
         assert!(parent.path().join("two/agent-config/key").exists());
     }

@@ -7,14 +7,40 @@ use super::protocol::Offer;
 use super::{Agent, AgentError, Brief, Next, Progress};
 use crate::model::message::Message;
 use crate::model::prompt::Prompt;
-use crate::model::{Form, ModelError, Reply};
+use crate::model::{End, Form, ModelError, Reply};
 use crate::ui::Event;
 
 /// The temperature at which a model is asked again, at the most: it is to keep to the form.
 const COOL: f64 = 0.1;
 
+/// What a model is told whose reply was too long, and one that has said nothing.
+const CUT: &str = "Your last reply was cut at the length limit (max_tokens): it is gone, and no call in it was carried out. Go on in \
+                   smaller pieces: fewer words, and less in one call.";
+const EMPTY: &str = "Your last reply was empty: no words, and no call. Go on with the work, or say in words what came of it.";
+
 /// What a model is told that has paused.
 const GO_ON: &str = "Go on.";
+
+/// What a model is told that has given no whole reply, where more can be told than that.
+pub(super) fn told_of(error: &ModelError) -> Option<&'static str> {
+    match error {
+        ModelError::CutShort {
+            end: End::MaxTokens,
+            ..
+        } => Some(CUT),
+        ModelError::Empty { .. } | ModelError::NoBody => Some(EMPTY),
+        _ => None,
+    }
+}
+
+/// Whether the model does not take a prompt for its length, or would not.
+fn is_too_long(error: &AgentError) -> bool {
+    match error {
+        AgentError::Model(error) => error.is_context_exceeded(),
+        AgentError::TooLong { .. } => true,
+        _ => false,
+    }
+}
 
 impl Agent<'_> {
     /// Says what a model has said before it has paused, as it is, and has it go on.
@@ -48,7 +74,7 @@ impl Agent<'_> {
             .chain(brief.context.iter().cloned())
             .collect();
         match self.send(&system, form.clone(), conversation, progress) {
-            Err(AgentError::Model(error)) if error.is_context_exceeded() => {
+            Err(error) if is_too_long(&error) => {
                 self.shorten(&system, conversation, error)?;
                 self.send(&system, form, conversation, progress)
             }
@@ -110,7 +136,7 @@ impl Agent<'_> {
         &self,
         system: &[String],
         conversation: &mut Conversation,
-        refusal: ModelError,
+        refusal: AgentError,
     ) -> Result<(), AgentError> {
         let host = self.env.host;
         let shortened = self
@@ -118,9 +144,7 @@ impl Agent<'_> {
             .shorten(host, system, self.protocol, conversation);
         match shortened {
             Ok(Some(compressed)) => self.note_compressed(compressed, conversation),
-            Ok(None) | Err(AgentError::Model(_) | AgentError::NotCompressed { .. }) => {
-                Err(refusal.into())
-            }
+            Ok(None) | Err(AgentError::Model(_) | AgentError::NotCompressed { .. }) => Err(refusal),
             Err(error) => Err(error),
         }
     }
@@ -145,7 +169,6 @@ impl Agent<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::End;
     use crate::model::message::{ReplyPart, Role, Thought};
 
     #[test]

@@ -10,7 +10,7 @@ pub enum ToolTries {
     AsReplies,
     /// Any number; a reply that calls tools was understood, whatever comes of them.
     Unlimited,
-    /// So many.
+    /// So many; a call that was not allowed is none, for the model does what it can do instead.
     UpTo(u32),
 }
 

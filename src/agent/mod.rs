@@ -248,7 +248,11 @@ impl Agent<'_> {
                 if error.is_no_whole_reply() && progress.failures + 1 < self.tries =>
             {
                 let fault = Fault::of_all(error.to_string());
-                return self.return_fault(fault, "", conversation, progress);
+                // In its vendor's own form, there is nothing about the form to be told.
+                return match asking::told_of(&error).filter(|_| self.protocol.remembers_calls()) {
+                    Some(told) => self.tell_fault(fault, told, conversation, progress),
+                    None => self.return_fault(fault, "", conversation, progress),
+                };
             }
             asked => asked?,
         };
@@ -338,18 +342,19 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
         let resolved = self.resolve(call, tools);
-        let effect = resolved.as_ref().ok().map(|(_, call)| call.tool.effect);
-        let subject = resolved.as_ref().ok();
-        let subject = subject.map(|(_, call)| call.subject().to_owned());
-        let done = || match resolved {
-            Ok((tool, call)) => self.use_tool(tool, &call),
-            Err(failure) => Err(ToolError::Failed(failure)),
+        let known = resolved.as_ref().ok().map(|(_, call)| call);
+        let subject = known.map(|call| call.subject().to_owned());
+        let done = || match &resolved {
+            Ok((tool, call)) => self.use_tool(*tool, call),
+            Err(failure) => Err(ToolError::Failed(failure.clone())),
         };
         let ToolUse {
             output,
             text,
             failure,
-        } = self.env.carry_out(call, subject, effect, done)?;
+        } = self
+            .env
+            .carry_out(call, subject, known.map(|call| &call.tool), done)?;
         let failed = failure.is_some();
         if output.is_end {
             let by = Some((call.name.clone(), call.id.clone()));
@@ -364,7 +369,7 @@ impl Agent<'_> {
             is_failed: failed,
             ..HistoryMessage::of_tool(&call.name, &call.id, told)
         });
-        self.count(failed, progress);
+        self.count(failure.as_ref(), progress);
         let (failures, allowed) = match self.tool_tries {
             ToolTries::AsReplies => (progress.failures, self.tries),
             ToolTries::Unlimited => (0, 1),
@@ -381,16 +386,18 @@ impl Agent<'_> {
     }
 
     /// Notes whether a tool has failed.
-    fn count(&self, failed: bool, progress: &mut Progress) {
-        if !failed {
+    fn count(&self, failure: Option<&CallFailure>, progress: &mut Progress) {
+        let Some(failure) = failure else {
             (progress.failures, progress.tool_failures) = (0, 0);
             progress.succeeded += 1;
             return;
+        };
+        match self.tool_tries {
+            ToolTries::UpTo(_) if failure.code == CallFailure::NOT_ALLOWED => return,
+            ToolTries::AsReplies => progress.failures += 1,
+            ToolTries::UpTo(_) | ToolTries::Unlimited => {}
         }
         progress.tool_failures += 1;
-        if self.tool_tries == ToolTries::AsReplies {
-            progress.failures += 1;
-        }
     }
 
     /// The tool that a call is of, and the call with arguments that fit it; else why there is none, without keys: a part
@@ -410,13 +417,13 @@ impl Agent<'_> {
     fn use_tool(&self, tool: &dyn Tool, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         match self.permissions.decide(call) {
             Permission::Allowed => tool.run(&call.arguments),
-            Permission::Refused(reason) => Err(ToolError::failed(reason)),
+            Permission::Refused(reason) => Err(not_allowed(reason)),
             Permission::Ask(question) => {
-                let preview = self.env.preview(tool, &call.arguments);
+                let preview = self.env.preview(tool, &call.arguments)?;
                 match self.env.host.confirm(&question, preview.as_deref())? {
                     Answer::Yes => tool.run(&call.arguments),
-                    Answer::No => Err(ToolError::failed(NOT_ALLOWED.to_owned())),
-                    Answer::Instead(words) => Err(ToolError::failed(format!(
+                    Answer::No => Err(not_allowed(NOT_ALLOWED)),
+                    Answer::Instead(words) => Err(not_allowed(format!(
                         "the user does not allow this, and says what to do instead: {words}"
                     ))),
                 }
@@ -465,11 +472,25 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
+        let told = self.env.redactor.text(&fault.told()).into_owned();
+        let told = format!(
+            "Your last reply was not understood: {told}\n{around}Nothing of it was done. Reply again, in the form \
+             that was described."
+        );
+        self.tell_fault(fault, &told, conversation, progress)
+    }
+
+    /// Counts a reply that nothing can be done with, and tells the model so.
+    fn tell_fault(
+        &self,
+        fault: Fault,
+        told: &str,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, AgentError> {
         progress.failures += 1;
-        let redacted = |text: &str| self.env.redactor.text(text).into_owned();
-        let told = redacted(&fault.told());
         self.tell(&Event::Malformed {
-            fault: redacted(&fault.to_string()),
+            fault: self.env.redactor.text(&fault.to_string()).into_owned(),
             failures: progress.failures,
             allowed: self.tries,
         });
@@ -477,10 +498,6 @@ impl Agent<'_> {
             let tries = progress.failures;
             return Err(AgentError::NotUnderstood { tries, fault });
         }
-        let told = format!(
-            "Your last reply was not understood: {told}\n{around}Nothing of it was done. Reply again, in the form \
-             that was described."
-        );
         conversation.say(if self.protocol.remembers_calls() {
             // A conversation with the vendor's own calls goes back as it was.
             HistoryMessage::note(told)
@@ -526,6 +543,10 @@ impl Agent<'_> {
 
 /// What a model is told of a call that the user has said no to.
 const NOT_ALLOWED: &str = "the user does not allow this; ask, or do it another way";
+
+fn not_allowed(why: impl Into<String>) -> ToolError {
+    ToolError::Failed(CallFailure::new(CallFailure::NOT_ALLOWED, why, ""))
+}
 
 /// What a model is told of calls behind one that ends the work.
 const NOT_DONE: &str = "This was not done: the work had ended before.";

@@ -75,8 +75,11 @@ impl Tool for Post {
         )))
     }
 
-    fn preview(&self, arguments: &Arguments) -> Option<String> {
-        Some(format!("+ {}", arguments.get("text")))
+    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
+        match arguments.get("text") {
+            "nothing" => Err(ToolError::failed("there is nothing to post".to_owned())),
+            text => Ok(Some(format!("+ {text}"))),
+        }
     }
 }
 
@@ -216,6 +219,23 @@ fn a_profile_of_its_own_asks_shows_and_ends() {
         assert_eq!(words.unwrap(), "CALL post");
         assert_eq!(told, [first, "posted two"]);
     }
+}
+
+#[test]
+fn nobody_is_asked_about_what_would_fail() {
+    let mut told = Vec::new();
+    let replies = &["CALL post nothing", "CALL post two", "CALL post", "bye"];
+    let words = run(replies, |shown, _answer, _| {
+        for event in shown {
+            match event {
+                Event::Notice(asked) => panic!("{asked}"),
+                Event::ToolResult { text, .. } => told.push(text),
+                _ => {}
+            }
+        }
+    });
+    words.unwrap();
+    assert_eq!(told, ["there is nothing to post", "posted two"]);
 }
 
 #[test]

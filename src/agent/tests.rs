@@ -461,3 +461,27 @@ fn what_is_censored_in_results_and_failures_does_not_reach_the_model() {
         ]
     );
 }
+
+#[test]
+fn calls_that_are_not_allowed_are_no_failures_of_tools() {
+    struct Nothing;
+
+    impl Permissions for Nothing {
+        fn decide(&self, _: &ToolCall) -> Permission {
+            Permission::Refused("no".to_owned())
+        }
+    }
+
+    let (clock, redactor) = (SystemClock::start(), Redactor::default());
+    let replies = ["look", "look", "look", "look", "\"done\""];
+    for (tool_tries, is_done) in [(ToolTries::UpTo(3), true), (ToolTries::AsReplies, false)] {
+        let host = Script::new(&replies);
+        let agent = Agent {
+            permissions: &Nothing,
+            tool_tries,
+            ..agent(&host, &clock, &redactor)
+        };
+        let done = agent.work_on(&mut Conversation::default(), Some("go"));
+        assert_eq!(done.is_ok(), is_done);
+    }
+}

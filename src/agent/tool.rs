@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::error::AgentError;
 use super::schema;
-use crate::model::ToolSchema;
 use crate::model::message::Call;
+use crate::model::{Category, ToolSchema};
 
 /// What a parameter is: most kinds are texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,23 +156,6 @@ impl Effect {
     }
 }
 
-/// What a tool works on, for people and for the words that they are told of it by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Category {
-    /// Files and directories as a whole.
-    File,
-    /// Programs.
-    Shell,
-    /// What is in many files.
-    Search,
-    /// What is in a file.
-    Edit,
-    /// What a server offers: the tool came at run time.
-    Mcp,
-    /// The agent's own: its list, its helpers, its last words.
-    Agent,
-}
-
 /// A tool, as it is described to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
@@ -235,10 +218,11 @@ impl ToolSpec {
         self
     }
 
-    /// Whether a user is to say that it may be used, unless they have said so for good.
+    /// Whether a user is to say that it may be used, unless they have said so for good. What is the agent's own needs
+    /// nobody's leave, and what looks into the project does.
     #[must_use]
     pub fn requires_approval(&self) -> bool {
-        matches!(self.effect, Effect::Writes | Effect::Runs)
+        matches!(self.effect, Effect::Reads | Effect::Writes | Effect::Runs)
     }
 
     /// Whether it takes a parameter of this kind.
@@ -419,6 +403,8 @@ impl CallFailure {
     pub const INVALID_ARGUMENTS: &'static str = "invalid_arguments";
     /// It was not carried out, or not to its end.
     pub const NOT_DONE: &'static str = "not_done";
+    /// It may not be carried out.
+    pub const NOT_ALLOWED: &'static str = "not_allowed";
     /// The tool has failed, and has no word for how.
     pub const TOOL_FAILED: &'static str = "tool_failed";
 
@@ -484,8 +470,11 @@ pub trait Tool {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError>;
 
     /// What it would do, for a user who is asked whether it may; `None` where the arguments say it all.
-    fn preview(&self, _arguments: &Arguments) -> Option<String> {
-        None
+    ///
+    /// # Errors
+    /// Why it would fail, where that can be told: nobody is asked then.
+    fn preview(&self, _arguments: &Arguments) -> Result<Option<String>, ToolError> {
+        Ok(None)
     }
 
     /// What it would do that cannot be taken for granted, each in a word, as far as a glance at the disk tells.

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::tool::{Arguments, CallFailure, Effect, Tool, ToolError, ToolOutput};
+use super::tool::{Arguments, CallFailure, Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use super::tools::OUTPUT_LIMIT;
 use super::{AgentError, Env, Note};
 use crate::model::message::Call;
@@ -24,8 +24,8 @@ pub(crate) struct ToolUse {
 }
 
 impl Env<'_> {
-    /// Carries out a call by `use_tool`. People are told of it by `subject`, or else by its input; `effect` is that of
-    /// the tool, where there is such a tool.
+    /// Carries out a call by `use_tool`. People are told of it by `subject`, or else by its input; `tool` is what
+    /// it calls, where there is such a tool.
     ///
     /// # Errors
     /// When the tool's failure ends the work, or the call cannot be noted.
@@ -33,15 +33,17 @@ impl Env<'_> {
         &self,
         call: &Call,
         subject: Option<String>,
-        effect: Option<Effect>,
+        tool: Option<&ToolSpec>,
         use_tool: impl FnOnce() -> Result<ToolOutput, ToolError>,
     ) -> Result<ToolUse, AgentError> {
+        let effect = tool.map(|tool| tool.effect);
         let input = input_text(&call.input);
         self.reporter.event(&Event::Tool {
             name: call.name.clone(),
             subject: subject.unwrap_or_else(|| input.clone()),
             input,
             arguments: call.input.clone(),
+            category: tool.map(|tool| tool.category),
             asks: effect == Some(Effect::Asks),
         });
         let before = self.clock.elapsed();
@@ -83,9 +85,13 @@ impl Env<'_> {
     }
 
     /// What a tool would do, without keys.
-    pub(crate) fn preview(&self, tool: &dyn Tool, arguments: &Arguments) -> Option<String> {
+    pub(crate) fn preview(
+        &self,
+        tool: &dyn Tool,
+        arguments: &Arguments,
+    ) -> Result<Option<String>, ToolError> {
         let preview = tool.preview(arguments)?;
-        Some(self.redactor.text(&preview).into_owned())
+        Ok(preview.map(|preview| self.redactor.text(&preview).into_owned()))
     }
 
     /// The failure without keys, its message no longer than an output.

@@ -131,7 +131,7 @@ impl ChatArgs {
 /// A command of `chat` other than talking.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ChatCommand {
-    /// Sign in: check a key and store it; it is read from standard input
+    /// Sign in: check a key and store it; it is asked for unseen, or read from standard input
     Login {
         /// Name of the account [default: default]
         #[arg(long, value_name = "NAME")]

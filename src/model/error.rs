@@ -241,6 +241,9 @@ impl ModelError {
                  (`agent-config/codeRollup.txt` may leave files out of a rollup)"
             }
             Self::Status { status: 429, .. } => "wait a while, or use another model with `--model`",
+            Self::ErrorInAnswer(_) if self.is_bad_request() => {
+                "the vendor did not accept the request: often it is too large for the model"
+            }
             Self::Status { .. } | Self::ErrorInAnswer(_) => {
                 "this is a fault at the vendor's side: try again later"
             }
@@ -457,6 +460,18 @@ impl ModelError {
         match self {
             Self::NoBody | Self::Empty { .. } | Self::Unfinished => true,
             Self::CutShort { end, .. } => matches!(end, End::MaxTokens | End::ToolCalls),
+            _ => false,
+        }
+    }
+
+    /// Whether the vendor says that nothing else will come of the same request.
+    #[must_use]
+    pub fn is_bad_request(&self) -> bool {
+        match self {
+            Self::Status { status, vendor, .. } => {
+                matches!(status, 400 | 413) && !vendor.quota_spent && vendor.hint.is_none()
+            }
+            Self::ErrorInAnswer(vendor) => vendor.code.as_deref() == Some("invalid_request_error"),
             _ => false,
         }
     }

@@ -263,6 +263,23 @@ pub enum ToolChoice {
     None,
 }
 
+/// What a tool works on, for people and for the words that they are told of it by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// Files and directories as a whole.
+    File,
+    /// Programs.
+    Shell,
+    /// What is in many files.
+    Search,
+    /// What is in a file.
+    Edit,
+    /// What a server offers: the tool came at run time.
+    Mcp,
+    /// The agent's own: its list, its helpers, its last words.
+    Agent,
+}
+
 /// A tool, as a vendor is told of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSchema {

@@ -171,7 +171,9 @@ impl Interrupt {
         let _ = send(&*self.sender, b"x", SendFlags::DONTWAIT);
     }
 
-    fn lasting(&self) -> Option<Signal> {
+    /// The signal that has come and lasts.
+    #[must_use]
+    pub fn lasting(&self) -> Option<Signal> {
         let number = self.lasting.load(Ordering::SeqCst);
         Signal::ALL
             .into_iter()

@@ -6,7 +6,9 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
+use super::lent;
 use crate::sys::environment::Environment;
+use crate::sys::interrupt::Interrupt;
 use crate::sys::text::printable;
 
 /// The variables that name the editor; the first that is set counts.
@@ -70,17 +72,18 @@ pub fn chosen(environment: &Environment) -> Result<&str, EditorProblem> {
     Ok(command)
 }
 
-/// Opens `path` with `command`, which may have arguments of its own.
+/// Opens `path` with `command`, which may have arguments of its own. A signal that lasts ends it.
 ///
 /// # Errors
 /// When it cannot be started, or fails.
-pub fn open(command: &str, path: &Path) -> Result<(), EditorProblem> {
+pub fn open(command: &str, path: &Path, interrupt: &Interrupt) -> Result<(), EditorProblem> {
     let no_command = || EditorProblem::NoCommand {
         command: command.to_owned(),
     };
     let words = shlex::split(command).ok_or_else(no_command)?;
     let (program, arguments) = words.split_first().ok_or_else(no_command)?;
-    let status = Command::new(program).args(arguments).arg(path).status();
+    let started = Command::new(program).args(arguments).arg(path).spawn();
+    let status = started.and_then(|mut editor| lent::wait(&mut editor, interrupt, |_| {}));
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(EditorProblem::Failed {
@@ -114,8 +117,10 @@ mod tests {
 
     #[test]
     fn a_command_is_words_and_no_shell() {
-        let path = Path::new("file");
-        assert!(open("test x =", Path::new("x")).is_ok());
+        let interrupt = Interrupt::never().unwrap();
+        let open = |command, path| super::open(command, Path::new(path), &interrupt);
+        let path = "file";
+        assert!(open("test x =", "x").is_ok());
         let failed = open("false && true", path);
         assert!(matches!(failed, Err(EditorProblem::Failed { .. })));
         let broken = open("'vi", path);

@@ -233,6 +233,7 @@ mod tests {
             Event::Tasks(tasks.to_vec()),
             Event::Tasks(Vec::new()),
             Event::Tool {
+                category: None,
                 subject: String::new(),
                 name: "COMMAND".to_owned(),
                 input: "ls".to_owned(),

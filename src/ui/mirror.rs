@@ -66,6 +66,7 @@ mod tests {
 
     fn tool(arguments: Value) -> Event {
         Event::Tool {
+            category: None,
             name: "execute_agent".to_owned(),
             input: String::new(),
             arguments,

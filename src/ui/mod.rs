@@ -13,6 +13,7 @@ mod agent;
 mod blocks;
 mod console;
 pub(crate) mod json;
+mod lent;
 pub(crate) mod links;
 mod markdown;
 mod mirror;
@@ -39,7 +40,7 @@ use crate::cli::OutputFormat;
 use crate::model::price::Usd;
 use crate::model::tokens::Size;
 use crate::model::usage::Usage;
-use crate::model::{StepId, Tier};
+use crate::model::{Category, StepId, Tier};
 use crate::record::EditsRecord;
 use crate::record::diff::Stat;
 use crate::record::tasks::Task;
@@ -226,6 +227,9 @@ pub enum Event {
         /// What of that it is about: a path, a command, a question.
         #[serde(skip)]
         subject: String,
+        /// What the tool works on, where it is known.
+        #[serde(skip)]
+        category: Option<Category>,
         /// Whether it talks with the user: what moves on the screen would disturb their typing.
         #[serde(skip)]
         asks: bool,

@@ -6,10 +6,12 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use super::lent;
 use crate::sys::environment::Environment;
 use crate::sys::git::program_outside;
+use crate::sys::interrupt::Interrupt;
 
 /// The pager that is used where none is set.
 const USUAL: &str = "less";
@@ -45,9 +47,10 @@ impl Pager {
         })
     }
 
-    /// Shows `text`, and says whether it could; one that is closed early has shown it.
+    /// Shows `text`, and says whether it could; one that is closed early has shown it, also
+    /// by a signal that lasts, where one is watched for.
     #[must_use]
-    pub fn show(&self, text: &str) -> bool {
+    pub fn show(&self, text: &str, interrupt: Option<&Interrupt>) -> bool {
         let Some((program, arguments)) = self.words.split_first() else {
             return false;
         };
@@ -57,11 +60,19 @@ impl Pager {
         let Ok(mut pager) = command.spawn() else {
             return false;
         };
-        if let Some(mut input) = pager.stdin.take() {
-            // A reader who has seen enough is no error.
-            let _ = input.write_all(text.as_bytes());
+        let feed = |pager: &mut Child| {
+            if let Some(mut input) = pager.stdin.take() {
+                // A reader who has seen enough is no error.
+                let _ = input.write_all(text.as_bytes());
+            }
+        };
+        match interrupt {
+            Some(interrupt) => lent::wait(&mut pager, interrupt, feed).is_ok(),
+            None => {
+                feed(&mut pager);
+                pager.wait().is_ok()
+            }
         }
-        pager.wait().is_ok()
     }
 }
 
@@ -87,7 +98,11 @@ mod tests {
     #[test]
     fn a_pager_that_is_closed_early_or_is_missing_is_no_error() {
         let long = "line\n".repeat(100_000);
-        assert!(pager(&[("PAGER", "true")]).unwrap().show(&long));
-        assert!(!pager(&[("PAGER", "no-such-pager-here")]).unwrap().show("x"));
+        let interrupt = Interrupt::never().unwrap();
+        for interrupt in [None, Some(&interrupt)] {
+            let shows = |pager: Option<Pager>, text| pager.unwrap().show(text, interrupt);
+            assert!(shows(pager(&[("PAGER", "true")]), &long));
+            assert!(!shows(pager(&[("PAGER", "no-such-pager-here")]), "x"));
+        }
     }
 }

@@ -11,8 +11,10 @@ pub struct Question {
     pub subject: String,
     /// Why it is asked about, each in a word or two: `overwrites`, `deletes`.
     pub reasons: Vec<String>,
-    /// Whether the answer may be for good: what is asked about always is answered once.
+    /// Whether a yes may be for good: what is asked about always is allowed but once.
     pub may_last: bool,
+    /// Whether a no may be for good, too: the tool is never used in this project then.
+    pub may_forbid: bool,
 }
 
 impl From<String> for Question {

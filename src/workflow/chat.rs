@@ -23,13 +23,16 @@ use uuid::Uuid;
 use self::place::ChatPlace;
 use self::request::Answers;
 use self::screen::Screen;
+use self::slash::SlashCommand;
 use self::talk::TalkEnd;
 use super::talk::tally::Tally;
 use super::workspace::SessionChoice;
 use super::{Context, Failure, ModelChoice, Outcome, Stdin};
 use crate::agent::chat::home_file;
+use crate::agent::chat::outgoing;
 use crate::agent::chat::reminders::Reminders;
 use crate::agent::chat::settings::{self, ChatSettings};
+use crate::agent::conversation::UserRequest;
 use crate::agent::home::CHAT;
 use crate::agent::session::{self, SessionStore};
 use crate::agent::tools::place::Outside;
@@ -47,13 +50,14 @@ use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
 use crate::workflow::error::{ChatError, Error};
 use crate::workflow::run::not_ready::NotReady;
+use crate::workflow::run::outcome::CHAT_RUN;
 
 pub use self::login::{login, logout};
 
 /// What was sent before, in the home.
 const HISTORY: &str = "history.jsonl";
 /// The workflow's name.
-const NAME: &str = "chat";
+const NAME: &str = CHAT_RUN;
 
 /// How an agent at the terminal is to work.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,6 +118,7 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
     if request.is_some_and(|request| request.trim().is_empty()) {
         return Err(Error::from(InputError::Blank).into());
     }
+    let own = request.map(own_command).transpose()?.flatten();
     let key = login::key(context, &options.choice)?;
     let redactor = context.redactor.and(key.exposed());
     let context = &Context {
@@ -127,11 +132,55 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         Some((request, answers)) => (request, Answers::Recorded(answers)),
         None => (request.map(str::to_owned), Answers::Nobody),
     };
-    let submission = request.map(|text| submission(context, &text)).transpose()?;
-    let asked = submission.map(|submission| attach::request(context, &place, &submission));
+    let asked = match own {
+        Some((name, argument)) => Some(expanded(context, options, &mut place, &name, &argument)?),
+        None => {
+            let submission = request.map(|text| submission(context, &text)).transpose()?;
+            submission.map(|submission| attach::request(context, &place, &submission))
+        }
+    };
     let done = request::work(context, &place, answers, asked.as_ref());
     proposals::keep_permissions(context, &place);
     done
+}
+
+/// The name of the user's own command that a request is, and what stands behind it. What only the screen does is no
+/// request: a key behind `/login` must not get anywhere.
+fn own_command(request: &str) -> Result<Option<(String, String)>, ChatError> {
+    let request = request.trim();
+    if request.starts_with('!') {
+        return Err(ChatError::ScreenCommand("!".to_owned()));
+    }
+    match SlashCommand::read(request, |_| true) {
+        None | Some(Err(_)) => Ok(None),
+        Some(Ok(SlashCommand::Own(name, argument))) => Ok(Some((name, argument))),
+        Some(Ok(_)) => {
+            let name = request.split_whitespace().next().unwrap_or_default();
+            Err(ChatError::ScreenCommand(name.to_owned()))
+        }
+    }
+}
+
+/// What one of the user's own commands asks for, by the model that it names.
+fn expanded<'c>(
+    context: &'c Context<'c>,
+    options: &ChatOptions,
+    place: &mut ChatPlace<'c>,
+    name: &str,
+    argument: &str,
+) -> Result<UserRequest, Failure> {
+    let Some(command) = place.command(name) else {
+        let name = outgoing::censored(name).0;
+        return Err(Error::from(ChatError::UnknownCommand(name)).into());
+    };
+    if let Some(model) = command.model.clone() {
+        place.choose_model(context, options, &model)?;
+    }
+    let argument = request::censored(context, place, argument);
+    attach::expand(context, place, None, name, &argument)?.map_err(|problem| {
+        let name = name.to_owned();
+        Error::from(ChatError::NotExpanded { name, problem }).into()
+    })
 }
 
 /// A request that was not typed at the screen, with the pictures that it names.
@@ -248,7 +297,8 @@ pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     if home_file::read(&path).map_err(NotReady::from)?.is_none() {
         home_file::create(&path, settings::DEFAULTS.as_bytes())?;
     }
-    editor::open(editor::command(context.environment), &path)?;
+    let command = editor::command(context.environment);
+    editor::open(command, &path, context.interrupt)?;
     let ChatSettings { .. } = place::settings(&home)?;
     Ok(Outcome::said(format!(
         "done: `{}` can be used",

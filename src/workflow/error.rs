@@ -35,6 +35,7 @@ use crate::workflow::run::gate::GateChanged;
 use crate::workflow::run::shown::ChangedMeanwhile;
 
 pub use self::chat::ChatError;
+pub(crate) use self::chat::hint_in_chat;
 pub use self::exit::Exit;
 
 /// Why a run failed.
@@ -262,6 +263,19 @@ impl From<Error> for AgentError {
                 (_, Error::Model(error) | Error::AgentsModel(error)) => Self::Model(error),
                 (_, Error::Process(error)) => Self::Process(error),
                 (_, Error::OverBudget(over)) => Self::OverBudget(over),
+                (
+                    _,
+                    Error::DoesNotFit {
+                        prompt_tokens,
+                        window,
+                        ..
+                    },
+                ) => Self::TooLong {
+                    tokens: prompt_tokens,
+                    window,
+                    larger: None,
+                    is_at_once: false,
+                },
                 (_, error) => Self::Host(Box::new(error)),
             },
         }

@@ -60,7 +60,7 @@ fn edited(context: &Context<'_>) -> Result<String, Error> {
     let path = context.project.root().join(DRAFT);
     let file = files::append(&path).map_err(PathError::of("write", DRAFT))?;
     drop(file);
-    editor::open(command, &path)?;
+    editor::open(command, &path, context.interrupt)?;
     let file = files::open(&path, Links::Refused).map_err(PathError::of("read", DRAFT))?;
     let query = input::prompt_from(file);
     if matches!(query, Err(InputError::Blank)) {

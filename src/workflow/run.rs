@@ -512,7 +512,11 @@ impl<'c> Run<'c> {
     }
 
     fn end_with(&mut self, error: &Error) {
-        let advice = outcome::advice(error, self.record.orchestration.is_some());
+        let advice = outcome::advice(
+            error,
+            &self.record.workflow,
+            self.record.orchestration.is_some(),
+        );
         self.record.end_with(error.exit().record(), error, advice);
     }
 }

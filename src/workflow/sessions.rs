@@ -31,7 +31,7 @@ pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let _ = settings(context);
     let path = home.join(FILE);
     let command = editor::command(context.environment);
-    editor::open(command, &path)?;
+    editor::open(command, &path, context.interrupt)?;
     settings(context)?;
     Ok(Outcome::said(format!(
         "done: `{}` can be used",

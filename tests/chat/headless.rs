@@ -290,6 +290,54 @@ fn no_call_of_a_reply_that_was_cut_short_is_carried_out() {
     assert!(!chat.project.path("cut.txt").exists());
     let told = server.messages()[1]["messages"].to_string();
     assert!(told.contains("max_tokens"), "{told}");
+    assert!(!told.contains("form that was described"), "{told}");
+}
+
+/// Letters of which a tokenizer makes more tokens than one for four.
+fn dense(length: usize) -> String {
+    let mut state = 7_u32;
+    let mut letter = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b"!?#%&*+=;:"[(state >> 16) as usize % 10])
+    };
+    (0..length).map(|_| letter()).collect()
+}
+
+#[test]
+fn a_prompt_that_does_not_fit_is_made_shorter_before_it_is_an_error() {
+    let models = json!({"models": {"claude-sonnet-5-5": {"provider": "anthropic", "contextWindow": 60000, "maxOutputTokens": 1000, "thinking": "adaptive"}},
+        "selectionRules": {"default": "claude-sonnet-5-5"}});
+    let input = json!({"path": "dense.txt", "content": dense(160_000)});
+    let server = Anthropic::start([call("write_file", input), say("Done.")]);
+    server.lets_the_past_change();
+    let chat = ChatProject::new(&server).with_setting("models.json", &models.to_string());
+    assert_eq!(chat.let_work("write").exits(0).stdout, "Done.\n");
+    assert!(server.requests("POST")[1].body.len() < 100_000);
+    // There is nothing to leave out of the request itself.
+    chat.typed(&["-p", "-"], &dense(160_000))
+        .exits(3)
+        .says(&["`/compact`"]);
+    assert_eq!(server.left(), 0);
+}
+
+#[test]
+fn a_window_that_is_full_is_tried_again_with_less_in_it_once() {
+    let full = || say("I").stop("model_context_window_exceeded");
+    let read = || call("read_file", json!({"path": "long.txt"}));
+    for (script, code) in [
+        (vec![read(), full(), say("Done.")], 0),
+        (vec![read(), full(), full()], 4),
+    ] {
+        let server = Anthropic::start(script);
+        server.lets_the_past_change();
+        let chat =
+            ChatProject::new(&server).with_file("long.txt", "All work and no play.\n".repeat(100));
+        let run = chat.ask("read").exits(code);
+        if code != 0 {
+            run.says(&["model_context_window_exceeded", "`/compact`"]);
+        }
+        assert_eq!(server.left(), 0);
+    }
 }
 
 #[test]
@@ -411,4 +459,59 @@ fn two_chats_in_one_project_do_not_harm_each_other() {
             );
         }
     }
+}
+
+#[test]
+fn a_command_of_the_screen_is_no_request_and_a_key_behind_it_gets_nowhere() {
+    let secret = "sk-ant-api03-Secret_0123456789-abcdefghij";
+    for (request, named) in [
+        (format!("/login {secret}"), "code-commit chat login"),
+        (format!(" /login\n{secret}"), "`/login`"),
+        ("/logout".to_owned(), "code-commit chat logout"),
+        ("/clear".to_owned(), "`/clear`"),
+        (format!("!echo {secret}"), "`!`"),
+        (format!("/nothing {secret}"), "`/nothing`"),
+    ] {
+        let (chat, server) = ChatProject::scripted([]);
+        let run = chat.ask(&request).exits(2).says(&[named]);
+        assert!(!run.stderr.contains("Secret_"), "{}", run.stderr);
+        assert!(server.requests("").is_empty());
+        assert!(chat.project.runs().is_empty() && chat.sessions().is_empty());
+    }
+}
+
+#[test]
+fn a_command_of_ones_own_is_carried_out_without_a_screen() {
+    let chat = |server: &Anthropic| {
+        ChatProject::new(server)
+            .with_file("notes.txt", "THE NOTES\n")
+            .with_file(".agent/commands/ok.md", "Review $1 by @notes.txt.\n")
+            .with_file(
+                ".agent/commands/run.md",
+                "It says: !`echo by $((40 + 2))`\n",
+            )
+            .with_file(
+                ".agent/commands/fly.md",
+                "---\nmode: auto-pilot\n---\nDo it.\n",
+            )
+    };
+    let server = Anthropic::start([say("Done."), say("Seen.")]);
+    assert_eq!(chat(&server).ask("/ok alpha").exits(0).stdout, "Done.\n");
+    let sent = last_said(&server, 0);
+    assert!(
+        sent.contains("Review alpha by") && sent.contains("THE NOTES"),
+        "{sent}"
+    );
+    // Nobody is there to allow what it runs, or that it asks no more.
+    for request in ["/run", "/fly"] {
+        let run = chat(&server).ask(request).exits(1).says(&[request]);
+        assert_eq!(run.stdout, "");
+    }
+    assert_eq!(server.messages().len(), 1);
+    chat(&server).let_work("/run").exits(0);
+    let sent = last_said(&server, 1);
+    assert!(
+        sent.contains("It says:") && sent.contains("by 42"),
+        "{sent}"
+    );
 }

@@ -9,7 +9,7 @@ use crate::support::anthropic::{
     Anthropic, KEY, Reply, call, last_said, nothing, results, say, silence, thinking,
 };
 use crate::support::chat::ChatProject;
-use crate::support::screen::{CTRL_C, CTRL_D, CTRL_J, ESCAPE, SHIFT_TAB, Screen, UP};
+use crate::support::screen::{CTRL_C, CTRL_D, CTRL_G, CTRL_J, ESCAPE, SHIFT_TAB, Screen, UP};
 use crate::support::within_a_minute;
 
 /// A chat on a screen of this size; `None` where no terminal can be made.
@@ -203,6 +203,42 @@ fn whatever_ends_it_the_terminal_is_as_it_was() {
         // The cursor is back on the normal screen.
         assert!(shown.contains("code-commit chat --session"), "{shown}");
     }
+}
+
+#[test]
+fn a_signal_ends_it_also_where_nothing_is_done_or_an_editor_has_the_terminal() {
+    for (signal, code, is_edited) in [
+        ("TERM", 143, false),
+        ("HUP", 129, false),
+        ("TERM", 143, true),
+    ] {
+        let (chat, _server) = ChatProject::scripted([]);
+        let mut command = chat.command(&[]);
+        command.env("EDITOR", "sh -c 'exec sleep 3600'");
+        let Some(mut screen) = Screen::open(&command, 100, 30) else {
+            return;
+        };
+        screen.shows("Mode");
+        if is_edited {
+            screen.types("x").shows("> x").types(CTRL_G);
+            assert!(within_a_minute(|| screen.modes().contains(" icanon")));
+        }
+        screen.signal(signal);
+        let (shown, ended) = screen.ends();
+        assert_eq!(ended, code, "{shown}");
+    }
+}
+
+#[test]
+fn what_the_shell_has_set_meanwhile_is_set_anew() {
+    let Some((mut screen, _chat, _server)) = scripted([]) else {
+        return;
+    };
+    screen.sets("sane");
+    assert!(screen.modes().contains(" icanon"));
+    screen.signal("CONT");
+    assert!(within_a_minute(|| screen.modes().contains("-icanon")));
+    screen.types("x").shows("> x");
 }
 
 #[test]

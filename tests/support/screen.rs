@@ -19,6 +19,7 @@ pub const SHIFT_TAB: &str = "\u{1b}[Z";
 pub const UP: &str = "\u{1b}[A";
 pub const CTRL_C: &str = "\u{3}";
 pub const CTRL_D: &str = "\u{4}";
+pub const CTRL_G: &str = "\u{7}";
 pub const CTRL_J: &str = "\n";
 pub const CTRL_O: &str = "\u{f}";
 
@@ -185,6 +186,13 @@ impl Screen {
         let tty = fs::read_to_string(self.notes.path().join("tty")).unwrap();
         let told = Command::new("stty").args(["-a", "-F", tty.trim()]).output();
         String::from_utf8(told.unwrap().stdout).unwrap()
+    }
+
+    /// Sets the terminal by a word of `stty`, as another program does.
+    pub fn sets(&self, word: &str) {
+        let tty = fs::read_to_string(self.notes.path().join("tty")).unwrap();
+        let status = Command::new("stty").args(["-F", tty.trim(), word]).status();
+        assert!(status.unwrap().success());
     }
 
     /// Sends the program this signal: `TERM`.

@@ -86,11 +86,7 @@ impl Permissions for ChatPermissions<'_> {
                 "the user never allows {tool} in this project; do it another way, or say what is needed from them"
             ));
         }
-        let is_harmless = matches!(
-            call.tool.effect,
-            Effect::Asks | Effect::Notes | Effect::Ends | Effect::Delegates
-        );
-        if mode == Mode::AutoPilot || is_harmless {
+        if mode == Mode::AutoPilot || !call.tool.requires_approval() {
             return Permission::Allowed;
         }
         let reasons = reasons(call);
@@ -149,6 +145,7 @@ fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
         tool,
         reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
         may_last: reasons.is_empty(),
+        may_forbid: true,
     }
 }
 
@@ -172,12 +169,12 @@ fn why(reasons: &[&'static str]) -> String {
 
 /// What is to be remembered of a verdict; `None`: it holds but once.
 #[must_use]
-pub fn remembered(verdict: &Verdict) -> Option<PermissionAction> {
-    let action = match verdict.answer {
-        Answer::Yes => PermissionAction::Always,
-        Answer::No | Answer::Instead(_) => PermissionAction::Never,
+pub fn remembered(question: &Question, verdict: &Verdict) -> Option<PermissionAction> {
+    let (action, may_last) = match verdict.answer {
+        Answer::Yes => (PermissionAction::Always, question.may_last),
+        Answer::No | Answer::Instead(_) => (PermissionAction::Never, question.may_forbid),
     };
-    verdict.is_for_good.then_some(action)
+    (verdict.is_for_good && may_last).then_some(action)
 }
 
 #[cfg(test)]

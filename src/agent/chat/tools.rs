@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::outgoing::check_marks;
-use crate::agent::tool::{Category, Effect, Parameter, ParameterKind, ToolSpec, Toolbox};
+use crate::agent::tool::{Effect, Parameter, ParameterKind, ToolSpec, Toolbox};
 use crate::agent::tools::Files;
 use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{ExecuteCommand, RunCommand, Shell};
@@ -22,6 +22,7 @@ use crate::agent::tools::todos::UpdateTodos;
 use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
 use crate::exec::process::Processes;
+use crate::model::Category;
 use crate::record::todos::Todo;
 
 static WRITE_FILE: ToolSpec = ToolSpec::new(
@@ -37,8 +38,7 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
         Parameter::new("content", ParameterKind::Block, "Its whole content"),
     ],
     Effect::Writes,
-)
-.of_category(Category::File);
+);
 
 const PROCESS: &[Parameter] = &[Parameter::new(
     "process",

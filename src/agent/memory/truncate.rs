@@ -136,7 +136,8 @@ impl Memory for Truncate<'_> {
         Some(TOLD)
     }
 
-    /// The window is smaller than the table says, or there are more tokens than were counted: half of them are to do.
+    /// The window is smaller than the table says, or there are more tokens than were counted: half of them are to do, or
+    /// what can be left out.
     fn shorten(
         &self,
         _host: &dyn Host,
@@ -145,7 +146,8 @@ impl Memory for Truncate<'_> {
         conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
         let tokens = self.tokens(system, conversation);
-        let tried = [tokens / 2, tokens / 4 * 3].into_iter();
+        let fewer = tokens.saturating_sub(1);
+        let tried = [tokens / 2, tokens / 4 * 3, fewer].into_iter();
         let mut tried = tried.map(|most| self.truncate(system, most, conversation));
         Ok(tried.find_map(Result::ok))
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::place::{Found, Outside, ResolvedPath, leads_through_config, missing, unreadable};
 use super::{Files, Proposed};
 use crate::agent::tool::{
-    Arguments, Category, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::edit::EditKind;
 
@@ -22,8 +22,7 @@ pub static DELETE_FILE: ToolSpec = ToolSpec::new(
     "Removes a file. Directories are not removed: an empty one may stay.",
     &[Parameter::new("path", ParameterKind::Path, "The file")],
     Effect::Writes,
-)
-.of_category(Category::File);
+);
 
 /// Removes files.
 #[derive(Clone, Copy)]
@@ -62,14 +61,14 @@ impl Tool for DeleteFile<'_> {
         )))
     }
 
-    fn preview(&self, arguments: &Arguments) -> Option<String> {
-        let place = self.look(arguments).ok()?;
+    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
+        let place = self.look(arguments).map_err(ToolError::failed)?;
         let proposed = Proposed {
-            before: Some(place.read(self.root, LARGEST).ok()?),
+            before: Some(place.read(self.root, LARGEST)?),
             after: None,
             place,
         };
-        Some(proposed.diff())
+        Ok(Some(proposed.diff()))
     }
 
     /// Whatever is there: who is asked need not know more.

@@ -44,7 +44,7 @@ impl Tool for EditFile<'_> {
         self.0.change(&passage(arguments))
     }
 
-    fn preview(&self, arguments: &Arguments) -> Option<String> {
+    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
         self.0.preview(&passage(arguments))
     }
 }

@@ -60,7 +60,7 @@ impl Tool for FindAndReplace<'_> {
         self.change(&passage(arguments))
     }
 
-    fn preview(&self, arguments: &Arguments) -> Option<String> {
+    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
         self.preview(&passage(arguments))
     }
 }
@@ -117,14 +117,14 @@ impl FindAndReplace<'_> {
     }
 
     /// What that would make of the file, as a unified diff.
-    pub(super) fn preview(&self, passage: &Passage<'_>) -> Option<String> {
-        let edited = self.edited(passage).ok()?;
+    pub(super) fn preview(&self, passage: &Passage<'_>) -> Result<Option<String>, ToolError> {
+        let edited = self.edited(passage)?;
         let proposed = Proposed {
             place: edited.place,
             before: Some(edited.before.into_bytes()),
             after: Some(edited.change.text),
         };
-        Some(proposed.diff())
+        Ok(Some(proposed.diff()))
     }
 
     fn edited(&self, passage: &Passage<'_>) -> Result<Edited, ToolError> {

@@ -14,6 +14,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::edit::EditKind;
+use crate::model::Category;
 use crate::sys::numbers::counted;
 
 /// How many files are changed at once.
@@ -40,7 +41,8 @@ pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
         Parameter::new("path", ParameterKind::Path, "The directory, or the file").or("."),
     ],
     Effect::Writes,
-);
+)
+.of_category(Category::Search);
 
 /// Replaces in files of the project.
 #[derive(Clone, Copy)]
@@ -85,14 +87,14 @@ impl Tool for ReplaceInFiles<'_> {
         })
     }
 
-    fn preview(&self, arguments: &Arguments) -> Option<String> {
-        let changed = self.changed(arguments).ok()?;
+    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
+        let changed = self.changed(arguments).map_err(ToolError::failed)?;
         let proposed = changed.into_iter().map(|changed| Proposed {
             place: ResolvedPath::Inside(changed.path),
             before: Some(changed.before.into_bytes()),
             after: Some(changed.after),
         });
-        Some(diff_of(proposed.collect()))
+        Ok(Some(diff_of(proposed.collect())))
     }
 }
 

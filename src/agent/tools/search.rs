@@ -10,8 +10,9 @@ use regex::Regex;
 use super::list::files_below;
 use super::place::{Found, Outside, ResolvedPath, missing, quoted, unreadable};
 use crate::agent::tool::{
-    Arguments, Category, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
+use crate::model::Category;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, escaped};
 

@@ -64,8 +64,8 @@ impl<T: Tool> Tool for Worded<T> {
         self.tool.run(&self.translated(arguments))
     }
 
-    fn preview(&self, arguments: &Arguments) -> Option<String> {
-        (self.check)(&self.tool, arguments).ok()?;
+    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
+        (self.check)(&self.tool, arguments).map_err(ToolError::failed)?;
         self.tool.preview(&self.translated(arguments))
     }
 

@@ -66,15 +66,15 @@ impl Tool for WriteFile<'_> {
         })
     }
 
-    fn preview(&self, arguments: &Arguments) -> Option<String> {
-        let (place, is_new) = self.look(arguments).ok()?;
+    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
+        let (place, is_new) = self.look(arguments).map_err(ToolError::failed)?;
         let before = (!is_new).then(|| place.read(self.root, LARGEST));
         let proposed = Proposed {
-            before: before.transpose().ok()?,
+            before: before.transpose()?,
             after: Some(arguments.get("content").to_owned()),
             place,
         };
-        Some(proposed.diff())
+        Ok(Some(proposed.diff()))
     }
 
     fn hazards(&self, arguments: &Arguments) -> Vec<&'static str> {

@@ -93,6 +93,7 @@ fn an_event_has_the_title_and_the_colors_of_the_specification() {
         task(TaskStatus::Pending, "c"),
     ];
     let tool = Event::Tool {
+        category: None,
         subject: String::new(),
         name: "READ_FILE".to_owned(),
         input: "\"a.rs\"".to_owned(),

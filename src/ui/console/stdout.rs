@@ -60,7 +60,7 @@ impl Console<'_> {
         let size = size.filter(|_| self.options.stdout_terminal);
         let is_long =
             size.is_some_and(|(rows, columns)| lines_taken(&text, columns) >= rows.into());
-        if is_long && pager.show(&text) {
+        if is_long && pager.show(&text, None) {
             return Ok(());
         }
         to_stdout(&text)

@@ -13,6 +13,7 @@ fn look(columns: usize) -> Look {
 
 fn tool(name: &str, subject: &str) -> Event {
     Event::Tool {
+        category: None,
         name: name.to_owned(),
         input: subject.to_owned(),
         arguments: serde_json::Value::Null,

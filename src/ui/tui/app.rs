@@ -67,6 +67,8 @@ pub struct App {
     is_working: bool,
     /// What is sent when it is done with that.
     queue: VecDeque<Submission>,
+    /// Whether the user has stopped that: what waits is sent when they say so.
+    is_stopping: bool,
     call: CallProgress,
     times: CallTimes,
     /// Until when another Escape stops.
@@ -106,6 +108,7 @@ impl App {
             wait: None,
             is_working: true,
             queue: VecDeque::new(),
+            is_stopping: false,
             call: CallProgress::default(),
             times: CallTimes::default(),
             armed: None,
@@ -158,6 +161,14 @@ impl App {
         self.transcript.settle();
         (self.is_working, self.wait, self.armed) = (false, None, None);
         self.hint.take_if(|(hint, _)| hint == STOPPING);
+        match std::mem::take(&mut self.is_stopping) {
+            true => Vec::new(),
+            false => self.send_next(),
+        }
+    }
+
+    /// Sends what waits longest.
+    fn send_next(&mut self) -> Vec<ScreenEffect> {
         let next = self.queue.pop_front();
         next.map(|next| self.send(next)).into_iter().collect()
     }
@@ -218,7 +229,12 @@ impl App {
                 self.times.add(self.call.tokens, *took);
                 self.wait_for(Waiting::Thinking);
             }
-            Event::Tool { name, subject, .. } => self.wait_for(Waiting::for_tool(name, subject)),
+            Event::Tool {
+                name,
+                subject,
+                category,
+                ..
+            } => self.wait_for(Waiting::for_tool(name, *category, subject)),
             Event::Progress {
                 message,
                 done,

@@ -242,7 +242,7 @@ impl LineDialog {
 }
 
 /// Whether a key closes a dialog.
-fn is_cancel(key: KeyEvent) -> bool {
+pub(super) fn is_cancel(key: KeyEvent) -> bool {
     let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
     key.code == KeyCode::Esc || is_ctrl_c
 }
@@ -324,8 +324,13 @@ impl MenuDialog {
         } else {
             filter
         };
-        put(buf, area, 0, &head, theme.dim);
-        let room = usize::from(area.height).saturating_sub(2);
+        let rows = usize::from(area.height);
+        // What Enter would choose goes before what the keys do.
+        let top = usize::from(rows > 2);
+        if top > 0 {
+            put(buf, area, 0, &head, theme.dim);
+        }
+        let room = rows - 2 * top;
         let first = (self.at + 1).saturating_sub(room);
         let names = self.menu.items.iter().map(|(name, _)| name.width()).max();
         let column = names.unwrap_or_default() + 2;
@@ -344,7 +349,7 @@ impl MenuDialog {
             } else {
                 theme.plain
             };
-            put(buf, area, row + 1, &format!("{sign}{name}"), style);
+            put(buf, area, row + top, &format!("{sign}{name}"), style);
             let beside = u16::try_from(column + 2).unwrap_or(u16::MAX);
             if beside < area.width {
                 let right = Rect {
@@ -352,17 +357,13 @@ impl MenuDialog {
                     width: area.width - beside,
                     ..area
                 };
-                put(buf, right, row + 1, note, theme.dim);
+                put(buf, right, row + top, note, theme.dim);
             }
         }
-        let last = usize::from(area.height).saturating_sub(1);
-        put(
-            buf,
-            area,
-            last,
-            &format!("Enter chooses | {CANCEL}"),
-            theme.dim,
-        );
+        if top > 0 {
+            let keys = format!("Enter chooses | {CANCEL}");
+            put(buf, area, rows - 1, &keys, theme.dim);
+        }
     }
 }
 

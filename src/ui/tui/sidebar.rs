@@ -71,6 +71,7 @@ pub fn render_lines(todos: &[Todo], area: Rect, buf: &mut Buffer, theme: &Theme)
     }
     let first = match todos.len().checked_sub(room) {
         None => 0,
+        Some(most) if room < 3 => current(todos).min(most),
         // The one before is to be seen, too: what has just been done.
         Some(most) => current(todos).saturating_sub(1).min(most),
     };
@@ -217,6 +218,11 @@ mod tests {
          ☐ todo 3
           … 5 more todos
         ");
+        insta::assert_snapshot!(above(&list(9, 5), 2), @r"
+         ▶ todo 5ing
+          … 3 more todos
+        ");
+        assert_eq!(above(&list(9, 5), 1), " ▶ todo 5ing");
         insta::assert_snapshot!(above(&list(2, 5), 2), @r"
          ☒ todo 0
          ☒ todo 1

@@ -8,6 +8,7 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
+use crate::model::Category;
 use crate::sys::counter::Counter;
 use crate::sys::numbers::{counted, elapsed};
 use crate::ui::blocks::one_line;
@@ -95,12 +96,12 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// What is waited for while a tool is used on `subject`.
+    /// What is waited for while a tool of this category is used on `subject`.
     #[must_use]
-    pub fn for_tool(name: &str, subject: &str) -> Self {
-        let operation = match name {
-            "read_file" => "Reading",
-            "write_file" | "edit_file" => "Writing",
+    pub fn for_tool(name: &str, category: Option<Category>, subject: &str) -> Self {
+        let operation = match category {
+            Some(Category::File) if !subject.is_empty() => "Reading",
+            Some(Category::Edit) if !subject.is_empty() => "Writing",
             _ => {
                 return Self::Tool {
                     name: name.to_owned(),
@@ -228,8 +229,11 @@ impl Wait {
         }
         let mut details = vec![hint.to_owned(), self.waiting.details()];
         if let Some((since, about)) = self.estimate {
-            let waited = elapsed(now.saturating_sub(since));
-            details.push(format!("{waited} of about {}", elapsed(about)));
+            let waited = now.saturating_sub(since);
+            // One that was passed says nothing any more.
+            if waited <= about {
+                details.push(format!("{} of about {}", elapsed(waited), elapsed(about)));
+            }
         }
         details.retain(|detail| !detail.is_empty());
         spans.push(Span::styled(details.join(" · "), theme.dim));
@@ -305,7 +309,7 @@ mod tests {
     #[test]
     fn each_kind_looks_as_specified() {
         insta::assert_snapshot!(drawn(Waiting::Thinking, 80, None), @"⠙ Claude is thinking Starting... (esc to interrupt)");
-        let tool = Waiting::for_tool("execute_command", "cargo test");
+        let tool = Waiting::for_tool("execute_command", Some(Category::Shell), "cargo test");
         insta::assert_snapshot!(drawn(tool, 3000, None), @r"
         ◜ Executing execute_command Still working... (esc to interrupt)
           cargo test
@@ -317,12 +321,14 @@ mod tests {
         [ ===] Calling Anthropic API This is taking a bit longer...
           8s of about 12s
         ");
+        // What takes longer than it was to take is not told to take that.
+        assert!(!drawn(Waiting::Thinking, 13_000, Some(12)).contains("about"));
         insta::assert_snapshot!(drawn(Waiting::Streaming { bytes: 1234 }, 130, None), @r"
         \ Streaming response Starting... (esc to interrupt)
           1234 bytes received
         ");
-        insta::assert_snapshot!(drawn(Waiting::for_tool("read_file", "src/x.rs"), 0, None), @"◜ Reading src/x.rs Starting...");
-        insta::assert_snapshot!(drawn(Waiting::for_tool("edit_file", "a\u{1b}[2J"), 0, None), @"◜ Writing a Starting...");
+        insta::assert_snapshot!(drawn(Waiting::for_tool("read_file", Some(Category::File), "src/x.rs"), 0, None), @"◜ Reading src/x.rs Starting...");
+        insta::assert_snapshot!(drawn(Waiting::for_tool("edit_file", Some(Category::Edit), "a\u{1b}[2J"), 0, None), @"◜ Writing a Starting...");
         let done = Counter::default();
         done.add();
         let progress = Waiting::Progress {

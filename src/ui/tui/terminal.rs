@@ -1,19 +1,17 @@
 //! The screen's loop: keys and messages in, frames out.
 //!
 //! Touches the terminal at standard input and output, the user's editor and pager, and the file that is edited.
-//! Guarantees that the terminal is given back however it ends, that there are at most sixty frames a second, that
+//! Guarantees that the terminal is given back and the engine stopped however it ends, that there are at most sixty frames a second, that
 //! nothing is written while nothing changes, and that no key that was typed ahead of a question answers it.
 
 mod handover;
 mod painter;
+mod signals;
 
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
@@ -23,15 +21,15 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Size;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
-use signal_hook::consts::signal::{SIGCONT, SIGWINCH};
 
 use self::handover::{TakenTerminal, give_back, is_taken};
 use self::painter::Painter;
+use self::signals::Signals;
 use super::app::{App, ScreenEffect};
 use super::channel::ScreenReceiver;
 use super::clipboard::{Clipboard, FoundImage};
 use super::composer::{Composer, ComposerOptions};
+use super::dialog::is_cancel;
 use super::keys::{KeyDecoder, TerminalInput};
 use super::theme::Theme;
 use super::{FromScreen, Submission, ToScreen};
@@ -85,7 +83,8 @@ pub struct ScreenOptions<'c> {
 /// Shows the screen until the engine ends it, or a signal does.
 ///
 /// # Errors
-/// When the terminal cannot be set up, read or written to.
+/// When the terminal cannot be set up, read or written to; [`Interrupted`] where a signal has ended it, or the terminal
+/// is gone.
 pub fn run(
     options: ScreenOptions<'_>,
     receiver: ScreenReceiver,
@@ -93,6 +92,7 @@ pub fn run(
     interrupt: Interrupt,
     mode: SharedMode,
 ) -> io::Result<()> {
+    let interrupt = StopAtEnd(interrupt);
     let signals = Signals::new()?;
     let taken = TakenTerminal::take(options.mouse)?;
     let stdin = io::stdin();
@@ -104,14 +104,26 @@ pub fn run(
     };
     let mut screen = ScreenLoop::new(options, terminal, receiver, sender, interrupt, mode)?;
     let ended = screen.run(&signals);
+    let (ended_by, lasting) = (screen.ended_by, screen.interrupt.0.lasting());
     drop(screen);
     drop(taken);
-    let farewell = ended?;
+    // A terminal that fails after a SIGHUP has failed by that.
+    let by_signal = |error| lasting.map_or(error, |signal| Interrupted { signal }.into());
+    let farewell = ended.map_err(by_signal)?;
     if !farewell.is_empty() {
         // A terminal that has gone needs no farewell.
         let _ = io::stdout().write_all(printable(&farewell, &['\n']).as_bytes());
     }
-    Ok(())
+    ended_by.map_or(Ok(()), |interrupted| Err(interrupted.into()))
+}
+
+/// Stops the engine when it goes: nobody sees any more what that does.
+struct StopAtEnd(Interrupt);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
 }
 
 /// The terminal's size; one that has none is as large as they used to be.
@@ -120,45 +132,6 @@ fn terminal_size() -> Size {
     match (width, height) {
         (0, _) | (_, 0) => Size::new(80, 24),
         (width, height) => Size::new(width, height),
-    }
-}
-
-/// The signals that tell of the terminal.
-struct Signals {
-    /// Can be read when one has come.
-    came: UnixStream,
-    /// Whether the process goes on after a stop, in which the shell had the terminal.
-    continued: Arc<AtomicBool>,
-    registered: Vec<signal_hook::SigId>,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        let (came, handlers) = UnixStream::pair()?;
-        let continued = Arc::<AtomicBool>::default();
-        let mut registered = Vec::new();
-        // The flag first: a wait that it ends must find it set.
-        registered.push(signal_hook::flag::register(
-            SIGCONT,
-            Arc::clone(&continued),
-        )?);
-        for signal in [SIGCONT, SIGWINCH] {
-            let handler = handlers.try_clone()?;
-            registered.push(signal_hook::low_level::pipe::register(signal, handler)?);
-        }
-        Ok(Self {
-            came,
-            continued,
-            registered,
-        })
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        for id in self.registered.drain(..) {
-            signal_hook::low_level::unregister(id);
-        }
     }
 }
 
@@ -197,7 +170,7 @@ struct ScreenLoop<'t, W> {
     terminal: Terminal<'t, W>,
     receiver: ScreenReceiver,
     sender: Sender<FromScreen>,
-    interrupt: Interrupt,
+    interrupt: StopAtEnd,
     app: App,
     painter: Painter,
     decoder: KeyDecoder,
@@ -213,10 +186,14 @@ struct ScreenLoop<'t, W> {
     typed_at: Duration,
     /// A question came while somebody was typing, who goes on with it until they pause.
     is_typing_on: bool,
+    /// [`PAUSE`], but in tests.
+    pause: Duration,
     /// The clipboard's pictures, when they come.
     pictures: (Sender<FoundImage>, Receiver<FoundImage>),
     /// What is to stand on the normal screen; `None`: it goes on.
     farewell: Option<String>,
+    /// The signal that has ended it.
+    ended_by: Option<Interrupted>,
 }
 
 impl<'t, W: Write> ScreenLoop<'t, W> {
@@ -225,7 +202,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         terminal: Terminal<'t, W>,
         receiver: ScreenReceiver,
         sender: Sender<FromScreen>,
-        interrupt: Interrupt,
+        interrupt: StopAtEnd,
         mode: SharedMode,
     ) -> io::Result<Self> {
         let composer = Composer::new(ComposerOptions {
@@ -252,8 +229,10 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             read_at: Duration::ZERO,
             typed_at: Duration::ZERO,
             is_typing_on: false,
+            pause: PAUSE,
             pictures: mpsc::channel(),
             farewell: None,
+            ended_by: None,
         })
     }
 
@@ -296,8 +275,12 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         }
     }
 
-    /// A signal, or the terminal's end, ends it: the engine is told, and has its signal.
+    /// A signal, or the terminal's end, which is as good as a SIGHUP, ends it: the engine is told, and stopped.
     fn end(&mut self) -> String {
+        let lasting = self.interrupt.0.lasting();
+        let signal = lasting.unwrap_or(Signal::Hup);
+        self.ended_by = Some(Interrupted { signal });
+        self.interrupt.0.raise();
         // Where it is over already, it needs not be told.
         let _ = self.sender.send(FromScreen::Leave);
         give_back();
@@ -308,7 +291,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     fn wait(&self, signals: &Signals) -> io::Result<Woken> {
         let now = self.now();
         // A stop that the engine has not taken yet would end every wait.
-        let is_stopping = match self.interrupt.check() {
+        let is_stopping = match self.interrupt.0.check() {
             Ok(()) => false,
             Err(Interrupted {
                 signal: Signal::Int,
@@ -331,11 +314,11 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let mut fds = vec![
             PollFd::from_borrowed_fd(self.terminal.keys, PollFlags::IN),
-            PollFd::new(&signals.came, PollFlags::IN),
+            PollFd::new(signals, PollFlags::IN),
             PollFd::new(&self.receiver, PollFlags::IN),
         ];
         if !is_stopping {
-            fds.push(PollFd::new(&self.interrupt, PollFlags::IN));
+            fds.push(PollFd::new(&self.interrupt.0, PollFlags::IN));
         }
         match poll(&mut fds, limit.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -386,38 +369,49 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
 
     /// Has the user see a question; what they have typed before is no answer, nor what goes on from there.
     fn show_question(&mut self) -> io::Result<()> {
-        let is_recent = self.now().saturating_sub(self.typed_at) < PAUSE;
+        let is_recent = self.now().saturating_sub(self.typed_at) < self.pause;
         self.is_typing_on = is_recent && self.app.is_typing();
         let frame = self.painter.frame(|frame| self.app.draw(frame))?;
         // Right before it is seen: what comes then may be an answer.
         while is_readable_within(self.terminal.keys, Duration::ZERO) {
             let Some(inputs) = self.read()? else { break };
-            self.ahead(inputs);
+            self.before_question(inputs)?;
         }
         let inputs = self.decoder.settle();
-        self.ahead(inputs);
+        self.before_question(inputs)?;
         self.write(&frame)
     }
 
-    /// What was typed before a question was seen: text goes on in the input, the rest is nothing.
-    fn ahead(&mut self, inputs: Vec<TerminalInput>) {
+    /// What was typed before a question was seen: that it is closed was not meant either.
+    fn before_question(&mut self, inputs: Vec<TerminalInput>) -> io::Result<()> {
         for input in inputs {
             self.typed_at = self.now();
             self.is_typing_on = true;
-            match input {
-                TerminalInput::Key(key) => self.typed_ahead(key),
-                TerminalInput::Paste(text) => self.app.typed_ahead(&text),
-                TerminalInput::Wheel(_) => {}
-            }
+            let left = self.ahead(input);
+            let left =
+                left.filter(|input| !matches!(input, TerminalInput::Key(key) if is_cancel(*key)));
+            self.input(left)?;
         }
+        Ok(())
     }
 
-    fn typed_ahead(&mut self, key: KeyEvent) {
-        if let KeyCode::Char(c) = key.code
-            && (key.modifiers - KeyModifiers::SHIFT).is_empty()
-        {
-            self.app.typed_ahead(c.encode_utf8(&mut [0; 4]));
+    /// Takes what somebody types who has not seen the question: text goes on in the input, and makes them go on; what
+    /// could answer is nothing; what works at any time is left.
+    fn ahead(&mut self, input: TerminalInput) -> Option<TerminalInput> {
+        match input {
+            TerminalInput::Key(key) if !works_anytime(key) => {
+                let KeyCode::Char(c) = key.code else {
+                    return None;
+                };
+                if (key.modifiers - KeyModifiers::SHIFT).is_empty() {
+                    self.app.typed_ahead(c.encode_utf8(&mut [0; 4]));
+                }
+            }
+            TerminalInput::Paste(text) => self.app.typed_ahead(&text),
+            input => return Some(input),
         }
+        self.typed_at = self.now();
+        None
     }
 
     /// Reads what was typed; `None` where the terminal is gone.
@@ -435,33 +429,35 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     fn inputs(&mut self, inputs: Vec<TerminalInput>) -> io::Result<()> {
         for input in inputs {
             let now = self.now();
-            (self.is_changed, self.is_typed) = (true, true);
-            let paused = now.saturating_sub(std::mem::replace(&mut self.typed_at, now));
-            self.is_typing_on &= paused < PAUSE;
-            match input {
-                TerminalInput::Key(key) if self.is_typing_on && key.code != KeyCode::Esc => {
-                    self.typed_ahead(key);
-                }
-                TerminalInput::Key(key) => {
-                    let effects = self.app.key(key, now);
-                    self.effects(effects)?;
-                }
-                TerminalInput::Paste(text) if self.is_typing_on => self.app.typed_ahead(&text),
-                TerminalInput::Paste(text) => self.app.paste(&text),
-                TerminalInput::Wheel(notches) => self.app.wheel(notches),
+            self.is_typing_on &= now.saturating_sub(self.typed_at) < self.pause;
+            let left = if self.is_typing_on {
+                self.ahead(input)
+            } else {
+                self.typed_at = now;
+                Some(input)
+            };
+            self.input(left)?;
+        }
+        Ok(())
+    }
+
+    fn input(&mut self, input: Option<TerminalInput>) -> io::Result<()> {
+        (self.is_changed, self.is_typed) = (true, true);
+        match input {
+            Some(TerminalInput::Key(key)) => {
+                let effects = self.app.key(key, self.now());
+                self.effects(effects)?;
             }
+            Some(TerminalInput::Paste(text)) => self.app.paste(&text),
+            Some(TerminalInput::Wheel(notches)) => self.app.wheel(notches),
+            None => {}
         }
         Ok(())
     }
 
     /// The terminal has another size, or was the shell's meanwhile.
     fn signal(&mut self, signals: &Signals) -> io::Result<()> {
-        let mut bytes = [0u8; 64];
-        while matches!(
-            recv(&signals.came, &mut bytes, RecvFlags::DONTWAIT),
-            Ok((1.., _))
-        ) {}
-        if signals.continued.swap(false, Ordering::SeqCst) {
+        if signals.have_continued() {
             if let Some(taken) = self.terminal.taken {
                 taken.take_again()?;
             }
@@ -495,7 +491,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                         self.farewell = Some(String::new());
                     }
                 }
-                ScreenEffect::Stop => self.interrupt.raise(),
+                ScreenEffect::Stop => self.interrupt.0.raise(),
                 ScreenEffect::Copy(text) => {
                     let command = format!("\x1b]52;c;{}\x07", STANDARD.encode(text));
                     self.terminal.output.write_all(command.as_bytes())?;
@@ -533,8 +529,9 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
 
     fn page(&mut self, text: &str) -> io::Result<()> {
         let text = printable(text, &['\n', '\t']);
-        let pager = self.options.pager.clone();
-        let is_shown = self.lend(|| pager.is_some_and(|pager| pager.show(&text)))?;
+        let (pager, interrupt) = (self.options.pager.clone(), self.interrupt.0.clone());
+        let is_shown =
+            self.lend(|| pager.is_some_and(|pager| pager.show(&text, Some(&interrupt))))?;
         if !is_shown {
             self.app.hint(
                 "there is no pager: set `PAGER`, or install `less`",
@@ -551,8 +548,8 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             self.app.hint(&problem, self.now());
             return Ok(());
         };
-        let draft = self.options.draft.clone();
-        let edited = self.lend(|| edited(&command, &draft, text))?;
+        let (draft, interrupt) = (self.options.draft.clone(), self.interrupt.0.clone());
+        let edited = self.lend(|| edited(&command, &draft, text, &interrupt))?;
         match edited {
             Ok(text) => self.app.edited(&text),
             Err(problem) => self.app.hint(&problem, self.now()),
@@ -561,11 +558,26 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     }
 }
 
+/// Whether a key is a command that answers no question but by closing it.
+fn works_anytime(key: KeyEvent) -> bool {
+    match key.code {
+        KeyCode::Char(_) => key.modifiers.contains(KeyModifiers::CONTROL),
+        KeyCode::Tab => key.modifiers.contains(KeyModifiers::SHIFT),
+        KeyCode::BackTab | KeyCode::Esc | KeyCode::PageUp | KeyCode::PageDown => true,
+        _ => false,
+    }
+}
+
 /// What the user makes of `text` in their editor; else why nothing, in which case the text is as it was.
-fn edited(command: &str, draft: &std::path::Path, text: &str) -> Result<String, String> {
+fn edited(
+    command: &str,
+    draft: &Path,
+    text: &str,
+    interrupt: &Interrupt,
+) -> Result<String, String> {
     let failed = |error: io::Error| format!("cannot edit `{}`: {error}", draft.display());
     atomic_file::replace_private(draft, |file| file.write_all(text.as_bytes())).map_err(failed)?;
-    let opened = editor::open(command, draft);
+    let opened = editor::open(command, draft, interrupt);
     let read = files::read(draft, Links::Refused, LARGEST_EDITED);
     let _ = fs::remove_file(draft);
     opened.map_err(|problem| problem.to_string())?;

@@ -80,26 +80,28 @@ fn named(text: &str) -> impl Iterator<Item = &str> {
         .filter(|path| !path.is_empty())
 }
 
-/// What one of the user's own commands asks for; `None` where it was refused.
+/// What one of the user's own commands asks for; else why it is not carried out, in a sentence. Without a screen, nobody
+/// is there to allow what would be asked about.
 ///
 /// # Errors
 /// When a command that it has run cannot be.
 pub fn expand(
     context: &Context<'_>,
     place: &mut ChatPlace<'_>,
-    screen: &Screen,
+    screen: Option<&Screen>,
     name: &str,
     arguments: &str,
-) -> Result<Option<UserRequest>, Failure> {
+) -> Result<Result<UserRequest, String>, Failure> {
     let Some(command) = place.command(name) else {
-        return Ok(None);
+        return Ok(Err("there is no such command".to_owned()));
     };
     let (mode, is_projects, pieces) =
         (command.mode, command.is_projects, command.expand(arguments));
     if let Some(mode) = mode.filter(|mode| *mode != place.mode.get()) {
         // What a project brings along allows itself nothing.
         if mode == Mode::AutoPilot && is_projects && !may_pilot(screen, name)? {
-            return Ok(None);
+            let problem = "it wants to switch to Auto-Pilot, which was not allowed";
+            return Ok(Err(problem.to_owned()));
         }
         place.mode.set(mode);
     }
@@ -109,42 +111,37 @@ pub fn expand(
             Piece::Text(text) => asked.text.push_str(&text),
             Piece::File(path) => match shown_file(context, place, &path) {
                 Some(Ok(content)) => asked.shown.push(file(&path, &content)),
-                Some(Err(problem)) => {
-                    screen.say(format!("`/{name}` is not carried out: `{path}`: {problem}"));
-                    return Ok(None);
-                }
+                Some(Err(problem)) => return Ok(Err(format!("`{path}`: {problem}"))),
                 // It is but a word.
                 None => asked.text.push_str(&format!("@{path}")),
             },
             Piece::Command { command, arguments } => {
                 if place.mode.get() == Mode::Planning {
-                    screen.say(format!(
-                        "`/{name}` is not carried out: it runs `{command}`, and nothing is executed in Planning"
-                    ));
-                    return Ok(None);
+                    return Ok(Err(format!(
+                        "it runs `{command}`, and nothing is executed in Planning"
+                    )));
                 }
                 let output = super::shell::output_of(context, place, screen, &command, &arguments)?;
                 match output {
                     Ok(output) => asked.text.push_str(&output),
-                    Err(problem) => {
-                        screen.say(format!("`/{name}` is not carried out: {problem}"));
-                        return Ok(None);
-                    }
+                    Err(problem) => return Ok(Err(problem)),
                 }
             }
         }
     }
-    Ok(Some(asked))
+    Ok(Ok(asked))
 }
 
 /// Whether a command of the project's may go on without asking.
-fn may_pilot(screen: &Screen, name: &str) -> Result<bool, Failure> {
+fn may_pilot(screen: Option<&Screen>, name: &str) -> Result<bool, Failure> {
+    let Some(screen) = screen else {
+        return Ok(false);
+    };
     let question = Question {
         sentence: format!("`/{name}` is the project's, and wants to switch to Auto-Pilot. May it?"),
         tool: "auto-pilot".to_owned(),
-        subject: format!("/{name}"),
         reasons: vec!["asks nothing from then on".to_owned()],
-        may_last: false,
+        ..Question::default()
     };
     Ok(screen.ask(question, None)?.answer == Answer::Yes)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::login::ChatKey;
 use crate::agent::chat::accounts::key::{KeyOrigin, VARIABLE};
 use crate::agent::chat::home_file;
-use crate::model::price::{Price, Usd};
+use crate::model::price::Usd;
 use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, retired, served};
 use crate::record::replay::Recording;
 use crate::sys::numbers::grouped;
@@ -108,7 +108,7 @@ pub fn menu(table: &ModelTable, listed: Option<&[ListedModel]>, now: &str) -> Me
     let items = models.iter();
     let items = items.map(|spec| (spec.name.clone(), description(spec, listed)));
     Menu {
-        title: "Choose a model".to_owned(),
+        title: "Choose a model: window, dollars per million tokens in/out".to_owned(),
         items: items.collect(),
         at: models.iter().position(|spec| spec.name == now).unwrap_or(0),
     }
@@ -127,22 +127,31 @@ fn description(spec: &ModelSpec, listed: Option<&[ListedModel]>) -> String {
         }
         _ => spec.display_name.clone(),
     };
-    let window = spec.context_window;
-    let window = window.map(|window| format!("{} tokens", grouped(window)));
-    let price = spec.price.as_ref().map(priced);
-    let told = [name, window, price];
+    let window = spec.context_window.map(short);
+    let price = spec.price.as_ref();
+    let usual = price.map(|price| priced(price.input, price.output));
+    let long = price.and_then(|price| price.long_prompt).map(|long| {
+        let price = priced(long.input, long.output);
+        format!("{price} above {}", short(long.above))
+    });
+    // What is compared goes first: the rest is cut where there is little room.
+    let told = [window, usual, long, name];
     told.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn priced(price: &Price) -> String {
-    let both = |input: Usd, output: Usd| format!("{input} in and {output} out");
-    let usual = format!("{} per million", both(price.input, price.output));
-    match price.long_prompt {
-        Some(long) => format!(
-            "{usual} ({} above {} tokens)",
-            both(long.input, long.output),
-            grouped(long.above)
-        ),
-        None => usual,
+/// The prices of prompt and answer: `$2/$10`.
+fn priced(input: Usd, output: Usd) -> String {
+    let [input, output] = [input, output].map(|usd| usd.to_string());
+    let whole = |usd: &str| usd.trim_end_matches(".00").to_owned();
+    format!("{}/{}", whole(&input), whole(&output))
+}
+
+/// A round number of tokens: `1M`, `128k`.
+fn short(tokens: u64) -> String {
+    match tokens {
+        0 => "0".to_owned(),
+        _ if tokens % 1_000_000 == 0 => format!("{}M", tokens / 1_000_000),
+        _ if tokens % 1000 == 0 => format!("{}k", tokens / 1000),
+        _ => grouped(tokens),
     }
 }

@@ -117,6 +117,7 @@ pub fn offer(
         subject: path.to_owned(),
         reasons: overwrites.into_iter().collect(),
         may_last: false,
+        may_forbid: false,
     };
     let verdict = screen.ask(question, Some(diff::text(&[change])))?;
     if verdict.answer != Answer::Yes {
@@ -164,13 +165,11 @@ pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(),
     let Some(changed) = changed else {
         return Ok(());
     };
+    let path = place.permissions.borrow().path().display().to_string();
     let question = Question {
-        sentence: "The permissions of this project were changed on disk. Do they hold from now on?"
-            .to_owned(),
+        sentence: format!("`{path}` was changed on disk. Do these permissions hold from now on?"),
         tool: "permissions".to_owned(),
-        subject: place.permissions.borrow().path().display().to_string(),
-        reasons: vec!["changed on disk".to_owned()],
-        may_last: false,
+        ..Question::default()
     };
     let verdict = screen.ask(question, Some(changed.diff))?;
     if verdict.answer == Answer::Yes {

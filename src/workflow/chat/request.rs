@@ -61,8 +61,7 @@ impl Asker for ScreenAsker<'_> {
         let verdict = self
             .screen
             .ask(question.clone(), preview.map(str::to_owned))?;
-        let action = remembered(&verdict).filter(|_| question.may_last);
-        if let Some(action) = action {
+        if let Some(action) = remembered(question, &verdict) {
             let mut permissions = self.permissions.borrow_mut();
             let kept = permissions.remember(&question.tool, action, self.clock.now());
             if let Err(problem) = kept {

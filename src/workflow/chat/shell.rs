@@ -43,14 +43,15 @@ pub fn run_for_user(
 }
 
 /// What a command prints that one of the user's own commands has in it, with these arguments in the variable
-/// `ARGUMENTS`; else why it has printed nothing, in a sentence. It is asked about as the agent's commands are.
+/// `ARGUMENTS`; else why it has printed nothing, in a sentence. It is asked about as the agent's commands are, where there is
+/// a screen.
 ///
 /// # Errors
 /// When it cannot be run.
 pub fn output_of(
     context: &Context<'_>,
     place: &ChatPlace<'_>,
-    screen: &Screen,
+    screen: Option<&Screen>,
     command: &str,
     arguments: &str,
 ) -> Result<Result<String, String>, Failure> {
@@ -62,12 +63,16 @@ pub fn output_of(
         return Ok(Err("commands are never allowed in this project".to_owned()));
     }
     if !is_free {
+        let Some(screen) = screen else {
+            return Ok(Err(format!("nobody is there to allow `{command}`")));
+        };
         let question = Question {
             sentence: format!("The slash command wants to run `{command}`. May it?"),
             tool: TOOL.to_owned(),
             subject: command.to_owned(),
             reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
             may_last: false,
+            may_forbid: false,
         };
         if screen.ask(question, None)?.answer != Answer::Yes {
             return Ok(Err(format!("`{command}` was not allowed")));

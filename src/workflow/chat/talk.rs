@@ -8,6 +8,7 @@ use super::place::{ChatPlace, command_file};
 use super::screen::Screen;
 use super::slash::{self, SlashCommand};
 use super::{ChatOptions, attach, login, proposals, request, shell, spending};
+use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
 use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
@@ -75,7 +76,7 @@ pub fn talk<'c>(
         screen.tell(ToScreen::Settled);
     }
     let _ = context.interrupt.take();
-    context.interrupt.check()?;
+    context.interrupt.check().map_err(AgentError::from)?;
     Ok(TalkEnd::Left)
 }
 
@@ -111,7 +112,7 @@ impl Talk<'_, '_> {
         self.screen
             .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
         let _ = self.context.interrupt.take();
-        self.context.interrupt.check()?;
+        self.context.interrupt.check().map_err(AgentError::from)?;
         let Err(failure) = done else {
             return Ok(());
         };
@@ -483,10 +484,14 @@ impl Talk<'_, '_> {
     }
 
     fn carry_out(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
-        let expanded = attach::expand(self.context, self.place, self.screen, name, argument)?;
-        let Some(asked) = expanded else {
-            return Ok(());
-        };
-        self.attend(asked)
+        let screen = Some(self.screen);
+        match attach::expand(self.context, self.place, screen, name, argument)? {
+            Ok(asked) => self.attend(asked),
+            Err(problem) => {
+                self.screen
+                    .say(format!("`/{name}` is not carried out: {problem}"));
+                Ok(())
+            }
+        }
     }
 }

@@ -1,8 +1,11 @@
 //! Why the agent at the terminal does not do what it is told, its exit codes and what to do about it. Pure.
 
-use super::Exit;
+use super::{Error, Exit};
+use crate::agent::AgentError;
 use crate::agent::chat::accounts::NoAccount;
 use crate::agent::chat::permissions::NotPermitted;
+use crate::model::estimate::OverBudget;
+use crate::model::{End, ModelError};
 use crate::secret::KeyProblem;
 use crate::ui::tui::composer::ImageProblem;
 
@@ -43,6 +46,20 @@ pub enum ChatError {
     /// A picture that the request names cannot be attached.
     #[error(transparent)]
     Image(#[from] ImageProblem),
+    /// The request is a command that only the screen knows; what stands behind its name may be a key.
+    #[error("`{0}` is a command of the screen")]
+    ScreenCommand(String),
+    /// The request is a command that nobody has written.
+    #[error("there is no command `/{0}`")]
+    UnknownCommand(String),
+    /// One of the user's own commands wants what it may not.
+    #[error("`/{name}` is not carried out: {problem}")]
+    NotExpanded {
+        /// The command.
+        name: String,
+        /// Why not.
+        problem: String,
+    },
     /// A full-screen terminal is wanted, and there is none.
     #[error("`chat` needs a terminal: {0}")]
     NoTerminal(&'static str),
@@ -57,9 +74,11 @@ impl ChatError {
             | Self::RetiredModel { .. }
             | Self::Account(_)
             | Self::Image(_)
+            | Self::ScreenCommand(_)
+            | Self::UnknownCommand(_)
             | Self::NotAKey(_) => Exit::Usage,
             Self::KeyRefused { .. } => Exit::ModelFailed,
-            Self::NotPermitted(_) => Exit::NotPermitted,
+            Self::NotPermitted(_) | Self::NotExpanded { .. } => Exit::NotPermitted,
             Self::NoTerminal(_) => Exit::NotReady,
         }
     }
@@ -79,6 +98,20 @@ impl ChatError {
             Self::Account(_) => {
                 "`/login` lists the accounts; `code-commit chat login --account NAME` adds one"
             }
+            Self::ScreenCommand(command) => match &**command {
+                "/login" => {
+                    "`code-commit chat login` signs in, and reads the key from standard input"
+                }
+                "/logout" => "`code-commit chat logout` signs out",
+                "!" => "run it in your shell, or ask the agent to",
+                _ => "`code-commit chat` opens the screen",
+            },
+            Self::UnknownCommand(_) => {
+                "`.agent/commands/NAME.md` and `~/.agent/commands/NAME.md` are commands of one's own"
+            }
+            Self::NotExpanded { .. } => {
+                "`.agent/permissions.json` allows commands; `--auto-pilot` lets the agent do everything"
+            }
             Self::Image(_) => "without the `@`, the request only names it",
             Self::NotAKey(_) => "give the API key alone, as the vendor's console shows it",
             Self::KeyRefused { .. } => {
@@ -88,3 +121,43 @@ impl ChatError {
         hint.to_owned()
     }
 }
+
+/// What the user can do about an error that other agents have, too: the agent at the terminal has settings of its own.
+#[must_use]
+pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
+    let hint = match error {
+        Error::AgentsModel(error) if error.refuses_key() => {
+            "the vendor does not accept the key: `/login` or `code-commit chat login` stores another, and \
+             `ANTHROPIC_API_KEY` goes before what is stored"
+        }
+        Error::Agent(AgentError::TooLong { .. }) => TOO_LONG,
+        Error::AgentsModel(error) if error.is_context_exceeded() => TOO_LONG,
+        Error::AgentsModel(error) if error.is_bad_request() => {
+            "the vendor did not accept the request: often it is too large (`/compact` makes it shorter), or an entry of \
+             `models.json` in `~/.agent` asks for what the model does not do"
+        }
+        Error::AgentsModel(ModelError::Status { status: 404, .. }) => {
+            "the vendor does not know the model or the address: `/model` lists the models, `--model NAME` asks one"
+        }
+        Error::AgentsModel(ModelError::CutShort {
+            end: End::MaxTokens,
+            ..
+        }) => "nothing of the reply was done: ask for less at once",
+        Error::AgentsModel(error) => return Some(error.hint()),
+        Error::Agent(AgentError::LoopLimit { .. }) => {
+            "a request takes no more calls: `--resume` goes on with the session and another one"
+        }
+        Error::Agent(AgentError::NotCompressed { .. }) => {
+            "the session is kept as it is: `/clear` begins a new one"
+        }
+        Error::Agent(AgentError::OverBudget(OverBudget::Unpriced { .. })) => {
+            "give the model an entry with a `price` in `models.json` in `~/.agent`; `--resume` goes on with the session"
+        }
+        error => return error.hint(),
+    };
+    Some(hint.to_owned())
+}
+
+/// What can be done about a prompt that is too long.
+const TOO_LONG: &str = "`/compact` makes the conversation shorter, `/clear` begins a new one; else ask for less at once, or \
+                        choose a model with a larger window: `/model`";

@@ -5,7 +5,10 @@ use serde_json::Value;
 use crate::agent::AgentError;
 use crate::record::{self, RunRecord, TreeState};
 use crate::ui::pager::Pager;
-use crate::workflow::error::Error;
+use crate::workflow::error::{Error, hint_in_chat};
+
+/// The workflow whose settings are in the user's home.
+pub(crate) const CHAT_RUN: &str = "chat";
 
 /// A run that did what it was started for.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -83,13 +86,15 @@ impl Failure {
     /// What the user can do about it, and what has become of the project.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
-        record::hint(advice(&self.error, self.report.is_some()), self.tree)
+        let workflow = self.record.as_ref().map_or("", |record| &record.workflow);
+        let advice = advice(&self.error, workflow, self.report.is_some());
+        record::hint(advice, self.tree)
     }
 }
 
-/// What the user can do about an error. A run that ends with a report has no session that could be resumed.
+/// What the user can do about an error in a run of this workflow. A run that ends with a report has no session that could be resumed.
 #[must_use]
-pub(crate) fn advice(error: &Error, has_report: bool) -> Option<String> {
+pub(crate) fn advice(error: &Error, workflow: &str, has_report: bool) -> Option<String> {
     use AgentError::{Interrupted, LoopLimit, OverBudget, ToolsFailed};
     match error {
         Error::Agent(ToolsFailed { .. } | LoopLimit { .. } | OverBudget(_) | Interrupted(_))
@@ -99,6 +104,7 @@ pub(crate) fn advice(error: &Error, has_report: bool) -> Option<String> {
         }
         // It reads no `config.json`.
         Error::AgentsModel(error) if has_report => Some(error.hint()),
+        error if workflow == CHAT_RUN => hint_in_chat(error),
         error => error.hint(),
     }
 }
@@ -120,7 +126,7 @@ impl<E: Into<Error>> From<E> for Failure {
 mod tests {
     use super::*;
     use crate::edit::error::ApplyError;
-    use crate::model::ModelError;
+    use crate::model::{ModelError, Setup, VendorError};
     use crate::sys::files::PathError;
     use crate::sys::interrupt::{Interrupted, Signal};
     use std::io;
@@ -133,9 +139,9 @@ mod tests {
             AgentError::LoopLimit { loops: 500 },
         ] {
             let error = Error::from(error);
-            assert!(advice(&error, false).unwrap().contains("`--resume`"));
+            assert!(advice(&error, "dev", false).unwrap().contains("`--resume`"));
             assert_eq!(
-                advice(&error, true).unwrap(),
+                advice(&error, "orchestrate", true).unwrap(),
                 "the report's `instructions` say how to go on"
             );
         }
@@ -144,8 +150,38 @@ mod tests {
             reason: String::new(),
             tries: 1,
         };
-        let hint = advice(&Error::AgentsModel(refused), true).unwrap();
+        let hint = advice(&Error::AgentsModel(refused), "orchestrate", true).unwrap();
         assert!(!hint.contains("config.json"), "{hint}");
+    }
+
+    #[test]
+    fn no_hint_of_a_chat_tells_of_settings_that_it_does_not_read() {
+        let status = |status| ModelError::Status {
+            status,
+            vendor: VendorError::default(),
+            model: "claude-sonnet-5-5".to_owned(),
+            tries: 1,
+            answer: Box::default(),
+            setup: Setup::default(),
+        };
+        let mut invalid = VendorError::default();
+        invalid.code = Some("invalid_request_error".to_owned());
+        for (error, way_out) in [
+            (AgentError::Model(status(401)), "`/login`"),
+            (AgentError::Model(status(400)), "`/compact`"),
+            (AgentError::Model(status(404)), "`/model`"),
+            (
+                AgentError::Model(ModelError::ErrorInAnswer(invalid)),
+                "`/compact`",
+            ),
+            (AgentError::LoopLimit { loops: 500 }, "`--resume`"),
+        ] {
+            let hint = advice(&Error::from(error), CHAT_RUN, false).unwrap();
+            assert!(hint.contains(way_out), "{hint}");
+            for word in ["config.json", "agent-config", "maxLoops", "later"] {
+                assert!(!hint.contains(word), "{hint}");
+            }
+        }
     }
 
     #[test]

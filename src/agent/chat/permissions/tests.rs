@@ -216,16 +216,25 @@ fn the_settings_are_closed_to_file_tools_in_every_mode() {
 
 #[test]
 fn a_verdict_is_remembered_only_where_it_is_for_good() {
-    for (answer, is_for_good, expected) in [
-        (Answer::Yes, true, Some(PermissionAction::Always)),
-        (Answer::No, true, Some(PermissionAction::Never)),
-        (Answer::Yes, false, None),
-        (Answer::Instead("x".to_owned()), false, None),
+    let (always, never) = (PermissionAction::Always, PermissionAction::Never);
+    for (answer, is_for_good, (may_last, may_forbid), expected) in [
+        (Answer::Yes, true, (true, true), Some(always)),
+        (Answer::Yes, true, (false, true), None),
+        (Answer::No, true, (true, true), Some(never)),
+        (Answer::No, true, (false, true), Some(never)),
+        (Answer::No, true, (false, false), None),
+        (Answer::Yes, false, (true, true), None),
+        (Answer::Instead("x".to_owned()), false, (true, true), None),
     ] {
+        let question = Question {
+            may_last,
+            may_forbid,
+            ..Question::default()
+        };
         let verdict = Verdict {
             answer,
             is_for_good,
         };
-        assert_eq!(remembered(&verdict), expected);
+        assert_eq!(remembered(&question, &verdict), expected);
     }
 }

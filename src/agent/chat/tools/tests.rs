@@ -294,18 +294,18 @@ fn tools_are_of_their_categories_and_a_helper_has_no_helpers() {
     };
     let world = World::new();
     let looking = [
-        "read_file: File",
-        "list_files: File",
-        "search_project: Search",
+        "read_file: File, asks",
+        "list_files: File, asks",
+        "search_project: Search, asks",
     ];
     let others = [
-        "write_file: File, asks",
+        "write_file: Edit, asks",
         "edit_file: Edit, asks",
-        "replace_in_files: Edit, asks",
-        "delete_file: File, asks",
+        "replace_in_files: Search, asks",
+        "delete_file: Edit, asks",
         "execute_command: Shell, asks, streams",
-        "read_background: Shell",
-        "list_background: Shell",
+        "read_background: Shell, asks",
+        "list_background: Shell, asks",
         "kill_background: Shell, asks",
         "update_todos: Agent",
     ];

@@ -230,6 +230,7 @@ fn what_is_shown_is_noted_and_handed_on() {
         ),
         (
             Event::Tool {
+                category: None,
                 name: text("shell_exec"),
                 input: text("ls"),
                 arguments: json!({"command": "ls"}),

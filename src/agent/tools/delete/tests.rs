@@ -37,7 +37,7 @@ fn delete(
     let mut arguments = Arguments::default();
     arguments.set("path", path);
     assert_eq!(tool.hazards(&arguments), ["deletes"]);
-    let preview = tool.preview(&arguments);
+    let preview = tool.preview(&arguments).ok().flatten();
     let told = tool.run(&arguments).map(|output| output.text);
     let told = told.map_err(|error| match error {
         ToolError::Failed(failure) => failure.to_string(),

@@ -188,7 +188,7 @@ fn what_would_be_written_is_shown_and_what_would_be_lost_is_said() {
         arguments.set("path", path);
         arguments.set("content", "x\nz\n");
         assert_eq!(tool.hazards(&arguments), hazards, "{path}");
-        let preview = tool.preview(&arguments);
+        let preview = tool.preview(&arguments).ok().flatten();
         assert_eq!(preview.is_some(), shown.is_some(), "{path}");
         let preview = preview.unwrap_or_default();
         assert!(preview.ends_with(shown.unwrap_or_default()), "{preview}");

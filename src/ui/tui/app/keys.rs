@@ -87,6 +87,7 @@ impl App {
 
     fn stop(&mut self) -> Vec<ScreenEffect> {
         self.say(STOPPING);
+        self.is_stopping = true;
         vec![ScreenEffect::Stop]
     }
 
@@ -108,6 +109,11 @@ impl App {
                 return std::iter::once(leave).chain(stop).collect();
             }
             ComposerAction::Refused(reason) => self.say(&reason),
+            ComposerAction::None | ComposerAction::Unhandled
+                if key.code == KeyCode::Enter && !self.is_working =>
+            {
+                return self.send_next();
+            }
             ComposerAction::Unhandled => match key.code {
                 KeyCode::Home => self.transcript.show_start(),
                 KeyCode::End => self.transcript.show_end(),

@@ -15,6 +15,7 @@ use ratatui::style::Color;
 use serde_json::Value;
 
 use super::*;
+use crate::model::Category;
 use crate::model::message::Image;
 use crate::model::price::Usd;
 use crate::model::{Purpose, StepId};
@@ -110,6 +111,10 @@ fn answered(seconds: u64) -> Event {
 
 fn tool(name: &str, subject: &str) -> Event {
     Event::Tool {
+        category: Some(match name {
+            "execute_command" => Category::Shell,
+            _ => Category::Edit,
+        }),
         name: name.to_owned(),
         input: String::new(),
         arguments: Value::Null,
@@ -150,6 +155,7 @@ fn question() -> ToScreen {
             subject: "rm x".to_owned(),
             reasons: vec!["deletes".to_owned()],
             may_last: false,
+            may_forbid: false,
         },
         preview: None,
     }
@@ -385,6 +391,26 @@ fn what_is_sent_while_the_agent_works_waits() {
     assert_eq!(app.tell(ToScreen::Settled, at(0)), [line("second")]);
     assert_eq!(app.tell(ToScreen::Settled, at(0)), [line("third")]);
     assert!(shown(&mut app, 60, 24).contains("> third"));
+}
+
+#[test]
+fn what_waits_when_the_user_stops_is_sent_when_they_say_so() {
+    let mut app = app();
+    typed(&mut app, "first");
+    for waiting in ["second", "third"] {
+        assert_eq!(typed(&mut app, waiting), []);
+    }
+    assert_eq!(press(&mut app, KeyCode::Enter, 0), []);
+    press(&mut app, KeyCode::Esc, 1000);
+    assert_eq!(press(&mut app, KeyCode::Esc, 1100), [ScreenEffect::Stop]);
+    assert_eq!(app.tell(ToScreen::Settled, at(1200)), []);
+    let screen = shown(&mut app, 60, 24);
+    assert!(
+        screen.contains("waits: second (Enter sends it, Up takes it back)"),
+        "{screen}"
+    );
+    assert_eq!(press(&mut app, KeyCode::Enter, 2000), [line("second")]);
+    assert_eq!(app.tell(ToScreen::Settled, at(3000)), [line("third")]);
 }
 
 #[test]

@@ -76,6 +76,10 @@ impl App {
 
     /// What waits to be sent.
     fn draw_queue(&self, area: Rect, buf: &mut ratatui::buffer::Buffer) {
+        let how = match self.is_working {
+            true => "Up takes it back",
+            false => "Enter sends it, Up takes it back",
+        };
         let more = self.queue.len().saturating_sub(area.height.into());
         let rows = area.y..area.bottom();
         for ((nth, waiting), y) in self.queue.iter().enumerate().zip(rows) {
@@ -83,14 +87,14 @@ impl App {
             let text = if is_last && more > 0 {
                 format!("  … {}", counted(more as u64 + 1, "more message"))
             } else {
-                let around = "  waits: … (Up takes it back)".len();
+                let around = "  waits: … ()".len() + how.len();
                 let room = usize::from(area.width).saturating_sub(around);
                 let shown = super::shown(&waiting.text);
                 let mut text = first_line(shown, room);
                 if text.len() < shown.trim().len() {
                     text.push('…');
                 }
-                format!("  waits: {text} (Up takes it back)")
+                format!("  waits: {text} ({how})")
             };
             buf.set_stringn(area.x, y, text, area.width.into(), self.theme.dim);
         }
@@ -116,13 +120,22 @@ impl App {
         } else {
             status::HEIGHT
         });
-        let most = area.height.saturating_sub(status) * 2 / 3;
+        // Where there is little room, who is asked sees that before anything else.
+        let is_asked_low = is_low && self.dialog.is_some();
+        let most = match area.height.saturating_sub(status) {
+            rows if is_asked_low => rows,
+            rows => rows * 2 / 3,
+        };
         let input = match &self.dialog {
             Some(dialog) => dialog.height(area.width),
             None => self.composer.height(area.width),
         };
         let input = take(input.min(most.max(1)));
-        let wait = take(if self.wait.is_some() && !is_low { 2 } else { 1 });
+        let wait = take(match &self.wait {
+            _ if is_asked_low => 0,
+            Some(_) if !is_low => 2,
+            _ => 1,
+        });
         let queue = take(u16::try_from(self.queue.len().min(QUEUED)).unwrap_or_default());
         let todos = match sidebar_width {
             0 if is_low => take(sidebar::height(&self.todos).min(2)),

@@ -16,6 +16,7 @@ use crate::ui::tui::theme::Theme;
 
 /// How many lines of what would be changed are wanted on the screen.
 const MOST_SHOWN: usize = 20;
+
 /// A question that is asked.
 #[derive(Debug)]
 pub struct QuestionDialog {
@@ -65,11 +66,12 @@ impl QuestionDialog {
             [] => String::new(),
             reasons => format!("because it {}", reasons.join(", ")),
         };
-        let texts = [
-            (sentence, theme.plain),
-            (subject, theme.accent),
-            (&reasons, theme.warning),
-        ];
+        // The title, the subject and the reasons say all that the sentence says.
+        let about = match subject.as_str() {
+            "" => (sentence, theme.plain),
+            _ => (subject, theme.accent),
+        };
+        let texts = [about, (&reasons, theme.warning)];
         let mut lines = Vec::new();
         for (text, style) in texts {
             let text = printable(&text.replace('\t', "    "), &['\n']);
@@ -84,6 +86,8 @@ impl QuestionDialog {
         let mut keys = vec!["y yes", "n no", "e no, and say what instead"];
         if self.question.may_last {
             keys.insert(1, "a Always allow for this project");
+        }
+        if self.question.may_forbid {
             keys.push("d never in this project");
         }
         let text = folded(&keys.join(" | "), Some(columns), 0);
@@ -91,6 +95,26 @@ impl QuestionDialog {
             .map(str::to_owned)
             .chain([CANCEL.to_owned()])
             .collect()
+    }
+
+    /// The same in a word each, for where there is little room.
+    fn short_keys(&self, columns: usize) -> Vec<String> {
+        let Question {
+            may_last,
+            may_forbid,
+            ..
+        } = self.question;
+        let keys = [
+            ("y yes", true),
+            ("a always", may_last),
+            ("n no", true),
+            ("d never", may_forbid),
+            ("e else", true),
+        ];
+        let keys = keys.iter().filter(|(_, is_there)| *is_there);
+        let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
+        let text = folded(&keys.join("  "), Some(columns), 0);
+        text.lines().map(str::to_owned).collect()
     }
 
     /// How many rows it wants.
@@ -107,13 +131,19 @@ impl QuestionDialog {
     /// Draws it: the keys in any case, and above them what there is room for; the rest can be scrolled to.
     pub fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
         let (columns, rows) = (usize::from(area.width).max(1), usize::from(area.height));
+        let head = self.head(columns, theme);
+        let all = head.len() + self.preview.len();
         let keys = match self.instead {
             Some(_) => vec![String::new(), format!("Enter sends it | {CANCEL}")],
             None => self.keys(columns),
         };
+        // What is asked about is not crowded out by the keys.
+        let is_crowded = all + keys.len() > rows && keys.len() * 3 > rows;
+        let keys = match self.instead {
+            None if is_crowded => self.short_keys(columns),
+            _ => keys,
+        };
         let below = keys.len().min(rows.saturating_sub(1));
-        let head = self.head(columns, theme);
-        let all = head.len() + self.preview.len();
         let seen = (rows - below).min(all);
         self.seen.set(seen);
         self.all.set(all);
@@ -174,7 +204,7 @@ impl QuestionDialog {
                     'y' => return verdict(Answer::Yes, false),
                     'n' => return verdict(Answer::No, false),
                     'a' if self.question.may_last => return verdict(Answer::Yes, true),
-                    'd' if self.question.may_last => return verdict(Answer::No, true),
+                    'd' if self.question.may_forbid => return verdict(Answer::No, true),
                     'e' => self.instead = Some(TypedLine::default()),
                     _ => {}
                 }

@@ -33,6 +33,7 @@ fn question(may_last: bool) -> Question {
         subject: "src/lexer.rs".to_owned(),
         reasons: vec!["overwrites".to_owned()],
         may_last,
+        may_forbid: true,
     }
 }
 
@@ -46,7 +47,6 @@ fn asked(may_last: bool) -> Dialog {
 fn a_question_looks_like_this() {
     insta::assert_snapshot!(drawn(&asked(true), 40), @r"
     ┌ write_file ──────────────────────────┐
-    │May I write `src/lexer.rs`?           │
     │src/lexer.rs                          │
     │because it overwrites                 │
     │--- a/src/lexer.rs                    │
@@ -64,7 +64,6 @@ fn a_question_looks_like_this() {
     ");
     insta::assert_snapshot!(drawn(&asked(false), 100), @r"
     ┌ write_file ──────────────────────────────────────────────────────────────────────────────────────┐
-    │May I write `src/lexer.rs`?                                                                       │
     │src/lexer.rs                                                                                      │
     │because it overwrites                                                                             │
     │--- a/src/lexer.rs                                                                                │
@@ -74,19 +73,19 @@ fn a_question_looks_like_this() {
     │-    old();                                                                                       │
     │+    new();                                                                                       │
     │ }                                                                                                │
-    │y yes | n no | e no, and say what instead                                                         │
+    │y yes | n no | e no, and say what instead | d never in this project                               │
     │Press Esc to cancel                                                                               │
     └──────────────────────────────────────────────────────────────────────────────────────────────────┘
     ");
     insta::assert_snapshot!(drawn_in(&asked(false), 40, 8), @r"
     ┌ write_file ──────────────────────────┐
-    │May I write `src/lexer.rs`?           │
     │src/lexer.rs                          │
     │because it overwrites                 │
-    │y yes | n no | e no, and say what     │
-    │instead                               │
-    │Press Esc to cancel                   │
-    └────────────── 1-3 of 10, Up and Down ┘
+    │--- a/src/lexer.rs                    │
+    │+++ b/src/lexer.rs                    │
+    │@@ -1,2 +1,2 @@                       │
+    │y yes  n no  d never  e else          │
+    └─────────────── 1-5 of 9, Up and Down ┘
     ");
 }
 
@@ -106,7 +105,7 @@ fn a_question_is_answered_by_its_keys_alone() {
         (true, key(KeyCode::Esc), verdict(Answer::No, false)),
         (false, letter('y'), verdict(Answer::Yes, false)),
         (false, letter('a'), None),
-        (false, letter('d'), None),
+        (false, letter('d'), verdict(Answer::No, true)),
         (true, key(KeyCode::Enter), None),
         (true, letter(' '), None),
         (true, key(KeyCode::Tab), None),
@@ -123,6 +122,12 @@ fn a_question_is_answered_by_its_keys_alone() {
     ] {
         assert_eq!(asked(may_last).key(pressed), expected, "{pressed:?}");
     }
+    let mut once = Dialog::question("Does it hold?".to_owned().into(), None);
+    assert_eq!(
+        [letter('a'), letter('d')].map(|key| once.key(key)),
+        [None, None]
+    );
+    assert!(drawn(&once, 40).contains("Does it hold?"));
     let mut dialog = asked(true);
     dialog.paste("y\na\n");
     assert_eq!(dialog.key(key(KeyCode::Enter)), None);
@@ -138,13 +143,13 @@ fn something_else_may_be_said_instead() {
     }
     insta::assert_snapshot!(drawn_in(&dialog, 40, 8), @r"
     ┌ write_file ──────────────────────────┐
-    │May I write `src/lexer.rs`?           │
     │src/lexer.rs                          │
     │because it overwrites                 │
     │--- a/src/lexer.rs                    │
+    │+++ b/src/lexer.rs                    │
     │> yes, but in Rust                    │
     │Enter sends it | Press Esc to cancel  │
-    └────────────── 1-4 of 10, Up and Down ┘
+    └─────────────── 1-4 of 9, Up and Down ┘
     ");
     let instead = Answer::Instead("yes, but in Rust".to_owned());
     let expected = Verdict {
@@ -167,7 +172,7 @@ fn what_does_not_fit_is_scrolled_to() {
     let long: String = (1..=100).map(|nth| format!("+line {nth}\n")).collect();
     let mut dialog = Dialog::question(question(false), Some(&long));
     let seen = |dialog: &Dialog| drawn_in(dialog, 60, 12);
-    assert!(seen(&dialog).contains("May I") && !seen(&dialog).contains("line 100"));
+    assert!(seen(&dialog).contains("src/lexer.rs") && !seen(&dialog).contains("line 100"));
     dialog.key(key(KeyCode::End));
     assert!(seen(&dialog).contains("+line 100") && seen(&dialog).contains("y yes"));
     dialog.scroll(-3);
@@ -176,7 +181,7 @@ fn what_does_not_fit_is_scrolled_to() {
     dialog.key(key(KeyCode::Down));
     assert!(seen(&dialog).contains("+line 90"));
     dialog.key(key(KeyCode::Home));
-    assert!(seen(&dialog).contains("May I"));
+    assert!(seen(&dialog).contains("src/lexer.rs"));
     // A command is scrolled through like what it would change.
     let subject = (1..=40).map(|nth| format!("echo {nth}\n")).collect();
     let mut dialog = Dialog::question(
@@ -224,6 +229,11 @@ fn one_of_a_menu_is_chosen() {
     │Enter chooses | Press Esc to cancel                                                               │
     └──────────────────────────────────────────────────────────────────────────────────────────────────┘
     ");
+    for height in 3..8 {
+        let shown = drawn_in(&models(), 40, height);
+        assert!(shown.contains("> claude-sonnet-5-5"), "{shown}");
+        assert_eq!(shown.contains("type to filter"), height > 4, "{shown}");
+    }
     for (keys, expected) in [
         (&[KeyCode::Enter][..], Some(1)),
         (&[KeyCode::Down, KeyCode::Enter], Some(2)),

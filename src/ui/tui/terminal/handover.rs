@@ -53,6 +53,8 @@ impl TakenTerminal {
     /// # Errors
     /// Those of [`Self::take`].
     pub fn take_again(&self) -> io::Result<()> {
+        // What the shell has set meanwhile is not looked at while the modes count as raw.
+        disable_raw_mode()?;
         enable_raw_mode()?;
         IS_TAKEN.store(true, Ordering::SeqCst);
         let mut output = io::stdout().lock();

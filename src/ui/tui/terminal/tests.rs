@@ -71,8 +71,33 @@ fn size() -> Size {
     Size::new(60, 16)
 }
 
+fn options(clock: &SystemClock) -> ScreenOptions<'_> {
+    ScreenOptions {
+        first: None,
+        clock,
+        no_color: true,
+        mouse: true,
+        first: None,
+        root: PathBuf::from("/no/such/project"),
+        history: None,
+        editor: None,
+        draft: PathBuf::from("/no/such/draft"),
+        pager: None,
+        clipboard: Clipboard::default(),
+    }
+}
+
 /// Runs a screen; `prepare` does what happens before it is there, `play` the rest. What it ends with.
 fn on_stage(prepare: impl FnOnce(&mut Stage), play: impl FnOnce(&mut Stage)) -> String {
+    staged(PAUSE, prepare, play).0
+}
+
+/// The same where who has paused for so long has seen what is asked; by which signal it has ended besides.
+fn staged(
+    pause: Duration,
+    prepare: impl FnOnce(&mut Stage),
+    play: impl FnOnce(&mut Stage),
+) -> (String, Option<Signal>) {
     let (engine, receiver) = screen_channel().unwrap();
     let (sender, heard) = channel();
     let (keyboard, keys) = UnixStream::pair().unwrap();
@@ -94,18 +119,7 @@ fn on_stage(prepare: impl FnOnce(&mut Stage), play: impl FnOnce(&mut Stage)) -> 
     let clock = SystemClock::start();
     thread::scope(|scope| {
         let running = scope.spawn(|| {
-            let options = ScreenOptions {
-                clock: &clock,
-                no_color: true,
-                mouse: true,
-                first: None,
-                root: PathBuf::from("/no/such/project"),
-                history: None,
-                editor: None,
-                draft: PathBuf::from("/no/such/draft"),
-                pager: None,
-                clipboard: Clipboard::default(),
-            };
+            let options = options(&clock);
             let terminal = Terminal {
                 keys: keys.as_fd(),
                 output: Written(writes),
@@ -113,9 +127,12 @@ fn on_stage(prepare: impl FnOnce(&mut Stage), play: impl FnOnce(&mut Stage)) -> 
                 taken: None,
             };
             let mode = SharedMode::default();
+            let interrupt = StopAtEnd(interrupt);
             let mut screen =
                 ScreenLoop::new(options, terminal, receiver, sender, interrupt, mode).unwrap();
-            screen.run(&Signals::new().unwrap()).unwrap()
+            screen.pause = pause;
+            let farewell = screen.run(&Signals::new().unwrap()).unwrap();
+            (farewell, screen.ended_by.map(|by| by.signal))
         });
         play(&mut stage);
         drop(stage);
@@ -131,6 +148,7 @@ fn question() -> ToScreen {
             subject: "rm x".to_owned(),
             reasons: vec!["deletes".to_owned()],
             may_last: true,
+            may_forbid: true,
         },
         preview: None,
     }
@@ -171,24 +189,42 @@ fn what_is_typed_is_sent_and_what_is_said_is_seen() {
 
 #[test]
 fn what_was_typed_ahead_of_a_question_answers_nothing() {
-    on_stage(
+    staged(
+        LONG,
         |stage| {
             // A paste that is not whole yet when it is asked.
             stage.press("y\r\x1b[200~y");
             stage.engine.send(question());
         },
         |stage| {
-            stage.see("May I?");
-            stage.press("a\x1b[201~\x1b");
+            stage.see("because it deletes");
+            // What works at any time does, and makes nobody go on; what would answer does not.
+            stage.press("a\x1b[201~\r\x1b[Z");
+            stage.see("Auto-Pilot");
+            stage.press("n\x1b[5~\x03");
             assert_eq!(stage.hear(), answered(Answer::No));
-            stage.see("> yya");
+            stage.see("> yyan");
+            stage.end();
+        },
+    );
+    staged(
+        LONG,
+        |stage| {
+            stage.press("y\x1b[Z\x03");
+            stage.engine.send(question());
+        },
+        |stage| {
+            stage.see("because it deletes");
+            stage.see("Auto-Pilot");
+            stage.press("\x1b");
+            assert_eq!(stage.hear(), answered(Answer::No));
             stage.end();
         },
     );
     on_stage(
         |stage| stage.engine.send(question()),
         |stage| {
-            stage.see("May I?");
+            stage.see("because it deletes");
             stage.press("\ry");
             assert_eq!(stage.hear(), answered(Answer::Yes));
             stage.end();
@@ -269,7 +305,8 @@ fn a_key_is_seen_at_once_and_no_second_has_more_than_sixty_frames() {
 #[test]
 fn a_signal_or_the_terminals_end_ends_it() {
     for signal in [Signal::Term, Signal::Hup] {
-        let farewell = on_stage(
+        let (farewell, ended_by) = staged(
+            PAUSE,
             |_| {},
             |stage| {
                 stage.see("Ask for something");
@@ -279,16 +316,43 @@ fn a_signal_or_the_terminals_end_ends_it() {
             },
         );
         assert_eq!(farewell, "bye");
+        assert_eq!(ended_by, Some(signal));
     }
-    on_stage(
+    let (_, ended_by) = staged(
+        PAUSE,
         |_| {},
         |stage| {
             stage.keyboard.shutdown(std::net::Shutdown::Both).unwrap();
+            // The engine has not to wait for anybody to be told.
+            assert!(stage.interrupt.sleep(LONG).is_err());
             assert_eq!(stage.hear(), FromScreen::Leave);
         },
     );
+    assert_eq!(ended_by, Some(Signal::Hup));
     // The engine is gone.
     assert_eq!(on_stage(|_| {}, |stage| stage.see("Ask for something")), "");
+}
+
+#[test]
+fn a_screen_that_fails_stops_the_engine() {
+    let (_engine, receiver) = screen_channel().unwrap();
+    let interrupt = Interrupt::never().unwrap();
+    let clock = SystemClock::start();
+    // What is read is no terminal.
+    let directory = fs::File::open("/").unwrap();
+    let terminal = Terminal {
+        keys: directory.as_fd(),
+        output: io::sink(),
+        size,
+        taken: None,
+    };
+    let stop = StopAtEnd(interrupt.clone());
+    let (sender, mode) = (channel().0, SharedMode::default());
+    let mut screen =
+        ScreenLoop::new(options(&clock), terminal, receiver, sender, stop, mode).unwrap();
+    assert!(screen.run(&Signals::new().unwrap()).is_err());
+    drop(screen);
+    assert_eq!(interrupt.take(), 1);
 }
 
 #[test]
@@ -312,6 +376,9 @@ fn a_text_is_copied_by_the_terminal() {
 fn a_draft_is_edited_and_left_nowhere() {
     let dir = tempfile::tempdir().unwrap();
     let draft = dir.path().join("draft.md");
+    let interrupt = Interrupt::never().unwrap();
+    let edited =
+        |command: &str, draft: &Path, text: &str| super::edited(command, draft, text, &interrupt);
     assert_eq!(
         edited("sed -i s/old/new/", &draft, "an old text").unwrap(),
         "an new text"

@@ -72,6 +72,7 @@ fn retrying() -> Event {
 
 fn tool(name: &str, subject: &str) -> Event {
     Event::Tool {
+        category: None,
         name: name.to_owned(),
         input: String::new(),
         arguments: serde_json::Value::Null,

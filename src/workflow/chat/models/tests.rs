@@ -47,8 +47,8 @@ fn a_name_is_in_the_table_retired_or_unknown() {
 #[test]
 fn the_menu_has_windows_prices_and_what_the_vendor_adds() {
     let mut table = chat_table();
-    let sonnet = "1,000,000 tokens, $2.00 in and $10.00 out per million";
-    let haiku = "1,000,000 tokens, $0.10 in and $0.50 out per million ($0.50 in and $2.50 out above 100,000 tokens)";
+    let sonnet = "1M, $2/$10";
+    let haiku = "1M, $0.10/$0.50, $0.50/$2.50 above 100k";
     let alone = menu(&table, None, "claude-sonnet-5-5");
     assert_eq!((alone.items.len(), alone.at), (4, 2));
     assert_eq!(
@@ -73,8 +73,8 @@ fn the_menu_has_windows_prices_and_what_the_vendor_adds() {
     let menu = menu(&table, Some(&list), "claude-next");
     let told: Vec<&str> = menu.items.iter().map(|(_, told)| &**told).collect();
     assert_eq!(menu.at, 4);
-    assert!(told[0].starts_with("not offered for this key, 1,000,000 tokens"));
-    assert_eq!(told[2], format!("Claude Sonnet 5.5, {sonnet}"));
+    assert!(told[0].starts_with("1M, $") && told[0].ends_with(", not offered for this key"));
+    assert_eq!(told[2], format!("{sonnet}, Claude Sonnet 5.5"));
     assert_eq!(told[3], haiku);
-    assert_eq!(told[4], "Next\u{fffd}[2J line, 500,000 tokens");
+    assert_eq!(told[4], "500k, Next\u{fffd}[2J line");
 }

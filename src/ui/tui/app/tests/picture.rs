@@ -107,6 +107,7 @@ fn asked() -> App {
         subject: "slug.sh".to_owned(),
         reasons: Vec::new(),
         may_last: true,
+        may_forbid: true,
     };
     let preview = Some(DIFFS[1].to_owned());
     app.tell(ToScreen::Ask { question, preview }, at(0));

@@ -105,12 +105,12 @@ fn the_screen_with_a_question_and_with_nothing() {
         test a ... ok
 
 
+
      ☒ Look
      ▶ Change it, now
      ☐ Test it
       waits: and the tests (Up takes it back)
     ┌ execute_command ─────────────────────────────────────────┐
-    │Run `rm x`?                                               │
     │rm x                                                      │
     │because it deletes                                        │
     │y yes | n no | e no, and say what instead                 │
@@ -130,6 +130,54 @@ fn the_screen_with_a_question_and_with_nothing() {
     > Ask for something, or / for commands
     ┌──────────────────────────────────────┐
     │ ● Regular Mode     Context: 0/0 (0%) │
+    └──────────────────────────────────────┘
+    ");
+}
+
+#[test]
+fn the_least_screen_shows_what_is_asked() {
+    // The transcript's line is above.
+    let low = |app: &mut App| shown(app, 40, 10).split_once('\n').unwrap().1.to_owned();
+    let mut app = at_work();
+    let question = Question {
+        tool: "write_file".to_owned(),
+        subject: "src/lexer.rs".to_owned(),
+        may_last: true,
+        may_forbid: true,
+        ..Question::default()
+    };
+    let preview = Some("+a\n+b\n+c\n".to_owned());
+    app.tell(ToScreen::Ask { question, preview }, at(5000));
+    insta::assert_snapshot!(low(&mut app), @r"
+    ┌ write_file ──────────────────────────┐
+    │src/lexer.rs                          │
+    │+a                                    │
+    │+b                                    │
+    │y yes  a always  n no  d never  e else│
+    └─────────────── 1-3 of 4, Up and Down ┘
+    ┌──────────────────────────────────────┐
+    │ ● Regular Mode    45.0k/200.0k (23%) │
+    └──────────────────────────────────────┘
+    ");
+    press(&mut app, KeyCode::PageDown, 5100);
+    assert!(low(&mut app).contains("│+c "));
+    press(&mut app, KeyCode::Char('n'), 5200);
+    let item = |name: &str| (name.to_owned(), String::new());
+    let menu = Menu {
+        title: "Which?".to_owned(),
+        items: ["one", "two", "three"].map(item).into(),
+        at: 2,
+    };
+    app.tell(ToScreen::Choose(menu), at(6000));
+    insta::assert_snapshot!(low(&mut app), @r"
+    ┌ Which? ──────────────────────────────┐
+    │type to filter                        │
+    │  two                                 │
+    │> three                               │
+    │Enter chooses | Press Esc to cancel   │
+    └──────────────────────────────────────┘
+    ┌──────────────────────────────────────┐
+    │ ● Regular Mode    45.0k/200.0k (23%) │
     └──────────────────────────────────────┘
     ");
 }
