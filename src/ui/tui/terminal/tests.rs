@@ -77,7 +77,6 @@ fn options(clock: &SystemClock) -> ScreenOptions<'_> {
         clock,
         no_color: true,
         mouse: true,
-        first: None,
         root: PathBuf::from("/no/such/project"),
         history: None,
         editor: None,
