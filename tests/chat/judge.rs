@@ -57,7 +57,7 @@ fn then(messages: &[Value]) -> Value {
     reason = "reads like the JSON that it makes"
 )]
 fn assistant(blocks: Value) -> Value {
-    json!({"role": "assistant", "content": blocks})
+    Value::from_iter([("role", json!("assistant")), ("content", blocks)])
 }
 
 #[expect(
@@ -65,7 +65,7 @@ fn assistant(blocks: Value) -> Value {
     reason = "reads like the JSON that it makes"
 )]
 fn user(blocks: Value) -> Value {
-    json!({"role": "user", "content": blocks})
+    Value::from_iter([("role", json!("user")), ("content", blocks)])
 }
 
 #[test]
