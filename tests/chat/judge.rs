@@ -52,18 +52,10 @@ fn then(messages: &[Value]) -> Value {
     body
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "reads like the JSON that it makes"
-)]
 fn assistant(blocks: Value) -> Value {
     Value::from_iter([("role", json!("assistant")), ("content", blocks)])
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "reads like the JSON that it makes"
-)]
 fn user(blocks: Value) -> Value {
     Value::from_iter([("role", json!("user")), ("content", blocks)])
 }
