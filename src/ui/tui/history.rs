@@ -1,5 +1,5 @@
 //! What was sent before, to be had again: Up and Down, and the search of Ctrl-R. Pure, but for the file of
-//! [`History`](crate::ui::input::history::History) that it reads once and adds to.
+//! `History` that it reads once and adds to.
 //!
 //! Guarantees that what stands in the input is not lost by looking at what was sent earlier.
 

@@ -39,16 +39,16 @@ pub enum ToScreen {
     Status(Status),
     /// What is to be done, all of it.
     Todos(Vec<Todo>),
-    /// The user is to say whether something is done; the screen answers with [`FromScreen::Answered`].
+    /// The user is to say whether something is done; the screen answers with `FromScreen::Answered`.
     Ask {
         /// What is to be done.
         question: Question,
         /// What that would change, a unified diff or the text.
         preview: Option<String>,
     },
-    /// The user is to choose; the screen answers with [`FromScreen::Chosen`].
+    /// The user is to choose; the screen answers with `FromScreen::Chosen`.
     Choose(Menu),
-    /// A line is to be typed, as `***` where it is a secret; the screen answers with [`FromScreen::Typed`].
+    /// A line is to be typed, as `***` where it is a secret; the screen answers with `FromScreen::Typed`.
     Type {
         /// What stands before it.
         prompt: String,
