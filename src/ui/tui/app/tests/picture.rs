@@ -150,7 +150,7 @@ fn svg(buf: &Buffer) -> String {
     let height = f32::from(rows).mul_add(CELL.1, 2.0 * MARGIN);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" role=\"img\" \
-         aria-label=\"A chat that asks about an edit\" xml:space=\"preserve\" font-size=\"14\" \
+         aria-label=\"A chat that asks about an edit\" font-size=\"14\" \
          font-family=\"ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#1e2127\"/>\n"
     );
@@ -167,6 +167,8 @@ fn svg(buf: &Buffer) -> String {
                 let look = look(piece[0]);
                 let text = text.replace('&', "&amp;").replace('<', "&lt;");
                 let place = format!("x=\"{left:.1}\" y=\"{base:.1}\" textLength=\"{wide:.1}\"");
+                // Readers of SVG join blanks that can be broken at.
+                let text = text.replace(' ', "\u{a0}");
                 writeln!(svg, "<text {place} {look}>{text}</text>").unwrap();
             }
             x += u16::try_from(piece.len()).unwrap();
