@@ -1,3 +1,5 @@
+//! That the files for agents are told in their order, once, and anew when they change. Each test has folders of its own.
+
 use std::fs;
 use std::os::unix::fs::symlink;
 

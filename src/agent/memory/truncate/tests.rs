@@ -1,3 +1,5 @@
+//! That a conversation is made shorter without parting calls from results, and never loses the last request.
+
 use std::cell::RefCell;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! That keys, pastes and attachments make of the input what they should. Pictures are files of the tests' own.
+
 use super::*;
 use crate::secret::Redactor;
 use proptest::prelude::*;

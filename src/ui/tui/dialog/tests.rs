@@ -1,3 +1,5 @@
+//! That a question is answered by its own keys alone, and menus and lines by theirs.
+
 use super::*;
 use crate::ui::question::Answer;
 use proptest::prelude::*;

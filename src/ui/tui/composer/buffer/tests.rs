@@ -1,3 +1,5 @@
+//! That editing keeps the text whole, letter by letter as people see them, at every width.
+
 use super::*;
 use proptest::prelude::*;
 
