@@ -52,6 +52,17 @@ pub enum ScreenEffect {
     Redraw,
 }
 
+/// How far the engine is, as the screen knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EngineState {
+    /// It is not there yet: what is sent waits, and there is nothing that could be stopped.
+    SettingUp,
+    /// It waits for the next line.
+    Idle,
+    /// It is at something that was sent.
+    Working,
+}
+
 /// The state of the screen.
 pub struct App {
     theme: Theme,
@@ -63,8 +74,7 @@ pub struct App {
     todos: Vec<Todo>,
     /// What is waited for, as far as that is known.
     wait: Option<Wait>,
-    /// Whether the engine is at something that was sent, or not there yet.
-    is_working: bool,
+    engine: EngineState,
     /// What is sent when it is done with that.
     queue: VecDeque<Submission>,
     /// Whether the user has stopped that: what waits is sent when they say so.
@@ -106,7 +116,7 @@ impl App {
             status: Status::default(),
             todos: Vec::new(),
             wait: None,
-            is_working: true,
+            engine: EngineState::SettingUp,
             queue: VecDeque::new(),
             is_stopping: false,
             call: CallProgress::default(),
@@ -159,7 +169,7 @@ impl App {
     /// What was sent is done; the next that waits is sent.
     fn settled(&mut self) -> Vec<ScreenEffect> {
         self.transcript.settle();
-        (self.is_working, self.wait, self.armed) = (false, None, None);
+        (self.engine, self.wait, self.armed) = (EngineState::Idle, None, None);
         self.hint.take_if(|(hint, _)| hint == STOPPING);
         if std::mem::take(&mut self.is_stopping) {
             Vec::new()
@@ -186,7 +196,7 @@ impl App {
         }
         self.transcript.add(Entry::User(shown(text).to_owned()));
         self.transcript.show_end();
-        self.is_working = true;
+        self.engine = EngineState::Working;
         ScreenEffect::Send(FromScreen::Line(submission))
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{ARMED, App, STOPPING, ScreenEffect};
+use super::{ARMED, App, EngineState, STOPPING, ScreenEffect};
 use crate::model::message::Image;
 use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
@@ -67,7 +67,7 @@ impl App {
             self.composer.clear();
             return Vec::new();
         }
-        if self.is_working {
+        if self.engine != EngineState::Idle {
             return self.stop();
         }
         vec![ScreenEffect::Send(FromScreen::Leave)]
@@ -75,7 +75,8 @@ impl App {
 
     /// Escape: closes what is open; else, pressed twice, it stops.
     fn escape(&mut self, key: KeyEvent, armed: Option<Duration>) -> Vec<ScreenEffect> {
-        if self.composer.key(key) == ComposerAction::Changed || !self.is_working {
+        if self.composer.key(key) == ComposerAction::Changed || self.engine != EngineState::Working
+        {
             return Vec::new();
         }
         if armed.is_some_and(|until| self.now < until) {
@@ -94,7 +95,7 @@ impl App {
     /// A key of the input.
     fn typed(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {
         match self.composer.key(key) {
-            ComposerAction::Send(submission) if self.is_working => {
+            ComposerAction::Send(submission) if self.engine != EngineState::Idle => {
                 self.queue.push_back(submission);
             }
             ComposerAction::Send(submission) => return vec![self.send(submission)],
@@ -104,13 +105,13 @@ impl App {
             },
             ComposerAction::FetchImage => return vec![ScreenEffect::FetchImage],
             ComposerAction::Leave => {
-                let stop = self.is_working.then_some(ScreenEffect::Stop);
+                let stop = (self.engine != EngineState::Idle).then_some(ScreenEffect::Stop);
                 let leave = ScreenEffect::Send(FromScreen::Leave);
                 return std::iter::once(leave).chain(stop).collect();
             }
             ComposerAction::Refused(reason) => self.say(&reason),
             ComposerAction::None | ComposerAction::Unhandled
-                if key.code == KeyCode::Enter && !self.is_working =>
+                if key.code == KeyCode::Enter && self.engine == EngineState::Idle =>
             {
                 return self.send_next();
             }

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::App;
+use super::{App, EngineState};
 use crate::sys::numbers::counted;
 use crate::ui::blocks::one_line;
 use crate::ui::tui::transcript::first_line;
@@ -76,7 +76,7 @@ impl App {
 
     /// What waits to be sent.
     fn draw_queue(&self, area: Rect, buf: &mut ratatui::buffer::Buffer) {
-        let how = if self.is_working {
+        let how = if self.engine != EngineState::Idle {
             "Up takes it back"
         } else {
             "Enter sends it, Up takes it back"

@@ -201,3 +201,18 @@ fn what_waits_when_the_user_stops_is_sent_when_they_say_so() {
     assert_eq!(press(&mut app, KeyCode::Enter, 2000), [line("second")]);
     assert_eq!(app.tell(ToScreen::Settled, at(3000)), [line("third")]);
 }
+
+#[test]
+fn while_the_engine_is_set_up_escape_stops_nothing() {
+    let composer = Composer::new(ComposerOptions::default());
+    let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
+    for now in [0, 100, 200] {
+        assert_eq!(press(&mut app, KeyCode::Esc, now), []);
+    }
+    // What is sent meanwhile waits.
+    assert_eq!(typed(&mut app, "first"), []);
+    assert_eq!(press(&mut app, KeyCode::Esc, 300), []);
+    assert_eq!(app.tell(ToScreen::Settled, at(400)), [line("first")]);
+    press(&mut app, KeyCode::Esc, 500);
+    assert_eq!(press(&mut app, KeyCode::Esc, 600), [ScreenEffect::Stop]);
+}
