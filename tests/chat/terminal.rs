@@ -65,3 +65,69 @@ fn in_tmux_a_chat_is_stopped_ended_and_killed_and_the_shell_has_its_terminal_aga
     assert!(kill.unwrap().success());
     tmux.shows(" icanon").shows(" echo ");
 }
+
+/// Keys and mice of all kinds, but for those that end it.
+const KEYS: [&str; 28] = [
+    "a",
+    "Z",
+    " ",
+    "y",
+    "n",
+    "/",
+    "/m",
+    "!",
+    "@",
+    "\\",
+    "é",
+    "你",
+    "👧🏽",
+    "\r",
+    "\n",
+    "\t",
+    "\x7f",
+    "\x1b",
+    "\x1b\x1b",
+    "\x1b[A",
+    "\x1b[B",
+    "\x1b[D",
+    "\x1b[5~",
+    "\x1b[Z",
+    "\x0f",
+    "\x12",
+    "\x15",
+    "\x1b[<64;3;4M",
+];
+
+#[test]
+fn whatever_keys_are_pressed_the_program_lives_and_gives_the_terminal_back() {
+    let (chat, server) = ChatProject::scripted([]);
+    // It is about the screen: a request needs a key, and no command runs.
+    server.takes_faults();
+    let chat = chat.without_key().with_file(
+        ".agent/permissions.json",
+        r#"{"version": 1, "permissions": [{"tool": "execute_command", "action": "never"}]}"#,
+    );
+    let Some(mut screen) = Screen::open(&chat.command(&[]), 80, 24) else {
+        return;
+    };
+    screen.shows("Regular Mode");
+    // Always the same ones, without an order.
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    for nth in 0..600 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let at = usize::try_from(random % KEYS.len() as u64).unwrap();
+        screen.types(KEYS[at]);
+        match nth % 97 {
+            40 => drop(screen.resize(40, 10)),
+            80 => drop(screen.resize(120, 30)),
+            _ => {}
+        }
+    }
+    // Of the commands that are completed, one leaves.
+    screen.is_signalled("TERM");
+    let (shown, code) = screen.ends();
+    assert!([0, 143].contains(&code), "{code}: {shown}");
+    assert!(!shown.contains("panicked"), "{shown}");
+}

@@ -191,11 +191,16 @@ impl Screen {
 
     /// Sends the program this signal: `TERM`.
     pub fn signal(&self, name: &str) {
+        assert!(self.is_signalled(name));
+    }
+
+    /// The same where it may have ended; whether it was still there.
+    pub fn is_signalled(&self, name: &str) -> bool {
         let process = fs::read_to_string(self.notes.path().join("pid")).unwrap();
         let status = Command::new("kill")
             .args(["-s", name, process.trim()])
             .status();
-        assert!(status.unwrap().success());
+        status.unwrap().success()
     }
 
     /// Waits for the end: what is to be seen then, and the exit code.
