@@ -212,15 +212,9 @@ impl Talk<'_, '_> {
 
     /// Takes back what the last request has changed that was not taken back yet.
     fn undo(&mut self) -> Result<String, Failure> {
-        let Some(run) = self.tally.changed.last().cloned() else {
-            let said = "nothing was changed here that is still there; `code-commit undo` takes back earlier runs";
-            return Ok(said.to_owned());
-        };
-        let outcome = undo::undo(self.context, Some(Path::new(&run)))?;
-        self.tally.changed.pop();
-        self.tally.is_latest = false;
-        self.undone.push(run);
-        Ok(outcome.summary)
+        let (run, said) = undo_last(self.context, &mut self.tally)?;
+        self.undone.extend(run);
+        Ok(said)
     }
 
     fn diff(&self) -> Result<String, Failure> {
@@ -331,6 +325,25 @@ impl Talk<'_, '_> {
         );
         self.context.reporter.event(&Event::Status(line));
     }
+}
+
+/// Takes back what the last request has changed that was not taken back yet: its run, if there is one, and what is said
+/// of that.
+///
+/// # Errors
+/// When it cannot be taken back.
+pub fn undo_last(
+    context: &Context<'_>,
+    tally: &mut Tally,
+) -> Result<(Option<String>, String), Failure> {
+    let Some(run) = tally.changed.last().cloned() else {
+        let said = "nothing was changed here that is still there; `code-commit undo` takes back earlier runs";
+        return Ok((None, said.to_owned()));
+    };
+    let outcome = undo::undo(context, Some(Path::new(&run)))?;
+    tally.changed.pop();
+    tally.is_latest = false;
+    Ok((Some(run), outcome.summary))
 }
 
 /// Whether that is the command that ends.

@@ -1,14 +1,13 @@
 //! An agent's project with a home of its own, and replies in the form of `# Agent Response`.
 
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::project::Finished;
+use super::project::{Finished, given, piped};
 use super::{Answer, ModelServer, TestProject, within_a_minute};
 
 /// A verdict that passes.
@@ -133,21 +132,13 @@ impl AgentProject {
 
     /// Run with this on its standard input.
     pub fn typed(&self, arguments: &[&str], input: &str) -> Finished {
-        let mut child = self.spawn(arguments);
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(input.as_bytes()).unwrap();
-        drop(stdin);
-        Finished::new(&self.project, arguments, child.wait_with_output().unwrap())
+        let output = given(self.spawn(arguments), input);
+        Finished::new(&self.project, arguments, output)
     }
 
     /// Started, with a pipe to its standard input.
     pub fn spawn(&self, arguments: &[&str]) -> Child {
-        self.command(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        piped(self.command(arguments))
     }
 
     /// The only session, or the latest.

@@ -1,16 +1,15 @@
 //! A project in which somebody chats, with a home of its own and a server that plays Anthropic.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::TestProject;
 use super::anthropic::{Anthropic, KEY, Reply};
-use super::project::Finished;
+use super::project::{Finished, given, piped};
 
 /// A project in which somebody chats. Its key is in the environment, unless a test takes it away.
 pub struct ChatProject {
@@ -96,23 +95,13 @@ impl ChatProject {
 
     /// Run with this on its standard input.
     pub fn typed(&self, arguments: &[&str], input: &str) -> Finished {
-        let mut child = self.spawn(arguments);
-        let mut stdin = child.stdin.take().unwrap();
-        // A program that has ended reads no more.
-        let _ = stdin.write_all(input.as_bytes());
-        drop(stdin);
-        Finished::new(&self.project, arguments, child.wait_with_output().unwrap())
+        let output = given(self.spawn(arguments), input);
+        Finished::new(&self.project, arguments, output)
     }
 
     /// Started, with a pipe to its standard input.
     pub fn spawn(&self, arguments: &[&str]) -> Child {
-        let mut command = self.command(arguments);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        piped(self.command(arguments))
     }
 
     /// The files of the sessions, the latest last.

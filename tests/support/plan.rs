@@ -1,13 +1,12 @@
 //! A project whose plans are made and worked off, with a home of its own, and a scripted Ollama server.
 
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::project::Finished;
+use super::project::{Finished, given, piped};
 use super::{Answer, ModelServer, TestProject, in_terminal, ollama};
 
 /// The model of all stages, unless a test says otherwise.
@@ -148,22 +147,13 @@ impl PlanProject {
 
     /// Run with this on its standard input, which is no terminal.
     pub fn typed(&self, arguments: &[&str], input: &str) -> Finished {
-        let mut child = self.spawn(arguments);
-        let mut stdin = child.stdin.take().unwrap();
-        // A program that has ended reads no more.
-        let _ = stdin.write_all(input.as_bytes());
-        drop(stdin);
-        Finished::new(&self.project, arguments, child.wait_with_output().unwrap())
+        let output = given(self.spawn(arguments), input);
+        Finished::new(&self.project, arguments, output)
     }
 
     /// Started, with a pipe to its standard input.
     pub fn spawn(&self, arguments: &[&str]) -> Child {
-        self.command(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        piped(self.command(arguments))
     }
 
     /// Run in a terminal. Of each pair, the second is typed when the first is seen. All that was shown, and the exit

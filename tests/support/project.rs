@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -185,6 +186,25 @@ fn tree(root: &Path) -> BTreeMap<String, String> {
         }
     }
     found
+}
+
+/// The command, started with pipes.
+pub fn piped(mut command: Command) -> Child {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// What comes of a program that is given this on its standard input.
+pub fn given(mut child: Child, input: &str) -> Output {
+    let mut stdin = child.stdin.take().unwrap();
+    // A program that has ended reads no more.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().unwrap()
 }
 
 /// A run that has ended. It holds its folder's files, so that the project need not outlive it.

@@ -5,14 +5,14 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::skipped;
+use super::terminal::in_script;
 
 pub const ESCAPE: &str = "\u{1b}";
 pub const SHIFT_TAB: &str = "\u{1b}[Z";
@@ -43,33 +43,10 @@ pub struct Screen {
 impl Screen {
     /// A screen of this size, on which the command is started; `None` where no terminal can be made.
     pub fn open(program: &Command, columns: u16, rows: u16) -> Option<Self> {
-        if Command::new("script").arg("--version").output().is_err() {
-            skipped("there is no `script`");
-            return None;
-        }
         let notes = tempfile::tempdir().unwrap();
         let note = |name: &str| notes.path().join(name).to_str().unwrap().to_owned();
-        let words = std::iter::once(program.get_program()).chain(program.get_args());
-        let words = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
-        let run = format!(
-            "stty cols {columns} rows {rows}; tty > {}; echo $$ > {}; exec {words}",
-            note("tty"),
-            note("pid"),
-        );
-        let mut command = Command::new("script");
-        command
-            .args(["--quiet", "--return", "--command", &run, "/dev/null"])
-            .current_dir(program.get_current_dir().unwrap())
-            .env_clear()
-            .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
-            .envs(
-                program
-                    .get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            )
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let first = format!("tty > {}; echo $$ > {}", note("tty"), note("pid"));
+        let mut child = in_script(program, columns.into(), rows.into(), &first, "")?;
         let mut stdout = child.stdout.take().unwrap();
         let (sender, drawn) = channel();
         thread::spawn(move || {

@@ -32,32 +32,44 @@ pub struct Terminal {
     seen: usize,
 }
 
+/// Starts a shell in a terminal of this size, which does `first` and then becomes the command, with `behind` behind it, as
+/// a shell reads that; `None` where no terminal can be made.
+pub fn in_script(
+    program: &Command,
+    columns: usize,
+    rows: usize,
+    first: &str,
+    behind: &str,
+) -> Option<Child> {
+    if Command::new("script").arg("--version").output().is_err() {
+        skipped("there is no `script`");
+        return None;
+    }
+    let words = std::iter::once(program.get_program()).chain(program.get_args());
+    let words = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
+    let run = format!("stty cols {columns} rows {rows}; {first}; exec {words} {behind}");
+    // A prompt that never comes is a failure, not a wait.
+    let child = Command::new("timeout")
+        .args(["240", "script", "--quiet", "--return", "--command", &run])
+        .arg("/dev/null")
+        .current_dir(program.get_current_dir().unwrap())
+        .env_clear()
+        .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
+        .envs(
+            program
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    Some(child.unwrap())
+}
+
 impl Terminal {
     /// One in which a shell becomes the command, with `behind` behind it, as a shell reads that.
     pub fn open(program: &Command, columns: usize, behind: &str) -> Option<Self> {
-        if Command::new("script").arg("--version").output().is_err() {
-            skipped("there is no `script`");
-            return None;
-        }
-        let words = std::iter::once(program.get_program()).chain(program.get_args());
-        let words = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
-        let run = format!("stty cols {columns} rows 50; exec {words} {behind}");
-        // A prompt that never comes is a failure, not a wait.
-        let mut command = Command::new("timeout");
-        command
-            .args(["60", "script", "--quiet", "--return", "--command", &run])
-            .arg("/dev/null")
-            .current_dir(program.get_current_dir().unwrap())
-            .env_clear()
-            .envs([("TERM", "xterm-256color"), ("SHELL", "/bin/sh")])
-            .envs(
-                program
-                    .get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            )
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = in_script(program, columns, 50, ":", behind)?;
         Some(Self {
             keyboard: child.stdin.take().unwrap(),
             screen: child.stdout.take().unwrap(),

@@ -2,8 +2,6 @@
 //!
 //! What fails is told on the screen, and is no end.
 
-use std::path::Path;
-
 use super::place::{ChatPlace, command_file};
 use super::screen::Screen;
 use super::slash::{self, SlashCommand};
@@ -20,8 +18,9 @@ use crate::ui::tui::history::is_secret;
 use crate::ui::tui::{Connection, Menu, Submission, ToScreen};
 use crate::workflow::error::Exit;
 use crate::workflow::talk::tally::Tally;
+use crate::workflow::talk::undo_last;
 use crate::workflow::workspace::SessionChoice;
-use crate::workflow::{Context, Failure, Outcome, last, undo};
+use crate::workflow::{Context, Failure, Outcome, last};
 
 /// So many sessions are there to choose from.
 const LISTED: usize = 50;
@@ -316,18 +315,14 @@ impl Talk<'_, '_> {
     }
 
     fn undo(&mut self) -> Result<String, Failure> {
-        let Some(run) = self.tally.changed.last().cloned() else {
-            let said = "nothing was changed here that is still there; `code-commit undo` takes back earlier runs";
-            return Ok(said.to_owned());
-        };
-        let changes = undo_log::read(self.context.project.root(), &run)?;
-        let outcome = undo::undo(self.context, Some(Path::new(&run)))?;
-        self.tally.changed.pop();
-        self.tally.is_latest = false;
-        let files = changes.into_iter().flat_map(|changes| changes.files);
-        let paths: Vec<String> = files.map(|(path, _)| path).collect();
-        self.place.reminders.borrow_mut().undone(&paths);
-        Ok(outcome.summary)
+        let (run, said) = undo_last(self.context, self.tally)?;
+        if let Some(run) = run {
+            let changes = undo_log::read(self.context.project.root(), &run)?;
+            let files = changes.into_iter().flat_map(|changes| changes.files);
+            let paths: Vec<String> = files.map(|(path, _)| path).collect();
+            self.place.reminders.borrow_mut().undone(&paths);
+        }
+        Ok(said)
     }
 
     /// Finds what the session's requests have changed that is still there.

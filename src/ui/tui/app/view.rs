@@ -76,10 +76,10 @@ impl App {
 
     /// What waits to be sent.
     fn draw_queue(&self, area: Rect, buf: &mut ratatui::buffer::Buffer) {
-        let how = if self.engine != EngineState::Idle {
-            "Up takes it back"
-        } else {
+        let how = if self.engine == EngineState::Idle {
             "Enter sends it, Up takes it back"
+        } else {
+            "Up takes it back"
         };
         let more = self.queue.len().saturating_sub(area.height.into());
         let rows = area.y..area.bottom();
