@@ -144,7 +144,6 @@ fn chat_of(lines: usize) -> Vec<Entry> {
         subject: "src/main.rs".to_owned(),
         result: "fn main() {}\n".repeat(10),
         failed: false,
-        diff: None,
     };
     let each = [Entry::User("Go on.".to_owned()), Entry::Agent(reply), tool];
     let each_lines = 40;

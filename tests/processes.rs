@@ -636,7 +636,7 @@ fn plays_a_session() {
     eventually("it starts", || place.has("started"));
     let line = "exec 9>front; touch ready; sleep 600";
     let ran = processes.run(Invocation::Shell(line), LONG, &place.output_file());
-    assert!(matches!(ran, Err(ProcessError::Interrupted(_))), "{ran:?}");
+    assert!(matches!(ran, Ok(Ran::Stopped { .. })), "{ran:?}");
     assert_eq!(role, "interrupted");
     let report = processes.read(&id).unwrap();
     assert_eq!(report.state, ProcessState::Running, "the background stays");

@@ -261,12 +261,8 @@ pub struct Truncation {
     pub new: usize,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for a reference"
-)]
-pub(super) fn is_zero(count: &usize) -> bool {
-    *count == 0
+pub(super) fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
+    *count == T::default()
 }
 
 impl Conversation {
@@ -391,8 +387,11 @@ pub fn as_text(history: &[HistoryMessage]) -> Vec<Message<'static>> {
 
 /// What was said as one text, for a model that is to summarize it; of a message no more than `max_bytes`.
 #[must_use]
-pub fn transcript(history: &[HistoryMessage], max_bytes: usize) -> String {
-    let told = history.iter().map(|message| {
+pub fn transcript<'m>(
+    history: impl IntoIterator<Item = &'m HistoryMessage>,
+    max_bytes: usize,
+) -> String {
+    let told = history.into_iter().map(|message| {
         let speaker = match (message.role, &message.tool) {
             (Role::User | Role::System, _) => "User".to_owned(),
             (Role::Assistant, _) => "Agent".to_owned(),

@@ -37,6 +37,8 @@ pub mod tool;
 pub mod tools;
 mod using;
 
+use std::time::Duration;
+
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
 use crate::model::{End, Purpose, Reply, ToolChoice};
@@ -321,6 +323,7 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
         for (at, call) in calls.iter().enumerate() {
+            self.env.host.check()?;
             // A kill during the call must not lose that it was made.
             self.keep(conversation)?;
             if let Next::Done(ended) = self.call(call, tools, conversation, progress)? {
@@ -344,8 +347,8 @@ impl Agent<'_> {
         let resolved = self.resolve(call, tools);
         let known = resolved.as_ref().ok().map(|(_, call)| call);
         let subject = known.map(|call| call.subject().to_owned());
-        let done = || match &resolved {
-            Ok((tool, call)) => self.use_tool(*tool, call),
+        let done = |since: &mut Duration| match &resolved {
+            Ok((tool, call)) => self.use_tool(*tool, call, since),
             Err(failure) => Err(ToolError::Failed(failure.clone())),
         };
         let ToolUse {
@@ -378,6 +381,8 @@ impl Agent<'_> {
         if !failed || failures < allowed {
             return Ok(Next::GoOn);
         }
+        // A stop is no failure.
+        self.env.host.check()?;
         Err(AgentError::ToolsFailed {
             tries: failures,
             tool: call.name.clone(),
@@ -413,15 +418,30 @@ impl Agent<'_> {
         })
     }
 
-    /// Uses a tool, if it may be used.
-    fn use_tool(&self, tool: &dyn Tool, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+    /// Uses a tool, if it may be used; `since` is when the user has answered, where they are asked.
+    fn use_tool(
+        &self,
+        tool: &dyn Tool,
+        call: &ToolCall,
+        since: &mut Duration,
+    ) -> Result<ToolOutput, ToolError> {
         match self.permissions.decide(call) {
             Permission::Allowed => tool.run(&call.arguments),
             Permission::Refused(reason) => Err(not_allowed(reason)),
             Permission::Ask(question) => {
                 let preview = self.env.preview(tool, &call.arguments)?;
-                match self.env.host.confirm(&question, preview.as_deref())? {
-                    Answer::Yes => tool.run(&call.arguments),
+                let answer = self.env.host.confirm(&question, preview.as_deref())?;
+                *since = self.env.clock.elapsed();
+                match answer {
+                    // What is done is what was shown.
+                    Answer::Yes if self.env.preview(tool, &call.arguments)? != preview => {
+                        Err(ToolError::failed(CHANGED_MEANWHILE.to_owned()))
+                    }
+                    // While it was asked, less may have become allowed.
+                    Answer::Yes => match self.permissions.decide(call) {
+                        Permission::Refused(reason) => Err(not_allowed(reason)),
+                        Permission::Allowed | Permission::Ask(_) => tool.run(&call.arguments),
+                    },
                     Answer::No => Err(not_allowed(NOT_ALLOWED)),
                     Answer::Instead(words) => Err(not_allowed(format!(
                         "the user does not allow this, and says what to do instead: {words}"
@@ -543,6 +563,10 @@ impl Agent<'_> {
 
 /// What a model is told of a call that the user has said no to.
 const NOT_ALLOWED: &str = "the user does not allow this; ask, or do it another way";
+
+/// What a model is told where a yes was for something else than what would be done now.
+const CHANGED_MEANWHILE: &str = "this was changed while the user looked at it, and nothing was done; see how it is now, and \
+                                 do it again where it is still right";
 
 fn not_allowed(why: impl Into<String>) -> ToolError {
     ToolError::Failed(CallFailure::new(CallFailure::NOT_ALLOWED, why, ""))

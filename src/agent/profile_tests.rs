@@ -12,7 +12,7 @@ use super::protocol::Offer;
 use super::tests::All;
 use super::tool::{Arguments, ToolSpec};
 use super::*;
-use crate::sys::environment::SystemClock;
+use crate::sys::environment::{RecordedClock, SystemClock};
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
 
 /// `CALL tool text`, or anything else as the answer.
@@ -51,15 +51,16 @@ impl Protocol for Lines {
 }
 
 /// A tool that came at run time, with a schema of its own, and shows what it would do.
-struct Post(ToolSpec);
+struct Post(ToolSpec, Cell<u32>);
 
 impl Post {
     fn new() -> Self {
         let schema = json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}});
-        Self(ToolSpec {
+        let spec = ToolSpec {
             schema: Some(schema),
             ..ToolSpec::new("post", "Posts a text.", &[], Effect::Writes)
-        })
+        };
+        Self(spec, Cell::new(0))
     }
 }
 
@@ -78,6 +79,11 @@ impl Tool for Post {
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
         match arguments.get("text") {
             "nothing" => Err(ToolError::failed("there is nothing to post".to_owned())),
+            // Somebody else posts all the time.
+            "last" => {
+                self.1.set(self.1.get() + 1);
+                Ok(Some(format!("+ last, behind {}", self.1.get())))
+            }
             text => Ok(Some(format!("+ {text}"))),
         }
     }
@@ -96,14 +102,15 @@ impl Permissions for AskOnce {
 }
 
 /// The screen's thread, seen from the engine's.
-struct Screen {
+struct Screen<'c> {
+    clock: &'c RecordedClock<'c>,
     events: Sender<Event>,
     answers: Receiver<Answer>,
     stop: Interrupt,
     replies: Cell<&'static [&'static str]>,
 }
 
-impl Reporter for Screen {
+impl Reporter for Screen<'_> {
     fn event(&self, event: &Event) {
         self.events.send(event.clone()).unwrap();
     }
@@ -113,7 +120,7 @@ impl Reporter for Screen {
     }
 }
 
-impl Host for Screen {
+impl Host for Screen<'_> {
     fn ask(&self, _purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, AgentError> {
         let system = prompt.sections()[0].1.concat();
         assert!(system.contains("tools: post"), "{system}");
@@ -131,6 +138,8 @@ impl Host for Screen {
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
         let asked = format!("{} {}", question.sentence, preview.unwrap_or_default());
         self.event(&Event::Notice(asked));
+        // They take their time.
+        self.clock.set(Duration::from_secs(3600));
         // A user who closes the screen stops the agent.
         let signal = Signal::Int;
         self.answers
@@ -154,13 +163,16 @@ fn run(
     let raised = stop.clone();
     let engine = thread::spawn(move || {
         let replies = Cell::new(replies);
+        let (clock, redactor) = (SystemClock::start(), Redactor::default());
+        let clock = RecordedClock::new(&clock);
+        clock.set(Duration::ZERO);
         let screen = Screen {
+            clock: &clock,
             events,
             answers,
             stop,
             replies,
         };
-        let (clock, redactor) = (SystemClock::start(), Redactor::default());
         let agent = Agent {
             purpose: Purpose::new("chat"),
             brief: &|| Brief {
@@ -194,11 +206,12 @@ fn run(
 #[test]
 fn a_profile_of_its_own_asks_shows_and_ends() {
     let replies = &["CALL post one", "CALL post two", "CALL post", "bye"];
-    for (allowed, first) in [
-        (true, "posted one"),
+    for (allowed, first, brief) in [
+        (true, "posted one", None),
         (
             false,
             "the user does not allow this; ask, or do it another way",
+            Some("not allowed"),
         ),
     ] {
         let mut told = Vec::new();
@@ -211,13 +224,20 @@ fn a_profile_of_its_own_asks_shows_and_ends() {
                             .send(if allowed { Answer::Yes } else { Answer::No })
                             .unwrap();
                     }
-                    Event::ToolResult { text, .. } => told.push(text),
+                    Event::ToolResult {
+                        text, brief, took, ..
+                    } => told.push((text, brief, took)),
                     _ => {}
                 }
             }
         });
         assert_eq!(words.unwrap(), "CALL post");
-        assert_eq!(told, [first, "posted two"]);
+        // What the user took for their answer is not the tool's.
+        let expected = [(first, brief), ("posted two", None)];
+        let expected = expected.map(|(text, brief): (&str, Option<&str>)| {
+            (text.to_owned(), brief.map(str::to_owned), Duration::ZERO)
+        });
+        assert_eq!(told, expected);
     }
 }
 
@@ -236,6 +256,27 @@ fn nobody_is_asked_about_what_would_fail() {
     });
     words.unwrap();
     assert_eq!(told, ["there is nothing to post", "posted two"]);
+}
+
+#[test]
+fn what_the_user_has_not_seen_is_not_done() {
+    let mut told = Vec::new();
+    let replies = &["CALL post last", "CALL post two", "CALL post", "bye"];
+    let words = run(replies, |shown, answer, _| {
+        for event in shown {
+            match event {
+                Event::Notice(asked) => {
+                    assert_eq!(asked, "post may write? + last, behind 1");
+                    answer.send(Answer::Yes).unwrap();
+                }
+                Event::ToolResult { text, .. } => told.push(text),
+                _ => {}
+            }
+        }
+    });
+    words.unwrap();
+    assert!(told[0].contains("nothing was done"), "{told:?}");
+    assert_eq!(told[1], "posted two");
 }
 
 #[test]

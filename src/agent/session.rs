@@ -218,10 +218,14 @@ impl<'r> SessionStore<'r> {
     /// # Errors
     /// [`SessionError::NoneIn`] where there is none.
     pub fn last_in(&self, directory: &Path) -> Result<Uuid, SessionError> {
-        let directory = self.folder.written(directory);
-        let last = self.directory_map()?.get(&directory).copied();
-        let last = last.filter(|id| !is_missing(&self.file(*id)));
-        last.ok_or_else(|| self.folder.none_in(directory))
+        let written = self.folder.written(directory);
+        let last = self.directory_map()?.get(&written).copied();
+        if let Some(last) = last.filter(|id| !is_missing(&self.file(*id))) {
+            return Ok(last);
+        }
+        // It may have been removed by hand, since it was damaged.
+        let newest = self.list_in(directory)?.first().map(|found| found.id);
+        newest.ok_or_else(|| self.folder.none_in(written))
     }
 
     /// Looks whether a session is one of `directory`, which is as for [`create`](Self::create).

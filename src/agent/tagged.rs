@@ -82,19 +82,36 @@ pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
 
 /// What stands behind a `<` and makes it look like a tag of the program's; some letters of other alphabets
 /// are cases of ASCII's. Of other alphabets, a sign behind the name may be one that hardly shows.
-static TAG: LazyLock<Regex> = LazyLock::new(|| {
-    let names = Tag::ALL.map(|tag| tag.0).join("|");
+static TAG: LazyLock<Regex> = LazyLock::new(|| looks_like(&Tag::ALL));
+
+/// The same of the tags between which the program speaks.
+static REMINDER: LazyLock<Regex> =
+    LazyLock::new(|| looks_like(&[Tag::SYSTEM_REMINDER, Tag::CONTEXT_TRUNCATED]));
+
+fn looks_like(tags: &[Tag]) -> Regex {
+    let names: Vec<&str> = tags.iter().map(|tag| tag.0).collect();
+    let names = names.join("|");
     regex(&format!(r"^[\s/]*(?i:{names})(?:$|[^-A-Za-z0-9_.:])"))
-});
+}
 
 /// `content` without anything that looks like a tag of the program's.
-pub fn defused(content: &str) -> String {
+fn defused(content: &str) -> String {
+    without(&TAG, content)
+}
+
+/// `content` without anything that looks like words of the program's own, for what stands between no tags of ours; others
+/// are as good as any: a model that reads `<file>` in a project's XML is to write it back.
+pub fn without_reminders(content: &str) -> String {
+    without(&REMINDER, content)
+}
+
+fn without(tag: &Regex, content: &str) -> String {
     let mut pieces = content.split('<');
     let mut defused = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let seen = piece.chars().filter(|c| !is_invisible(*c));
         let seen: String = seen.map(upper).collect();
-        defused.push_str(if TAG.is_match(&seen) { "&lt;" } else { "<" });
+        defused.push_str(if tag.is_match(&seen) { "&lt;" } else { "<" });
         defused.push_str(piece);
     }
     defused

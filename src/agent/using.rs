@@ -2,6 +2,8 @@
 //!
 //! Guarantees that no key is in what is told, noted or handed back, and that none of that is longer than an output may be.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::tool::{Arguments, CallFailure, Effect, Tool, ToolError, ToolOutput, ToolSpec};
@@ -25,7 +27,8 @@ pub(crate) struct ToolUse {
 
 impl Env<'_> {
     /// Carries out a call by `use_tool`. People are told of it by `subject`, or else by its input; `tool` is what
-    /// it calls, where there is such a tool.
+    /// it calls, where there is such a tool. `use_tool` may set anew since when it runs: the time in which the user is
+    /// asked is none of the tool's.
     ///
     /// # Errors
     /// When the tool's failure ends the work, or the call cannot be noted.
@@ -34,7 +37,7 @@ impl Env<'_> {
         call: &Call,
         subject: Option<String>,
         tool: Option<&ToolSpec>,
-        use_tool: impl FnOnce() -> Result<ToolOutput, ToolError>,
+        use_tool: impl FnOnce(&mut Duration) -> Result<ToolOutput, ToolError>,
     ) -> Result<ToolUse, AgentError> {
         let effect = tool.map(|tool| tool.effect);
         let input = input_text(&call.input);
@@ -46,17 +49,22 @@ impl Env<'_> {
             category: tool.map(|tool| tool.category),
             asks: effect == Some(Effect::Asks),
         });
-        let before = self.clock.elapsed();
-        let (output, failure) = match use_tool() {
+        let mut since = self.clock.elapsed();
+        let (output, failure) = match use_tool(&mut since) {
             Ok(output) => (output, None),
             Err(ToolError::Failed(failure)) => {
                 let failure = self.redacted(&failure);
-                (ToolOutput::said(failure.to_string()), Some(failure))
+                let is_refused = failure.code == CallFailure::NOT_ALLOWED;
+                let output = ToolOutput {
+                    brief: is_refused.then(|| "not allowed".to_owned()),
+                    ..ToolOutput::said(failure.to_string())
+                };
+                (output, Some(failure))
             }
             Err(ToolError::Fatal(error)) => return Err(error),
         };
         let failed = failure.is_some();
-        let took = self.clock.elapsed().saturating_sub(before);
+        let took = self.clock.elapsed().saturating_sub(since);
         let text = self.outgoing(&output.text);
         let action = Action {
             tool: call.name.clone().into(),

@@ -77,8 +77,9 @@ pub struct ChatArgs {
     pub session: Option<Uuid>,
 
     /// How freely to act: regular asks first, auto-pilot asks nothing, planning does nothing but talk
-    #[arg(long, value_name = "MODE", value_enum, default_value_t = Mode::Regular, hide_possible_values = true)]
-    pub mode: Mode,
+    /// [default: regular; that of the run with --replay]
+    #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
+    pub mode: Option<Mode>,
 
     /// Same as --mode auto-pilot
     #[arg(long, conflicts_with = "mode")]
@@ -111,14 +112,10 @@ impl ChatArgs {
         )
     }
 
-    /// How freely the agent may act at first.
+    /// How freely the agent may act at first, where that is said.
     #[must_use]
-    pub fn first_mode(&self) -> Mode {
-        if self.auto_pilot {
-            Mode::AutoPilot
-        } else {
-            self.mode
-        }
+    pub fn first_mode(&self) -> Option<Mode> {
+        self.auto_pilot.then_some(Mode::AutoPilot).or(self.mode)
     }
 
     /// Whether nobody is talked to at the terminal.
@@ -136,6 +133,10 @@ pub enum ChatCommand {
         /// Name of the account [default: default]
         #[arg(long, value_name = "NAME")]
         account: Option<String>,
+
+        /// A key, say, which is refused: clap would show it
+        #[arg(hide = true)]
+        given: Vec<String>,
     },
     /// Remove the active account
     Logout,

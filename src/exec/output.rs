@@ -185,9 +185,11 @@ impl CapturedOutput {
     }
 
     /// Takes in all that a pump reads, less what `redactor` knows and what looks like a credential. Adds the kinds of
-    /// these to `kinds`.
-    pub fn fill(&self, mut pump: Pump, redactor: &Redactor, kinds: &CredentialKinds) {
-        let mut writer = redactor.writer(Censor::new(self.clone()));
+    /// these to `kinds`; without it, they stay.
+    pub fn fill(&self, mut pump: Pump, redactor: &Redactor, kinds: Option<&CredentialKinds>) {
+        let censor = Censor::new(self.clone()).opened(kinds.is_none());
+        let kinds = kinds.cloned().unwrap_or_default();
+        let mut writer = redactor.writer(censor);
         let mut told = 0;
         // Writing does not fail: see below.
         let _ = pump.run(|chunk, more| {

@@ -111,6 +111,11 @@ pub enum Ran {
         /// What it has printed so far.
         output: String,
     },
+    /// Somebody has asked for a stop, and it was ended.
+    Stopped {
+        /// What it has printed until then.
+        output: String,
+    },
     /// It did not end in time, and was ended.
     TimedOut {
         /// What it has printed until then.
@@ -203,8 +208,8 @@ pub struct Processes<'a> {
     program: Option<File>,
     /// Those in the background by their names, in the order in which they were started.
     background: Vec<(String, Process<'a>)>,
-    /// What looks like credentials in what they have printed.
-    credentials: CredentialKinds,
+    /// What looks like credentials in what they have printed; `None`: that is left as it is.
+    credentials: Option<CredentialKinds>,
     /// How long they have to end by themselves.
     grace: Duration,
 }
@@ -220,7 +225,7 @@ impl<'a> Processes<'a> {
                 .and_then(|path| open(path, Links::Followed).ok()),
             options,
             background: Vec::new(),
-            credentials: CredentialKinds::default(),
+            credentials: Some(CredentialKinds::default()),
             grace: GRACE,
         }
     }
@@ -232,12 +237,19 @@ impl<'a> Processes<'a> {
         self
     }
 
+    /// The same where what looks like a credential stays in what is printed, if `shown`. Keys never do.
+    #[must_use]
+    pub fn with_credentials(mut self, shown: bool) -> Self {
+        self.credentials = (!shown).then(CredentialKinds::default);
+        self
+    }
+
     /// Runs a command, and waits for its end, for `timeout` at the most. What it prints is kept in `output_file`,
     /// which must not be there yet. To be called by a thread that lives as long as this: a sandbox ends with the
     /// thread that has started it.
     ///
     /// # Errors
-    /// When it cannot be started, its output cannot be kept, or a signal came.
+    /// When it cannot be started, its output cannot be kept, or a signal came before it was.
     pub fn run(
         &mut self,
         invocation: Invocation<'_>,
@@ -261,7 +273,12 @@ impl<'a> Processes<'a> {
         follow();
         if let Err(error) = waited {
             running.stop();
-            return Err(self.failed(error));
+            return match self.failed(error) {
+                ProcessError::Interrupted(_) => Ok(Ran::Stopped {
+                    output: process.text(),
+                }),
+                error => Err(error),
+            };
         }
         let status = running.ending().map(|ending| ending.status);
         if !running.is_over() {
@@ -305,7 +322,8 @@ impl<'a> Processes<'a> {
     /// What kinds of credentials were taken out of what commands have printed, since this was asked last.
     #[must_use]
     pub fn new_credentials(&self) -> Vec<&'static str> {
-        self.credentials.take()
+        let credentials = self.credentials.as_ref();
+        credentials.map(CredentialKinds::take).unwrap_or_default()
     }
 
     /// Which connections were refused since this was asked last: each once, in sentences without an end.
@@ -382,7 +400,7 @@ impl<'a> Processes<'a> {
         })?;
         let (filled, redactor) = (output.clone(), options.redactor.clone());
         let kinds = self.credentials.clone();
-        let filling = move || filled.fill(pump, &redactor, &kinds);
+        let filling = move || filled.fill(pump, &redactor, kinds.as_ref());
         let thread = thread::Builder::new().spawn(filling);
         thread.map_err(ProcessError::Io)?;
         Ok(Process {

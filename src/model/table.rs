@@ -25,7 +25,7 @@ pub use self::plan::Unselected;
 pub use self::task::TaskType;
 use super::{
     Endpoint, ModelSpec, Origin, Provider, Purpose, ReasoningEffort, Tier, ToolForm, anthropic,
-    azure, catalogue, served,
+    azure, catalogue, retired, served,
 };
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::sys::positions::{Misplaced, Positions};
@@ -404,11 +404,13 @@ impl ModelTable {
         if !is_here || self.named(&name).is_some() {
             return Ok(name);
         }
-        let reason = format!(
-            "there is no model `{}`: known are {}",
-            name.escape_debug(),
-            self.names()
-        );
+        let shown = name.escape_debug();
+        let reason = match retired(&name) {
+            Some(successor) => {
+                format!("the model `{shown}` is retired: `{successor}` is its successor")
+            }
+            None => format!("there is no model `{shown}`: known are {}", self.names()),
+        };
         Err(at.problem(rule.get(), reason))
     }
 }

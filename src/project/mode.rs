@@ -65,6 +65,27 @@ impl SharedMode {
         Mode::ALL.get(index).copied().unwrap_or_default()
     }
 
+    /// Switches to the mode of this name, "" for the next one; what there is to say of it.
+    #[must_use]
+    pub fn switch(&self, name: &str) -> String {
+        let name = name.to_ascii_lowercase();
+        let is_named = |mode: &Mode| {
+            let title = mode.title().to_ascii_lowercase();
+            title == name || title.replace('-', "") == name
+        };
+        let mode = match name.as_str() {
+            "" => Some(self.get().next()),
+            _ => Mode::ALL.into_iter().find(is_named),
+        };
+        let Some(mode) = mode else {
+            return format!(
+                "there is no mode `{name}`: there are regular, auto-pilot and planning"
+            );
+        };
+        self.set(mode);
+        format!("{} Mode", mode.title())
+    }
+
     /// What it is from now on.
     pub fn set(&self, mode: Mode) {
         self.0.store(mode as u8, Ordering::SeqCst);
@@ -85,5 +106,24 @@ mod tests {
             seen.push(shared.get());
         }
         assert_eq!(seen, Mode::ALL);
+    }
+
+    #[test]
+    fn a_mode_is_switched_to_by_its_name() {
+        let shared = SharedMode::default();
+        for (name, mode, said) in [
+            ("planning", Mode::Planning, "Planning Mode"),
+            ("", Mode::Regular, "Regular Mode"),
+            ("AutoPilot", Mode::AutoPilot, "Auto-Pilot Mode"),
+            ("auto-pilot", Mode::AutoPilot, "Auto-Pilot Mode"),
+            (
+                "none",
+                Mode::AutoPilot,
+                "there is no mode `none`: there are regular, auto-pilot and planning",
+            ),
+        ] {
+            assert_eq!(shared.switch(name), said);
+            assert_eq!(shared.get(), mode);
+        }
     }
 }

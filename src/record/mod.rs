@@ -52,6 +52,23 @@ pub struct EditsRecord {
     pub removed: Vec<String>,
 }
 
+impl EditsRecord {
+    /// The same with what was done after it.
+    #[must_use]
+    pub fn then(mut self, later: &Self) -> Self {
+        let is_later = |path: &String| later.written.contains(path) || later.removed.contains(path);
+        for (paths, more) in [
+            (&mut self.written, &later.written),
+            (&mut self.removed, &later.removed),
+        ] {
+            paths.retain(|path| !is_later(path));
+            paths.extend_from_slice(more);
+            paths.sort_unstable();
+        }
+        self
+    }
+}
+
 /// How build.sh ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BuildRecord {
@@ -100,6 +117,12 @@ pub struct AgentRecord {
     pub interactive: bool,
     /// What the user answered to the agent's questions, in their order; null where nothing was.
     pub answers: Vec<Option<String>>,
+    /// The questions that these are answers to; left out in runs of before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<String>,
+    /// The agent's last words; left out where it did not get to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
     /// How far it could go.
     pub limits: LimitsRecord,
     /// What the project's `AGENTS.md` said; left out where there was none.
@@ -114,6 +137,17 @@ pub struct AgentRecord {
     /// How freely the agent might act when the run began; left out where that cannot be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+}
+
+impl AgentRecord {
+    /// What the user was asked, as far as that is known, and what they have answered.
+    pub fn asked(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
+        let answers = self.answers.iter().enumerate();
+        answers.map(|(nth, answer)| {
+            let question = self.questions.get(nth);
+            (question.map(String::as_str), answer.as_deref())
+        })
+    }
 }
 
 #[expect(

@@ -4,6 +4,7 @@
 //! Guarantees that nothing of what it finds but its kind and its place leaves this module.
 
 mod censor;
+mod places;
 mod private_key;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use regex::bytes::{Captures, Regex};
 use crate::secret::{Redactor, SecretKind};
 
 pub use censor::Censor;
+pub use places::{SECRET_PLACES, is_secret_file};
 
 /// The kind of credential that goes over several lines.
 const PRIVATE_KEY: &str = "a private key";
@@ -319,40 +321,6 @@ fn heading(line: &str) -> Option<&str> {
     let line = line.trim_end_matches(['\r', '\n']);
     let name = line.strip_prefix("--- ")?.strip_suffix(" ---")?;
     (name.len() <= LONGEST).then_some(name)
-}
-
-/// Whether a file of this name commonly holds a credential, whatever else is in it.
-#[must_use]
-pub fn is_secret_file(name: &str) -> bool {
-    const NAMES: [&str; 11] = [
-        "id_rsa",
-        "id_dsa",
-        "id_ecdsa",
-        "id_ed25519",
-        ".netrc",
-        ".pgpass",
-        ".htpasswd",
-        ".git-credentials",
-        ".pypirc",
-        "credentials",
-        ".env",
-    ];
-    const EXTENSIONS: [&str; 8] = [
-        ".pem",
-        ".key",
-        ".p12",
-        ".pfx",
-        ".jks",
-        ".keystore",
-        ".kdbx",
-        ".ppk",
-    ];
-    const EXAMPLES: [&str; 4] = ["example", "sample", "template", "dist"];
-    let name = name.to_ascii_lowercase();
-    let variant = name.strip_prefix(".env.");
-    NAMES.contains(&name.as_str())
-        || EXTENSIONS.iter().any(|extension| name.ends_with(extension))
-        || variant.is_some_and(|variant| !EXAMPLES.contains(&variant))
 }
 
 #[cfg(test)]

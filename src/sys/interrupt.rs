@@ -2,22 +2,23 @@
 //!
 //! Touches nothing but the process's signal handlers, and those only in [`Interrupt::install`], which `main` calls.
 //! Guarantees that a wait in [`Interrupt::poll`] or [`Interrupt::sleep`] ends at once when a signal comes, and that a
-//! signal that came earlier is never missed. A SIGINT can be taken back, see [`Interrupt::take`]; SIGTERM and SIGHUP
-//! last.
+//! signal that came earlier is never missed, unless it is the terminal's while that is [lent](Interrupt::lend). A SIGINT
+//! can be taken back, see [`Interrupt::take`]; SIGTERM and SIGHUP last.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use signal_hook::consts::signal::SIGXFSZ;
-use signal_hook::low_level::signal_name;
+use signal_hook::SigId;
+use signal_hook::consts::signal::{SIGINT, SIGQUIT, SIGXFSZ};
+use signal_hook::low_level::{pipe, signal_name, unregister};
 
 use crate::sys::files::{Links, MIB, read};
 
@@ -87,10 +88,15 @@ pub struct Interrupt {
     wake: Arc<UnixStream>,
     /// The other end, into which the handlers write.
     sender: Arc<UnixStream>,
+    /// The handler of SIGINT, where there is one.
+    sigint: Arc<Mutex<Option<SigId>>>,
+    /// Whether a SIGQUIT ends the process, as it does without a handler.
+    is_ended_by_quit: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    /// Takes over SIGINT, SIGTERM and SIGHUP, and has SIGXFSZ end nothing. To be called once, by `main`.
+    /// Takes over SIGINT, SIGTERM and SIGHUP, and SIGQUIT while the terminal is lent, and has SIGXFSZ end nothing. To be
+    /// called once, by `main`.
     ///
     /// # Errors
     /// When the system refuses the handlers or the socket pair behind them.
@@ -100,6 +106,10 @@ impl Interrupt {
         if ignored & (1 << (SIGXFSZ - 1)) == 0 {
             // A file that would grow too large for the user's limit is an error to report, not the end.
             signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+        }
+        if ignored & (1 << (SIGQUIT - 1)) == 0 {
+            let is_ended = Arc::clone(&interrupt.is_ended_by_quit);
+            signal_hook::flag::register_conditional_default(SIGQUIT, is_ended)?;
         }
         for signal in Signal::ALL {
             // A signal that was ignored at the start, as under `nohup`, stays ignored.
@@ -112,10 +122,32 @@ impl Interrupt {
                 let flag = Arc::clone(&interrupt.lasting);
                 signal_hook::flag::register_usize(number, flag, signal.number().into())?;
             }
-            let sender = interrupt.sender.try_clone()?;
-            signal_hook::low_level::pipe::register(number, sender)?;
+            let handler = pipe::register(number, interrupt.sender.try_clone()?)?;
+            if signal == Signal::Int {
+                *interrupt.sigint_handler() = Some(handler);
+            }
         }
         Ok(interrupt)
+    }
+
+    fn sigint_handler(&self) -> MutexGuard<'_, Option<SigId>> {
+        self.sigint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does `work` while another program has the terminal, whose Ctrl-C and Ctrl-\ are meant for that one alone: until it
+    /// is done, no SIGINT and no SIGQUIT reaches this one.
+    pub fn lend<T>(&self, work: impl FnOnce() -> T) -> T {
+        let mut handler = self.sigint_handler();
+        let sender = self.sender.try_clone();
+        self.is_ended_by_quit.store(false, Ordering::SeqCst);
+        // Without a handler, it is passed over.
+        let is_off = sender.is_ok() && handler.is_some_and(unregister);
+        let done = work();
+        if let (true, Ok(sender)) = (is_off, sender) {
+            *handler = pipe::register(SIGINT, sender).ok();
+        }
+        self.is_ended_by_quit.store(true, Ordering::SeqCst);
+        done
     }
 
     /// An interrupt that no signal is tied to.
@@ -128,6 +160,8 @@ impl Interrupt {
             lasting: Arc::new(AtomicUsize::new(0)),
             wake: Arc::new(wake),
             sender: Arc::new(sender),
+            sigint: Arc::default(),
+            is_ended_by_quit: Arc::new(AtomicBool::new(true)),
         })
     }
 
@@ -235,6 +269,11 @@ impl Interrupt {
 
 #[cfg(test)]
 impl Interrupt {
+    /// One that no signal is tied to, for as long as the tests run.
+    pub(crate) fn leaked() -> &'static Self {
+        Box::leak(Box::new(Self::never().unwrap()))
+    }
+
     /// Does what the handlers of a signal do.
     pub(crate) fn simulate(&self, signal: Signal) {
         if signal.lasts() {

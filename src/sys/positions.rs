@@ -39,7 +39,11 @@ impl Positions<'_> {
             // The error's own place counts from the part's beginning.
             let lines = error.line().saturating_sub(1);
             let line_start: usize = part.split_inclusive('\n').take(lines).map(str::len).sum();
-            let offset = line_start + error.column().saturating_sub(1);
+            let offset = if error.is_eof() {
+                part.trim_ascii_end().len()
+            } else {
+                line_start + error.column().saturating_sub(1)
+            };
             let text = error.to_string();
             let reason = text
                 .rsplit_once(" at line ")
@@ -145,6 +149,20 @@ mod tests {
         let part = part.unwrap_err();
         assert_eq!((part.line, part.column), (3, 2));
         assert!(part.reason.starts_with("invalid type"), "{part}");
+    }
+
+    #[test]
+    fn an_end_that_comes_too_soon_is_told_by_its_place() {
+        for (json, place) in [
+            ("", (1, 1)),
+            ("{", (1, 2)),
+            ("{\"a\": 1", (1, 8)),
+            ("{\n \"a\": [1,\n", (2, 10)),
+            ("{\n \"a\": \"b", (2, 9)),
+        ] {
+            let problem = Positions(json).parse::<Entries<'_>>(json).unwrap_err();
+            assert_eq!((problem.line, problem.column), place, "{json}");
+        }
     }
 
     #[test]

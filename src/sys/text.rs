@@ -81,6 +81,11 @@ pub(crate) fn line_end(text: &str) -> &'static str {
     }
 }
 
+/// `text` with every line ended by `\n`: a `\r` ends one too, by itself as before a `\n`.
+pub(crate) fn with_unix_line_ends(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
 /// The first `length` characters of `text`, and an ellipsis where there are more.
 pub(crate) fn cut(text: &str, length: usize) -> Cow<'_, str> {
     match text.char_indices().nth(length) {

@@ -1,13 +1,17 @@
 //! Opens a file in the user's editor, and waits until that has ended.
 //!
-//! Starts the program that the user has named, with the process's own standard streams.
+//! Starts the program that the user has named, with the process's own standard streams. A text that is no file yet is one
+//! only while it is edited.
 
-use std::io;
+use std::fs;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use super::lent;
+use crate::sys::atomic_file;
 use crate::sys::environment::Environment;
+use crate::sys::files::{self, Links, MIB};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::printable;
 
@@ -22,6 +26,9 @@ const SYSTEM: &str = if cfg!(target_os = "macos") {
 } else {
     "xdg-open"
 };
+
+/// How large a text may be that comes from the editor.
+const LARGEST_EDITED: u64 = 10 * MIB;
 
 /// Why a file was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -82,8 +89,9 @@ pub fn open(command: &str, path: &Path, interrupt: &Interrupt) -> Result<(), Edi
     };
     let words = shlex::split(command).ok_or_else(no_command)?;
     let (program, arguments) = words.split_first().ok_or_else(no_command)?;
-    let started = Command::new(program).args(arguments).arg(path).spawn();
-    let status = started.and_then(|mut editor| lent::wait(&mut editor, interrupt, |_| {}));
+    let mut editor = Command::new(program);
+    editor.args(arguments).arg(path);
+    let status = lent::run(&mut editor, interrupt, |_| {});
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(EditorProblem::Failed {
@@ -95,6 +103,30 @@ pub fn open(command: &str, path: &Path, interrupt: &Interrupt) -> Result<(), Edi
             source,
         }),
     }
+}
+
+/// What the user makes of `text` in their editor; else why nothing, in which case the text is as it was.
+///
+/// # Errors
+/// When `draft`, in which it is edited, cannot be written or read, or the editor does not open it.
+pub fn edited(
+    command: &str,
+    draft: &Path,
+    text: &str,
+    interrupt: &Interrupt,
+) -> Result<String, String> {
+    let failed = |error: io::Error| format!("cannot edit `{}`: {error}", draft.display());
+    atomic_file::replace_private(draft, |file| file.write_all(text.as_bytes())).map_err(failed)?;
+    let opened = open(command, draft, interrupt);
+    let read = files::read(draft, Links::Refused, LARGEST_EDITED);
+    let _ = fs::remove_file(draft);
+    opened.map_err(|problem| problem.to_string())?;
+    let mut text = String::from_utf8(read.map_err(failed)?)
+        .map_err(|_| format!("cannot take `{}`: it is not UTF-8", draft.display()))?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

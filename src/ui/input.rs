@@ -5,7 +5,7 @@
 //! [`ui`](crate::ui), is all that prints. Guarantees that a signal ends every wait, and that no
 //! input grows without limit.
 
-mod completion;
+pub(crate) mod completion;
 pub mod hidden;
 pub(crate) mod history;
 

@@ -1,11 +1,12 @@
 //! A program that the user works with in this one's terminal: their editor, their pager.
 //!
-//! Waits for it, and ends it where this program is to end. Guarantees that it is not signalled once it has ended.
+//! Waits for it, and ends it where this program is to end. Guarantees that it is not signalled once it has ended, and
+//! that what the terminal sends to both while it runs, as by Ctrl-C, is its own.
 
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::Duration;
 
@@ -18,30 +19,33 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long the other one may take to end then.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Does `feed`, and waits until the program has ended, which a signal that lasts has it do. A SIGINT is its own: the
-/// terminal has sent it to both.
+/// Starts the program, does `feed`, and waits until it has ended, which a signal that lasts has it do.
 ///
 /// # Errors
-/// When it cannot be waited for.
-pub fn wait(
-    child: &mut Child,
+/// When it cannot be started or waited for.
+pub fn run(
+    program: &mut Command,
     interrupt: &Interrupt,
     feed: impl FnOnce(&mut Child),
 ) -> io::Result<ExitStatus> {
     let (ended, watched) = UnixStream::pair()?;
-    let number = Pid::from_child(child);
-    thread::scope(|scope| {
-        let watcher = thread::Builder::new();
-        // Where no thread can be had, nobody ends it but the user.
-        let _ = watcher.spawn_scoped(scope, || watch(number, &watched, interrupt));
-        feed(child);
-        // Its number stays its own until the watcher is gone.
-        let ends = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let waited = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(number), ends));
-        drop(ended);
-        waited
-    })?;
-    child.wait()
+    // From before its start on, so that nothing that is meant for it comes here.
+    interrupt.lend(|| {
+        let mut child = program.spawn()?;
+        let number = Pid::from_child(&child);
+        thread::scope(|scope| {
+            let watcher = thread::Builder::new();
+            // Where no thread can be had, nobody ends it but the user.
+            let _ = watcher.spawn_scoped(scope, || watch(number, &watched, interrupt));
+            feed(&mut child);
+            // Its number stays its own until the watcher is gone.
+            let ends = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let waited = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(number), ends));
+            drop(ended);
+            waited
+        })?;
+        child.wait()
+    })
 }
 
 fn watch(child: Pid, ended: &UnixStream, interrupt: &Interrupt) {
@@ -65,21 +69,20 @@ fn watch(child: Pid, ended: &UnixStream, interrupt: &Interrupt) {
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt as _;
-    use std::process::Command;
 
     #[test]
     fn a_signal_that_lasts_ends_the_program_and_an_interrupt_does_not() {
         for (came, ended_by) in [(Signal::Term, 15), (Signal::Hup, 1)] {
             let interrupt = Interrupt::never().unwrap();
-            let mut sleep = Command::new("sleep").arg("3600").spawn().unwrap();
-            let ended = wait(&mut sleep, &interrupt, |_| interrupt.simulate(came)).unwrap();
+            let mut sleep = Command::new("sleep");
+            sleep.arg("3600");
+            let ended = run(&mut sleep, &interrupt, |_| interrupt.simulate(came)).unwrap();
             assert_eq!(ended.signal(), Some(ended_by));
         }
         let interrupt = Interrupt::never().unwrap();
         interrupt.simulate(Signal::Int);
         let slow = ["-c", "sleep 0.3; exit 7"];
-        let mut program = Command::new("sh").args(slow).spawn().unwrap();
-        let ended = wait(&mut program, &interrupt, |_| {}).unwrap();
+        let ended = run(Command::new("sh").args(slow), &interrupt, |_| {}).unwrap();
         assert_eq!(ended.code(), Some(7));
     }
 }

@@ -38,8 +38,13 @@ pub fn colored(text: &str, columns: usize, colors: bool, code: CodePainter<'_>) 
         code_colors: Some(code),
         ..Renderer::default()
     };
-    for event in Parser::new_ext(&text, Options::ENABLE_TABLES) {
-        lines.event(event);
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+    for (event, range) in Parser::new_ext(&text, options).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Strikethrough) => lines.strike(&text[range], 1),
+            Event::End(TagEnd::Strikethrough) => lines.strike(&text[range], 0),
+            event => lines.event(event),
+        }
     }
     lines.end_block();
     lines.out
@@ -63,6 +68,7 @@ struct Renderer<'c> {
     lists: Vec<Option<u64>>,
     bold: usize,
     italic: usize,
+    struck: usize,
     code_block: bool,
     /// The code block that is under way, and its language.
     code: String,
@@ -242,11 +248,26 @@ impl Renderer<'_> {
         }
     }
 
+    /// `passage` begins or ends, between `~~`. Between single ones, as in `HEAD~1 and HEAD~2`, these are letters.
+    fn strike(&mut self, passage: &str, struck: usize) {
+        let style = self.style();
+        match passage.starts_with("~~") {
+            true if self.colors => self.struck = struck,
+            true => self.words("~~", &style),
+            false => self.words("~", &style),
+        }
+    }
+
     fn style(&self) -> Style {
         let style = Style::new().force_styling(self.colors);
         let style = if self.bold > 0 { style.bold() } else { style };
-        if self.italic > 0 {
+        let style = if self.italic > 0 {
             style.italic()
+        } else {
+            style
+        };
+        if self.struck > 0 {
+            style.strikethrough()
         } else {
             style
         }

@@ -368,6 +368,28 @@ pub trait Reporter {
     }
 }
 
+/// Tells another what happens, without what this redactor knows.
+pub struct WithoutKeys<'r> {
+    /// Who is told.
+    pub inner: &'r dyn Reporter,
+    /// Knows the keys.
+    pub redactor: &'r Redactor,
+}
+
+impl Reporter for WithoutKeys<'_> {
+    fn event(&self, event: &Event) {
+        self.inner.event(&event.redacted(self.redactor));
+    }
+
+    fn is_live(&self) -> bool {
+        self.inner.is_live()
+    }
+
+    fn columns(&self) -> Option<usize> {
+        self.inner.columns()
+    }
+}
+
 /// Tells what happens to the person at the terminal, and to the program that reads stdout.
 pub struct Output<'r> {
     console: Console<'r>,

@@ -25,7 +25,7 @@ pub struct Pager {
     /// The program and its arguments.
     words: Vec<String>,
     /// The variables that are set for it.
-    options: Vec<(&'static str, &'static str)>,
+    options: Vec<(&'static str, String)>,
 }
 
 impl Pager {
@@ -40,11 +40,23 @@ impl Pager {
         let is_wanted = words.first().is_some_and(|program| program != "cat");
         let unset = OPTIONS
             .into_iter()
-            .filter(|(name, _)| environment.os(name).is_none());
+            .filter(|(name, _)| environment.os(name).is_none())
+            .map(|(name, options)| (name, options.to_owned()));
         is_wanted.then(|| Self {
             words,
             options: unset.collect(),
         })
+    }
+
+    /// The same for a full screen, which takes the terminal again at once: `less` stays open, however short the text is.
+    #[must_use]
+    pub fn of_screen(environment: &Environment, project: &Path) -> Option<Self> {
+        let mut pager = Self::of(environment, project)?;
+        let own = environment.get("LESS");
+        let options = own.map_or_else(|| "R".to_owned(), |own| format!("{own} -+F"));
+        pager.options.retain(|(name, _)| *name != "LESS");
+        pager.options.push(("LESS", options));
+        Some(pager)
     }
 
     /// Shows `text`, and says whether it could; one that is closed early has shown it, also
@@ -56,10 +68,7 @@ impl Pager {
         };
         let mut command = Command::new(OsString::from(program));
         command.args(arguments).stdin(Stdio::piped());
-        command.envs(self.options.iter().copied());
-        let Ok(mut pager) = command.spawn() else {
-            return false;
-        };
+        command.envs(self.options.iter().map(|(name, value)| (name, value)));
         let feed = |pager: &mut Child| {
             if let Some(mut input) = pager.stdin.take() {
                 // A reader who has seen enough is no error.
@@ -67,8 +76,11 @@ impl Pager {
             }
         };
         if let Some(interrupt) = interrupt {
-            return lent::wait(&mut pager, interrupt, feed).is_ok();
+            return lent::run(&mut command, interrupt, feed).is_ok();
         }
+        let Ok(mut pager) = command.spawn() else {
+            return false;
+        };
         feed(&mut pager);
         pager.wait().is_ok()
     }
@@ -86,11 +98,25 @@ mod tests {
     fn the_users_own_pager_goes_first_and_none_is_one_too() {
         let own = pager(&[("PAGER", "most -s 'a b'"), ("LESS", "R")]).unwrap();
         assert_eq!(own.words, ["most", "-s", "a b"]);
-        assert_eq!(own.options, [("LV", "-c")]);
+        assert_eq!(own.options, [("LV", "-c".to_owned())]);
         for none in ["", "cat", "'open"] {
             assert_eq!(pager(&[("PAGER", none)]), None, "{none}");
         }
         assert_eq!(pager(&[("PATH", "bin:/no/such")]), None);
+    }
+
+    #[test]
+    fn a_pager_of_a_screen_stays_open() {
+        for (variable, expected) in [(&[][..], "R"), (&[("LESS", "FRX")], "FRX -+F")] {
+            let environment = [&[("PAGER", "less")], variable].concat();
+            let pager = Pager::of_screen(&Environment::of(&environment), Path::new("/project"));
+            assert!(
+                pager
+                    .unwrap()
+                    .options
+                    .contains(&("LESS", expected.to_owned()))
+            );
+        }
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Question {
     pub may_last: bool,
     /// Whether a no may be for good, too: the tool is never used in this project then.
     pub may_forbid: bool,
+    /// Whether somebody is there who can be told what to do instead.
+    pub may_redirect: bool,
 }
 
 impl From<String> for Question {

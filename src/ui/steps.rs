@@ -10,6 +10,7 @@ use console::{Style, measure_text_width, truncate_str};
 use super::Event;
 use super::agent::{awaited, connected, task_style};
 use super::blocks::{fitted, one_line, visible};
+use super::columns::folded;
 use super::markdown;
 use crate::record::tasks::Task;
 use crate::sys::numbers::{counted, elapsed, grouped};
@@ -24,6 +25,8 @@ const PRINTED: usize = 5;
 const PRINTED_OF_FAILURE: usize = 15;
 /// What stands before what belongs to the line above.
 const INDENT: &str = "    ";
+/// How much further in a line of a diff goes on that does not fit.
+pub(super) const HANG: usize = 2;
 /// What stands before what the agent says.
 const SAID_INDENT: &str = "  ";
 /// Where nobody says how wide the terminal is.
@@ -373,13 +376,9 @@ pub(super) fn diff_lines(diff: &str, limit: usize, look: Look) -> Vec<String> {
     let lines = diff
         .lines()
         .skip_while(|line| !all && !line.starts_with("@@"));
-    let lines: Vec<&str> = lines.collect();
     let indent = if all { "" } else { INDENT };
-    let inner = Look {
-        columns: look.width() + 1 - indent.len(),
-        ..look
-    };
-    let painted = lines.iter().take(limit).map(|line| {
+    let columns = look.width().saturating_sub(indent.len()).max(1);
+    let rows = lines.flat_map(|line| {
         let style = match line.as_bytes().first() {
             Some(b'+') => Style::new().green(),
             Some(b'-') => Style::new().red(),
@@ -387,10 +386,13 @@ pub(super) fn diff_lines(diff: &str, limit: usize, look: Look) -> Vec<String> {
             Some(b' ') | None => Style::new(),
             Some(_) => Style::new().bold(),
         };
-        format!("{indent}{}", inner.line(line, style))
+        let text = folded(&one_line(line), Some(columns), HANG);
+        let row = |row| format!("{indent}{}", look.paint(row, style.clone()));
+        text.split('\n').map(row).collect::<Vec<_>>()
     });
-    let mut painted: Vec<String> = painted.collect();
-    if let Some(more) = lines.len().checked_sub(limit).filter(|more| *more > 0) {
+    let mut painted: Vec<String> = rows.collect();
+    if let Some(more) = painted.len().checked_sub(limit).filter(|more| *more > 0) {
+        painted.truncate(limit);
         let more = format!("{indent}… {} …", counted(more as u64, "more line"));
         painted.push(look.paint(&more, Style::new().dim()));
     }

@@ -116,6 +116,8 @@ impl<'c> AgentRun<'c> {
             request: request.map(str::to_owned),
             interactive: setup.answers.are_there(),
             answers: Vec::new(),
+            questions: Vec::new(),
+            answer: None,
             limits: setup.limits,
             conventions: setup.conventions.clone(),
             from: session.map_or(0, Keeping::from),
@@ -212,6 +214,9 @@ impl<'c> AgentRun<'c> {
             }
             Error::from(error)
         });
+        if let (Some(agent), Ok(words)) = (&mut self.run.borrow_mut().record.agent, &result) {
+            agent.answer = Some(self.context.redactor.text(words).into_owned());
+        }
         let (state, result) = match result.as_ref().map_err(Error::exit) {
             Ok(_) => (SessionState::Complete, result),
             Err(Exit::Interrupted(signal)) => {
@@ -233,6 +238,13 @@ impl<'c> AgentRun<'c> {
     /// Tells the user something that is no error.
     pub fn warn(&self, text: String) {
         self.run.borrow_mut().warn(text);
+    }
+
+    /// The files that the agents have changed.
+    pub fn changed(&self) -> Vec<String> {
+        let tree = self.worktree.as_ref().map(|tree| tree.tree.borrow());
+        let changed = tree.iter().flat_map(|tree| tree.changed());
+        changed.map(str::to_owned).collect()
     }
 
     /// Keeps a text in the run's folder.
@@ -289,7 +301,7 @@ impl<'c> AgentRun<'c> {
             input: self.context.redactor.json(&input),
             ..Call::default()
         };
-        self.env().carry_out(&call, None, None, use_tool)
+        self.env().carry_out(&call, None, None, |_| use_tool())
     }
 
     /// Tells what the commands could not reach, and what they have printed that is kept back.
@@ -380,7 +392,7 @@ impl<'c> AgentRun<'c> {
     /// Keeps what came of a tool.
     fn acted(&self, mut action: Action, effect: Option<Effect>) -> Result<(), Error> {
         if let Some(kept) = self.setup.session {
-            kept.acted(&action);
+            kept.acted(&action, effect);
         }
         let worktree = self.worktree.as_ref();
         action.diff = worktree.and_then(|worktree| worktree.diff.take());
@@ -443,8 +455,12 @@ impl Host for AgentRun<'_> {
 
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
         if let AnswerSource::Screen(asker) = &self.setup.answers {
+            // Who has stopped the agent is asked nothing more, and what they answered counts no more.
+            self.check()?;
             let answer = asker.confirm(question, preview)?;
-            self.heard(&question.sentence, Some(&answer.written()))?;
+            self.check()?;
+            let sentence = &question.sentence;
+            self.heard(sentence, sentence, Some(&answer.written()))?;
             return Ok(answer);
         }
         let reporter = self.context.reporter;
@@ -452,7 +468,7 @@ impl Host for AgentRun<'_> {
             reporter.event(&Event::Shown(preview.to_owned()));
         }
         reporter.event(&Event::Notice(question.sentence.clone()));
-        let answer = self.answer("yes/no> ")?;
+        let answer = self.answer_to(&question.sentence, "yes/no> ")?;
         match Answer::read(&answer.unwrap_or_default()) {
             Answer::No if self.setup.stops_at_no => Err(AgentError::Rejected {
                 question: question.sentence.clone(),
@@ -472,18 +488,26 @@ impl Host for AgentRun<'_> {
 }
 
 impl User for AgentRun<'_> {
-    fn ask(&self, _question: &str) -> Result<Option<String>, AgentError> {
-        Ok(self.answer("answer> ")?)
+    fn ask(&self, question: &str) -> Result<Option<String>, AgentError> {
+        Ok(self.answer_to(question, "answer> ")?)
     }
 }
 
 impl AgentRun<'_> {
-    /// The user's answer to the question that is on the screen.
+    /// The user's answer to what the prompt asks.
     pub fn answer(&self, prompt: &str) -> Result<Option<String>, Error> {
+        self.answer_to(prompt, prompt)
+    }
+
+    /// The user's answer to the question that is on the screen.
+    fn answer_to(&self, question: &str, prompt: &str) -> Result<Option<String>, Error> {
         let answer = match &self.setup.answers {
             // Questions in words are no screen's.
             AnswerSource::Nowhere | AnswerSource::Screen(_) => None,
-            AnswerSource::Recorded(answers) => answers.borrow_mut().pop_front().flatten(),
+            AnswerSource::Recorded(answers) => {
+                let question = self.context.redactor.text(question);
+                answers.borrow_mut().to(&question)
+            }
             AnswerSource::Typed(input) => {
                 let mut input = input.borrow_mut();
                 input.forget_typed_ahead();
@@ -503,20 +527,21 @@ impl AgentRun<'_> {
                 }
             }
         };
-        self.heard(prompt, answer.as_deref())?;
+        self.heard(question, prompt, answer.as_deref())?;
         Ok(answer)
     }
 
-    /// Notes what the user has answered.
-    fn heard(&self, question: &str, answer: Option<&str>) -> Result<(), Error> {
+    /// Notes what the user was asked, and has answered behind this prompt.
+    fn heard(&self, question: &str, prompt: &str, answer: Option<&str>) -> Result<(), Error> {
         self.context.reporter.event(&Event::Heard {
-            question: question.to_owned(),
+            question: prompt.to_owned(),
             answer: answer.map(str::to_owned),
         });
         let run = &mut *self.run.borrow_mut();
         if let Some(agent) = &mut run.record.agent {
-            let answer = answer.map(|answer| self.context.redactor.text(answer).into_owned());
-            agent.answers.push(answer);
+            let redacted = |text: &str| self.context.redactor.text(text).into_owned();
+            agent.questions.push(redacted(question));
+            agent.answers.push(answer.map(redacted));
             run.log.json(AGENT, agent)?;
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! and what a user does at the screen is heard by `talk`.
 
 mod attach;
+mod entries;
 mod login;
 mod models;
 mod place;
@@ -21,20 +22,17 @@ use std::thread;
 use uuid::Uuid;
 
 use self::place::ChatPlace;
-use self::request::Answers;
 use self::screen::Screen;
 use self::slash::SlashCommand;
 use self::talk::TalkEnd;
 use super::talk::tally::Tally;
-use super::workspace::SessionChoice;
+use super::workspace::{AnswerSource, SessionChoice};
 use super::{Context, Failure, ModelChoice, Outcome, Stdin};
 use crate::agent::chat::home_file;
 use crate::agent::chat::outgoing;
-use crate::agent::chat::reminders::Reminders;
 use crate::agent::chat::settings::{self, ChatSettings};
 use crate::agent::conversation::UserRequest;
 use crate::agent::home::CHAT;
-use crate::agent::session::{self, SessionStore};
 use crate::agent::tools::place::Outside;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
@@ -47,7 +45,7 @@ use crate::ui::tui::clipboard::Clipboard;
 use crate::ui::tui::composer;
 use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
-use crate::ui::{editor, is_dumb};
+use crate::ui::{WithoutKeys, editor, is_dumb};
 use crate::workflow::error::{ChatError, Error};
 use crate::workflow::run::not_ready::NotReady;
 use crate::workflow::run::outcome::CHAT_RUN;
@@ -68,8 +66,8 @@ pub struct ChatOptions {
     pub request: Option<String>,
     /// In which session.
     pub session: SessionChoice,
-    /// How freely it may act at first.
-    pub mode: Mode,
+    /// How freely it may act at first, where that is said.
+    pub mode: Option<Mode>,
     /// Which model is to be asked.
     pub choice: ModelChoice,
     /// How far commands are sandboxed.
@@ -101,7 +99,7 @@ pub fn chat(
     }
     if !stdin.is_terminal || !stdin.is_seen {
         return Err(
-            Error::from(ChatError::NoTerminal("standard input and output are none")).into(),
+            Error::from(ChatError::NoTerminal("standard input or output is not one")).into(),
         );
     }
     if is_dumb(context.environment) {
@@ -121,26 +119,44 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
     let own = request.map(own_command).transpose()?.flatten();
     let key = login::key(context, &options.choice)?;
     let redactor = context.redactor.and(key.exposed());
+    // Who prints does not know a key that a program has told.
+    let reporter = WithoutKeys {
+        inner: context.reporter,
+        redactor: &redactor,
+    };
     let context = &Context {
         redactor: &redactor,
+        reporter: &reporter,
         ..context.clone()
     };
-    let mut place = ChatPlace::open(context, options, key)?;
+    let mode = SharedMode::new(options.mode.unwrap_or_default());
+    let mut place = ChatPlace::open(context, options, key, mode, None)?;
     place.tell_warnings(context);
     let recorded = place.replay(context, options)?;
-    let (request, answers) = match recorded {
-        Some((request, answers)) => (request, Answers::Recorded(answers)),
-        None => (request.map(str::to_owned), Answers::Nobody),
-    };
+    let asked = || (request.map(str::to_owned), AnswerSource::Nowhere);
+    let (request, answers) = recorded.unwrap_or_else(asked);
     let asked = if let Some((name, argument)) = own {
-        Some(expanded(context, options, &mut place, &name, &argument)?)
+        let expanded = expanded(context, options, &mut place, &name, &argument);
+        // Its commands may have changed them.
+        proposals::keep_permissions(context, &place);
+        Some(expanded?)
     } else {
         let submission = request.map(|text| submission(context, &text)).transpose()?;
         submission.map(|submission| attach::request(context, &place, &submission))
     };
     let done = request::work(context, &place, answers, asked.as_ref());
     proposals::keep_permissions(context, &place);
-    done
+    let redacted = |text: String| redactor.text(&text).into_owned();
+    match done {
+        Ok(mut outcome) => {
+            outcome.summary = redacted(outcome.summary);
+            Ok(outcome)
+        }
+        Err(mut failure) => {
+            failure.text = failure.text.map(redacted);
+            Err(failure)
+        }
+    }
 }
 
 /// The name of the user's own command that a request is, and what stands behind it. What only the screen does is no
@@ -169,7 +185,7 @@ fn expanded<'c>(
     argument: &str,
 ) -> Result<UserRequest, Failure> {
     let Some(command) = place.command(name) else {
-        let name = outgoing::censored(name).0;
+        let name = outgoing::censored(name);
         return Err(Error::from(ChatError::UnknownCommand(name)).into());
     };
     if let Some(model) = command.model.clone() {
@@ -191,9 +207,9 @@ fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
 /// Talks at the screen, which has a thread of its own; the engine stays on this one, for commands live only as long as
 /// the thread that started them.
 fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Failure> {
-    let home = place::home(context)?;
+    let home = login::home(context)?;
     let settings = place::settings(&home)?;
-    let mode = SharedMode::new(options.mode);
+    let mode = SharedMode::new(options.mode.unwrap_or_default());
     let (sender, receiver) = channel::channel().map_err(InputError::from)?;
     let (answers, heard) = mpsc::channel();
     let environment = context.environment;
@@ -209,7 +225,7 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
         history: Some(History::of(home.join(HISTORY), context.redactor)),
         editor: editor::chosen(environment).ok().map(str::to_owned),
         draft: home.join(format!("draft-{}.md", Uuid::new_v4())),
-        pager: Pager::of(environment, context.project.root()),
+        pager: Pager::of_screen(environment, context.project.root()),
         clipboard: Clipboard::of(environment, context.project.root()),
     };
     thread::scope(|scope| {
@@ -224,11 +240,11 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
         let talked = talk_until_left(context, options, &screen, &mode, &mut farewell);
         screen.tell(ToScreen::End { farewell });
         let shown = drawn.join();
+        // It does not come to this in a release build, which aborts.
+        let shown = shown.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
+        // A screen that fails stops the engine: that it was stopped says less.
+        shown.map_err(InputError::from)?;
         talked?;
-        match shown {
-            Ok(shown) => shown.map_err(InputError::from)?,
-            Err(panicked) => std::panic::resume_unwind(panicked),
-        }
         Ok(Outcome::default())
     })
 }
@@ -243,7 +259,9 @@ fn talk_until_left(
     farewell: &mut String,
 ) -> Result<(), Failure> {
     let mut options = options.clone();
-    let (mut tally, mut reminders) = (Tally::default(), Reminders::default());
+    let (mut tally, mut briefing) = (Tally::default(), None);
+    // With what the vendor's list has added, for the model that was chosen of it.
+    let mut table = None;
     loop {
         let key = login::key(context, &options.choice)?;
         let redactor = context.redactor.and(key.exposed());
@@ -254,21 +272,27 @@ fn talk_until_left(
         };
         screen.redact_with(&redactor);
         let is_first = farewell.is_empty();
-        let mut place = ChatPlace::open(context, &options, key)?;
-        place.mode = mode.clone();
+        let mut place = ChatPlace::open(context, &options, key, mode.clone(), table)?;
         if is_first && place.is_begun() {
             screen.tell(ToScreen::Transcript(place.transcript()));
         }
         place.tell_warnings(context);
-        place.reminders.replace(reminders);
+        if let Some(uncontained) = &place.uncontained {
+            context.warn(uncontained.clone());
+        }
+        if let Some(known) = briefing.take() {
+            place.kept.briefing.replace(known);
+        }
         let talked = talk::talk(context, &options, &mut place, screen, &mut tally);
         *farewell = place.farewell();
         if talked? == TalkEnd::Left {
             return Ok(());
         }
-        reminders = place.reminders.take();
+        screen.tell(ToScreen::SettingUp);
         options.session = SessionChoice::Named(place.id());
         options.choice.model = Some(place.models.first.spec.name.clone());
+        briefing = Some(place.kept.briefing.into_inner());
+        table = Some(place.table);
     }
 }
 
@@ -277,13 +301,7 @@ fn talk_until_left(
 /// # Errors
 /// When they cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let store = SessionStore::at(&CHAT, &place::home(context)?, context.redactor)?;
-    let sessions = store.list()?;
-    let zone = *context.clock.now().offset();
-    Ok(Outcome::shown(
-        session::text(&sessions, zone, context.reporter.columns()),
-        session::to_json(&sessions),
-    ))
+    super::sessions::list(context, &CHAT, &login::home(context)?, place::KEEPS_ALL)
 }
 
 /// Opens `settings.json` in the user's editor, and sees whether what they made of it can be used.
@@ -291,7 +309,7 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// # Errors
 /// When there is no editor, or the settings cannot be used.
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let home = place::home(context)?;
+    let home = login::home(context)?;
     let path = home.join(settings::FILE);
     if home_file::read(&path).map_err(NotReady::from)?.is_none() {
         home_file::create(&path, settings::DEFAULTS.as_bytes())?;

@@ -17,7 +17,6 @@ use crate::cli::{OnFailure, ReplyArgs};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
-use crate::project::mode::Mode;
 use crate::sys::environment::Environment;
 use crate::sys::files::PathError;
 use crate::sys::git::Git;
@@ -190,7 +189,7 @@ fn chat_options() -> ChatOptions {
         first: None,
         request: None,
         session: SessionChoice::New,
-        mode: Mode::Regular,
+        mode: None,
         choice: recorded(),
         sandbox: SandboxMode::Off,
         hosts: Vec::new(),

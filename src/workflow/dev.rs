@@ -135,7 +135,7 @@ fn work(
                 .concat(),
                 tools: Toolbox::new()
                     .with(ReadFile { root, outside })
-                    .with(ListDirectory { root, outside })
+                    .with(listing(context, place))
                     .with(Done(&VERDICT))
                     .with(command(Shell::Restricted(&restricted))),
                 ..Brief::default()
@@ -175,6 +175,15 @@ fn limits(commands: &str, max_loops: u16, tries: u32) -> String {
     )
 }
 
+/// What lists directories.
+fn listing<'w>(context: &'w Context<'_>, place: &Workspace<'_>) -> ListDirectory<'w> {
+    ListDirectory {
+        root: context.project.root(),
+        outside: place.outside,
+        interrupt: context.interrupt,
+    }
+}
+
 /// What the developer can use, besides commands.
 fn developers_tools<'w>(
     context: &'w Context<'_>,
@@ -187,7 +196,7 @@ fn developers_tools<'w>(
         action,
     };
     let tools = Toolbox::new()
-        .with(ListDirectory { root, outside })
+        .with(listing(context, place))
         .with(ReadFile { root, outside })
         .with(WriteFile {
             root,

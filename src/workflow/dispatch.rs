@@ -26,7 +26,7 @@ use crate::model::Delivery;
 use crate::ui::input::history::History;
 use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines, PromptedLines};
 use crate::ui::is_dumb;
-use crate::workflow::error::Error;
+use crate::workflow::error::{ChatError, Error};
 
 /// Starts what the command line asks for; `stdin` is where a user who is asked answers.
 ///
@@ -187,7 +187,10 @@ fn orchestrate(
 fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     use super::chat;
     match &arguments.command {
-        Some(ChatCommand::Login { account }) => {
+        Some(ChatCommand::Login { given, .. }) if !given.is_empty() => {
+            Err(Error::from(ChatError::KeyAsArgument).into())
+        }
+        Some(ChatCommand::Login { account, .. }) => {
             chat::login(context, account.as_deref(), stdin.is_terminal)
         }
         Some(ChatCommand::Logout) => chat::logout(context),

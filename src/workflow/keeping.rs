@@ -4,6 +4,7 @@
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::Compressed;
 use crate::agent::session::SessionState;
+use crate::agent::tool::Effect;
 use crate::model::Purpose;
 use crate::model::usage::Usage;
 use crate::record::Action;
@@ -40,8 +41,8 @@ pub trait Keeping {
     /// Notes what the vendor has counted of a call for an agent of this purpose.
     fn answered(&self, _purpose: &Purpose, _usage: &Usage) {}
 
-    /// Notes that a tool was used, or was to be.
-    fn acted(&self, _action: &Action) {}
+    /// Notes that a tool was used, or was to be; the effect is that of the tool, where an agent has called one.
+    fn acted(&self, _action: &Action, _effect: Option<Effect>) {}
 
     /// Notes what a call for an agent of this purpose has taken.
     fn count(&self, _purpose: &Purpose, _tokens: u64) {}

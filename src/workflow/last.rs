@@ -37,13 +37,14 @@ pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, 
     let (mut changed, mut is_latest) = (Vec::new(), false);
     for run in history::runs(&context.project)? {
         let folder = run.relative();
-        let record = run.record.as_ref();
-        let about = record.and_then(|record| record.agent.as_ref());
-        if about.and_then(|about| about.session.as_deref()) != Some(session) {
+        if run.agent().and_then(|about| about.session.as_deref()) != Some(session) {
             continue;
         }
-        let says_changed = record.is_some_and(|record| record.tree == TreeState::Changed);
-        let changes = undo_log::read(root, &folder)?.filter(|_| says_changed);
+        // A run that was killed has no record.
+        let record = run.record.as_ref();
+        let may_have_changed = record.is_none_or(|record| record.tree == TreeState::Changed);
+        let changes = undo_log::read(root, &folder)?;
+        let changes = changes.filter(|changes| may_have_changed && !changes.are_none());
         is_latest = match changes {
             Some(changes) => !is_undone(context.tree(&journal), &folder, &changes)?,
             None => false,

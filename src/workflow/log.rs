@@ -286,8 +286,12 @@ impl Story {
             self.started_from(settings);
         }
         if agent.orchestration.is_none() {
-            for answer in &agent.answers {
-                self.answer(answer.as_deref());
+            for (question, answer) in agent.asked() {
+                if let Some(question) = question {
+                    self.line("The user was asked:");
+                    self.beginning_of(question, "  ");
+                }
+                self.answer(answer);
             }
         }
     }

@@ -1,7 +1,10 @@
 //! What there is to see and to set of agents, besides their work: the sessions, and `config.json`.
 
+use std::path::Path;
+
 use super::workspace::{self, home, settings};
 use super::{Context, Failure, Outcome};
+use crate::agent::home::{AgentHome, DEV};
 use crate::agent::session;
 use crate::agent::settings::FILE;
 use crate::ui::editor;
@@ -12,7 +15,20 @@ use crate::ui::editor;
 /// When they cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     let (home, settings) = settings(context)?;
-    let store = workspace::sessions(context, &home, &settings)?;
+    list(context, &DEV, &home, settings.session_retention_days)
+}
+
+/// Lists the sessions of an agent with this home, less those that were not used for so many days.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn list(
+    context: &Context<'_>,
+    agent: &'static AgentHome,
+    home: &Path,
+    days: u32,
+) -> Result<Outcome, Failure> {
+    let store = workspace::sessions(context, agent, home, days)?;
     let sessions = store.list()?;
     let zone = *context.clock.now().offset();
     Ok(Outcome::shown(

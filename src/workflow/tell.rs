@@ -42,12 +42,13 @@ fn succeeded(output: &Output<'_>, mut outcome: Outcome) -> Exit {
     }
     let (is_run, log) = (outcome.record.is_some(), outcome.log.clone());
     let report = outcome.report.take();
-    let answered = if outcome.is_answer {
+    let is_answer = outcome.is_answer;
+    let answered = if is_answer {
         output.answer(&outcome.summary)
     } else {
         Ok(())
     };
-    if outcome.is_answer
+    if is_answer
         && output.format() == OutputFormat::Text
         && let Some(log) = outcome.log.take()
     {
@@ -64,12 +65,12 @@ fn succeeded(output: &Output<'_>, mut outcome: Outcome) -> Exit {
         return Exit::Done;
     };
     let problem = format!("cannot write to stdout: {error}");
-    if is_run && report.is_none() && output.format() == OutputFormat::Text {
+    if is_run && report.is_none() && !is_answer && output.format() == OutputFormat::Text {
         // What a run has done is done, and its record says so.
         output.event(&Event::Warning(problem));
         return Exit::Done;
     }
-    // A program that has asked for the record must not take half of it for the whole.
+    // A program that has asked for the record, or the answer, must not take half of it for the whole.
     let hint = is_run.then_some("what the run has done is done: its folder has the same record");
     output.error(&problem, hint, log.as_deref(), || Value::Null);
     Exit::LocalIo

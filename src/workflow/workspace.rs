@@ -15,7 +15,7 @@ use super::run::not_ready::NotReady;
 use super::run::selection::{self, Models};
 use super::{Context, ModelChoice};
 use crate::agent::conversation::Conversation;
-use crate::agent::home::{self, System};
+use crate::agent::home::{AgentHome, DEV, System};
 use crate::agent::memory::Compressed;
 use crate::agent::session::{Compression, SESSIONS, Session, SessionState, SessionStore};
 use crate::agent::settings::{self, Settings};
@@ -189,7 +189,7 @@ impl<'c> Workspace<'c> {
         for end in models.warnings(context) {
             context.warn(end);
         }
-        let store = sessions(context, &home, &settings)?;
+        let store = sessions(context, &DEV, &home, settings.session_retention_days)?;
         let spec = &models.first.spec;
         let mut session = open_session(context, &store, options.session, &spec.name)?;
         if options.choice.replay.is_some() {
@@ -393,9 +393,22 @@ pub enum AnswerSource<'i> {
     /// From the user at a screen.
     Screen(&'i dyn Asker),
     /// From a recorded run.
-    Recorded(RefCell<VecDeque<Option<String>>>),
+    Recorded(RefCell<RecordedAnswers>),
     /// Nobody is there.
     Nowhere,
+}
+
+/// The questions of a recorded run, where they are known, and their answers, as far as they were not given again.
+pub struct RecordedAnswers(VecDeque<(Option<String>, Option<String>)>);
+
+impl RecordedAnswers {
+    /// The answer to this question. One that was not asked in the run has none: another's yes is not its own.
+    pub fn to(&mut self, question: &str) -> Option<String> {
+        let is_it = |asked: &Option<String>| asked.as_deref().is_none_or(|asked| asked == question);
+        let at = self.0.iter().position(|(asked, _)| is_it(asked))?;
+        // Those before it are asked no more: what they were about has gone another way.
+        self.0.drain(..=at).next_back()?.1
+    }
 }
 
 impl AnswerSource<'_> {
@@ -404,7 +417,12 @@ impl AnswerSource<'_> {
         if !record.interactive {
             return Self::Nowhere;
         }
-        Self::Recorded(RefCell::new(record.answers.clone().into()))
+        let asked = record.asked();
+        let asked = asked.map(|(question, answer)| {
+            let [question, answer] = [question, answer].map(|text| text.map(str::to_owned));
+            (question, answer)
+        });
+        Self::Recorded(RefCell::new(RecordedAnswers(asked.collect())))
     }
 
     /// Whether the agent may ask questions.
@@ -424,7 +442,7 @@ pub fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
 /// # Errors
 /// When no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
-    let home = home::DEV.directory(context.environment, System::current());
+    let home = DEV.directory(context.environment, System::current());
     Ok(home.map_err(NotReady::from)?)
 }
 
@@ -456,18 +474,19 @@ fn own_paths(home: &Path) -> Vec<PathBuf> {
     own.into_iter().chain(targets).collect()
 }
 
-/// Where sessions are kept, less those that are too old.
+/// Where an agent's sessions are kept in this home of its, less what killed processes left behind, and less those that were
+/// not used for so many days; 0: none.
 ///
 /// # Errors
 /// When the directory cannot be made.
 pub fn sessions<'c>(
     context: &'c Context<'_>,
+    agent: &'static AgentHome,
     home: &Path,
-    settings: &Settings,
+    days: u32,
 ) -> Result<SessionStore<'c>, Error> {
-    let store = SessionStore::at(&home::DEV, home, context.redactor)?;
-    let now = context.clock.now().to_utc();
-    if let Err(problem) = store.clean(now, settings.session_retention_days) {
+    let store = SessionStore::at(agent, home, context.redactor)?;
+    if let Err(problem) = store.clean(context.clock.now().to_utc(), days) {
         // Old sessions are no reason to refuse a new one.
         context.warn(problem.to_string());
     }

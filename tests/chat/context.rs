@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::anthropic::{Anthropic, Reply, call, last_said, said, say};
 use crate::support::chat::ChatProject;
-use crate::support::screen::Screen;
+use crate::support::screen::{ESCAPE, Screen};
 
 fn opened(chat: &ChatProject) -> Option<Screen> {
     let mut screen = Screen::open(&chat.command(&[]), 100, 30)?;
@@ -50,11 +50,17 @@ fn instructions_that_are_too_long_or_no_text_are_warned_of() {
 #[test]
 fn a_file_that_is_named_goes_along_as_a_block_of_its_own() {
     let (chat, server) = ChatProject::scripted([say("Read.")]);
-    let chat = chat.with_file("notes.txt", "THE NOTES\n");
+    let chat = chat.with_file("my notes.txt", "THE NOTES\n");
     let Some(mut screen) = opened(&chat) else {
         return;
     };
-    screen.types("sum up @notes.txt please\r").shows("Read.");
+    screen
+        .types("sum up @myn")
+        .shows("my notes.txt")
+        .types("\t")
+        .shows("@\"my notes.txt\"")
+        .types("please\r")
+        .shows("Read.");
     let last = server.messages()[0]["messages"][0].clone();
     assert!(last["content"].as_array().unwrap().len() > 1, "{last}");
     assert!(
@@ -84,7 +90,8 @@ fn commands_of_ones_own_are_texts_with_arguments_files_and_output() {
     screen.types("/git:review alpha \"b c\"\r").shows("Done.");
     let sent = last_said(&server, 0);
     assert!(
-        sent.contains("Review alpha of (alpha \"b c\")") && sent.contains("THE NOTES"),
+        sent.contains("Review alpha of (alpha \"b c\") by @notes.txt.")
+            && sent.contains("THE NOTES"),
         "{sent}"
     );
     // An argument is never code.
@@ -96,7 +103,7 @@ fn commands_of_ones_own_are_texts_with_arguments_files_and_output() {
         .shows("Again.");
     assert!(!chat.project.path("PWNED").exists());
     assert!(
-        last_said(&server, 1).contains("got $(touch PWNED)"),
+        last_said(&server, 1).contains("It says: got $(touch PWNED)"),
         "{}",
         last_said(&server, 1)
     );
@@ -118,8 +125,11 @@ fn a_command_is_answered_by_the_model_that_it_names_and_nothing_after_it() {
         return;
     };
     screen.types("/old\r").shows("retired");
+    // One that is written meanwhile is known as well.
+    let quick = chat.project.read(".agent/commands/quick.md");
+    std::fs::write(chat.project.path(".agent/commands/fast.md"), quick).unwrap();
     screen
-        .types("/quick\r")
+        .types("/fast\r")
         .shows("Quick.")
         .shows("| claude-sonnet-5-5");
     screen.types("and now?\r").shows("Usual.");
@@ -172,20 +182,154 @@ fn a_proposal_for_the_instructions_is_shown_before_it_is_written() {
             say("```markdown\n# AGENTS.md\n\nBuild with ./build.sh\n```"),
         ]
     };
-    for (key, is_written) in [("y", true), ("n", false)] {
+    for (key, is_written, said, undone) in [
+        ("y", true, "it was written", "1 removed"),
+        ("n", false, "as it was", "nothing was changed"),
+    ] {
         let (chat, server) = ChatProject::scripted(proposal());
         let Some(mut screen) = opened(&chat) else {
             return;
         };
         screen.types("/init\r").shows("y yes").rests().types(key);
-        screen.until("an answer", |_| server.left() == 0);
-        screen.types("/exit\r");
-        screen.ends();
+        screen.shows(said);
         assert_eq!(chat.project.path("AGENTS.md").exists(), is_written);
+        screen.types("/undo\r").shows(undone);
+        assert!(!chat.project.path("AGENTS.md").exists());
         let tools = server.messages()[0]["tools"].to_string();
         assert!(
             !tools.contains("write_file") && tools.contains("read_file"),
             "{tools}"
         );
     }
+}
+
+#[test]
+fn what_a_refusal_has_taken_out_is_told_anew() {
+    let (chat, server) =
+        ChatProject::scripted([say("I will not say tha").stop("refusal"), say("Very well.")]);
+    let Some(mut screen) = opened(&chat) else {
+        return;
+    };
+    screen.types("one\r").shows("refus").rests();
+    screen.types("two\r").shows("Very well.");
+    let sent = server.messages()[1]["messages"].to_string();
+    assert!(sent.contains("The mode is Regular now"), "{sent}");
+    assert!(!sent.contains("user_request>\\none"), "{sent}");
+}
+
+#[test]
+fn what_the_user_saves_while_they_are_asked_is_told() {
+    let (chat, server) = ChatProject::scripted([
+        call("read_file", json!({"path": "notes.txt"})),
+        call("execute_command", json!({"command": "echo x > other.txt"})),
+        say("Done."),
+    ]);
+    let chat = chat.with_file("notes.txt", "old\n");
+    let Some(mut screen) = opened(&chat) else {
+        return;
+    };
+    screen.types("go\r").shows("because it overwrites").rests();
+    std::fs::write(chat.project.path("notes.txt"), "new and longer\n").unwrap();
+    screen.types("y").shows("Done.");
+    let told = server.messages()[2]["messages"].to_string();
+    let told = told.split_once("changed since you last saw").unwrap().1;
+    assert!(told.contains("notes.txt"), "{told}");
+}
+
+#[test]
+fn what_the_user_changes_between_two_processes_is_told() {
+    let (chat, server) = ChatProject::scripted([
+        call("read_file", json!({"path": "notes.txt"}))
+            .call("write_file", json!({"path": "own.txt", "content": "1\n"})),
+        say("Done."),
+        say("I see."),
+        say("I see that, too."),
+    ]);
+    let chat = chat.with_file("notes.txt", "old\n");
+    chat.let_work("go").exits(0);
+    std::fs::write(chat.project.path("notes.txt"), "new and longer\n").unwrap();
+    chat.run(&["--resume", "-p", "and now?"]).exits(0);
+    let told = server.messages()[2]["messages"].to_string();
+    let (_, told) = told.split_once("changed since you last saw").unwrap();
+    assert!(told.contains("- notes.txt"), "{told}");
+    assert!(!told.contains("- own.txt"), "{told}");
+    // The same of what they take back, though the process ends before anything is asked for.
+    let Some(mut screen) = Screen::open(&chat.command(&["--resume"]), 100, 30) else {
+        return;
+    };
+    screen.shows("Mode").types("/undo\r").shows("1 removed");
+    screen.types("/exit\r");
+    assert_eq!(screen.ends().1, 0);
+    chat.run(&["--resume", "-p", "and now?"]).exits(0);
+    let told = last_said(&server, 3);
+    assert!(
+        told.contains("by /undo") && told.contains("- own.txt"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_instructions_of_a_session_that_goes_on_are_the_newest() {
+    let (chat, server) = ChatProject::scripted([
+        call("read_file", json!({"path": "deep/file.txt"})).call(
+            "execute_command",
+            json!({"command": "echo THE SECOND RULES > AGENTS.md"}),
+        ),
+        say("Done."),
+        say("I see."),
+    ]);
+    let chat = chat
+        .with_file("AGENTS.md", "THE FIRST RULES")
+        .with_file("deep/AGENTS.md", "THE DEEP RULES")
+        .with_file("deep/file.txt", "x\n");
+    server.lets_the_past_change();
+    chat.let_work("go").exits(0);
+    for (path, rules) in [
+        ("AGENTS.md", "THE THIRD RULES"),
+        ("deep/AGENTS.md", "DEEPER"),
+    ] {
+        std::fs::write(chat.project.path(path), rules).unwrap();
+    }
+    chat.run(&["--resume", "-p", "and now?"]).exits(0);
+    let request = &server.messages()[2];
+    assert!(request["system"].to_string().contains("THE THIRD RULES"));
+    let messages = request["messages"].to_string();
+    let (before, after) = messages.split_once("read anew").unwrap();
+    assert!(before.contains("THE SECOND RULES"), "{before}");
+    assert!(
+        after.contains("DEEPER") && !after.contains("THE DEEP RULES"),
+        "{after}"
+    );
+}
+
+#[test]
+fn how_full_the_context_is_outlives_the_process() {
+    let (chat, _server) = ChatProject::scripted([say("Done.")]);
+    chat.ask("go").exits(0);
+    // The system prompt and the tools are in it, which no estimate of the conversation has.
+    let counted = chat.session()["contextTokens"].as_u64().unwrap();
+    assert!(counted > 3000, "{counted}");
+    let Some(mut screen) = Screen::open(&chat.command(&["--resume"]), 100, 30) else {
+        return;
+    };
+    let tenths = (counted + 50) / 100;
+    screen.shows(&format!("{}.{}k/", tenths / 10, tenths % 10));
+}
+
+#[test]
+fn a_proposal_that_is_stopped_leaves_the_conversation_as_it_was() {
+    let reply = say(format!("# AGENTS.md{}", " and so on".repeat(100)));
+    let half = reply.length() / 2;
+    let (reply, gate) = reply.hold_after(half);
+    let (chat, server) = ChatProject::scripted([reply, say("Hello.")]);
+    let Some(mut screen) = opened(&chat) else {
+        return;
+    };
+    screen.types("/init\r");
+    gate.reached();
+    screen.shows("and so on").types(ESCAPE).shows("(esc again");
+    screen.types(ESCAPE).shows("Agent stopped by user");
+    screen.types("hi\r").shows("Hello.");
+    let messages = server.messages()[1]["messages"].clone();
+    assert_eq!(messages.as_array().unwrap().len(), 1, "{messages:#}");
 }

@@ -1,6 +1,6 @@
 //! One request without a terminal: the answer alone on standard output, and an exit code that says how it ended.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::anthropic::{
     Anthropic, MODELS, call, error, last_said, nothing, plain, results, said, say, status,
@@ -63,6 +63,23 @@ fn words_of_a_reply_that_calls_tools_are_not_the_answer() {
     assert_eq!(run.stdout, "There is `src`.\n");
     // Calls go over one connection.
     assert_eq!(server.connections(), 1);
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_an_error() {
+    let (chat, _server) = ChatProject::scripted([say("There is `src`.")]);
+    let mut command = chat.command(&["-p", "What is here?"]);
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let status = command.stdout(full.unwrap()).status().unwrap();
+    assert_eq!(status.code(), Some(6));
+}
+
+#[test]
+fn in_json_the_answer_is_the_agents_last_words() {
+    let (chat, _server) = ChatProject::scripted([say("There is `src`.")]);
+    let run = chat.run(&["-p", "What is here?", "--output-format", "json"]);
+    let record: Value = serde_json::from_str(&run.exits(0).stdout).unwrap();
+    assert_eq!(record["agent"]["answer"], "There is `src`.");
 }
 
 #[test]
@@ -131,6 +148,9 @@ fn a_model_is_chosen_and_a_retired_one_names_its_successor() {
     chat.run(&["-p", "hi", "--mode", "yolo"])
         .exits(2)
         .says(&["yolo", "auto-pilot", "planning"]);
+    chat.run(&["-p", "hi", "--tier", "flex"])
+        .exits(2)
+        .says(&["--tier"]);
     chat.run(&["-p", "hi", "--no-such-flag"]).exits(2);
     let unknown = "5a0d7e1c-0000-4000-8000-000000000000";
     chat.run(&["-p", "hi", "--session", "no-uuid"]).exits(2);
@@ -278,6 +298,41 @@ fn a_refusal_is_told_and_taken_out_of_the_history() {
 }
 
 #[test]
+fn a_request_that_the_vendor_does_not_take_is_not_sent_again() {
+    for reply in [
+        error(400, "invalid_request_error", "Could not process image"),
+        status(413),
+    ] {
+        let (chat, server) = ChatProject::scripted([say("First."), reply, say("Third.")]);
+        server.lets_the_past_change();
+        chat.ask("one").exits(0);
+        chat.run(&["--resume", "-p", "THE SECOND"])
+            .exits(4)
+            .says(&["stays in the session only if some of it was done"]);
+        chat.run(&["--resume", "-p", "three"]).exits(0);
+        let sent = server.messages()[2]["messages"].to_string();
+        assert!(sent.contains("one") && sent.contains("three"), "{sent}");
+        assert!(!sent.contains("THE SECOND"), "{sent}");
+    }
+}
+
+#[test]
+fn what_a_request_had_done_that_was_refused_is_told() {
+    let (chat, server) = ChatProject::scripted([
+        nothing()
+            .call("write_file", json!({"path": "n.txt", "content": "1\n"}))
+            .call("execute_command", json!({"command": "touch made"})),
+        say("I will not say tha").stop("refusal"),
+        say("I see."),
+    ]);
+    chat.let_work("BAD WISH").exits(4).says(&["`/undo`"]);
+    chat.run(&["--resume", "-p", "what now?"]).exits(0);
+    let sent = server.messages()[2]["messages"].to_string();
+    assert!(sent.contains("\\n- n.txt\\n- touch made\\n"), "{sent}");
+    assert!(!sent.contains("BAD WISH"), "{sent}");
+}
+
+#[test]
 fn no_call_of_a_reply_that_was_cut_short_is_carried_out() {
     let (chat, server) = ChatProject::scripted([
         say("I write.")
@@ -310,6 +365,10 @@ fn a_prompt_that_does_not_fit_is_made_shorter_before_it_is_an_error() {
         .exits(3)
         .says(&["`/compact`"]);
     assert_eq!(server.left(), 0);
+    // It is not in the session, and nothing is to be left out for the next one.
+    server.then([say("Short.")]);
+    chat.run(&["--resume", "-p", "shorter"]).exits(0);
+    assert!(!server.messages()[2].to_string().contains("a1a1"));
 }
 
 #[test]
@@ -495,8 +554,8 @@ fn a_command_of_ones_own_is_carried_out_without_a_screen() {
         "{sent}"
     );
     // Nobody is there to allow what it runs, or that it asks no more.
-    for request in ["/run", "/fly"] {
-        let run = chat(&server).ask(request).exits(1).says(&[request]);
+    for (request, told) in [("/run", "`echo by $((40 + 2))`"), ("/fly", "`/fly`")] {
+        let run = chat(&server).ask(request).exits(1).says(&[told]);
         assert_eq!(run.stdout, "");
     }
     assert_eq!(server.messages().len(), 1);

@@ -5,6 +5,8 @@ mod headless;
 mod judge;
 mod permissions;
 mod screen;
+
+mod sdk;
 mod secrets;
 mod sessions;
 mod terminal;

@@ -315,3 +315,58 @@ fn commands_in_a_sandbox_reach_neither_the_home_nor_what_is_allowed() {
     assert_eq!(chat.project.read(".agent/commands/ok.md"), "Do it.\n");
     assert_eq!(chat.project.read(".agent/permissions.json"), always);
 }
+
+#[test]
+fn commands_in_ones_own_commands_are_decided_as_the_agents_are() {
+    let ask = ALL_ALWAYS.replace("always", "ask");
+    let never = ALL_ALWAYS.replace("always", "never");
+    for (mode, permissions, command, told) in [
+        ("regular", ALL_ALWAYS, "echo x", None),
+        ("auto-pilot", &*ask, "rm old.txt", None),
+        (
+            "regular",
+            ALL_ALWAYS,
+            "rm old.txt",
+            Some("execute_command `rm old.txt` (deletes)"),
+        ),
+        ("regular", &ask, "echo x", Some("nobody was there to allow")),
+        (
+            "auto-pilot",
+            &never,
+            "echo x",
+            Some("`echo x` is forbidden"),
+        ),
+        (
+            "planning",
+            ALL_ALWAYS,
+            "echo x",
+            Some("`echo x` is forbidden"),
+        ),
+    ] {
+        let (chat, server) = ChatProject::scripted([say("ok")]);
+        let chat = chat
+            .with_file("old.txt", "old\n")
+            .with_file(".agent/permissions.json", permissions)
+            .with_file(".agent/commands/run.md", format!("It says !`{command}`"));
+        let run = chat.run(&["--mode", mode, "-p", "/run"]);
+        let run = run.exits(i32::from(told.is_some()));
+        run.says(&[told.unwrap_or_default()]);
+        assert_eq!(server.messages().is_empty(), told.is_some());
+    }
+}
+
+#[test]
+fn a_command_in_a_sandbox_cannot_make_what_is_allowed() {
+    let makes = format!("mkdir -p .agent; echo '{ALL_ALWAYS}' > .agent/permissions.json; true");
+    let moves = format!("mv .agent .old; {makes}");
+    for (sandbox, script) in [("auto", &makes), ("auto", &moves), ("strict", &moves)] {
+        let (chat, _server) = ChatProject::scripted([calls(&[command(script)]), say("ok")]);
+        let run = chat.run(&["--sandbox", sandbox, "--auto-pilot", "-p", "go"]);
+        if run.stderr.contains("no sandbox") || run.code == 3 {
+            return;
+        }
+        let left = chat.project.path(".agent").read_dir().unwrap();
+        assert_eq!(left.count(), 0, "{sandbox}: {script}");
+        assert!(!chat.project.path(".old").exists());
+    }
+}

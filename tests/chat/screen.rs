@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::support::agent::Endless;
 use crate::support::anthropic::{
-    Anthropic, KEY, Reply, call, last_said, nothing, results, say, silence, thinking,
+    Anthropic, KEY, PREVIEW, Reply, call, last_said, nothing, results, said, say, silence, thinking,
 };
 use crate::support::chat::ChatProject;
-use crate::support::screen::{CTRL_C, CTRL_D, CTRL_G, CTRL_J, ESCAPE, SHIFT_TAB, Screen, UP};
+use crate::support::screen::{CTRL_C, CTRL_D, CTRL_G, CTRL_J, DOWN, ESCAPE, SHIFT_TAB, Screen, UP};
 use crate::support::within_a_minute;
 
 /// A chat on a screen of this size; `None` where no terminal can be made.
@@ -111,6 +111,43 @@ fn the_first_frame_is_there_before_a_terminal_could_have_answered() {
 }
 
 #[test]
+fn what_the_path_policy_refuses_is_not_asked_about() {
+    let hooks = json!({"path": ".git/hooks/pre-commit", "content": "x"});
+    let models = json!({"path": "agent-config/models.json", "content": "{}"});
+    let Some((mut screen, _chat, server)) = scripted([
+        nothing()
+            .call("write_file", hooks)
+            .call("write_file", models),
+        say("All refused."),
+    ]) else {
+        return;
+    };
+    screen.types("go\r").shows("All refused.");
+    assert!(results(&server, 1).iter().all(|(_, failed)| *failed));
+}
+
+#[test]
+fn a_yes_in_planning_executes_nothing() {
+    let Some((mut screen, chat, server)) = scripted([
+        call("write_file", json!({"path": "a.txt", "content": "a"})),
+        say("Not now."),
+    ]) else {
+        return;
+    };
+    screen.types("go\r").shows("y yes");
+    screen
+        .types(SHIFT_TAB)
+        .shows("Auto-Pilot")
+        .types(SHIFT_TAB)
+        .shows("Planning Mode")
+        .rests()
+        .types("y")
+        .shows("Not now.");
+    assert!(results(&server, 1)[0].1);
+    assert!(!chat.project.path("a.txt").exists());
+}
+
+#[test]
 fn an_idle_screen_gets_no_byte() {
     let Some((mut screen, _chat, _server)) = scripted([say("Hello.")]) else {
         return;
@@ -165,6 +202,25 @@ fn a_question_shows_the_change_and_is_answered_by_its_letters_alone() {
 }
 
 #[test]
+fn two_presses_stop_the_agent_also_at_a_question() {
+    let write = |reply: Reply, nth: u32| {
+        let input = json!({"path": format!("{nth}.txt"), "content": "x"});
+        reply.call("write_file", input)
+    };
+    for stop in [&[ESCAPE, ESCAPE][..], &[CTRL_C]] {
+        let Some((mut screen, _chat, server)) = scripted([(1..=4).fold(nothing(), write)]) else {
+            return;
+        };
+        screen.types("go\r").shows("1.txt").rests();
+        for key in stop {
+            screen.types(key);
+        }
+        screen.shows("Agent stopped by user").hides("y yes");
+        assert_eq!(server.messages().len(), 1);
+    }
+}
+
+#[test]
 fn no_can_say_what_instead() {
     let Some((mut screen, _chat, server)) = scripted([
         call("execute_command", json!({"command": "rm -rf build"})),
@@ -177,8 +233,8 @@ fn no_can_say_what_instead() {
         .shows("rm -rf build")
         .shows("delet")
         .rests()
-        .types("e");
-    screen
+        .types("e")
+        .shows("Enter sends it")
         .types("only list it")
         .shows("only list it")
         .types("\r")
@@ -202,6 +258,26 @@ fn whatever_ends_it_the_terminal_is_as_it_was() {
         assert_eq!(ended, code, "{shown}");
         // The cursor is back on the normal screen.
         assert!(shown.contains("code-commit chat --session"), "{shown}");
+    }
+}
+
+#[test]
+fn permissions_that_nobody_has_agreed_to_do_not_outlive_the_question() {
+    const FILE: &str = ".agent/permissions.json";
+    let never = r#"{"version": 1, "permissions": [{"tool": "write_file", "action": "never"}]}"#;
+    for (signal, code) in [("TERM", 143), ("HUP", 129)] {
+        let (chat, _server) = ChatProject::scripted([say("Gone.")]);
+        let chat = chat.with_file(FILE, never);
+        let Some(mut screen) = opened(&chat, 120, 30) else {
+            return;
+        };
+        screen.types("go\r").shows("Gone.");
+        std::fs::write(chat.project.path(FILE), never.replace("never", "always")).unwrap();
+        screen.types("more\r").shows("was changed on disk");
+        screen.signal(signal);
+        let (shown, ended) = screen.ends();
+        assert_eq!(ended, code, "{shown}");
+        assert_eq!(chat.project.read(FILE), never);
     }
 }
 
@@ -401,8 +477,10 @@ fn who_signs_in_again_is_told_what_that_ends_and_so_is_the_model() {
         .shows("Signed in as")
         .types(SHIFT_TAB)
         .shows("Auto-Pilot")
-        .types("/model claude-opus-5-5\r")
-        .shows("| claude-opus-5-5")
+        .types("/model\r")
+        .shows(PREVIEW)
+        .types(&format!("{DOWN}{DOWN}\r"))
+        .shows(&format!("| {PREVIEW}"))
         .types("go\r")
         .shows("It runs.")
         .types("/login default\r")
@@ -410,7 +488,8 @@ fn who_signs_in_again_is_told_what_that_ends_and_so_is_the_model() {
         .types("and now?\r")
         .shows("I start it again.");
     assert!(last_said(&server, 2).contains("has ended these background processes:"));
-    assert_eq!(server.messages()[2]["model"], "claude-opus-5-5");
+    // Also where nothing but the vendor's list has it.
+    assert_eq!(server.messages()[2]["model"], PREVIEW);
 }
 
 #[test]
@@ -514,8 +593,10 @@ fn todos_stand_beside_the_transcript_or_above_the_input() {
 
 #[test]
 fn two_escapes_stop_a_call_and_the_session_is_whole() {
-    let (reply, gate) = thinking("hm").say("Half a sentence").hold_at_the_end();
-    let Some((mut screen, _chat, _server)) = scripted([reply, say("Here again.")]) else {
+    let reply = thinking("hm").say(format!("Half a sentence{}", " and so on".repeat(100)));
+    let half = reply.length() / 2;
+    let (reply, gate) = reply.hold_after(half);
+    let Some((mut screen, _chat, server)) = scripted([reply, say("Here again.")]) else {
         return;
     };
     screen.types("go\r");
@@ -532,6 +613,33 @@ fn two_escapes_stop_a_call_and_the_session_is_whole() {
         began.elapsed()
     );
     screen.types("and now?\r").shows("Here again.");
+    // What the user has seen, the model knows.
+    let messages = &server.messages()[1]["messages"];
+    assert!(
+        said(&messages[1]).starts_with("Half a sentence and"),
+        "{messages:#}"
+    );
+    assert!(said(&messages[2]).contains("stopped"), "{messages:#}");
+}
+
+#[test]
+fn two_escapes_stop_the_listing_of_models_and_no_menu_opens() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", server.local_addr().unwrap());
+    let (chat, _) = ChatProject::scripted([]);
+    let chat = chat.with_variable("ANTHROPIC_BASE_URL", &url);
+    let Some(mut screen) = opened(&chat, 120, 30) else {
+        return;
+    };
+    screen.types("/model\r");
+    // It is asked, and never answers.
+    let _asked = server.accept().unwrap();
+    screen
+        .types(ESCAPE)
+        .shows("(esc again to stop)")
+        .types(ESCAPE)
+        .shows("Agent stopped by user")
+        .hides("Choose a model");
 }
 
 #[test]
@@ -558,6 +666,10 @@ fn two_escapes_stop_a_command_and_its_whole_group() {
     let results = results(&server, 1);
     assert!(
         results.len() == 2 && results.iter().all(|(_, failed)| *failed),
+        "{results:?}"
+    );
+    assert!(
+        results[0].0.contains("stopped before its end"),
         "{results:?}"
     );
     assert!(!chat.project.path("behind.txt").exists());

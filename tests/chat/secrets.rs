@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::support::OPENAI_KEY;
 use crate::support::anthropic::{KEY, call, nothing, results, say};
 use crate::support::chat::ChatProject;
+use crate::support::screen::Screen;
 
 const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
@@ -54,13 +55,31 @@ fn what_looks_like_a_credential_gives_way_to_its_kind_unless_that_is_allowed() {
         let (chat, server) = ChatProject::scripted([script(), say("ok")]);
         let chat = chat.with_file("notes.txt", format!("token = \"{TOKEN}\"\n"));
         chat.run(&[flags, &["-p", "go"]].concat()).exits(0);
-        for (nth, (text, _)) in results(&server, 1).into_iter().enumerate() {
-            // What a command prints is kept without it, so that nothing is sent.
-            let is_command = nth == 1;
-            assert_eq!(text.contains(TOKEN), is_shown && !is_command, "{text}");
+        for (text, _) in results(&server, 1) {
+            assert_eq!(text.contains(TOKEN), is_shown, "{text}");
             assert!(is_shown || text.contains("[redacted: "), "{text}");
         }
     }
+}
+
+#[test]
+fn a_command_of_the_users_runs_as_it_was_typed_and_its_credentials_are_told_to_nobody() {
+    let (chat, server) = ChatProject::scripted([say("I see.")]);
+    let Some(mut screen) = Screen::open(&chat.command(&[]), 100, 30) else {
+        return;
+    };
+    screen
+        .shows("Mode")
+        .types(&format!("!printf %s {TOKEN} | wc -c > length\r"))
+        .shows("exit code: 0")
+        .types("and?\r")
+        .shows("I see.");
+    assert_eq!(chat.project.read("length").trim(), TOKEN.len().to_string());
+    let sent = server.messages()[0].to_string();
+    assert!(
+        !sent.contains(TOKEN) && sent.contains("[redacted: "),
+        "{sent}"
+    );
 }
 
 #[test]
@@ -91,6 +110,15 @@ fn nothing_that_a_model_writes_moves_the_cursor() {
             "{text:?}"
         );
     }
+}
+
+#[test]
+fn what_a_file_says_is_shown_as_it_stands_there() {
+    let xml = "<file>a</file><tool_result/>&lt;file>\n";
+    let (chat, server) =
+        ChatProject::scripted([call("read_file", json!({"path": "a.xml"})), say("ok")]);
+    chat.with_file("a.xml", xml).ask("go").exits(0);
+    assert_eq!(results(&server, 1)[0].0, xml);
 }
 
 #[test]
@@ -147,12 +175,47 @@ fn accounts_are_signed_into_and_out_of_without_a_terminal() {
 }
 
 #[test]
+fn a_key_is_no_argument_and_is_not_shown_where_it_is_given_as_one() {
+    let (chat, server) = ChatProject::scripted([]);
+    let chat = chat.without_key();
+    for arguments in [
+        &["login", KEY][..],
+        &["login", "--account", "work", KEY, KEY],
+    ] {
+        let run = chat.run(arguments).exits(2);
+        assert!(run.stderr.contains("standard input"), "{}", run.stderr);
+        assert!(!run.stderr.contains(KEY) && !run.stdout.contains(KEY));
+    }
+    assert_eq!(server.requests("GET /v1/models").len(), 0);
+}
+
+#[test]
+fn what_is_typed_and_no_text_is_no_key() {
+    let (chat, _server) = ChatProject::scripted([]);
+    let chat = chat.without_key();
+    let mut child = chat.spawn(&["login"]);
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, b"sk-\xff\n").unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("a character that is not ASCII"), "{told}");
+    assert!(told.contains("give the API key alone"), "{told}");
+}
+
+#[test]
 fn a_key_can_come_from_any_program() {
-    let (chat, server) = ChatProject::scripted([say("hi")]);
+    let (chat, server) = ChatProject::scripted([say(format!("It is {KEY}."))]);
     let auth = json!({"version": 1, "active": "a", "accounts": [{"name": "a", "api_key_command": ["echo", KEY]}]});
     let chat = chat
         .without_key()
         .with_setting("auth.json", &auth.to_string());
-    chat.ask("hi").exits(0);
+    let run = chat.ask("hi").exits(0);
     assert_eq!(server.messages().len(), 1);
+    assert!(
+        !run.stdout.contains(KEY) && !run.stderr.contains(KEY),
+        "{}",
+        run.stdout
+    );
 }

@@ -9,6 +9,7 @@ use crate::support::anthropic::{
     Anthropic, Gate, Reply, call, last_said, nothing, results, say, silence, thinking,
 };
 use crate::support::chat::ChatProject;
+use crate::support::screen::Screen;
 use crate::support::within_a_minute;
 
 /// A reply with everything that must come back.
@@ -142,6 +143,12 @@ fn a_call_that_a_kill_has_cut_short_is_told_so_and_not_made_again() {
     }
     assert!(!chat.project.path("started").exists() && !chat.project.path("third.txt").exists());
     assert!(last_said(&server, 1).contains("go on"));
+    // What a killed request has written is taken back like any other's.
+    let Some(mut screen) = Screen::open(&chat.command(&["--resume"]), 100, 30) else {
+        return;
+    };
+    screen.shows("Mode").types("/undo\r").shows("1 removed");
+    assert!(!chat.project.path("first.txt").exists());
 }
 
 #[test]
@@ -253,4 +260,26 @@ fn an_old_conversation_is_cut_to_fit_and_its_pairs_stay_whole() {
         "{}",
         kept.len()
     );
+}
+
+#[test]
+fn what_a_killed_process_left_behind_is_removed_and_no_session_is() {
+    let (chat, _server) = ChatProject::scripted([say("ok"), say("again")]);
+    chat.ask("hi").exits(0);
+    let session = chat.sessions().pop().unwrap();
+    let left = [
+        chat.home("sessions/.staged-x"),
+        session.with_file_name("11111111-2222-4333-8444-555555555555.lock"),
+    ];
+    for path in left.iter().chain([&session]) {
+        let file = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(path);
+        let long_ago = std::time::SystemTime::UNIX_EPOCH;
+        file.unwrap().set_modified(long_ago).unwrap();
+    }
+    chat.ask("hi again").exits(0);
+    assert!(left.iter().all(|path| !path.exists()), "{left:?}");
+    assert!(session.exists());
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::anthropic::{Anthropic, call, nothing, results, say};
+use crate::support::anthropic::{Anthropic, Reply, call, error, last_said, nothing, results, say};
 use crate::support::chat::ChatProject;
+use crate::support::screen::{CTRL_D, Screen};
 
 /// Runs one tool on these files; what the model is told.
 fn used(files: &[(&str, &str)], tool: &str, input: Value) -> (ChatProject, String, bool) {
@@ -204,6 +205,58 @@ fn a_helper_knows_its_prompt_alone_and_starts_no_other() {
 }
 
 #[test]
+fn a_helper_that_the_vendor_refuses_is_told_of_and_the_work_goes_on() {
+    let (chat, server) = ChatProject::scripted([
+        nothing()
+            .call("write_file", json!({"path": "n.txt", "content": "1\n"}))
+            .call(
+                "spawn_agent",
+                json!({"description": "Looks", "prompt": "BAD"}),
+            ),
+        say("I will not say tha").stop("refusal"),
+        say("Then without."),
+        say("Yes."),
+    ]);
+    assert_eq!(chat.let_work("go").exits(0).stdout, "Then without.\n");
+    let told = &results(&server, 2)[1];
+    assert!(told.1 && told.0.contains("refus"), "{told:?}");
+    chat.run(&["--resume", "-p", "done?"]).exits(0);
+    assert!(last_said(&server, 3).contains("done?"));
+    assert!(server.messages()[3].to_string().contains("n.txt"));
+}
+
+#[test]
+fn a_helper_whose_request_the_vendor_does_not_take_is_told_of_and_the_work_goes_on() {
+    let (chat, server) = ChatProject::scripted([
+        call(
+            "spawn_agent",
+            json!({"description": "Looks", "prompt": "BAD"}),
+        ),
+        error(400, "invalid_request_error", "Could not process it"),
+        say("Then without."),
+    ]);
+    assert_eq!(chat.ask("go").exits(0).stdout, "Then without.\n");
+    let told = &results(&server, 2)[0];
+    assert!(
+        told.1 && told.0.contains("Could not process it"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_step_is_recorded_with_all_that_its_calls_have_changed() {
+    let write = |reply: Reply, path: &str| {
+        reply.call("write_file", json!({"path": path, "content": "1\n"}))
+    };
+    let reply = ["b", "c", "a"].into_iter().fold(nothing(), write);
+    let reply = reply.call("delete_file", json!({"path": "c"}));
+    let (chat, _server) = ChatProject::scripted([reply, say("ok")]);
+    let run = chat.let_work("go").exits(0);
+    let edits = &run.result()["attempts"][0]["edits"];
+    assert_eq!(*edits, json!({"written": ["a", "b"], "removed": ["c"]}));
+}
+
+#[test]
 fn all_calls_of_a_reply_are_carried_out_in_their_order() {
     let (chat, server) = ChatProject::scripted([
         nothing()
@@ -258,8 +311,43 @@ fn a_run_is_replayed_without_a_server() {
         .run(&["--auto-pilot", "--replay", &run.folder])
         .exits(0);
     assert_eq!(replay.stdout, "Written.\n");
+    // A mode that is said holds there, too.
+    std::fs::remove_file(chat.project.path("r.txt")).unwrap();
+    chat.run(&["--mode", "planning", "--replay", &run.folder]);
+    assert!(!chat.project.path("r.txt").exists());
+    chat.run(&["--replay", &run.folder]).exits(0);
     assert_eq!(chat.project.read("r.txt"), "r\n");
     assert_eq!(server.messages().len(), 2);
+}
+
+#[test]
+fn a_recorded_yes_is_no_answer_to_another_question() {
+    let edit = json!({"path": "a.txt", "old_string": "one", "new_string": "two"});
+    let (chat, _server) = ChatProject::scripted([
+        call("edit_file", edit),
+        call("execute_command", json!({"command": "rm precious"})),
+        say("Kept."),
+    ]);
+    let chat = chat.with_file("a.txt", "one\n").with_file("precious", "x");
+    let Some(mut screen) = Screen::open(&chat.command(&[]), 100, 30) else {
+        return;
+    };
+    screen.shows("Mode").types("go\r");
+    screen.shows("edit_file").shows("y yes").rests().types("a");
+    screen
+        .shows("rm precious")
+        .shows("y yes")
+        .rests()
+        .types("n");
+    screen.shows("Kept.").types(CTRL_D);
+    screen.ends();
+    // The edit is allowed for good now, and its yes is left over.
+    let chat = chat.with_file("a.txt", "one\n");
+    let recorded = chat.project.runs().remove(0);
+    let run = chat.run(&["--replay", recorded.to_str().unwrap()]);
+    let run = run.exits(0);
+    assert_eq!(chat.project.read("a.txt"), "two\n");
+    assert!(chat.project.path("precious").exists(), "{}", run.stderr);
 }
 
 fn thinking_and_writing() -> crate::support::anthropic::Reply {

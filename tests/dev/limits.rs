@@ -93,7 +93,7 @@ fn an_interrupt_returns_an_interactive_session_to_its_prompt() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(told(&server, 1).contains("<user_request>\nsomething else\n"));
-    assert!(told(&server, 1).contains("cut short"));
+    assert!(told(&server, 1).contains("stopped before its end"));
     // Nobody asks any more for what was stopped.
     let audit = last_told(&server, 2);
     assert!(

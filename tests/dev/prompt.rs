@@ -168,7 +168,7 @@ fn what_was_typed_is_there_in_the_next_session_and_tab_completes_paths() {
     in_terminal(&agent, 80, NO_COLOR, second);
     assert!(last_told(&server, 2).contains("look at @notes/unique-name.txt"));
     let history = fs::read_to_string(agent.home("history")).unwrap();
-    assert_eq!(history, "\"look at @notes/unique-name.txt\"\n");
+    assert_eq!(history, "\"look at @notes/unique-name.txt\"\n".repeat(2));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what holds the examples against their engines, and requests against a vendor's description, into
+# Installs what holds the examples against their engines, and requests against vendors' descriptions and clients, into
 # target/validators, where the tests look for it.
 # Needs python3 with venv and pip, node and npm. What cannot be installed is left out; its tests say so.
 set -eu
@@ -7,10 +7,12 @@ cd "$(dirname "$0")/../.."
 folder=target/validators
 mkdir -p "$folder"
 
-# GitHub's own parser of workflows and actions. Nothing of it runs while it is installed.
-if [ ! -d "$folder/node_modules/@actions/languageservice" ]; then
+# GitHub's own parser of workflows and actions, and Anthropic's own client; at once, since npm takes away what a command
+# does not name. Nothing of them runs while they are installed.
+if [ ! -d "$folder/node_modules/@actions/languageservice" ] || [ ! -d "$folder/node_modules/@anthropic-ai/sdk" ]; then
     npm install --silent --no-audit --no-fund --no-save --no-package-lock --ignore-scripts --prefix "$folder" \
-        @actions/languageservice@0.3.61 || echo "could not install GitHub's parser" >&2
+        @actions/languageservice@0.3.61 @anthropic-ai/sdk@1.10.0 ||
+        echo "could not install GitHub's parser and Anthropic's client" >&2
 fi
 
 [ -x "$folder/bin/python" ] || python3 -m venv "$folder"

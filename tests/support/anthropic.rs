@@ -32,6 +32,9 @@ pub const MODELS: [&str; 4] = [
     "claude-haiku-5-5",
 ];
 
+/// One that is served besides, which no table of ours has.
+pub const PREVIEW: &str = "claude-preview-6";
+
 /// The server. Requests for messages are answered by its script, one after the other; what comes behind that is a fault.
 pub struct Anthropic {
     port: u16,
@@ -273,12 +276,12 @@ fn answer(request: &Recorded, state: &mut State) -> (Reply, String) {
 }
 
 fn models() -> String {
-    let data = MODELS.iter().map(|model| {
+    let data = MODELS.iter().chain([&PREVIEW]).map(|model| {
         json!({"type": "model", "id": model, "display_name": format!("The {model}"),
             "created_at": "2026-09-01T00:00:00Z", "max_input_tokens": 1_000_000, "max_tokens": 128_000})
     });
     json!({"data": data.collect::<Vec<_>>(), "has_more": false,
-        "first_id": MODELS[0], "last_id": MODELS[3]})
+        "first_id": MODELS[0], "last_id": PREVIEW})
     .to_string()
 }
 
@@ -296,7 +299,7 @@ fn message(request: &Recorded, state: &mut State) -> (Reply, String) {
     }
     let body = request.json();
     let model = body["model"].as_str().unwrap_or_default();
-    if !MODELS.contains(&model) {
+    if !MODELS.contains(&model) && model != PREVIEW {
         let words = format!("model: {model}");
         return (error(404, "not_found_error", &words), String::new());
     }

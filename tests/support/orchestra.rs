@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::{Value, json};
 
-use super::project::Finished;
+use super::project::{Finished, piped};
 use super::server::{Recorded, give, receive};
 use super::{Answer, ModelServer, TestProject, openai};
 
@@ -405,13 +405,7 @@ impl OrchestraProject {
     }
 
     pub fn spawn(&self, arguments: &[&str]) -> Child {
-        let mut command = self.command(arguments);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        piped(self.command(arguments))
     }
 
     /// The nth conversation that the deployment was sent.

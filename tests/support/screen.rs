@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
-use std::process::{Child, ChildStdin, Command};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use super::terminal::in_script;
 pub const ESCAPE: &str = "\u{1b}";
 pub const SHIFT_TAB: &str = "\u{1b}[Z";
 pub const UP: &str = "\u{1b}[A";
+pub const DOWN: &str = "\u{1b}[B";
 pub const CTRL_C: &str = "\u{3}";
 pub const CTRL_D: &str = "\u{4}";
 pub const CTRL_G: &str = "\u{7}";
@@ -199,9 +200,21 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Closes the terminal: who is still there is told by a SIGHUP.
+        // Closes the terminal: who is still there is told by a SIGHUP. Without its program, `script` ends at once; what is
+        // killed itself leaves both behind.
         self.keyboard = None;
-        let _ = self.child.kill();
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        if let Ok(process) = fs::read_to_string(self.notes.path().join("pid")) {
+            let kill = ["-s", "KILL", process.trim()];
+            let _ = Command::new("kill")
+                .args(kill)
+                .stderr(Stdio::null())
+                .status();
+        } else {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
 }

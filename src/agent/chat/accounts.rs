@@ -15,11 +15,15 @@ use serde_json::{Map, Value, json};
 use super::home_file::{self, HomeFileProblem};
 use crate::agent::home::{self, System};
 use crate::secret::ApiKey;
+use crate::sys::atomic_file;
 use crate::sys::environment::Environment;
+use crate::sys::file_lock::FileLock;
 use crate::sys::files::PathError;
 
 /// The file, in the agent's home.
 pub const FILE: &str = "auth.json";
+/// Locked while the file is changed.
+const LOCK: &str = "auth.lock";
 /// The account of a key that came without a name.
 pub const DEFAULT: &str = "default";
 /// The version of the file's form.
@@ -114,6 +118,16 @@ impl Accounts {
             warning,
             ..loaded.unwrap_or_default()
         })
+    }
+
+    /// Keeps other processes from changing the file in this home, which is made where it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be locked.
+    pub fn lock(home: &Path) -> Result<FileLock, PathError> {
+        let path = home.join(LOCK);
+        let lock = atomic_file::private_directory(home).and_then(|()| FileLock::wait(&path));
+        lock.map_err(PathError::of("lock", &path))
     }
 
     /// Writes the file.

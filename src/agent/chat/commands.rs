@@ -266,7 +266,7 @@ impl Expansion<'_> {
 /// of one name, the project's. And warnings of files that cannot be used. Commands of the program's own keep their names:
 /// `taken`.
 #[must_use]
-pub fn load(root: &Path, home: Option<&Path>, taken: &[&str]) -> (Vec<CommandFile>, Vec<String>) {
+pub fn load(root: &Path, home: &Path, taken: &[&str]) -> (Vec<CommandFile>, Vec<String>) {
     let mut folder = Folder {
         root: root.canonicalize().ok(),
         ..Folder::default()
@@ -275,9 +275,7 @@ pub fn load(root: &Path, home: Option<&Path>, taken: &[&str]) -> (Vec<CommandFil
     folder.read(&projects, "", 0);
     let projects = std::mem::take(&mut folder.commands);
     folder.root = None;
-    if let Some(home) = home {
-        folder.read(&home.join(COMMANDS), "", 0);
-    }
+    folder.read(&home.join(COMMANDS), "", 0);
     let is_projects =
         |command: &CommandFile| projects.iter().any(|other| other.name == command.name);
     folder.commands.retain(|command| !is_projects(command));

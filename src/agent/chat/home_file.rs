@@ -42,6 +42,9 @@ impl HomeFileProblem {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
+            Self::Unreadable { path, source } if files::is_too_large(source) => {
+                format!("make `{}` smaller, or remove it", path.display())
+            }
             Self::Unreadable { path, .. } => format!("make `{}` a readable file", path.display()),
             Self::Mistake { without, .. } => {
                 format!("fix it there, or remove the file: {without}")

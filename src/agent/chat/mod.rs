@@ -3,6 +3,7 @@
 //! The loop, the tools and the conversation are the engine's; `workflow::chat` puts the parts together.
 
 pub mod accounts;
+pub mod briefing;
 pub mod checklist;
 pub mod commands;
 pub mod context;

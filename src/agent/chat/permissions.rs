@@ -14,6 +14,7 @@ use super::risk;
 use crate::agent::permissions::{Permission, Permissions};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
 use crate::agent::tools::place::{quoted, resolved};
+use crate::model::Category;
 use crate::project::mode::{Mode, SharedMode};
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
@@ -111,7 +112,7 @@ impl Permissions for ChatPermissions<'_> {
 fn reasons(call: &ToolCall) -> Vec<&'static str> {
     let mut reasons = call.hazards.clone();
     for command in call.of_kind(ParameterKind::Command) {
-        let judged = risk::judge(command).reasons;
+        let judged = risk::judge(command);
         reasons.extend(
             judged
                 .into_iter()
@@ -121,38 +122,46 @@ fn reasons(call: &ToolCall) -> Vec<&'static str> {
     reasons
 }
 
-/// The command or the path that a call is about; else the first thing that the tool takes.
-fn subject(call: &ToolCall) -> &str {
-    let mut subjects = call.of_kind(ParameterKind::Command);
-    let subject = subjects
-        .next()
-        .or_else(|| call.of_kind(ParameterKind::Path).next());
-    subject.unwrap_or_else(|| call.subject())
+/// The command or the path that a call is about, and what is searched for there; else the first thing that the tool
+/// takes.
+fn subject(call: &ToolCall) -> String {
+    let mut commands = call.of_kind(ParameterKind::Command);
+    let mut paths = call.of_kind(ParameterKind::Path);
+    let is_search = call.tool.category == Category::Search && call.tool.effect == Effect::Reads;
+    match (commands.next(), paths.next()) {
+        (None, Some(path)) if is_search => {
+            format!("{} in {path}", call.subject())
+        }
+        (Some(about), _) | (None, Some(about)) => about.to_owned(),
+        (None, None) => call.subject().to_owned(),
+    }
 }
 
 fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
     let tool = call.tool.name.clone().into_owned();
-    let shown = quoted(&one_line(subject(call), IN_SENTENCE));
+    let subject = subject(call);
+    let shown = quoted(&one_line(&subject, IN_SENTENCE));
     let about = match call.tool.effect {
-        _ if subject(call).is_empty() => format!("use {tool}"),
+        _ if subject.is_empty() => format!("use {tool}"),
         Effect::Runs if call.tool.takes(ParameterKind::Command) => format!("run {shown}"),
         Effect::Writes => format!("change {shown}"),
         _ => format!("use {tool} on {shown}"),
     };
     Question {
         sentence: format!("The agent wants to {about}{}. May it?", why(reasons)),
-        subject: subject(call).to_owned(),
+        subject,
         tool,
         reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
         may_last: reasons.is_empty(),
         may_forbid: true,
+        may_redirect: true,
     }
 }
 
 /// A call on one line: ``execute_command `rm x` (deletes)``.
 fn told(call: &ToolCall, reasons: &[&'static str]) -> String {
     let tool = &call.tool.name;
-    let shown = match subject(call) {
+    let shown = match &*subject(call) {
         "" => String::new(),
         subject => format!(" {}", quoted(&one_line(subject, IN_SENTENCE))),
     };

@@ -104,6 +104,17 @@ impl Reminders {
         );
     }
 
+    /// What was said for the last request is no longer in the conversation, though these files were changed for it, and
+    /// these commands have run.
+    pub fn taken_out(&mut self, files: &[String], commands: &[String]) {
+        let done = files.iter().chain(commands).cloned();
+        self.name(
+            "Your work on the user's last request was taken out of this conversation, since you refused to go on. What \
+             you had done by then stays as it is; these files were changed, or these commands have run:",
+            &done.collect::<Vec<_>>(),
+        );
+    }
+
     /// These background processes have ended, since the user signed in or out.
     pub fn ended(&mut self, processes: &[String]) {
         self.name(
@@ -115,6 +126,12 @@ impl Reminders {
     /// Something else is to be said, as of the files that a project has for agents.
     pub fn say(&mut self, reminder: HistoryMessage) {
         self.waiting.push(reminder);
+    }
+
+    /// What is to be said besides what stands for itself, and was not yet.
+    #[must_use]
+    pub fn waiting(&self) -> &[HistoryMessage] {
+        &self.waiting
     }
 
     /// What was said is no longer there: the conversation is another, or shorter.

@@ -1,8 +1,9 @@
 //! What a shell command may do: whether it may delete, overwrite or commit.
 //!
 //! Pure: a command is split into words as a shell does it, and judged by them, never by what is on the disk. Guarantees
-//! that doubt is a reason: what cannot be followed is not plain. What a plain program does of its own accord, like a test
-//! or a script of the project, cannot be known.
+//! that doubt is a reason: what cannot be followed is not plain, and a program that is not known to only look may run
+//! every word that it is given. What a plain program does of its own accord, like a test or a script of the project,
+//! cannot be known.
 
 mod programs;
 mod words;
@@ -11,8 +12,9 @@ use std::collections::BTreeSet;
 
 use self::programs::{
     ANY, ASKED, AWK_ACTS, CHANGES_REPOSITORY, CODE, EVALUATING, GNU, HARM, HARMLESS_VARIABLES,
-    INTERPRETERS, LOOKING, LOOKING_OPTIONS, MODULES, OVERWRITES, RUNNING_OPTION, SED_PRINTS,
-    WITH_WORDS, WITHOUT_SCRIPT, WRITING_OPTION,
+    INTERPRETERS, LOOKING, LOOKING_OPTIONS, MANAGERS, MODULES, NO_SHELLS, OVERWRITES,
+    RUNNING_OPTION, SCRIPT_MANAGERS, SED_PRINTS, SHELL_WORDS, SOURCES, WITH_WORDS,
+    WITH_WORDS_BEHIND, WITHOUT_SCRIPT, WRITING_OPTION,
 };
 use self::words::{ShellWord, UNCLEAR, is_device};
 
@@ -21,20 +23,11 @@ const OPTIONS: &str = "has options that may write or run";
 /// A longer command is not looked into, in bytes.
 const LONGEST: usize = 20_000;
 
-/// What a command may do.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Risk {
-    /// Why it is asked about, each in a few words: `deletes`; none: it is plain.
-    pub reasons: Vec<&'static str>,
-}
-
-/// What this command may do, as far as its words tell; in doubt there is a reason.
+/// Why this command is asked about, each in a few words: `deletes`; none: it is plain, as far as its words tell.
 #[must_use]
-pub fn judge(command: &str) -> Risk {
+pub fn judge(command: &str) -> Vec<&'static str> {
     if command.len() > LONGEST {
-        return Risk {
-            reasons: vec![UNCLEAR],
-        };
+        return vec![UNCLEAR];
     }
     let mut reasons = Reasons::new();
     match words::commands(command) {
@@ -48,9 +41,7 @@ pub fn judge(command: &str) -> Risk {
             reasons.insert(problem);
         }
     }
-    Risk {
-        reasons: reasons.into_iter().collect(),
-    }
+    reasons.into_iter().collect()
 }
 
 type Reasons = BTreeSet<&'static str>;
@@ -75,10 +66,11 @@ fn judge_command(words: &[ShellWord], reasons: &mut Reasons) {
         reasons.insert(UNCLEAR);
     }
     let name = name(&program.text);
-    let asked = ASKED.iter().find(|(_, names)| has(names, &name));
+    let word = SHELL_WORDS.iter().find(|(_, names)| has(names, &name));
+    let asked = word.map(|(reason, _)| *reason).or_else(|| asked(&name));
     let reason = match (asked, only_looks(&name, arguments)) {
         (Some(_), _) if is_lookup(&name, arguments) => return,
-        (Some((reason, _)), _) => reason,
+        (Some(reason), _) => reason,
         // What a server is told to do is more than looking.
         (None, Some(true)) if name == "curl" => return add_harm_of(words, reasons),
         (None, Some(true)) if has(EVALUATING, &name) && has_subscript(arguments) => UNCLEAR,
@@ -94,9 +86,9 @@ fn judge_command(words: &[ShellWord], reasons: &mut Reasons) {
     add_harm_of(words, reasons);
 }
 
-/// A program's own name, as the tables have it.
+/// A program's own name, as the tables have it; also where it is what an option is given: `--shell=/bin/sh`.
 fn name(program: &str) -> String {
-    let base = program.rsplit('/').next().unwrap_or(program);
+    let base = program.rsplit(['/', '=']).next().unwrap_or(program);
     // Some file systems take letters of either case for the same.
     let name = base.to_ascii_lowercase();
     match name.strip_prefix('g') {
@@ -108,6 +100,24 @@ fn name(program: &str) -> String {
 /// Whether one of `names`, which stand between blanks, is this one.
 fn has(names: &str, name: &str) -> bool {
     names.split_whitespace().any(|known| known == name)
+}
+
+/// Why a program of this name is asked about, in whatever version or variant: `vim.tiny`.
+fn asked(name: &str) -> Option<&'static str> {
+    let is_variant = |c: char| c.is_ascii_digit() || matches!(c, '.' | '@');
+    let stem = name.split(is_variant).next().unwrap_or(name);
+    let is_known = |known: &str| {
+        known == name || known == stem || (known.ends_with('-') && name.starts_with(known))
+    };
+    let mut rows = ASKED.iter();
+    let row = rows.find(|(_, names)| names.split_whitespace().any(is_known));
+    row.map(|(reason, _)| *reason).filter(|_| !is_source(name))
+}
+
+/// Whether a file of this name, or names of this pattern, is no program, or is a script of the project.
+fn is_source(name: &str) -> bool {
+    name.rsplit_once('.')
+        .is_some_and(|(_, ending)| has(SOURCES, ending))
 }
 
 /// Whether a program is looked for, and not run: `command -v node`.
@@ -155,24 +165,69 @@ fn has_subscript(words: &[ShellWord]) -> bool {
     words.iter().any(|word| word.text.contains(['$', '`', '[']))
 }
 
-/// A program that is not known: its words tell what it may do.
+/// A program that is not known: it may run each of its words, so that these tell what it may do.
 fn judge_other(program: &str, words: &[ShellWord], reasons: &mut Reasons) {
     add_options(words, reasons);
     add_harm_of(words, reasons);
+    let has_words = has(WITH_WORDS, program);
+    let runs_none = has_words || is_managing(words);
     for (at, word) in words.iter().enumerate() {
-        let name = name(&word.text);
-        let is_version = |c: char| c.is_ascii_digit() || c == '.';
-        if has(INTERPRETERS, name.trim_end_matches(is_version)) {
-            judge_interpreter(words.get(at + 1..).unwrap_or_default(), reasons);
+        let behind = words.get(at + 1..).unwrap_or_default();
+        if at == 0 || !runs_none {
+            judge_as_program(word, behind, reasons);
         }
         // As a shell would read it, or what a file's name may make of it.
         let is_code = |c| matches!(c, ';' | '|' | '&' | '<' | '>' | '`' | '$' | '\n');
         // Words in one may be a whole command: `npx -c 'reboot now'`.
-        let may_be_command = !has(WITH_WORDS, program) && word.text.contains(char::is_whitespace);
+        let may_be_command = !has_words && word.text.contains(char::is_whitespace);
         if may_be_command || word.text.contains(is_code) || (word.is_glob && word.may_be_option()) {
             reasons.insert(UNCLEAR);
         }
     }
+}
+
+/// Whether a program installs, builds, tests or the like, and runs no word that it is given: `uv pip install`.
+fn is_managing(words: &[ShellWord]) -> bool {
+    let names: Vec<String> = words.iter().map(|word| name(&word.text)).collect();
+    let names = match names.as_slice() {
+        [python, module, rest @ ..] if python.starts_with("python") && module == "-m" => rest,
+        names => names,
+    };
+    let is_manager = |name: &&String| has(MANAGERS, name.trim_end_matches(is_version));
+    let (managers, words) = names.split_at(names.iter().take_while(is_manager).count());
+    let (Some(manager), Some(subcommand)) = (managers.last(), words.first()) else {
+        return false;
+    };
+    let is_script = subcommand == "run" && has(SCRIPT_MANAGERS, manager);
+    is_script || has(WITH_WORDS_BEHIND, subcommand)
+}
+
+/// Notes what a word may do if it is run as a program, with the words behind it.
+fn judge_as_program(word: &ShellWord, behind: &[ShellWord], reasons: &mut Reasons) {
+    let name = name(&word.text);
+    if is_source(&name) {
+        return;
+    }
+    reasons.extend(asked(&name));
+    if name == "git" {
+        reasons.insert(CHANGES_REPOSITORY);
+    }
+    let stem = name.split(|c| is_version(c) || c == '-').next();
+    let stem = stem.unwrap_or_default();
+    let is_shell = stem.ends_with("sh") && stem.chars().all(char::is_alphabetic);
+    if has(INTERPRETERS, stem) || has(INTERPRETERS, &name) {
+        judge_interpreter(behind, reasons);
+    } else if is_shell && !has(NO_SHELLS, stem) {
+        reasons.insert(CODE);
+    }
+    // What a shell makes of it may be any program.
+    if word.text.contains(['*', '?', '[', ']', '{', '}']) {
+        reasons.insert(UNCLEAR);
+    }
+}
+
+fn is_version(c: char) -> bool {
+    c.is_ascii_digit() || c == '.'
 }
 
 /// An interpreter is given a script, or a module; not code, nor its input.

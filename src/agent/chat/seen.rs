@@ -4,14 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-/// What tells one state of a file from another; `None`: there is none.
-type Stamp = Option<(u64, SystemTime)>;
+use serde::{Deserialize, Serialize};
+
+/// What tells one state of a file from another, its size and its time to the nanosecond; `None`: there is none.
+type Stamp = Option<(u64, i64, i64)>;
 
 /// The files that the model has seen, and how they were then.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SeenFiles(BTreeMap<PathBuf, Stamp>);
 
 impl SeenFiles {
@@ -45,7 +47,7 @@ impl SeenFiles {
 
 fn stamp(path: &Path) -> Stamp {
     let metadata = fs::symlink_metadata(path).ok()?;
-    Some((metadata.len(), metadata.modified().ok()?))
+    Some((metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
 }
 
 #[cfg(test)]

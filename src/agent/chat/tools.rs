@@ -24,6 +24,7 @@ use crate::agent::tools::write::WriteFile;
 use crate::exec::process::Processes;
 use crate::model::Category;
 use crate::record::todos::Todo;
+use crate::sys::interrupt::Interrupt;
 
 static WRITE_FILE: ToolSpec = ToolSpec::new(
     "write_file",
@@ -78,6 +79,8 @@ pub struct ChatTools<'p, 'a> {
     pub outside: Outside,
     /// What no search and no replacement looks into: absolute paths, links resolved.
     pub closed: &'p [PathBuf],
+    /// What ends a search or a listing.
+    pub interrupt: &'p Interrupt,
     /// Where the project's files are put.
     pub files: &'p dyn Files,
     /// Where commands run.
@@ -177,10 +180,19 @@ impl<'p> ChatTools<'p, '_> {
     where
         Self: 'p,
     {
-        let Self { root, outside, .. } = self;
+        let Self {
+            root,
+            outside,
+            interrupt,
+            ..
+        } = self;
         Toolbox::new()
             .with(ReadPart(ReadFile { root, outside }))
-            .with(ListFiles(ListDirectory { root, outside }))
+            .with(ListFiles(ListDirectory {
+                root,
+                outside,
+                interrupt,
+            }))
             .with(SearchProject(self.search()))
     }
 
@@ -189,6 +201,7 @@ impl<'p> ChatTools<'p, '_> {
             root: self.root,
             outside: self.outside,
             closed: self.closed,
+            interrupt: self.interrupt,
         }
     }
 }

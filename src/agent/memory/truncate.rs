@@ -60,13 +60,13 @@ impl Meter {
         self.covered.set(self.sent.get() + 1);
     }
 
-    /// It was made shorter, to about so many tokens.
-    fn estimated(&self, tokens: u64, conversation: &Conversation) {
+    /// It has about so many tokens: it was made shorter, or is taken up; 0: that is not known.
+    pub fn estimated(&self, tokens: u64, conversation: &Conversation) {
         self.counted.set(tokens);
         self.covered.set(conversation.history.len());
     }
 
-    /// Another conversation, or not the same any more: nothing of it was counted.
+    /// Another conversation: nothing of it was counted.
     pub fn reset(&self) {
         self.counted.set(0);
     }

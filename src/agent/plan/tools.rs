@@ -19,6 +19,7 @@ use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::search::{SEARCH_FILES, SearchFiles};
 use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
+use crate::sys::interrupt::Interrupt;
 
 /// What models call as if it were a tool, and what they are told then.
 pub const NO_TOOLS: &[(&str, &str)] = &[(
@@ -125,6 +126,8 @@ pub struct PlanTools<'p, 'a> {
     pub files: &'p dyn Files,
     /// Runs commands: in the foreground alone.
     pub command: RunCommand<'p, 'a>,
+    /// What ends a search or a listing.
+    pub interrupt: &'p Interrupt,
     /// What the run has changed.
     pub changes: &'p dyn ChangesSoFar,
     /// Who keeps the plan.
@@ -145,6 +148,7 @@ impl<'p> PlanTools<'p, '_> {
             root,
             outside,
             files,
+            interrupt,
             ..
         } = self;
         let tools = Toolbox::new()
@@ -176,12 +180,17 @@ impl<'p> PlanTools<'p, '_> {
             .with(Worded::new(
                 &LIST_FILES,
                 &[],
-                ListDirectory { root, outside },
+                ListDirectory {
+                    root,
+                    outside,
+                    interrupt,
+                },
             ))
             .with(SearchFiles {
                 root,
                 outside,
                 closed: &[],
+                interrupt,
             })
             .with(Worded::new(&SHELL_EXEC, &[], self.command))
             .with(ShowDiff(self.changes))

@@ -120,12 +120,15 @@ pub fn of(form: ToolForm, plain_replies: PlainReplies) -> Box<dyn Protocol> {
     }
 }
 
+/// What stands before why a call came to nothing, where the model is told.
+pub(crate) const FAILED: &str = "ERROR: ";
+
 /// What came of a call, in words.
 fn in_words(done: Result<(&str, Option<&Value>), &CallFailure>) -> String {
     match done {
         Ok((text, _)) => text.to_owned(),
         Err(failure) if failure.code == CallFailure::NOT_DONE => failure.to_string(),
-        Err(failure) => format!("ERROR: {failure}"),
+        Err(failure) => format!("{FAILED}{failure}"),
     }
 }
 

@@ -3,13 +3,11 @@
 //! The results of a reply's calls are one user message, each under its number. The user's words and the program's notes
 //! stand as they are; what follows each other from one side is one message.
 
+use super::FAILED;
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::tagged::{Tag, tagged};
 use crate::model::message::{Message, Role};
 use crate::sys::text::is_deceptive;
-
-/// What the engine puts ahead of what went wrong; the sign here says so, too.
-const MARK: &str = "ERROR: ";
 
 /// The messages to send.
 pub(super) fn render(history: &[HistoryMessage]) -> Vec<Message<'static>> {
@@ -42,7 +40,8 @@ pub(super) fn render(history: &[HistoryMessage]) -> Vec<Message<'static>> {
 fn result(said: &HistoryMessage, index: usize) -> String {
     let heading = if index == 0 { "Tool results:\n" } else { "" };
     let (sign, text) = if said.is_failed {
-        let problem = said.content.strip_prefix(MARK);
+        // The sign says so, too.
+        let problem = said.content.strip_prefix(FAILED);
         ("❌ Error:", problem.unwrap_or(&said.content))
     } else {
         ("✓", said.content.as_str())

@@ -17,8 +17,8 @@ use crate::sys::file_lock::{FileLock, LockProblem};
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::positions::{self, Misplaced, Positions};
 
-/// No session's file is larger, in bytes.
-const LARGEST: u64 = 64 * MIB;
+/// No larger file is read, in bytes: no session grows to that.
+const LARGEST: u64 = 1024 * MIB;
 
 /// The folder with the sessions of an agent's home.
 #[derive(Debug)]

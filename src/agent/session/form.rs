@@ -56,6 +56,12 @@ pub struct SessionFile {
     /// How many of them are not asked for any more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) settled: usize,
+    /// How many tokens of the model's window the history takes, as far as that is known; 0: it is not.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub context_tokens: u64,
+    /// What the agent's profile has to know of the conversation besides, in a form of its own.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub briefing: Value,
     /// What the file holds besides, of a later version or of another program.
     #[serde(flatten)]
     pub(super) other: Map<String, Value>,
@@ -87,6 +93,7 @@ impl SessionFile {
             model: redactor.text(&session.file.model).into_owned(),
             requests,
             settled,
+            briefing: redactor.json(&session.file.briefing),
             other: other
                 .map(|(name, value)| (name.clone(), redactor.json(value)))
                 .collect(),

@@ -389,6 +389,10 @@ fn each_directory_has_its_last_session() {
     assert_eq!(problem.to_string(), expected);
     assert!(problem.hint().contains("`/a`"));
     store.check_directory(&first, Path::new("/a")).unwrap();
+
+    // Where it was removed, the newest that is there.
+    fs::remove_file(home.path(&format!("{}.json", id(1)))).unwrap();
+    assert_eq!(last("/a"), Some(id(3)));
 }
 
 #[test]
@@ -563,7 +567,7 @@ fn a_damaged_session_is_told_with_its_place() {
         ),
         (
             EXAMPLE.chars().take(300).collect(),
-            "line 8, column 50: EOF while parsing",
+            "line 8, column 51: EOF while parsing",
         ),
     ] {
         let path = home.put(ID, content);

@@ -114,6 +114,8 @@ impl RunCommand<'_, '_> {
                 let brief = format!("goes on as {id}");
                 (backgrounded(&id, &output), None, brief)
             }
+            // The agent itself is stopped before its next step.
+            Ran::Stopped { output } => return Err(ToolError::failed(stopped(&output))),
             Ran::TimedOut { output } => {
                 let text = timed_out(patience, &output);
                 (text, None, "timed out".to_owned())
@@ -184,6 +186,13 @@ fn backgrounded(id: &str, output: &str) -> String {
         "Command backgrounded as {id}\n\
          It still runs: read the background process {id} to see how it stands and what it has printed, kill \
          it to end it. So far it has printed:\n{}",
+        printed(output)
+    )
+}
+
+fn stopped(output: &str) -> String {
+    format!(
+        "The command was stopped before its end, and may have done a part of its work. It has printed:\n{}",
         printed(output)
     )
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use super::place::{Found, Outside, ResolvedPath, leads_through_config, missing, unreadable};
-use super::{Files, Proposed};
+use super::{Files, Proposed, preview_of};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
@@ -68,7 +68,7 @@ impl Tool for DeleteFile<'_> {
             after: None,
             place,
         };
-        Ok(Some(proposed.diff()))
+        preview_of(self.files, vec![proposed]).map(Some)
     }
 
     /// Whatever is there: who is asked need not know more.

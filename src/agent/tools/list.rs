@@ -1,7 +1,7 @@
 //! The tool LIST_DIRECTORY: what is in a directory, or what a glob matches, as a tree.
 //!
-//! Reads directories and git's ignore files. Guarantees that it looks into no link, and that what it shows
-//! and how much it looks at are bounded, however large the tree is.
+//! Reads directories and git's ignore files. Guarantees that it looks into no link, that what it shows and how much it
+//! looks at are bounded, however large the tree is, and that a stop ends it.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
@@ -17,6 +17,7 @@ use crate::agent::tool::{
 };
 use crate::edit::beneath::{Root, split};
 use crate::project::gitignore::IgnoreRules;
+use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::{counted, grouped};
 use crate::sys::text::{cut, escaped};
 
@@ -52,6 +53,8 @@ pub struct ListDirectory<'a> {
     pub root: &'a Path,
     /// Whether directories elsewhere may be listed.
     pub outside: Outside,
+    /// Ends it.
+    pub interrupt: &'a Interrupt,
 }
 
 impl Tool for ListDirectory<'_> {
@@ -60,7 +63,7 @@ impl Tool for ListDirectory<'_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        told(self.list(arguments.get("path")))
+        self.told(self.list(arguments.get("path")))
     }
 }
 
@@ -94,7 +97,10 @@ impl Tool for ListFiles<'_> {
         match arguments.get("pattern").trim() {
             // Then the path may be a glob.
             "" => self.0.run(arguments),
-            pattern => told(self.0.tree(arguments.get("path"), Some(pattern))),
+            pattern => {
+                let tree = self.0.tree(arguments.get("path"), Some(pattern));
+                self.0.told(tree)
+            }
         }
     }
 }
@@ -102,19 +108,20 @@ impl Tool for ListFiles<'_> {
 /// The tree as text, and how many entries it has.
 type Listing = (String, Option<usize>);
 
-fn told(listed: Result<Listing, String>) -> Result<ToolOutput, ToolError> {
-    let (text, shown) = listed.map_err(ToolError::failed)?;
-    let brief = shown.map(|count| match count {
-        1 => "1 entry".to_owned(),
-        count => format!("{} entries", grouped(count as u64)),
-    });
-    Ok(ToolOutput {
-        brief,
-        ..ToolOutput::said(text)
-    })
-}
-
 impl ListDirectory<'_> {
+    fn told(&self, listed: Result<Listing, String>) -> Result<ToolOutput, ToolError> {
+        self.interrupt.check()?;
+        let (text, shown) = listed.map_err(ToolError::failed)?;
+        let brief = shown.map(|count| match count {
+            1 => "1 entry".to_owned(),
+            count => format!("{} entries", grouped(count as u64)),
+        });
+        Ok(ToolOutput {
+            brief,
+            ..ToolOutput::said(text)
+        })
+    }
+
     /// What is at a path, which may be a glob.
     fn list(&self, path: &str) -> Result<Listing, String> {
         let (directory, pattern) = self.split_glob(path);
@@ -140,7 +147,7 @@ impl ListDirectory<'_> {
             Err(error) => return Err(unreadable(&shown, &error)),
         }
         let glob = pattern.map(Glob::parse).transpose()?;
-        let walked = Walk::of(self.root, &place, glob).and_then(Walk::run);
+        let walked = Walk::of(self.root, &place, glob, self.interrupt).and_then(Walk::run);
         let walked = walked.map_err(|error| unreadable(&shown, &error))?;
         let count = walked.shown;
         Ok((walked.render(&shown, pattern), Some(count)))
@@ -229,7 +236,8 @@ struct Node {
 }
 
 /// Goes through directories by breadth, so that what is near is shown before what is deep.
-struct Walk {
+struct Walk<'w> {
+    interrupt: &'w Interrupt,
     top: Root,
     /// The directory's own path from the handle on.
     start: String,
@@ -244,10 +252,16 @@ struct Walk {
     is_cut_short: bool,
 }
 
-impl Walk {
-    fn of(root: &Path, place: &ResolvedPath, glob: Option<Glob>) -> io::Result<Self> {
+impl<'w> Walk<'w> {
+    fn of(
+        root: &Path,
+        place: &ResolvedPath,
+        glob: Option<Glob>,
+        interrupt: &'w Interrupt,
+    ) -> io::Result<Self> {
         let (top, start) = place.directory(root)?;
         Ok(Self {
+            interrupt,
             rules: rules(root, place, &start),
             top,
             start,
@@ -259,10 +273,15 @@ impl Walk {
         })
     }
 
+    /// Whether nothing more is looked at.
+    fn has_seen_enough(&self) -> bool {
+        self.looked_at >= LOOKED_AT || self.interrupt.check().is_err()
+    }
+
     fn run(mut self) -> io::Result<Self> {
         let mut queue = VecDeque::from([(String::new(), 0_usize)]);
         while let Some((path, depth)) = queue.pop_front() {
-            let is_full = self.shown >= SHOWN || self.looked_at >= LOOKED_AT;
+            let is_full = self.shown >= SHOWN || self.has_seen_enough();
             if is_full && depth > 0 || depth >= DEEPEST {
                 self.close(path);
                 continue;
@@ -368,12 +387,13 @@ impl Walk {
 pub(super) fn files_below(
     root: &Path,
     place: &ResolvedPath,
+    interrupt: &Interrupt,
 ) -> io::Result<(Vec<ResolvedPath>, bool)> {
-    let mut walk = Walk::of(root, place, None)?;
+    let mut walk = Walk::of(root, place, None, interrupt)?;
     let mut files = Vec::new();
     let mut queue = VecDeque::from([(String::new(), 0_usize)]);
     while let Some((path, depth)) = queue.pop_front() {
-        if walk.looked_at >= LOOKED_AT || depth >= DEEPEST {
+        if walk.has_seen_enough() || depth >= DEEPEST {
             walk.is_cut_short = true;
             continue;
         }
@@ -421,7 +441,7 @@ fn joined(directory: &str, name: &str) -> String {
     }
 }
 
-impl Walk {
+impl Walk<'_> {
     /// Adds an entry, where fewer than `most` are shown, and tells whether it was added.
     fn insert(&mut self, directory: &str, entry: TreeEntry, most: usize) -> bool {
         let node = self.nodes.entry(directory.to_owned()).or_default();

@@ -42,6 +42,14 @@ pub trait Files {
     /// # Errors
     /// When a file may not be changed so, or could not be; nothing was changed then.
     fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError>;
+
+    /// Sees that these edits may be made, before anybody is asked about them; [`apply`](Self::apply) does so, too.
+    ///
+    /// # Errors
+    /// When a file may not be changed so.
+    fn check(&self, _edits: Vec<PathEdit>) -> Result<(), ToolError> {
+        Ok(())
+    }
 }
 
 /// What a call would make of a file: for who is asked whether it may.
@@ -53,15 +61,13 @@ struct Proposed {
     after: Option<String>,
 }
 
-impl Proposed {
-    /// As a unified diff.
-    fn diff(self) -> String {
-        diff_of(vec![self])
-    }
-}
-
 /// What calls would make of these files, as a unified diff.
-fn diff_of(proposed: Vec<Proposed>) -> String {
+///
+/// # Errors
+/// When a file may not be changed so.
+fn preview_of(files: &dyn Files, proposed: Vec<Proposed>) -> Result<String, ToolError> {
+    let inside = proposed.iter().filter_map(Proposed::edit);
+    files.check(inside.collect())?;
     let changes = proposed.into_iter().map(|proposed| {
         let path = proposed.place.named();
         FileChange::of(
@@ -70,7 +76,19 @@ fn diff_of(proposed: Vec<Proposed>) -> String {
             proposed.after.map(String::into_bytes),
         )
     });
-    record::diff::text(&changes.collect::<Vec<_>>())
+    Ok(record::diff::text(&changes.collect::<Vec<_>>()))
+}
+
+impl Proposed {
+    /// What becomes of a file of the project.
+    fn edit(&self) -> Option<PathEdit> {
+        let ResolvedPath::Inside(path) = &self.place else {
+            return None;
+        };
+        let after = self.after.clone();
+        let kind = after.map_or(EditKind::Remove, EditKind::Write);
+        Some((path.clone(), kind))
+    }
 }
 
 /// How many lines a text has; one that does not end counts.

@@ -192,8 +192,8 @@ impl ResolvedPath {
         let named = self.path(root);
         let resolved = resolved(&named);
         let is_secret = [&named, &resolved].into_iter().any(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            is_secret_file(&name) || holds_keys(path.strip_prefix(root).unwrap_or(path))
+            let path = path.strip_prefix(root).unwrap_or(path);
+            is_secret_file(path) || holds_keys(path)
         });
         if is_secret {
             return Err(format!(

@@ -10,7 +10,7 @@ use memchr::{memchr_iter, memmem};
 
 use super::place::{Outside, ResolvedPath};
 use super::write::put;
-use super::{Files, Proposed, at_lines, line_count};
+use super::{Files, Proposed, at_lines, line_count, preview_of};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
@@ -124,7 +124,7 @@ impl FindAndReplace<'_> {
             before: Some(edited.before.into_bytes()),
             after: Some(edited.change.text),
         };
-        Ok(Some(proposed.diff()))
+        preview_of(self.files, vec![proposed]).map(Some)
     }
 
     fn edited(&self, passage: &Passage<'_>) -> Result<Edited, ToolError> {

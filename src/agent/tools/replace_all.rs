@@ -1,7 +1,7 @@
 //! `replace_in_files`: replaces what a regular expression matches, in all files of the project that have it.
 //!
 //! Looks where [`search`](super::search) looks, line by line. Guarantees that all of it is written or nothing, and that all
-//! else of each file stays byte by byte. What is not UTF-8 is left as it is.
+//! else of each file stays byte by byte. A stop ends it before anything is written. What is not UTF-8 is left as it is.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use regex::Regex;
 
 use super::place::{Outside, ResolvedPath, quoted};
 use super::search::{LARGEST, READ_AT_MOST, SearchFiles, parsed};
-use super::{Files, PathEdit, Proposed, diff_of};
+use super::{Files, PathEdit, Proposed, preview_of};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
@@ -59,7 +59,7 @@ impl Tool for ReplaceInFiles<'_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let changed = self.changed(arguments).map_err(ToolError::failed)?;
+        let changed = self.changed(arguments)?;
         let places: usize = changed.iter().map(|changed| changed.places).sum();
         let all = format!(
             "{} in {}",
@@ -88,13 +88,13 @@ impl Tool for ReplaceInFiles<'_> {
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
-        let changed = self.changed(arguments).map_err(ToolError::failed)?;
+        let changed = self.changed(arguments)?;
         let proposed = changed.into_iter().map(|changed| Proposed {
             place: ResolvedPath::Inside(changed.path),
             before: Some(changed.before.into_bytes()),
             after: Some(changed.after),
         });
-        Ok(Some(diff_of(proposed.collect())))
+        preview_of(self.files, proposed.collect()).map(Some)
     }
 }
 
@@ -115,7 +115,13 @@ impl ChangedFile {
 
 impl ReplaceInFiles<'_> {
     /// The files with all replaced in them; at least one.
-    fn changed(&self, arguments: &Arguments) -> Result<Vec<ChangedFile>, String> {
+    fn changed(&self, arguments: &Arguments) -> Result<Vec<ChangedFile>, ToolError> {
+        let changed = self.found(arguments);
+        self.search.interrupt.check()?;
+        changed.map_err(ToolError::failed)
+    }
+
+    fn found(&self, arguments: &Arguments) -> Result<Vec<ChangedFile>, String> {
         let (pattern, replacement) = (arguments.get("pattern"), arguments.get("replacement"));
         let regex = parsed(pattern)?;
         if regex.is_match("") {

@@ -1,7 +1,8 @@
 //! The tool `search_files`: the lines of a project's files that a pattern matches.
 //!
 //! Looks where [`list`](super::list) looks: into no link and nothing that git ignores. Files that commonly hold
-//! credentials, binary ones and large ones are left out. Guarantees that what is read and what is shown are bounded.
+//! credentials, binary ones and large ones are left out. Guarantees that what is read and what is shown are bounded, and
+//! that a stop ends it.
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::model::Category;
+use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, escaped};
 
@@ -88,6 +90,8 @@ pub struct SearchFiles<'a> {
     pub outside: Outside,
     /// What is no part of a search, nor is what lies below it: absolute paths, links resolved.
     pub closed: &'a [PathBuf],
+    /// Ends it.
+    pub interrupt: &'a Interrupt,
 }
 
 /// Searches files, and shows the lines around.
@@ -162,6 +166,7 @@ impl SearchFiles<'_> {
             matches.search(&regex, file, &content);
             !matches.is_full()
         });
+        self.interrupt.check()?;
         let is_whole = is_whole.map_err(ToolError::failed)?;
         matches.is_cut_short |= !is_whole;
         Ok(ToolOutput {
@@ -170,7 +175,7 @@ impl SearchFiles<'_> {
         })
     }
 
-    /// Hands each file at `path` to `take`, or below it, until it wants no more; tells whether that was all of them. What
+    /// Hands each file at `path` to `take`, or below it, until it wants no more, or a stop comes; tells whether that was all of them. What
     /// may not or cannot be read is no part of them.
     pub(super) fn each_file(
         &self,
@@ -195,7 +200,7 @@ impl SearchFiles<'_> {
             Ok(Found::Special) => return Err(format!("{shown} is a pipe, a device or the like")),
             Err(error) => return Err(unreadable(&shown, &error)),
         }
-        let files = files_below(self.root, &place);
+        let files = files_below(self.root, &place, self.interrupt);
         let (files, is_cut_short) = files.map_err(|error| unreadable(&shown, &error))?;
         let mut wants_more = true;
         for file in files {
@@ -203,7 +208,7 @@ impl SearchFiles<'_> {
             if self.closed.iter().any(|closed| path.starts_with(closed)) {
                 continue;
             }
-            if !wants_more {
+            if !wants_more || self.interrupt.check().is_err() {
                 return Ok(false);
             }
             if let Ok(content) = file.read(self.root, LARGEST) {

@@ -8,6 +8,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::agent::{Agent, AgentError};
+use crate::model::ModelError;
 
 /// How the model knows the tool.
 pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
@@ -30,8 +31,8 @@ pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
     Effect::Delegates,
 );
 
-/// Lets an agent work: what it is to do, in a few words, and its prompt. Gives its last words.
-pub type Work<'a> = dyn Fn(&str, &str) -> Result<String, AgentError> + 'a;
+/// Lets an agent work on this prompt, and gives its last words.
+pub type Work<'a> = dyn Fn(&str) -> Result<String, AgentError> + 'a;
 
 /// Spawns agents.
 #[derive(Clone, Copy)]
@@ -52,7 +53,7 @@ impl Tool for SpawnAgent<'_> {
                 "the prompt is blank; the helper knows nothing else".to_owned(),
             ));
         }
-        match (self.work)(arguments.get("description").trim(), prompt) {
+        match (self.work)(prompt) {
             Ok(words) if words.trim().is_empty() => Ok(ToolOutput::said("(it has said nothing)")),
             Ok(words) => Ok(ToolOutput::said(words)),
             Err(error) if is_its_own(&error) => Err(ToolError::failed(format!(
@@ -65,14 +66,16 @@ impl Tool for SpawnAgent<'_> {
 
 /// Whether the work of who has spawned it can go on: with other failures, its own next call would fail as well.
 fn is_its_own(error: &AgentError) -> bool {
-    matches!(
-        error,
+    match error {
+        AgentError::Model(ModelError::Interrupted(_)) => false,
+        AgentError::Model(error) => !error.refuses_key() && !error.is_local(),
         AgentError::NotUnderstood { .. }
-            | AgentError::ToolsFailed { .. }
-            | AgentError::LoopLimit { .. }
-            | AgentError::NotCompressed { .. }
-            | AgentError::TooLong { .. }
-    )
+        | AgentError::ToolsFailed { .. }
+        | AgentError::LoopLimit { .. }
+        | AgentError::NotCompressed { .. }
+        | AgentError::TooLong { .. } => true,
+        _ => false,
+    }
 }
 
 /// Lets `helper` work on nothing but `prompt`, and gives its last words. Its conversation is begun anew, and is not taken
@@ -102,21 +105,25 @@ mod tests {
 
     #[test]
     fn the_helpers_last_words_are_the_result() {
-        let work = |description: &str, prompt: &str| Ok(format!("{description}: {prompt}"));
-        assert_eq!(spawn(" find it\n", &work).unwrap(), "look around: find it");
-        let silent = |_: &str, _: &str| Ok(" ".to_owned());
+        let work = |prompt: &str| Ok(format!("did {prompt}"));
+        assert_eq!(spawn(" find it\n", &work).unwrap(), "did find it");
+        let silent = |_: &str| Ok(" ".to_owned());
         assert_eq!(spawn("x", &silent).unwrap(), "(it has said nothing)");
     }
 
     #[test]
     fn a_helper_that_fails_is_told_and_a_stop_stops_both() {
-        let limited = |_: &str, _: &str| Err(AgentError::LoopLimit { loops: 3 });
+        let limited = |_: &str| Err(AgentError::LoopLimit { loops: 3 });
+        let refused = |_: &str| Err(ModelError::Refused("no".to_owned()).into());
+        let cut = |_: &str| Err(ModelError::NoBody.into());
         for (prompt, work, said) in [
             (
                 "x",
                 &limited as &Work<'_>,
                 "did not get to its end: the loop limit",
             ),
+            ("x", &refused, "the model refused to answer: no"),
+            ("x", &cut, "no content at all"),
             (" \n", &limited, "the prompt is blank"),
         ] {
             let Err(ToolError::Failed(failure)) = spawn(prompt, work) else {
@@ -124,7 +131,7 @@ mod tests {
             };
             assert!(failure.message.contains(said), "{failure}");
         }
-        let stopped = |_: &str, _: &str| {
+        let stopped = |_: &str| {
             Err(Interrupted {
                 signal: Signal::Int,
             }

@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::place::{Found, Outside, ResolvedPath, leads_through_config, unreadable};
-use super::{Files, Proposed, line_count};
+use super::{Files, Proposed, line_count, preview_of};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
@@ -74,7 +74,7 @@ impl Tool for WriteFile<'_> {
             after: Some(arguments.get("content").to_owned()),
             place,
         };
-        Ok(Some(proposed.diff()))
+        preview_of(self.files, vec![proposed]).map(Some)
     }
 
     fn hazards(&self, arguments: &Arguments) -> Vec<&'static str> {

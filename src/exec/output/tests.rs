@@ -78,7 +78,11 @@ fn what_cannot_be_kept_is_read_all_the_same_and_told() {
     let (pump, handle) = Pump::new(reader).unwrap();
     let clone = output.clone();
     let filling = std::thread::spawn(move || {
-        clone.fill(pump, &Redactor::default(), &CredentialKinds::default());
+        clone.fill(
+            pump,
+            &Redactor::default(),
+            Some(&CredentialKinds::default()),
+        );
     });
     // More than a pipe holds.
     writer.write_all(&vec![b'x'; 1 << 20]).unwrap();

@@ -6,79 +6,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Files and directories with credentials, in the home directory: the well-known ones. Each that is there costs a mount.
-const CREDENTIALS: [&str; 63] = [
-    ".ssh",
-    ".gnupg",
-    ".netrc",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".config/gh",
-    ".config/glab-cli",
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".kube",
-    ".docker/config.json",
-    ".config/containers/auth.json",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".vault-token",
-    ".password-store",
-    ".local/share/keyrings",
-    ".codex/auth.json",
-    ".claude/.credentials.json",
-    ".gemini/oauth_creds.json",
-    ".pgpass",
-    ".my.cnf",
-    ".mylogin.cnf",
-    ".m2/settings.xml",
-    ".m2/settings-security.xml",
-    ".gradle/gradle.properties",
-    ".terraformrc",
-    ".terraform.d/credentials.tfrc.json",
-    ".pulumi/credentials.json",
-    ".composer/auth.json",
-    ".config/composer/auth.json",
-    ".config/pypoetry/auth.toml",
-    ".config/hub",
-    ".config/rclone",
-    ".rclone.conf",
-    ".config/sops",
-    ".config/op",
-    ".config/doctl",
-    ".fly/config.yml",
-    ".config/netlify",
-    ".config/.wrangler",
-    ".config/configstore/firebase-tools.json",
-    ".local/share/com.vercel.cli/auth.json",
-    ".cache/huggingface/token",
-    ".cache/huggingface/stored_tokens",
-    ".huggingface/token",
-    ".kaggle",
-    ".nuget/NuGet/NuGet.Config",
-    ".config/NuGet/NuGet.Config",
-    ".databrickscfg",
-    ".s3cfg",
-    ".boto",
-    ".oci",
-    ".bundle/config",
-    ".yarnrc",
-    ".subversion/auth",
-    ".config/github-copilot",
-    ".local/share/opencode/auth.json",
-];
+use crate::secret::credentials::SECRET_PLACES;
 
 /// Where everybody may make directories, as in `/tmp`, there are no projects beside one another.
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// What of that is there.
+/// Files and directories with credentials, in the home directory, as far as they are there. Each costs a mount.
 pub(super) fn credentials(home: &Path) -> Vec<PathBuf> {
-    let all = CREDENTIALS.iter().map(|name| home.join(name));
+    let all = SECRET_PLACES.iter().map(|name| home.join(name));
     all.filter(|path| path.exists()).collect()
 }
 

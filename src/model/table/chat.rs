@@ -114,6 +114,20 @@ mod tests {
     const FOUR: &str = "claude-fable-5-1, claude-opus-5-5, claude-sonnet-5-5, claude-haiku-5-5";
 
     #[test]
+    fn a_temperature_takes_the_place_of_thinking() {
+        for (entry, thinks) in [
+            ("{}", true),
+            (r#"{"temperature": 0.5}"#, false),
+            (r#"{"temperature": 1, "thinking": "adaptive"}"#, true),
+        ] {
+            let own = format!(r#"{{"models": {{"claude-opus-5-5": {entry}}}}}"#);
+            let table = table(&own).unwrap();
+            let spec = table.named("claude-opus-5-5").unwrap();
+            assert_eq!(spec.thinking.is_some(), thinks, "{entry}");
+        }
+    }
+
+    #[test]
     fn the_vendors_four_are_built_in_with_their_windows_and_prices() {
         let table = table(CHAT_MODELS).unwrap();
         assert_eq!(table.names(), FOUR);
@@ -178,6 +192,10 @@ mod tests {
             (
                 "{\"selectionRules\": {\"default\": \"gpt-5\"}}",
                 "line 1, column 32: there is no model `gpt-5`: known are claude-",
+            ),
+            (
+                "{\"selectionRules\": {\"default\": \"claude-3-opus\"}}",
+                "line 1, column 32: the model `claude-3-opus` is retired: `claude-opus-5-5` is its successor",
             ),
             (
                 "{\"models\": {\"claude-opus-5-5\": {\"contextWindow\": \"1M\"}}}",

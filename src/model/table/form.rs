@@ -132,7 +132,9 @@ impl ModelEntry {
         spec.context_window = self.context_window.or(spec.context_window);
         spec.max_output_tokens = self.max_output_tokens.or(spec.max_output_tokens);
         spec.reasoning_effort = self.reasoning_effort.or(spec.reasoning_effort);
-        spec.thinking = self.thinking.or(spec.thinking);
+        // Who sets how freely it chooses its words asks it as before it could think.
+        let thinks = spec.thinking.filter(|_| self.temperature.is_none());
+        spec.thinking = self.thinking.or(thinks);
         spec.temperature = self.temperature.or(spec.temperature);
         spec.tools = self.tools.unwrap_or(spec.tools);
         spec.tier = self.service_tier.unwrap_or(spec.tier);

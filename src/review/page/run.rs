@@ -115,8 +115,8 @@ fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
 /// What an agent was asked for.
 fn request(escaper: HtmlEscaper<'_>, agent: &AgentRecord) -> Markup {
     let more = agent.answers.len().saturating_sub(ANSWERS);
-    let answers = agent.answers.iter().take(ANSWERS);
-    let answers = answers.map(|answer| answer.as_deref().unwrap_or(record::NO_ANSWER));
+    let asked = agent.asked().take(ANSWERS);
+    let asked = asked.map(|(question, answer)| (question, answer.unwrap_or(record::NO_ANSWER)));
     html! {
         section {
             h2 { "The request" }
@@ -125,7 +125,12 @@ fn request(escaper: HtmlEscaper<'_>, agent: &AgentRecord) -> Markup {
             @if !agent.answers.is_empty() {
                 h3 { "The user's answers" }
                 ol {
-                    @for answer in answers { li { (escaper.passage(answer)) } }
+                    @for (question, answer) in asked {
+                        li {
+                            @if let Some(question) = question { (escaper.passage(question)) " " }
+                            (escaper.passage(answer))
+                        }
+                    }
                     @if more > 0 { li { "and " (count(more, "more answer")) } }
                 }
             }

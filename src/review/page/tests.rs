@@ -87,6 +87,8 @@ fn agents_record(text: &str) -> RunRecord {
         request: Some(text.to_owned()),
         interactive: true,
         answers: vec![Some(text.to_owned()), None],
+        questions: vec![text.to_owned()],
+        answer: None,
         limits: LimitsRecord {
             max_context_tokens: Some(131_072),
             max_retries: 3,

@@ -70,11 +70,10 @@ impl Validator for PathHelper {}
 impl Helper for PathHelper {}
 
 /// Where a path begins that stands behind an `@` at the end of `text`, and what of it is there.
-fn typed_path(text: &str) -> Option<(usize, &str)> {
-    let at = text.rfind('@')?;
-    let (before, typed) = (&text[..at], &text[at + 1..]);
-    let begins = before.is_empty() || before.ends_with(char::is_whitespace);
-    (begins && !typed.contains(char::is_whitespace)).then_some((at + 1, typed))
+pub(crate) fn typed_path(text: &str) -> Option<(usize, &str)> {
+    let word = text.rsplit(char::is_whitespace).next()?;
+    let typed = word.strip_prefix('@')?;
+    Some((text.len() - typed.len(), typed))
 }
 
 /// The paths below `root` that begin so, directories with a slash behind them.
@@ -121,6 +120,7 @@ mod tests {
         for (text, expected) in [
             ("@", Some((1, ""))),
             ("see @src/l", Some((5, "src/l"))),
+            ("see @types/node@1", Some((5, "types/node@1"))),
             ("mail a@b", None),
             ("see @src then", None),
             ("see src", None),

@@ -1,8 +1,9 @@
 //! What was typed in earlier sessions: a file in an agent's home.
 //!
-//! Reads and replaces that file alone, under a lock beside it. Guarantees that nobody but the user may read it, that it is bounded, and that
-//! nothing that holds a known key or looks like a credential is in it. It is a comfort: where it cannot be read or
-//! written, there is none.
+//! Reads that file alone, and adds to it; where it grows too large, it is replaced under a lock beside it. Guarantees
+//! that nobody but the user may read it, that it is bounded, that who adds to it waits for nobody as long as it is not
+//! too large, and that nothing that holds a known key or looks like a credential is in it. It is a comfort: where it
+//! cannot be read or written, there is none.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ const KEPT: usize = 1000;
 const LONGEST: usize = 4 << 10;
 /// How large the file may be.
 const LARGEST: u64 = 8 * MIB;
+/// From this size on it is shortened.
+const LARGE: u64 = 4 * MIB;
 
 /// The entries of earlier sessions and of this one: a JSON text a line.
 #[derive(Debug, Clone)]
@@ -43,45 +46,51 @@ impl History {
         Self { path, redactor }
     }
 
-    /// All entries, the oldest first.
+    /// The latest entries, the oldest first; what was sent several times in a row counts once.
     #[must_use]
     pub fn entries(&self) -> Vec<String> {
         let content = files::read(&self.path, Links::Refused, LARGEST).unwrap_or_default();
         let lines = content.split(|byte| *byte == b'\n');
-        lines
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect()
+        let entries = lines.filter_map(|line| serde_json::from_slice(line).ok());
+        let mut entries: Vec<String> = entries.collect();
+        entries.dedup();
+        entries.split_off(entries.len().saturating_sub(KEPT))
     }
 
-    /// Adds an entry, unless it is the last one already, too long, or secret.
+    /// Adds an entry, unless it is too long, or secret.
     pub fn add(&self, entry: &str) {
-        // Two sessions that add at once would lose an entry; where nothing can be locked, that is what it comes to.
+        if entry.trim().is_empty() || entry.len() > LONGEST || self.is_secret(entry) {
+            return;
+        }
+        // Without it, an entry cannot be had again: nothing else is lost.
+        let Ok(mut file) = files::append_private(&self.path) else {
+            return;
+        };
+        // At once: what another session adds stands before or behind it.
+        let _ = file.write_all(line(entry).as_bytes());
+        if files::check_size(&file, LARGE).is_err() {
+            self.shorten();
+        }
+    }
+
+    /// Leaves out what is not among the latest entries.
+    fn shorten(&self) {
         let lock = FileLock::wait(&self.path.with_extension("lock"));
-        self.append(entry);
+        let content: String = self.entries().iter().map(|entry| line(entry)).collect();
+        let _ = atomic_file::replace_private(&self.path, |file| file.write_all(content.as_bytes()));
         if let Ok(lock) = lock {
             let _ = lock.remove();
         }
-    }
-
-    fn append(&self, entry: &str) {
-        let mut entries = self.entries();
-        let is_last = entries.last().is_some_and(|last| last == entry);
-        if entry.trim().is_empty() || entry.len() > LONGEST || is_last || self.is_secret(entry) {
-            return;
-        }
-        entries.push(entry.to_owned());
-        let from = entries.len().saturating_sub(KEPT);
-        let lines = entries[from..].iter();
-        let lines = lines.map(|entry| format!("{}\n", serde_json::Value::from(entry.as_str())));
-        let content: String = lines.collect();
-        // Without it, an entry cannot be had again: nothing else is lost.
-        let _ = atomic_file::replace_private(&self.path, |file| file.write_all(content.as_bytes()));
     }
 
     fn is_secret(&self, entry: &str) -> bool {
         self.redactor.text(entry) != entry
             || !credentials::find(FILE, entry, &self.redactor).is_empty()
     }
+}
+
+fn line(entry: &str) -> String {
+    format!("{}\n", serde_json::Value::from(entry))
 }
 
 #[cfg(test)]
@@ -117,6 +126,23 @@ mod tests {
             (entries[0].as_str(), entries[KEPT - 1].as_str()),
             ("6", "last")
         );
+        let entry = "x".repeat(LONGEST);
+        let full = line(&entry).repeat(usize::try_from(LARGE).unwrap() / LONGEST);
+        fs::write(home.path().join(FILE), full).unwrap();
+        history.add("last");
+        assert_eq!(history.entries(), [entry.as_str(), "last"]);
+        let length = fs::metadata(home.path().join(FILE)).unwrap().len();
+        assert!(length < 2 * LONGEST as u64);
+    }
+
+    #[test]
+    fn an_entry_is_added_without_waiting_for_another_session() {
+        let home = tempfile::tempdir().unwrap();
+        let history = History::at(home.path(), &Redactor::new([]));
+        let lock = FileLock::take(&home.path().join("history.lock")).unwrap();
+        history.add("one");
+        assert_eq!(history.entries(), ["one"]);
+        lock.remove().unwrap();
     }
 
     #[test]

@@ -29,6 +29,8 @@ fn markdown_becomes_text_that_reads_well_without_colors() {
         ),
         ("a <b>c</b>", "a <b>c</b>"),
         ("a**b**c", "abc"),
+        ("~~gone~~ and", "~~gone~~ and"),
+        ("HEAD~1 and HEAD~2, ~x~", "HEAD~1 and HEAD~2, ~x~"),
         ("", ""),
     ] {
         assert_eq!(plain(text, 40), expected, "{text:?}");
@@ -37,11 +39,12 @@ fn markdown_becomes_text_that_reads_well_without_colors() {
 
 #[test]
 fn marks_become_colors() {
-    let shown = rendered("# Head\n\n**bold** and `code`", 40, true).join("\n");
+    let shown = rendered("# Head\n\n**bold** and `code` ~~gone~~.", 40, true).join("\n");
     for painted in [
         "\u{1b}[1mHead\u{1b}[0m",
         "\u{1b}[1mbold\u{1b}[0m and",
         "\u{1b}[36mcode\u{1b}[0m",
+        "\u{1b}[9mgone\u{1b}[0m.",
     ] {
         assert!(shown.contains(painted), "{painted:?}: {shown:?}");
     }

@@ -241,6 +241,20 @@ fn lines_fit_and_obey_nobody() {
 }
 
 #[test]
+fn a_line_of_a_change_is_shown_to_its_end() {
+    let diff = format!("@@ -1 +1 @@\n+earth = 1{}; import os\n \n", " ".repeat(150));
+    let lines = [
+        "    @@ -1 +1 @@",
+        "    +earth = 1",
+        "      ; import os",
+        "     ",
+    ];
+    assert_eq!(diff_lines(&diff, DIFF, look(80)), lines);
+    let more = ["    @@ -1 +1 @@", "    +earth = 1", "    … 2 more lines …"];
+    assert_eq!(diff_lines(&diff, 2, look(80)), more);
+}
+
+#[test]
 fn a_command_that_runs_shows_its_last_line() {
     let mut steps = Steps::default();
     steps.lines(&tool("COMMAND", "make all"), look(80));

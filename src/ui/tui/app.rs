@@ -1,11 +1,15 @@
-//! The state of the screen, and what keys and messages make of it. Pure: what is to be done outside comes back as
-//! [`ScreenEffect`]s, and time comes as an argument.
+//! The state of the screen, and what keys and messages make of it.
+//!
+//! Reads no clock and does not touch the terminal: time comes as an argument, and what is to be done there, or told to
+//! the engine, comes back as [`ScreenEffect`]s. Its composer reads pictures and paths, and adds to the history.
 
 mod keys;
 mod view;
 
 use std::collections::VecDeque;
 use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent};
 
 use super::composer::Composer;
 use super::dialog::Dialog;
@@ -23,6 +27,10 @@ use crate::ui::Event;
 const HINT: Duration = Duration::from_secs(4);
 /// How long one Escape waits for the other.
 const ARMED: Duration = Duration::from_secs(2);
+/// How long a letter waits for the next one, before it answers.
+const HELD: Duration = Duration::from_millis(200);
+/// Who presses a letter this soon after another is typing, and answers nothing.
+const TYPING: Duration = Duration::from_millis(500);
 /// What is said from a stop on until it is done.
 const STOPPING: &str = "Stopping...";
 /// How often colours are looked for that are being found.
@@ -83,6 +91,10 @@ pub struct App {
     times: CallTimes,
     /// Until when another Escape stops.
     armed: Option<Duration>,
+    /// When a letter was pressed last at what is asked.
+    letter_at: Option<Duration>,
+    /// A letter that answers that at this time, if no other key follows it.
+    held: Option<(KeyEvent, Duration)>,
     /// What is said for a while, and until when.
     hint: Option<(String, Duration)>,
     /// The time, as it was told last.
@@ -122,6 +134,8 @@ impl App {
             call: CallProgress::default(),
             times: CallTimes::default(),
             armed: None,
+            letter_at: None,
+            held: None,
             hint: None,
             now: Duration::ZERO,
             frame: None,
@@ -145,7 +159,15 @@ impl App {
             ToScreen::Status(status) => self.status = status,
             ToScreen::Todos(todos) => self.todos = todos,
             ToScreen::Ask { question, preview } => {
-                self.ask(Dialog::question(question, preview.as_deref()));
+                let is_agents = question.may_redirect;
+                let mut dialog = Dialog::question(question, preview.as_deref());
+                if self.is_stopping && is_agents {
+                    // The agent waits for that and is to stop: it is closed as the user would.
+                    let closed = dialog.key(KeyEvent::from(KeyCode::Esc));
+                    let closed = closed.map(|action| ScreenEffect::Send(action.into()));
+                    return closed.into_iter().collect();
+                }
+                self.ask(dialog);
             }
             ToScreen::Choose(menu) => self.ask(Dialog::menu(menu)),
             ToScreen::Type { prompt, is_secret } => self.ask(Dialog::line(prompt, is_secret)),
@@ -155,6 +177,7 @@ impl App {
                 return vec![ScreenEffect::Copy(text)];
             }
             ToScreen::Page(text) => return vec![ScreenEffect::Page(text)],
+            ToScreen::SettingUp => (self.engine, self.armed) = (EngineState::SettingUp, None),
             ToScreen::Settled => return self.settled(),
             ToScreen::End { farewell } => return vec![ScreenEffect::Leave { farewell }],
         }
@@ -163,7 +186,7 @@ impl App {
 
     fn ask(&mut self, dialog: Dialog) {
         self.dialog = Some(dialog);
-        self.armed = None;
+        (self.letter_at, self.held) = (None, None);
     }
 
     /// What was sent is done; the next that waits is sent.
@@ -194,7 +217,7 @@ impl App {
             self.todos.retain(is_open);
             self.wait_for(Waiting::Thinking);
         }
-        self.transcript.add(Entry::User(shown(text).to_owned()));
+        self.transcript.add_sent(shown(&submission), public(text));
         self.transcript.show_end();
         self.engine = EngineState::Working;
         ScreenEffect::Send(FromScreen::Line(submission))
@@ -317,11 +340,18 @@ impl App {
     pub fn next_tick(&self, now: Duration) -> Option<Duration> {
         let wait = self.wait.as_ref().filter(|_| self.dialog.is_none());
         let hint = self.hint.as_ref().map(|(_, until)| *until);
-        let ends = [self.armed, hint].into_iter().flatten();
+        let held = self.held.map(|(_, until)| until);
+        let ends = [self.armed, held, hint].into_iter().flatten();
         let ends = ends.map(|until| until.saturating_sub(now));
         let turns = wait.map(|wait| wait.next_frame(now));
         let colors = self.transcript.is_pending().then_some(COLORS);
         ends.chain(turns).chain(colors).min()
+    }
+
+    /// Whether one Escape waits for the other.
+    #[must_use]
+    pub fn is_armed(&self) -> bool {
+        self.armed.is_some()
     }
 
     /// Whether something stands in the input: a question that comes now interrupts somebody.
@@ -332,7 +362,15 @@ impl App {
 }
 
 /// What is shown of something that is sent.
-fn shown(text: &str) -> &str {
+fn shown(submission: &Submission) -> &str {
+    submission
+        .shown
+        .as_deref()
+        .map_or_else(|| public(&submission.text), public)
+}
+
+/// What may be seen of a text.
+fn public(text: &str) -> &str {
     if is_secret(text) {
         // What stands behind it is a key.
         text.split_whitespace().next().unwrap_or_default()

@@ -1,23 +1,25 @@
 //! The picture in the desktop's clipboard, where a program is there that tells it.
 //!
 //! Starts `wl-paste` or `xclip`. Guarantees that neither is taken from the project, that no more is read than a picture
-//! may have, and that nobody waits for it: it runs on a thread of its own.
+//! may have, that one that says nothing is ended, and that nobody waits for it: it runs on a thread of its own.
 
-use std::io::Read as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::thread;
+use std::time::Duration;
 
 use super::channel::Wake;
 use super::composer::image_of;
+use crate::exec::pipes;
 use crate::model::message::Image;
 use crate::sys::environment::Environment;
-use crate::sys::files::MIB;
 use crate::sys::git::program_outside;
+use crate::sys::interrupt::Interrupt;
 
 /// How large a picture may be.
-const LARGEST: u64 = 5 * MIB;
+const LARGEST: usize = 5 << 20;
+/// How long it may be silent.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The variable that tells of a desktop, and the command that prints its clipboard's picture.
 const TOOLS: [(&str, &str, &[&str]); 2] = [
     (
@@ -50,45 +52,37 @@ pub type FoundImage = Result<Image, ClipboardProblem>;
 
 /// What tells the clipboard's picture.
 #[derive(Debug, Clone, Default)]
-pub struct Clipboard(Option<(String, &'static [&'static str])>);
+pub struct Clipboard(Option<Vec<String>>);
 
 impl Clipboard {
     /// The desktop's own program, from an absolute directory of `PATH` that is not in `project`.
     #[must_use]
     pub fn of(environment: &Environment, project: &Path) -> Self {
-        let program = |(desktop, name, arguments): (&str, &str, &'static [&'static str])| {
+        let words = |(desktop, name, arguments): (&str, &str, &[&str])| {
             environment.os(desktop)?;
             let program = program_outside(name, environment.os("PATH")?, project)?;
-            Some((program, arguments))
+            let arguments = arguments.iter().map(ToString::to_string);
+            Some(std::iter::once(program).chain(arguments).collect())
         };
-        Self(TOOLS.into_iter().find_map(program))
+        Self(TOOLS.into_iter().find_map(words))
     }
 
-    /// Has the picture sent to `found`, and the screen woken then.
-    pub fn fetch(&self, found: Sender<FoundImage>, wake: Wake) {
+    /// Has the picture sent to `found`, and the screen woken then. A stop ends it.
+    pub fn fetch(&self, found: Sender<FoundImage>, wake: Wake, interrupt: Interrupt) {
         let this = self.clone();
         let started = thread::Builder::new().spawn(move || {
             // Who does not wait any more has gone.
-            let _ = found.send(this.image());
+            let _ = found.send(this.image(&interrupt, PATIENCE));
             wake.poke();
         });
         // Where no thread can be had, there are greater worries than a picture.
         drop(started);
     }
 
-    fn image(&self) -> FoundImage {
-        let (program, arguments) = self.0.as_ref().ok_or(ClipboardProblem::NoTool)?;
-        let mut command = Command::new(program);
-        command.args(*arguments).stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut tool = command.spawn().map_err(|_| ClipboardProblem::NoTool)?;
-        let mut bytes = Vec::new();
-        let output = tool.stdout.take();
-        let read = output.map(|output| output.take(LARGEST + 1).read_to_end(&mut bytes));
-        let _ = tool.kill();
-        let _ = tool.wait();
-        let is_whole = matches!(read, Some(Ok(_))) && bytes.len() as u64 <= LARGEST;
-        let image = image_of(&bytes).filter(|_| is_whole);
+    fn image(&self, interrupt: &Interrupt, patience: Duration) -> FoundImage {
+        let words = self.0.as_ref().ok_or(ClipboardProblem::NoTool)?;
+        let printed = pipes::output(words, LARGEST, interrupt, &|| patience);
+        let image = printed.ok().and_then(|(bytes, _)| image_of(&bytes));
         image.ok_or(ClipboardProblem::NoImage)
     }
 }
@@ -100,7 +94,6 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     use std::sync::mpsc;
-    use std::time::Duration;
 
     #[test]
     fn a_picture_is_what_the_desktops_program_prints() {
@@ -110,8 +103,10 @@ mod tests {
         let project = Path::new("/no/such/project");
         let clipboard =
             |variables: &[(&str, &str)]| Clipboard::of(&Environment::of(variables), project);
+        let interrupt = Interrupt::never().unwrap();
+        let image = |clipboard: Clipboard| clipboard.image(&interrupt, Duration::from_millis(10));
         let with = [("DISPLAY", ":0"), ("PATH", path)];
-        assert_eq!(clipboard(&with).image(), Err(ClipboardProblem::NoTool));
+        assert_eq!(image(clipboard(&with)), Err(ClipboardProblem::NoTool));
         for (script, expected) in [
             (r"printf 'GIF89a rest'", Ok("image/gif")),
             ("echo text", Err(ClipboardProblem::NoImage)),
@@ -125,14 +120,16 @@ mod tests {
             fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
             let (sender, receiver) = channel().unwrap();
             let (found, pictures) = mpsc::channel();
-            clipboard(&with).fetch(found, receiver.wake());
+            clipboard(&with).fetch(found, receiver.wake(), interrupt.clone());
             let picture = pictures.recv_timeout(Duration::from_secs(60)).unwrap();
             let kind = picture.as_ref().map(|image| image.media_type.as_str());
             assert_eq!(kind, expected.as_ref().copied(), "{script}");
             drop(sender);
         }
-        assert_eq!(clipboard(&with[1..]).image(), Err(ClipboardProblem::NoTool));
+        fs::write(&tool, "#!/bin/sh\nprintf GIF89a; exec sleep 3600\n").unwrap();
+        assert_eq!(image(clipboard(&with)), Err(ClipboardProblem::NoImage));
+        assert_eq!(image(clipboard(&with[1..])), Err(ClipboardProblem::NoTool));
         let own = Clipboard::of(&Environment::of(&with), dir.path());
-        assert_eq!(own.image(), Err(ClipboardProblem::NoTool));
+        assert_eq!(image(own), Err(ClipboardProblem::NoTool));
     }
 }

@@ -17,6 +17,7 @@ use super::CommandHint;
 use super::channel::Wake;
 use crate::project::gitignore::IgnoreRules;
 use crate::sys::text::is_deceptive;
+use crate::ui::input::completion::typed_path;
 
 /// How many entries of the project are looked at.
 const LOOKED_AT: usize = 100_000;
@@ -155,15 +156,11 @@ pub enum Completing<'t> {
 /// What stands right before the cursor, if it can be completed: an `@` that begins a word, or a `/` that begins the text.
 #[must_use]
 pub fn completing(before: &str) -> Option<Completing<'_>> {
-    let start = before.rfind(char::is_whitespace).map_or(0, |at| {
-        at + before[at..].chars().next().map_or(0, char::len_utf8)
-    });
-    let word = &before[start..];
-    match word.strip_prefix('@') {
-        Some(typed) => Some(Completing::Path(start + 1, typed)),
-        None if start == 0 => word.strip_prefix('/').map(Completing::Command),
-        None => None,
+    if let Some((start, typed)) = typed_path(before) {
+        return Some(Completing::Path(start, typed));
     }
+    let name = before.strip_prefix('/')?;
+    (!name.contains(char::is_whitespace)).then_some(Completing::Command(name))
 }
 
 /// The paths that `typed` may become, the best first.

@@ -9,6 +9,7 @@ mod buffer;
 mod view;
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -23,6 +24,7 @@ use super::completion::{
 use super::history::{HistorySearch, Recall, is_secret};
 use super::{CommandHint, Submission};
 use crate::model::message::Image;
+use crate::sys::text::with_unix_line_ends;
 use crate::ui::input::history::History;
 
 /// A paste of more lines is shown as a placeholder.
@@ -68,6 +70,8 @@ pub struct Composer {
     buffer: TextBuffer,
     attachments: Vec<Attachment>,
     recall: Recall,
+    /// What was sent or typed in this session, as it stood in the input, by the text that it stands for.
+    drafts: HashMap<String, Draft>,
     search: Option<HistorySearch>,
     commands: Vec<CommandHint>,
     paths: ProjectPaths,
@@ -79,6 +83,13 @@ pub struct Composer {
     columns: Cell<usize>,
     /// What could be completed, and with what; see [`Self::candidates`].
     candidates: RefCell<Option<Candidates>>,
+}
+
+/// A text with placeholders, and what these stand for.
+#[derive(Debug, Clone)]
+struct Draft {
+    text: String,
+    attachments: Vec<Attachment>,
 }
 
 /// What a word may become.
@@ -97,6 +108,7 @@ impl Composer {
             buffer: TextBuffer::default(),
             attachments: Vec::new(),
             recall: Recall::new(options.history),
+            drafts: HashMap::new(),
             search: None,
             commands: Vec::new(),
             paths: ProjectPaths::new(options.root, options.wake),
@@ -136,6 +148,10 @@ impl Composer {
     /// Has what was sent in the place of what stands in it.
     pub fn take_back(&mut self, submission: Submission) {
         self.clear();
+        if submission.images.is_empty() {
+            self.look_at(&submission.text);
+            return;
+        }
         let text = harmless(&submission.text);
         let mut rest = &*text;
         for (image, number) in submission.images.into_iter().zip(1..) {
@@ -152,7 +168,10 @@ impl Composer {
     /// All that would be sent, with pastes written out.
     #[must_use]
     pub fn text(&self) -> String {
-        self.expanded(self.buffer.text())
+        self.with(|attachment| match self.attachments.get(attachment)? {
+            Attachment::Paste(text) => Some(text.clone()),
+            Attachment::Image(_) => Some(String::new()),
+        })
     }
 
     /// What may be edited elsewhere; `None` where a key may stand in it, which is to be in no file.
@@ -177,7 +196,7 @@ impl Composer {
 
     /// Takes what was pasted: it is put in, and nothing else.
     pub fn paste(&mut self, text: &str) -> ComposerAction {
-        let text = harmless(&text.replace("\r\n", "\n").replace('\r', "\n"));
+        let text = harmless(text);
         if let Some(search) = &mut self.search {
             search
                 .wanted
@@ -189,19 +208,22 @@ impl Composer {
         match pasted_image(&text, self.paths.root()) {
             Some(Ok(image)) => self.attach(Attachment::Image(image)),
             Some(Err(error)) => return ComposerAction::Refused(error.to_string()),
-            None => {
-                let is_long = text.lines().count() > MOST_PASTED_LINES
-                    || text.chars().nth(MOST_PASTED_LETTERS).is_some();
-                // A key that is pasted behind `/login` is to be seen as such.
-                if is_long && !is_secret(self.buffer.text()) {
-                    self.attach(Attachment::Paste(text));
-                } else {
-                    self.buffer.insert(&text);
-                }
-            }
+            None => self.insert_whole(text),
         }
         self.changed();
         ComposerAction::Changed
+    }
+
+    /// Puts a text where the cursor is; as one piece where it is long.
+    fn insert_whole(&mut self, text: String) {
+        let is_long = text.lines().count() > MOST_PASTED_LINES
+            || text.chars().nth(MOST_PASTED_LETTERS).is_some();
+        // A key that is pasted behind `/login` is to be seen as such.
+        if is_long && !is_secret(self.buffer.text()) {
+            self.attach(Attachment::Paste(text));
+        } else {
+            self.buffer.insert(&text);
+        }
     }
 
     /// Puts a picture where the cursor is.
@@ -305,7 +327,7 @@ impl Composer {
         }
         match self.submission() {
             Ok(submission) => {
-                let whole = self.text();
+                let whole = self.keep_draft();
                 self.recall.add(&whole);
                 self.clear();
                 ComposerAction::Send(submission)
@@ -322,23 +344,51 @@ impl Composer {
             let text = self.text();
             return Ok(Submission {
                 text,
-                images: Vec::new(),
+                ..Submission::default()
             });
         }
-        with_images(text, &self.attachments, self.paths.root()).map_err(|error| error.to_string())
+        let mut submission = with_images(text, &self.attachments, self.paths.root())
+            .map_err(|error| error.to_string())?;
+        let labels = self.labels();
+        let shown = self.with(|attachment| labels.get(attachment).cloned());
+        submission.shown = Some(shown).filter(|shown| *shown != submission.text);
+        Ok(submission)
     }
 
-    fn expanded(&self, text: &str) -> String {
-        let pieces = text.chars().map(|c| {
-            let mut bytes = [0; 4];
-            let grapheme = c.encode_utf8(&mut bytes);
-            match buffer::placeholder(grapheme).and_then(|index| self.attachments.get(index)) {
-                Some(Attachment::Paste(text)) => text.clone(),
-                Some(Attachment::Image(_)) => String::new(),
-                None => c.to_string(),
-            }
+    /// The text with something in the place of each placeholder.
+    fn with(&self, of: impl Fn(usize) -> Option<String>) -> String {
+        let pieces = self.buffer.text().chars().map(|c| {
+            let attachment = buffer::placeholder(c.encode_utf8(&mut [0; 4]));
+            attachment.and_then(&of).unwrap_or_else(|| c.to_string())
         });
         pieces.collect()
+    }
+
+    /// Keeps what stands in the input, to be had again by the text that it stands for.
+    fn keep_draft(&mut self) -> String {
+        let whole = self.text();
+        if !is_secret(&whole) {
+            let (text, attachments) = (self.buffer.text().to_owned(), self.attachments.clone());
+            self.drafts
+                .insert(whole.clone(), Draft { text, attachments });
+        }
+        whole
+    }
+
+    /// Has what was sent or typed before in the place of what stands in the input: as it stood there, or one that is
+    /// long, of an earlier session, as one piece.
+    fn look_at(&mut self, whole: &str) {
+        self.buffer.set(String::new());
+        if let Some(Draft { text, attachments }) = self.drafts.get(whole).cloned() {
+            self.attachments = attachments;
+            self.buffer.set(text);
+        } else {
+            self.attachments.clear();
+            self.insert_whole(harmless(whole));
+        }
+        self.changed();
+        // What was looked up is not to be completed by the next Enter.
+        self.is_closed = true;
     }
 
     /// Up and Down: a row of the text, or at its edge an entry of the history.
@@ -348,24 +398,16 @@ impl Composer {
         if self.buffer.go_row(&rows, is_up, &labels) {
             return ComposerAction::Changed;
         }
-        let text = self.text();
-        // Pictures would be lost: they stay where they are.
-        let has_images = self
-            .attachments
-            .iter()
-            .any(|one| matches!(one, Attachment::Image(_)));
-        let entry = match is_up {
-            _ if has_images => None,
-            true => self.recall.older(&text),
-            false => self.recall.newer(),
+        let text = self.keep_draft();
+        let entry = if is_up {
+            self.recall.older(&text)
+        } else {
+            self.recall.newer()
         };
         let Some(entry) = entry.map(str::to_owned) else {
             return ComposerAction::Unhandled;
         };
-        self.attachments.clear();
-        self.set(&entry);
-        // What was looked up is not to be completed by the next Enter.
-        self.is_closed = true;
+        self.look_at(&entry);
         ComposerAction::Changed
     }
 
@@ -444,13 +486,12 @@ impl Composer {
             Some(Completing::Command(_)) => 1,
             None => return,
         };
-        let blank = if candidate.text.ends_with('/') {
-            ""
-        } else {
-            " "
+        let text = match &candidate.text {
+            directory if directory.ends_with('/') => directory.clone(),
+            path if path.contains(char::is_whitespace) => format!("\"{path}\" "),
+            name => format!("{name} "),
         };
-        self.buffer
-            .replace(start..cursor, &format!("{}{blank}", candidate.text));
+        self.buffer.replace(start..cursor, &text);
         self.changed();
     }
 }
@@ -497,9 +538,7 @@ impl Composer {
                 let found = search.at.map(|_| search.found.clone());
                 self.search = None;
                 if let Some(found) = found {
-                    self.attachments.clear();
-                    self.set(&found);
-                    self.is_closed = true;
+                    self.look_at(&found);
                 }
             }
         }
@@ -533,21 +572,27 @@ fn edit_of(key: KeyEvent) -> Option<EditCommand> {
             'u' => EditCommand::KillToStart,
             'w' => EditCommand::KillWord,
             'y' => EditCommand::Yank,
+            't' => EditCommand::Transpose,
+            // As bytes, Ctrl-7 and Ctrl-_ are the same.
+            '7' | '_' => EditCommand::Undo,
             _ => return None,
         },
         KeyCode::Char(c) if alt => match c {
             'b' => EditCommand::WordLeft,
             'f' => EditCommand::WordRight,
             'd' => EditCommand::KillWordRight,
+            'u' => EditCommand::Upper,
+            'l' => EditCommand::Lower,
+            'c' => EditCommand::Capital,
             _ => return None,
         },
         _ => return None,
     })
 }
 
-/// The same without the characters that stand for attachments.
+/// The same without the characters that stand for attachments, its lines ended by `\n`.
 fn harmless(text: &str) -> String {
-    text.replace(|c: char| PLACEHOLDERS.contains(&u32::from(c)), "\u{fffd}")
+    with_unix_line_ends(text).replace(|c: char| PLACEHOLDERS.contains(&u32::from(c)), "\u{fffd}")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Widget as _};
+use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -109,18 +110,19 @@ impl Dialog {
         };
         let block = Block::bordered().border_style(theme.border);
         let inner = block.inner(area);
-        let mut position = None;
+        let mut below = <[String; 2]>::default();
         match &self.0 {
             Kind::Question(question) => {
                 question.render(inner, buf, theme);
-                position = question.position();
+                below = question.border(inner.width.into());
             }
             Kind::Menu(menu) => menu.render(inner, buf, theme),
             Kind::Line(line) => line.render(inner, buf, theme),
         }
         let block = block.title(format!(" {title} ")).title_style(theme.heading);
-        let position = Line::from(position.unwrap_or_default()).right_aligned();
-        block.title_bottom(position).render(area, buf);
+        let [left, right] = below.map(Line::from);
+        let block = block.title_bottom(left).title_bottom(right.right_aligned());
+        block.render(area, buf);
     }
 
     /// Takes a key; what the user has answered by it.
@@ -130,6 +132,12 @@ impl Dialog {
             Kind::Menu(menu) => menu.key(key),
             Kind::Line(line) => line.key(key),
         }
+    }
+
+    /// Whether a key is a letter that may answer a question.
+    #[must_use]
+    pub fn is_letter(&self, key: KeyEvent) -> bool {
+        matches!(&self.0, Kind::Question(question) if question.is_letter(key))
     }
 
     /// Takes what was pasted into a line that is being typed; whether there was one.
@@ -204,12 +212,12 @@ impl TypedLine {
             printable(&self.text, &[])
         };
         let room = usize::from(area.width).saturating_sub(3);
-        let mut rest = shown.as_str();
-        while rest.width() > room {
-            rest = rest
-                .split_at(rest.chars().next().map_or(0, char::len_utf8))
-                .1;
-        }
+        let mut columns = 0;
+        let fitting = shown.grapheme_indices(true).rev().take_while(|(_, one)| {
+            columns += one.width();
+            columns <= room
+        });
+        let rest = &shown[fitting.last().map_or(shown.len(), |(at, _)| at)..];
         put(buf, area, row, &format!("> {rest}"), theme.plain);
         let row = u16::try_from(row).unwrap_or(u16::MAX);
         let column = u16::try_from(rest.width() + 2).unwrap_or(u16::MAX);

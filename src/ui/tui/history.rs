@@ -110,6 +110,21 @@ impl HistorySearch {
             entry.clone_into(&mut self.found);
         }
     }
+
+    /// What is seen of it in so many columns: the line that has what is wanted, and of a long one that part.
+    #[must_use]
+    pub fn seen(&self, columns: usize) -> String {
+        let wanted = self.wanted.to_lowercase();
+        let place = |line: &str| Some(line.to_lowercase().split_once(&wanted)?.0.chars().count());
+        let mut lines = self.found.lines();
+        let found = lines.find_map(|line| place(line).map(|place| (line, place)));
+        let (line, place) = found.unwrap_or_default();
+        if place + wanted.len() < columns {
+            return line.to_owned();
+        }
+        let rest = line.chars().skip(place.saturating_sub(columns / 2));
+        std::iter::once('…').chain(rest).collect()
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use crate::sys::text::with_unix_line_ends;
+
 /// What ends a paste.
 const PASTE_END: &[u8] = b"\x1b[201~";
 /// No sequence is longer; what is, is none.
@@ -16,7 +18,7 @@ const LONGEST: usize = 64;
 pub enum TerminalInput {
     /// A key was pressed.
     Key(KeyEvent),
-    /// A text was pasted.
+    /// A text was pasted. Its lines end with `\n`, where terminals send a `\r`.
     Paste(String),
     /// The wheel was turned: so many notches, up where they are negative.
     Wheel(i32),
@@ -57,6 +59,11 @@ impl KeyDecoder {
         self.paste.is_none() && !self.pending.is_empty()
     }
 
+    /// Ends the paste that is under way, if any, with what has come of it.
+    pub fn end_paste(&mut self) -> Option<TerminalInput> {
+        self.paste.take().map(|paste| pasted(&paste))
+    }
+
     /// Nothing has followed: what is there stands for itself.
     pub fn settle(&mut self) -> Vec<TerminalInput> {
         let mut inputs = Vec::new();
@@ -77,8 +84,7 @@ impl KeyDecoder {
                     continue;
                 };
                 let rest = paste.split_off(from + end);
-                let text = String::from_utf8_lossy(paste).into_owned();
-                inputs.push(TerminalInput::Paste(text));
+                inputs.push(pasted(paste));
                 self.paste = None;
                 pending = rest;
                 at = PASTE_END.len();
@@ -99,6 +105,10 @@ impl KeyDecoder {
         pending.drain(..at);
         self.pending = pending;
     }
+}
+
+fn pasted(bytes: &[u8]) -> TerminalInput {
+    TerminalInput::Paste(with_unix_line_ends(&String::from_utf8_lossy(bytes)))
 }
 
 fn key(code: KeyCode, modifiers: KeyModifiers) -> TerminalInput {
@@ -460,8 +470,8 @@ mod tests {
         let a = TerminalInput::Key(KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE));
         for (bytes, expected) in [
             (
-                "\x1b[200~x\ry\x1b[A\x03\x1b[201~a",
-                &[paste("x\ry\x1b[A\x03"), a.clone()][..],
+                "\x1b[200~x\ry\r\nz\x1b[A\x03\x1b[201~a",
+                &[paste("x\ny\nz\x1b[A\x03"), a.clone()][..],
             ),
             (
                 "\x1b[200~\x1b[201~\x1b[200~b\x1b[201~",

@@ -61,6 +61,8 @@ pub enum ToScreen {
     Copy(String),
     /// This text is to be read in the user's pager.
     Page(String),
+    /// All is set up anew: until that is `Settled`, Escape stops nothing, and Ctrl-C ends all.
+    SettingUp,
     /// What was sent is done, well or not: the next line may come.
     Settled,
     /// The end: the screen gives the terminal back, writes this there, and is over.
@@ -92,6 +94,8 @@ pub struct Submission {
     pub text: String,
     /// The pictures that were attached.
     pub images: Vec<Image>,
+    /// What is shown of it: long pastes are one piece each. `None`: the text.
+    pub shown: Option<String>,
 }
 
 /// What a user says of something that is to be allowed.
@@ -122,8 +126,6 @@ pub enum Entry {
         result: String,
         /// Whether that was nothing.
         failed: bool,
-        /// What it has changed, a unified diff.
-        diff: Option<String>,
     },
     /// The program's own words.
     Notice(String),
@@ -140,8 +142,6 @@ pub struct Status {
     pub window: u64,
     /// How the vendor was reached last.
     pub connection: Connection,
-    /// The session's id, for who ends.
-    pub session: String,
 }
 
 /// How a vendor was reached last.

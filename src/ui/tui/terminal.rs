@@ -8,10 +8,9 @@ mod handover;
 mod painter;
 mod signals;
 
-use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
@@ -21,8 +20,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Size;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use signal_hook::consts::signal::SIGTSTP;
+use signal_hook::low_level::raise;
 
-use self::handover::{TakenTerminal, give_back, is_taken};
+use self::handover::{TakenTerminal, give_back, is_given_back, stops};
 use self::painter::Painter;
 use self::signals::Signals;
 use super::app::{App, ScreenEffect};
@@ -34,9 +35,7 @@ use super::keys::{KeyDecoder, TerminalInput};
 use super::theme::Theme;
 use super::{FromScreen, Submission, ToScreen};
 use crate::project::mode::SharedMode;
-use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
-use crate::sys::files::{self, Links, MIB};
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal, is_readable_within};
 use crate::sys::text::printable;
 use crate::ui::editor;
@@ -53,8 +52,6 @@ const ESCAPE: Duration = Duration::from_millis(25);
 const PAUSE: Duration = Duration::from_millis(500);
 /// How often a stop is looked after that nobody has taken yet.
 const STOP: Duration = Duration::from_millis(100);
-/// How large a text may be that comes from the editor.
-const LARGEST_EDITED: u64 = 10 * MIB;
 
 /// What the screen works with.
 pub struct ScreenOptions<'c> {
@@ -93,7 +90,7 @@ pub fn run(
     mode: SharedMode,
 ) -> io::Result<()> {
     let interrupt = StopAtEnd(interrupt);
-    let signals = Signals::new()?;
+    let signals = Signals::new(is_given_back(), stops())?;
     let taken = TakenTerminal::take(options.mouse)?;
     let stdin = io::stdin();
     let terminal = Terminal {
@@ -253,9 +250,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                 self.draw()?;
             }
             let woken = self.wait(signals)?;
-            // Where another thread has panicked, the terminal is the shell's already.
-            let is_lost = self.terminal.taken.is_some() && !is_taken();
-            if woken.is_over || is_lost {
+            if woken.is_over {
                 return Ok(self.end());
             }
             if woken.has_signal {
@@ -266,6 +261,8 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             } else if self.escape_wait() == Some(Duration::ZERO) {
                 Some(self.decoder.settle())
             } else {
+                let effects = self.app.unfollowed(self.now());
+                self.effects(effects)?;
                 continue;
             };
             let Some(inputs) = inputs else {
@@ -388,9 +385,11 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             self.typed_at = self.now();
             self.is_typing_on = true;
             let left = self.ahead(input);
-            let left =
-                left.filter(|input| !matches!(input, TerminalInput::Key(key) if is_cancel(*key)));
-            self.input(left)?;
+            // But the second Escape stops, whatever has come up.
+            let is_meant = self.app.is_armed();
+            let is_closing =
+                |input: &_| matches!(input, TerminalInput::Key(key) if is_cancel(*key));
+            self.input(left.filter(|input| is_meant || !is_closing(input)))?;
         }
         Ok(())
     }
@@ -420,7 +419,15 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         let mut bytes = [0u8; 4096];
         match rustix::io::read(self.terminal.keys, &mut bytes) {
             Ok(0) | Err(Errno::IO) => Ok(None),
-            Ok(length) => Ok(Some(self.decoder.read(&bytes[..length]))),
+            Ok(length) => {
+                let bytes = &bytes[..length];
+                // By itself, it is pressed and not pasted: the paste's end was lost.
+                let alone = KeyDecoder::default().read(bytes);
+                let is_lost = matches!(alone[..], [TerminalInput::Key(key)] if is_cancel(key));
+                let paste = is_lost.then(|| self.decoder.end_paste()).flatten();
+                let inputs = paste.map(|paste| vec![paste]);
+                Ok(Some(inputs.unwrap_or_else(|| self.decoder.read(bytes))))
+            }
             Err(Errno::INTR | Errno::AGAIN) => Ok(Some(Vec::new())),
             Err(errno) => Err(errno.into()),
         }
@@ -444,6 +451,10 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     fn input(&mut self, input: Option<TerminalInput>) -> io::Result<()> {
         (self.is_changed, self.is_typed) = (true, true);
         match input {
+            Some(TerminalInput::Key(key)) if is_suspend(key) => {
+                self.app.follows();
+                raise(SIGTSTP)?;
+            }
             Some(TerminalInput::Key(key)) => {
                 let effects = self.app.key(key, self.now());
                 self.effects(effects)?;
@@ -457,7 +468,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
 
     /// The terminal has another size, or was the shell's meanwhile.
     fn signal(&mut self, signals: &Signals) -> io::Result<()> {
-        if signals.have_continued() {
+        if signals.stop(give_back) | signals.have_continued() {
             if let Some(taken) = self.terminal.taken {
                 taken.take_again()?;
             }
@@ -501,7 +512,8 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                 ScreenEffect::Editor(text) => self.edit(&text)?,
                 ScreenEffect::FetchImage => {
                     let found = self.pictures.0.clone();
-                    self.options.clipboard.fetch(found, self.receiver.wake());
+                    let (wake, interrupt) = (self.receiver.wake(), self.interrupt.0.clone());
+                    self.options.clipboard.fetch(found, wake, interrupt);
                 }
                 ScreenEffect::Leave { farewell } => {
                     // The first counts: behind it comes that the engine is gone.
@@ -534,7 +546,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             self.lend(|| pager.is_some_and(|pager| pager.show(&text, Some(&interrupt))))?;
         if !is_shown {
             self.app.hint(
-                "there is no pager: set `PAGER`, or install `less`",
+                "there is no pager that stays open: set `PAGER` to one, or install `less`",
                 self.now(),
             );
         }
@@ -549,13 +561,18 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             return Ok(());
         };
         let (draft, interrupt) = (self.options.draft.clone(), self.interrupt.0.clone());
-        let edited = self.lend(|| edited(&command, &draft, text, &interrupt))?;
+        let edited = self.lend(|| editor::edited(&command, &draft, text, &interrupt))?;
         match edited {
             Ok(text) => self.app.edited(&text),
             Err(problem) => self.app.hint(&problem, self.now()),
         }
         Ok(())
     }
+}
+
+/// Whether a key is to stop the process, as the terminal has it where keys are no bytes to read.
+fn is_suspend(key: KeyEvent) -> bool {
+    key.code == KeyCode::Char('z') && key.modifiers == KeyModifiers::CONTROL
 }
 
 /// Whether a key is a command that answers no question but by closing it.
@@ -566,27 +583,6 @@ fn works_anytime(key: KeyEvent) -> bool {
         KeyCode::BackTab | KeyCode::Esc | KeyCode::PageUp | KeyCode::PageDown => true,
         _ => false,
     }
-}
-
-/// What the user makes of `text` in their editor; else why nothing, in which case the text is as it was.
-fn edited(
-    command: &str,
-    draft: &Path,
-    text: &str,
-    interrupt: &Interrupt,
-) -> Result<String, String> {
-    let failed = |error: io::Error| format!("cannot edit `{}`: {error}", draft.display());
-    atomic_file::replace_private(draft, |file| file.write_all(text.as_bytes())).map_err(failed)?;
-    let opened = editor::open(command, draft, interrupt);
-    let read = files::read(draft, Links::Refused, LARGEST_EDITED);
-    let _ = fs::remove_file(draft);
-    opened.map_err(|problem| problem.to_string())?;
-    let mut text = String::from_utf8(read.map_err(failed)?)
-        .map_err(|_| format!("cannot take `{}`: it is not UTF-8", draft.display()))?;
-    if text.ends_with('\n') {
-        text.pop();
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

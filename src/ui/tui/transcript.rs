@@ -1,4 +1,5 @@
-//! What was said and done, as lines, of which a part is seen. Pure.
+//! What was said and done, as lines, of which a part is seen. Touches nothing, but for the thread that finds the
+//! colours of code.
 //!
 //! Guarantees that drawing takes time by the lines that are seen, not by those that there are: an item becomes lines
 //! when it is looked at, once for each width, and only those near to what is seen are kept.
@@ -94,10 +95,11 @@ impl Transcript {
     /// Has these in the place of all that is there.
     pub fn replace(&mut self, entries: Vec<Entry>) {
         let theme = self.theme.clone();
-        let (size, is_unfolded) = (self.size, self.is_unfolded);
         *self = Self {
-            size,
-            is_unfolded,
+            size: self.size,
+            is_unfolded: self.is_unfolded,
+            // It has the grammars, which take long to load.
+            code: std::mem::take(&mut self.code),
             ..Self::new(theme)
         };
         for entry in entries {

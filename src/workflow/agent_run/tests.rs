@@ -91,6 +91,8 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
         request: Some("Mend it.".to_owned()),
         interactive: false,
         answers: Vec::new(),
+        questions: Vec::new(),
+        answer: None,
         limits: limits(),
         conventions: None,
         from: 0,

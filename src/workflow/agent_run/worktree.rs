@@ -116,6 +116,10 @@ impl Files for AgentRun<'_> {
         worktree.diff.replace(diff);
         Ok(edits.warnings().to_vec())
     }
+
+    fn check(&self, edits: Vec<PathEdit>) -> Result<(), ToolError> {
+        self.verified(edits).map(drop)
+    }
 }
 
 /// What a tool makes of files, as a unified diff; none where that is very long, or nothing. What could not be read before

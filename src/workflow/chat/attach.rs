@@ -2,6 +2,10 @@
 //!
 //! Reads files and runs commands by the agent's own tools, so that the same is closed to both.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::place::ChatPlace;
 use super::screen::Screen;
 use crate::agent::chat::commands::Piece;
@@ -11,6 +15,7 @@ use crate::agent::tool::{Arguments, Tool as _, ToolError};
 use crate::agent::tools::place::leads_into;
 use crate::agent::tools::read::{ReadFile, ReadPart};
 use crate::project::mode::Mode;
+use crate::sys::numbers::counted;
 use crate::ui::question::{Answer, Question};
 use crate::ui::tui::Submission;
 use crate::workflow::{Context, Failure};
@@ -22,17 +27,31 @@ pub fn request(
     place: &ChatPlace<'_>,
     submission: &Submission,
 ) -> UserRequest {
-    let paths = named(&submission.text);
+    let paths = named(&submission.text).into_iter();
+    let mut missing = Vec::new();
     let shown = paths.filter_map(|path| match shown_file(context, place, path) {
         Some(Ok(content)) => Some(file(path, &content)),
         Some(Err(problem)) => {
             context.warn(format!("`@{path}` is not attached: {problem}"));
             None
         }
-        None => None,
+        None => {
+            missing.push(format!("`@{path}`"));
+            None
+        }
     });
+    let shown = shown.collect();
+    if let [first, others @ ..] = &missing[..] {
+        let more = match others.len() {
+            0 => String::new(),
+            others => format!(" (nor for {})", counted(others as u64, "other word")),
+        };
+        context.notice(format!(
+            "nothing is attached for {first}: there is no such file{more}"
+        ));
+    }
     UserRequest {
-        shown: shown.collect(),
+        shown,
         images: submission.images.clone(),
         text: super::request::censored(context, place, &submission.text),
     }
@@ -71,13 +90,19 @@ fn file(path: &str, content: &str) -> String {
     tagged(Tag::FILE, &[], &format!("path: {path}\n\n{content}"))
 }
 
-/// The paths that a text names by an `@` at the beginning of a word.
-fn named(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split_whitespace();
-    let named = words.filter_map(|word| word.strip_prefix('@'));
-    named
-        .map(|path| path.trim_end_matches([',', ';', ':', '.', ')', '?', '!']))
-        .filter(|path| !path.is_empty())
+/// The paths that a text names by an `@` at the beginning of a word; between quotes, they may have blanks.
+fn named(text: &str) -> Vec<&str> {
+    static NAMED: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#"(?:^|\s)@(?:"(?<quoted>[^"\n]+)"|(?<word>\S+))"#).ok());
+    let found = NAMED.iter().flat_map(|named| named.captures_iter(text));
+    let paths = found.filter_map(|found| match (found.name("quoted"), found.name("word")) {
+        (Some(quoted), _) => Some(quoted.as_str()),
+        (None, word) => {
+            let ends = [',', ';', ':', '.', ')', '?', '!'];
+            word.map(|word| word.as_str().trim_end_matches(ends))
+        }
+    });
+    paths.filter(|path| !path.is_empty()).collect()
 }
 
 /// What one of the user's own commands asks for; else why it is not carried out, in a sentence. Without a screen, nobody
@@ -97,11 +122,14 @@ pub fn expand(
     };
     let (mode, is_projects, pieces) =
         (command.mode, command.is_projects, command.expand(arguments));
-    if let Some(mode) = mode.filter(|mode| *mode != place.mode.get()) {
+    let now = place.mode.get();
+    if let Some(mode) = mode.filter(|mode| *mode != now) {
         // What a project brings along allows itself nothing.
-        if mode == Mode::AutoPilot && is_projects && !may_pilot(screen, name)? {
-            let problem = "it wants to switch to Auto-Pilot, which was not allowed";
-            return Ok(Err(problem.to_owned()));
+        let is_freer = mode == Mode::AutoPilot || now == Mode::Planning;
+        if is_freer && is_projects && !may_switch(screen, name, mode)? {
+            let title = mode.title();
+            let problem = format!("it wants to switch to {title}, which was not allowed");
+            return Ok(Err(problem));
         }
         place.mode.set(mode);
     }
@@ -109,18 +137,16 @@ pub fn expand(
     for piece in pieces {
         match piece {
             Piece::Text(text) => asked.text.push_str(&text),
-            Piece::File(path) => match shown_file(context, place, &path) {
-                Some(Ok(content)) => asked.shown.push(file(&path, &content)),
-                Some(Err(problem)) => return Ok(Err(format!("`{path}`: {problem}"))),
-                // It is but a word.
-                None => asked.text.push_str(&format!("@{path}")),
-            },
-            Piece::Command { command, arguments } => {
-                if place.mode.get() == Mode::Planning {
-                    return Ok(Err(format!(
-                        "it runs `{command}`, and nothing is executed in Planning"
-                    )));
+            Piece::File(path) => {
+                match shown_file(context, place, &path) {
+                    Some(Ok(content)) => asked.shown.push(file(&path, &content)),
+                    Some(Err(problem)) => return Ok(Err(format!("`{path}`: {problem}"))),
+                    // It is but a word.
+                    None => {}
                 }
+                asked.text.push_str(&format!("@{path}"));
+            }
+            Piece::Command { command, arguments } => {
                 let output = super::shell::output_of(context, place, screen, &command, &arguments)?;
                 match output {
                     Ok(output) => asked.text.push_str(&output),
@@ -132,15 +158,16 @@ pub fn expand(
     Ok(Ok(asked))
 }
 
-/// Whether a command of the project's may go on without asking.
-fn may_pilot(screen: Option<&Screen>, name: &str) -> Result<bool, Failure> {
+/// Whether a command of the project's may switch to this mode.
+fn may_switch(screen: Option<&Screen>, name: &str, mode: Mode) -> Result<bool, Failure> {
     let Some(screen) = screen else {
         return Ok(false);
     };
+    let title = mode.title();
     let question = Question {
-        sentence: format!("`/{name}` is the project's, and wants to switch to Auto-Pilot. May it?"),
-        tool: "auto-pilot".to_owned(),
-        reasons: vec!["asks nothing from then on".to_owned()],
+        sentence: format!("`/{name}` is the project's, and wants to switch to {title}. May it?"),
+        tool: title.to_ascii_lowercase(),
+        reasons: vec![format!("{title} is the mode from then on")],
         ..Question::default()
     };
     Ok(screen.ask(question, None)?.answer == Answer::Yes)
@@ -157,8 +184,10 @@ mod tests {
             ("@a @b?", &["a", "b"]),
             ("mail me@here.org", &[]),
             ("@ @.", &[]),
+            ("@\"my notes.txt\", @\"ä\"@x", &["my notes.txt", "ä"]),
+            ("@\"open @b", &["\"open", "b"]),
         ] {
-            assert_eq!(named(text).collect::<Vec<_>>(), expected, "{text}");
+            assert_eq!(named(text), expected, "{text}");
         }
     }
 }

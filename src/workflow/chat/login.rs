@@ -9,9 +9,9 @@ use crate::agent::chat::accounts::key::{self, AccountKey, NoChatKey, VARIABLE};
 use crate::agent::chat::accounts::{Accounts, DEFAULT, NoAccount, check_name};
 use crate::agent::home::{CHAT, System};
 use crate::model::{AnthropicServer, ModelError, ModelSpec, Provider, Route};
-use crate::secret::ApiKey;
+use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{self, LineReader as _, PlainLines, Typed, hidden};
+use crate::ui::input::{self, InputError, LineReader as _, PlainLines, Typed, hidden};
 use crate::workflow::error::{ChatError, Error};
 use crate::workflow::run::not_ready::NotReady;
 use crate::workflow::run::selection;
@@ -145,9 +145,13 @@ pub fn login(
     let typed = if is_terminal {
         hidden::line(PROMPT, context.interrupt)
     } else {
-        let stdin = input::stdin(context.interrupt.clone()).map_err(input::InputError::from)?;
+        let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
         PlainLines::new(stdin).line("")
     };
+    if let Err(InputError::NotUtf8 { .. } | InputError::LineTooLong { .. }) = typed {
+        let problem = KeyProblem::NotVisibleAscii;
+        return Err(Error::from(ChatError::from(problem)).into());
+    }
     let line = match typed.map_err(Error::from)? {
         Typed::Line(line) => line,
         Typed::End => String::new(),
@@ -250,17 +254,16 @@ fn store(
             "the key is stored, but could not be checked: {reason}"
         )),
     };
-    // Another process may have signed in meanwhile.
-    let mut accounts = load(home)?;
-    accounts.store(account, key).map_err(ChatError::from)?;
-    accounts.save()?;
+    change(home, |accounts| {
+        Ok(accounts.store(account, key).map_err(ChatError::from)?)
+    })?;
     Ok(signed_in(account, unknown, is_overridden))
 }
 
 fn switch(home: &Path, is_overridden: bool, name: &str) -> Result<Said, Error> {
-    let mut accounts = load(home)?;
-    accounts.switch(name).map_err(ChatError::from)?;
-    accounts.save()?;
+    change(home, |accounts| {
+        Ok(accounts.switch(name).map_err(ChatError::from)?)
+    })?;
     Ok(signed_in(name, None, is_overridden))
 }
 
@@ -273,16 +276,16 @@ fn signed_in(account: &str, unknown: Option<String>, is_overridden: bool) -> Sai
 }
 
 fn sign_out(home: &Path, is_overridden: bool) -> Result<Said, Error> {
-    let mut accounts = load(home)?;
-    let removed = accounts.remove_active();
-    if removed.is_some() {
-        accounts.save()?;
-    }
-    let done = match (removed, accounts.active()) {
-        (None, _) => "Nobody is signed in".to_owned(),
-        (Some(_), None) => "Signed out".to_owned(),
-        (Some(_), Some(next)) => format!("Signed out: the account `{}` is active now", next.name),
-    };
+    let done = change(home, |accounts| {
+        let removed = accounts.remove_active();
+        Ok(match (removed, accounts.active()) {
+            (None, _) => "Nobody is signed in".to_owned(),
+            (Some(_), None) => "Signed out".to_owned(),
+            (Some(_), Some(next)) => {
+                format!("Signed out: the account `{}` is active now", next.name)
+            }
+        })
+    })?;
     let overridden =
         is_overridden.then(|| format!("`{VARIABLE}` is set, and its key still counts"));
     Ok(Said {
@@ -291,7 +294,28 @@ fn sign_out(home: &Path, is_overridden: bool) -> Result<Said, Error> {
     })
 }
 
-fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
+/// Changes the accounts while no other process does.
+fn change<T>(
+    home: &Path,
+    change: impl FnOnce(&mut Accounts) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let lock = Accounts::lock(home)?;
+    let loaded = load(home)?;
+    let mut accounts = loaded.clone();
+    let changed = change(&mut accounts)?;
+    if accounts != loaded {
+        accounts.save()?;
+    }
+    // One that stays is locked by nobody.
+    let _ = lock.remove();
+    Ok(changed)
+}
+
+/// Where the agent keeps what is its user's.
+///
+/// # Errors
+/// When no variable says so.
+pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     let home = CHAT.directory(context.environment, System::current());
     Ok(home.map_err(NotReady::from)?)
 }

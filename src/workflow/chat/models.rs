@@ -78,6 +78,9 @@ pub fn models<'c>(
     table: &ModelTable,
     key: &ChatKey,
 ) -> Result<Models<'c>, Error> {
+    if choice.tier.is_some() {
+        return Err(ChatError::NoTiers.into());
+    }
     let recording = selection::find_recording(context, choice)?;
     let recorded = recording.as_ref().and_then(Recording::first_model);
     let recorded = recorded.filter(|name| table.named(name).is_some());

@@ -1,38 +1,40 @@
 //! What the agent at the terminal has before it begins: settings, models, session, permissions, context, commands.
 //!
-//! Reads the files of the user's and of the project's that it is told of, and makes the home.
+//! Reads the files of the user's and of the project's that it is told of, makes the home, and asks the vendor's server
+//! which models there are to choose from.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::login::ChatKey;
+use super::entries::{ending, entries};
+use super::login::{ChatKey, home};
 use super::{ChatOptions, models};
 use crate::agent::chat::accounts::key::AccountKey;
+use crate::agent::chat::briefing::Briefing;
 use crate::agent::chat::commands::{self, CommandFile};
-use crate::agent::chat::context::ContextFiles;
-use crate::agent::chat::permissions::file::PermissionFile;
-use crate::agent::chat::permissions::{NotPermitted, closed_paths};
-use crate::agent::chat::reminders::Reminders;
-use crate::agent::chat::seen::SeenFiles;
+use crate::agent::chat::permissions::file::{DIRECTORY, PermissionFile};
+use crate::agent::chat::permissions::{ChatPermissions, NotPermitted, closed_paths};
 use crate::agent::chat::settings::ChatSettings;
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
-use crate::agent::home::{CHAT, System};
+use crate::agent::home::CHAT;
 use crate::agent::memory::Compressed;
 use crate::agent::memory::truncate::{Meter, sent, tokens_of};
-use crate::agent::session::{SessionState, SessionStore};
+use crate::agent::session::{Session, SessionState};
+use crate::agent::tool::Effect;
 use crate::agent::tools::place::Outside;
 use crate::exec::process::Processes;
-use crate::model::message::{ReplyPart, Role, Thought};
+use crate::exec::sandbox::SandboxMode;
+use crate::model::message::Role;
 use crate::model::usage::Usage;
 use crate::model::{ModelTable, Purpose};
 use crate::project::mode::SharedMode;
 use crate::record::run_files::CONVERSATION;
 use crate::record::todos::Todo;
-use crate::record::{Action, LimitsRecord, Seconds, input_text};
+use crate::record::{Action, LimitsRecord, Seconds};
 use crate::ui::Event;
 use crate::ui::tui::{CommandHint, Entry, Menu};
 use crate::workflow::Context;
@@ -54,17 +56,13 @@ const MOST_LOOPS: u16 = 500;
 const GRACE: Duration = Duration::from_millis(300);
 /// How long a command may take before it goes on in the background, unless its call says otherwise.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// After how many days sessions are removed that were not used: never.
+pub const KEEPS_ALL: u32 = 0;
 /// The window of a model whose entry says none, in tokens.
 const USUAL_WINDOW: u64 = 200_000;
 
-/// Where the agent keeps what is its user's.
-///
-/// # Errors
-/// When no variable says so.
-pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
-    let home = CHAT.directory(context.environment, System::current());
-    Ok(home.map_err(NotReady::from)?)
-}
+/// What the model is told of a reply that the user has stopped.
+const STOPPED: &str = "The user has stopped your last reply here.";
 
 /// What the user has set there.
 ///
@@ -82,12 +80,20 @@ pub struct KeptChat<'c> {
     pub meter: Meter,
     /// What is to be done.
     pub todos: RefCell<Vec<Todo>>,
-    /// Whether a call was made since the reminders were looked at last.
-    pub asked: Cell<bool>,
-    /// Whether the conversation is another since, or shorter: what it was told of the project is to be told anew.
-    pub is_renewed: Cell<bool>,
-    /// The tools that were used since the model was told last, and their paths.
-    pub acted: RefCell<Vec<(String, Option<String>)>>,
+    /// What the model is told besides that.
+    pub briefing: RefCell<Briefing>,
+}
+
+impl KeptChat<'_> {
+    /// The user has taken back what the last request has changed in these files.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub fn undone(&self, paths: &[String]) -> Result<(), Error> {
+        self.briefing.borrow_mut().undone(paths);
+        let known = self.briefing.borrow().known();
+        self.inner.change(|session| session.file.briefing = known)
+    }
 }
 
 impl Keeping for KeptChat<'_> {
@@ -108,27 +114,26 @@ impl Keeping for KeptChat<'_> {
     }
 
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
+        // A call may follow: what was changed before is nothing that it has changed.
+        self.briefing.borrow_mut().look();
         if *purpose != Purpose::STEP {
             return Ok(());
         }
         self.inner.change(|session| {
             session.conversation.clone_from(conversation);
             session.conversation.todos.clone_from(&self.todos.borrow());
+            session.file.context_tokens = self.meter.used(conversation);
+            session.file.briefing = self.briefing.borrow().known();
         })
     }
 
-    fn acted(&self, action: &Action) {
-        let path = action
-            .input
-            .as_ref()
-            .and_then(|input| input["path"].as_str());
-        let acted = (action.tool.to_string(), path.map(str::to_owned));
-        self.acted.borrow_mut().push(acted);
+    fn acted(&self, action: &Action, effect: Option<Effect>) {
+        self.briefing.borrow_mut().acted(action, effect);
     }
 
     fn count(&self, purpose: &Purpose, tokens: u64) {
         if *purpose == Purpose::STEP {
-            self.asked.set(true);
+            self.briefing.borrow_mut().told();
         }
         self.inner.count(purpose, tokens);
     }
@@ -141,7 +146,7 @@ impl Keeping for KeptChat<'_> {
 
     fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
         if *purpose == Purpose::STEP {
-            self.is_renewed.set(true);
+            self.briefing.borrow_mut().renewed();
         }
         self.inner.compressed(purpose, compressed);
     }
@@ -177,12 +182,6 @@ pub struct ChatPlace<'c> {
     pub refused: RefCell<NotPermitted>,
     /// The paths that are not for the agent's tools, links resolved.
     pub closed: Vec<PathBuf>,
-    /// What the project tells the agent.
-    pub context_files: RefCell<ContextFiles>,
-    /// What the model is told of how things stand.
-    pub reminders: RefCell<Reminders>,
-    /// The files that it has seen.
-    pub seen: RefCell<SeenFiles>,
     /// The commands that the user has written.
     pub commands: Vec<CommandFile>,
     /// Whether what looks like credentials is sent.
@@ -192,7 +191,7 @@ pub struct ChatPlace<'c> {
 }
 
 impl<'c> ChatPlace<'c> {
-    /// Sets it up.
+    /// Sets it up; without a table of models, that of the user's home holds.
     ///
     /// # Errors
     /// When something is missing or wrong: settings, models, permissions, session, sandbox.
@@ -200,32 +199,41 @@ impl<'c> ChatPlace<'c> {
         context: &'c Context<'c>,
         options: &ChatOptions,
         key: ChatKey,
+        mode: SharedMode,
+        table: Option<ModelTable>,
     ) -> Result<Self, Error> {
         check_keys(context)?;
         let root = context.project.root();
         let home = home(context)?;
         let settings = settings(&home)?;
-        let table = models::table(context, &home)?;
+        let table = table.map_or_else(|| models::table(context, &home), Ok)?;
         let models = models::models(context, &options.choice, &table, &key)?;
         let mut warnings = models.warnings(context);
         let permissions = PermissionFile::load(root).map_err(NotReady::from)?;
-        let (context_files, unused) = ContextFiles::load(root, context.directory);
+        let mut briefing = Briefing::load(root, context.directory);
         let (commands, bad) = commands_of(root, &home);
-        warnings.extend(unused.into_iter().chain(bad));
+        warnings.extend(briefing.warnings().into_iter().chain(bad));
         // Who can be asked for a key may come without.
         if options.request.is_some() {
             key.required()?;
         }
-        let store = SessionStore::at(&CHAT, &home, context.redactor)?;
+        let store = workspace::sessions(context, &CHAT, &home, KEEPS_ALL)?;
         let model = &models.first.spec.name;
         let mut session = open_session(context, &store, options.session, model)?;
         if options.choice.replay.is_some() {
             session.detach();
         }
         let key_file = home.join(crate::agent::chat::accounts::FILE);
+        // A command must not make it; one that is there is closed to what is sandboxed.
+        if options.sandbox != SandboxMode::Off {
+            let _ = fs::create_dir(root.join(DIRECTORY));
+        }
         let (processes, uncontained) =
             processes(context, options.sandbox, &options.hosts, &key_file)?;
         session.conversation.thinks_as(&thinker(&key, model));
+        briefing.take_up(&session.file.briefing);
+        let meter = Meter::default();
+        meter.estimated(session.file.context_tokens, &session.conversation);
         let window = models.first.spec.prompt_window();
         Ok(Self {
             limits: LimitsRecord {
@@ -243,20 +251,19 @@ impl<'c> ChatPlace<'c> {
                     store,
                     clock: context.clock,
                 },
-                meter: Meter::default(),
-                asked: Cell::default(),
-                is_renewed: Cell::default(),
-                acted: RefCell::default(),
+                meter,
+                briefing: RefCell::new(briefing),
             },
-            processes: RefCell::new(processes.with_grace(GRACE)),
+            processes: RefCell::new(
+                processes
+                    .with_grace(GRACE)
+                    .with_credentials(options.choice.allow_secrets),
+            ),
             uncontained,
             outside: options.outside,
-            mode: SharedMode::new(options.mode),
+            mode,
             permissions: RefCell::new(permissions),
             refused: RefCell::default(),
-            context_files: RefCell::new(context_files),
-            reminders: RefCell::default(),
-            seen: RefCell::default(),
             commands,
             allow_secrets: options.choice.allow_secrets,
             warnings,
@@ -286,7 +293,7 @@ impl<'c> ChatPlace<'c> {
         let record = recording.agent().ok_or(Error::NothingAsked)?;
         let answers = AnswerSource::recorded(&record);
         self.limits = record.limits;
-        if let Some(mode) = record.mode {
+        if let Some(mode) = record.mode.filter(|_| options.mode.is_none()) {
             self.mode.set(mode);
         }
         self.kept.inner.session.get_mut().conversation = conversation;
@@ -323,6 +330,21 @@ impl<'c> ChatPlace<'c> {
         }
     }
 
+    /// Keeps what the model had begun to say when it was stopped; "": nothing.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub fn keep_begun(&self, begun: &str) -> Result<(), Error> {
+        let begun = begun.trim();
+        if begun.is_empty() {
+            return Ok(());
+        }
+        self.kept.inner.change(|session| {
+            session.conversation.say(HistoryMessage::of_agent(begun));
+            session.conversation.say(HistoryMessage::note(STOPPED));
+        })
+    }
+
     /// Whether anything was ever asked for in the session.
     pub fn is_begun(&self) -> bool {
         self.requests() > 0
@@ -343,7 +365,7 @@ impl<'c> ChatPlace<'c> {
     pub fn used(&self) -> u64 {
         let session = self.kept.inner.session.borrow();
         let counted = self.kept.meter.used(&session.conversation);
-        // Of a session that is taken up, the vendor has counted nothing yet.
+        // The vendor has counted nothing yet.
         if counted == 0 {
             return tokens_of(&sent(&session.conversation));
         }
@@ -383,8 +405,9 @@ impl<'c> ChatPlace<'c> {
         let Some(request) = session.conversation.requests.last() else {
             return String::new();
         };
+        let request = ending(request);
         let words = self.last_words();
-        let words = words.map(|words| format!("\n\n{words}"));
+        let words = words.map(|words| format!("\n\n{}", ending(&words)));
         format!(
             "> {request}{}\n\ncode-commit chat --session {}\n",
             words.unwrap_or_default(),
@@ -407,11 +430,14 @@ impl<'c> ChatPlace<'c> {
         self.commands.iter().find(|command| command.name == name)
     }
 
-    /// Reads the user's commands anew.
+    /// Reads the user's commands anew, and warns of what is none and was one, or was not there, before.
     pub fn reload_commands(&mut self, context: &Context<'_>) {
         let (commands, bad) = commands_of(context.project.root(), &self.home);
         for warning in bad {
-            context.warn(warning);
+            if !self.warnings.contains(&warning) {
+                context.warn(warning.clone());
+                self.warnings.push(warning);
+            }
         }
         self.commands = commands;
     }
@@ -422,11 +448,9 @@ impl<'c> ChatPlace<'c> {
         let Conversation {
             earlier, history, ..
         } = &session.conversation;
-        format!(
-            "{}{}",
-            transcript(earlier, usize::MAX),
-            transcript(history, usize::MAX)
-        )
+        // What stands between tags is not for people.
+        let said = earlier.iter().chain(history).filter(|said| !said.is_tagged);
+        transcript(said, usize::MAX)
     }
 
     /// The name of the model at this place of the menu.
@@ -435,16 +459,20 @@ impl<'c> ChatPlace<'c> {
         model.map(|spec| spec.name.clone()).unwrap_or_default()
     }
 
-    /// The models to choose from, those besides that the vendor tells of.
-    pub fn model_menu(&mut self, context: &Context<'_>) -> Menu {
+    /// The models to choose from, those besides that the vendor tells of, where it does.
+    ///
+    /// # Errors
+    /// When the user has stopped it.
+    pub fn model_menu(&mut self, context: &Context<'_>) -> Result<Menu, Error> {
         // What the vendor adds is told where it can be had.
         let listed = self.key.found().ok().and_then(|found| {
             let server = super::login::server(context, &found.key).ok()?;
             server.models().ok()
         });
+        context.interrupt.check()?;
         self.table.add_listed(listed.as_deref().unwrap_or_default());
         let current = &self.models.first.spec.name;
-        models::menu(&self.table, listed.as_deref(), current)
+        Ok(models::menu(&self.table, listed.as_deref(), current))
     }
 
     /// Has another model asked from now on.
@@ -491,14 +519,25 @@ impl<'c> ChatPlace<'c> {
         let model = &self.models.first.spec.name;
         let mut session = open_session(context, &self.kept.inner.store, which, model)?;
         session.conversation.thinks_as(&thinker(&self.key, model));
-        self.kept.meter.reset();
-        self.kept.todos.replace(session.conversation.todos.clone());
-        self.reminders.take();
-        self.seen.take();
-        self.kept.acted.take();
-        self.kept.is_renewed.set(true);
+        let Session {
+            file, conversation, ..
+        } = &session;
+        self.kept.meter.estimated(file.context_tokens, conversation);
+        self.kept.todos.replace(conversation.todos.clone());
+        let mut briefing = Briefing::load(context.project.root(), context.directory);
+        briefing.take_up(&file.briefing);
+        self.kept.briefing.replace(briefing);
         *self.kept.inner.session.get_mut() = session;
         Ok(())
+    }
+
+    /// What the agent may do.
+    pub fn permitted(&self, is_headless: bool) -> ChatPermissions<'_> {
+        ChatPermissions {
+            mode: &self.mode,
+            file: &self.permissions,
+            headless: is_headless.then_some(&self.refused),
+        }
     }
 
     /// What is allowed for good, as Markdown.
@@ -508,9 +547,16 @@ impl<'c> ChatPlace<'c> {
             .listed()
             .map(|(tool, action)| format!("| {tool} | {} |\n", action.name()));
         let lines: String = lines.collect();
+        let path = permissions.path();
+        let kept = if path.exists() {
+            "stand in"
+        } else {
+            "are the defaults: there is no"
+        };
         format!(
-            "| tool | permission |\n|---|---|\n{lines}\nOther tools are asked about. `{}` has it.",
-            permissions.path().display()
+            "| tool | permission |\n|---|---|\n{lines}\nThese {kept} `{}`. Other tools are asked about, but for \
+             `update_todos` and `spawn_agent`, which change nothing by themselves.",
+            path.display()
         )
     }
 }
@@ -526,7 +572,7 @@ pub fn command_file(name: &str) -> Option<String> {
 fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let own = super::slash::hints();
     let taken: Vec<&str> = own.iter().map(|hint| &*hint.name).collect();
-    commands::load(root, Some(home), &taken)
+    commands::load(root, home, &taken)
 }
 
 /// Whose thoughts a model of this name has, by this key: others do not take them.
@@ -535,64 +581,4 @@ fn thinker(key: &ChatKey, model: &str) -> String {
         |_| model.to_owned(),
         |found| format!("{} {model}", found.identity()),
     )
-}
-
-/// A conversation as a screen shows it.
-fn entries(conversation: &Conversation) -> Vec<Entry> {
-    let history = conversation.earlier.iter().chain(&conversation.history);
-    let mut entries = Vec::new();
-    let mut calls: HashMap<&str, usize> = HashMap::new();
-    for said in history {
-        match (said.role, &said.tool) {
-            // What stands between tags is not for people.
-            _ if said.is_tagged => {}
-            (Role::User, _) => entries.push(Entry::User(said.content.clone())),
-            (Role::Assistant, _) => {
-                entries.extend(replied(said));
-                let first = entries.len() - said.calls.len();
-                calls = said
-                    .calls
-                    .iter()
-                    .map(|call| &*call.id)
-                    .zip(first..)
-                    .collect();
-            }
-            (Role::Tool, Some(_)) => {
-                let call = said.call.as_deref().and_then(|id| calls.get(id));
-                if let Some(entry) = call.and_then(|at| entries.get_mut(*at)) {
-                    answer(entry, said);
-                }
-            }
-            (Role::Tool | Role::System, _) => entries.push(Entry::Notice(said.content.clone())),
-        }
-    }
-    entries
-}
-
-/// What the agent has said, and which tools it has called.
-fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
-    let thoughts = said.parts.iter().filter_map(|part| match part {
-        ReplyPart::Thought(Thought::Shown { text, .. }) if !text.trim().is_empty() => {
-            Some(Entry::Thought(text.clone()))
-        }
-        _ => None,
-    });
-    let words = Some(said.content.trim()).filter(|words| !words.is_empty());
-    let words = words.map(|words| Entry::Agent(words.to_owned()));
-    let calls = said.calls.iter().map(|call| Entry::Tool {
-        name: call.name.clone(),
-        subject: input_text(&call.input),
-        result: String::new(),
-        failed: false,
-        diff: None,
-    });
-    thoughts.chain(words).chain(calls)
-}
-
-/// Notes what came of a call.
-fn answer(entry: &mut Entry, said: &HistoryMessage) {
-    if let Entry::Tool { result, failed, .. } = entry {
-        result.clone_from(&said.content);
-        *failed = said.is_failed;
-    }
 }

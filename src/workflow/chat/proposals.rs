@@ -36,6 +36,9 @@ pub fn compact(
     place: &ChatPlace<'_>,
     focus: &str,
 ) -> Result<String, Failure> {
+    if !place.is_begun() {
+        return Ok("there is nothing to compact yet".to_owned());
+    }
     let outcome = request::aside(context, place, "/compact", true, |agent, conversation| {
         let compressed = summarize(
             agent.env.host,
@@ -116,14 +119,13 @@ pub fn offer(
         tool: TOOL.to_owned(),
         subject: path.to_owned(),
         reasons: overwrites.into_iter().collect(),
-        may_last: false,
-        may_forbid: false,
+        ..Question::default()
     };
     let verdict = screen.ask(question, Some(diff::text(&[change])))?;
     if verdict.answer != Answer::Yes {
         return Ok(format!("`{path}` is as it was"));
     }
-    let outcome = request::by_itself(context, place, &format!("write {path}"), |run| {
+    let outcome = request::by_itself(context, place, &format!("write {path}"), |run, _| {
         let input = json!({"path": path, "content": content});
         let used = run.own_step(Purpose::COMMAND, (TOOL, input), || {
             if read().ok() != Some(before) {
@@ -156,7 +158,7 @@ pub fn keep_permissions(context: &Context<'_>, place: &ChatPlace<'_>) {
 }
 
 /// Asks about permissions that somebody else has changed since they were read: they hold when the user agrees, and are
-/// put back when not.
+/// put back when not, or when the user leaves.
 ///
 /// # Errors
 /// When they cannot be used or put back, or the user leaves.
@@ -171,13 +173,13 @@ pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(),
         tool: "permissions".to_owned(),
         ..Question::default()
     };
-    let verdict = screen.ask(question, Some(changed.diff))?;
-    if verdict.answer == Answer::Yes {
+    let verdict = screen.ask(question, Some(changed.diff));
+    if verdict.as_ref().is_ok_and(|it| it.answer == Answer::Yes) {
         let file = changed.file.map_err(NotReady::from)?;
         place.permissions.replace(file);
     } else {
         let put_back = place.permissions.borrow().put_back();
         put_back.map_err(NotReady::from)?;
     }
-    Ok(())
+    verdict.map(drop)
 }

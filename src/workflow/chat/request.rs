@@ -1,16 +1,13 @@
 //! One request: a run in which the agent works on it, with the parts that make it this agent.
 
-use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::place::ChatPlace;
 use super::screen::Screen;
 use super::{NAME, spending};
 
-use crate::agent::chat::context::ContextFiles;
 use crate::agent::chat::instructions::{PromptFacts, system_prompt};
 use crate::agent::chat::outgoing;
-use crate::agent::chat::permissions::file::PermissionFile;
 use crate::agent::chat::permissions::{ChatPermissions, remembered};
 use crate::agent::chat::reminders::StepFacts;
 use crate::agent::chat::tools::ChatTools;
@@ -18,9 +15,10 @@ use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
 use crate::agent::memory::truncate::{self, Meter, Truncate};
 use crate::agent::permissions::DenyPaths;
 use crate::agent::protocol::native::Native;
-use crate::agent::tagged::defused;
+use crate::agent::tagged::without_reminders;
 use crate::agent::tools::spawn::{Work, work_apart};
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
+use crate::model::message::Role;
 use crate::model::{Purpose, ToolChoice};
 use crate::project::mode::{Mode, SharedMode};
 use crate::record::todos::Todo;
@@ -36,33 +34,25 @@ use crate::workflow::{Context, Failure, Outcome};
 /// How many failures of tools in a row end a request.
 const TOOL_TRIES: u32 = 25;
 
-/// Where answers to the agent's questions come from.
-pub enum Answers<'a> {
-    /// From the user at the screen.
-    Screen(&'a ScreenAsker<'a>),
-    /// From a recorded run.
-    Recorded(AnswerSource<'static>),
-    /// Nobody is there.
-    Nobody,
-}
-
 /// Asks at the screen, and keeps what holds for good.
-pub struct ScreenAsker<'a> {
+pub struct ScreenAsker<'a, 'c> {
     /// Where is asked.
     pub screen: &'a Screen,
-    /// What is allowed for good.
-    pub permissions: &'a RefCell<PermissionFile>,
-    /// Tells when they were changed.
+    /// What is allowed for good there, and what the model is told.
+    pub place: &'a ChatPlace<'c>,
+    /// Tells when the permissions were changed.
     pub clock: &'a dyn Clock,
 }
 
-impl Asker for ScreenAsker<'_> {
+impl Asker for ScreenAsker<'_, '_> {
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, Error> {
         let verdict = self
             .screen
             .ask(question.clone(), preview.map(str::to_owned))?;
+        // What the user has saved meanwhile is nothing that the call has changed.
+        self.place.kept.briefing.borrow_mut().look();
         if let Some(action) = remembered(question, &verdict) {
-            let mut permissions = self.permissions.borrow_mut();
+            let mut permissions = self.place.permissions.borrow_mut();
             let kept = permissions.remember(&question.tool, action, self.clock.now());
             if let Err(problem) = kept {
                 self.screen.say(format!("{problem}\n\n{}", problem.hint()));
@@ -79,32 +69,58 @@ impl Asker for ScreenAsker<'_> {
 pub fn work(
     context: &Context<'_>,
     place: &ChatPlace<'_>,
-    answers: Answers<'_>,
+    answers: AnswerSource<'_>,
     request: Option<&UserRequest>,
 ) -> Result<Outcome, Failure> {
     place.check_key()?;
     let _lock = recovery::take(context)?;
     place.refused.take();
-    let is_headless = matches!(answers, Answers::Nobody);
-    let answers = match answers {
-        Answers::Screen(asker) => AnswerSource::Screen(asker),
-        Answers::Recorded(recorded) => recorded,
-        Answers::Nobody => AnswerSource::Nowhere,
-    };
+    let is_headless = !answers.are_there();
     let text = request.map(|request| &*request.text);
     let before = place.kept.conversation();
+    let mut known = place.kept.briefing.borrow().clone();
+    let used = place.kept.meter.used(&before);
     let run = AgentRun::start(context, setup(place, answers, true), text)?;
     let result = run.work(|conversation| {
         with_agent(context, place, &run, is_headless, |agent| {
             Ok(agent.take_on(conversation, request)?.words)
         })
     });
-    if matches!(&result, Err(Error::AgentsModel(error)) if error.is_refusal()) {
-        // What the vendor does not answer, it would not answer with the next request either.
-        place.kept.keep(&Purpose::STEP, &before)?;
-        place.kept.meter.reset();
+    let now = place.kept.conversation();
+    let since = now.history.get(before.history.len()..).unwrap_or_default();
+    if matches!(&result, Err(error) if is_taken_out(error, since)) {
+        place.kept.meter.estimated(used, &before);
+        known.taken_out(&run.changed(), &commands(since));
+        place.kept.briefing.replace(known);
+        if let Err(problem) = place.kept.keep(&Purpose::STEP, &before) {
+            run.warn(problem.to_string());
+        }
     }
     finish(context, place, run, result)
+}
+
+/// Whether what was said for a request does not stay in the conversation: what the vendor does not answer, or does not
+/// take, it would not with the next request either.
+fn is_taken_out(error: &Error, since: &[HistoryMessage]) -> bool {
+    let is_unanswered = !since.iter().any(|said| said.role == Role::Assistant);
+    match error {
+        Error::AgentsModel(error) => {
+            let is_not_taken = error.is_bad_request() || error.is_context_exceeded();
+            error.is_refusal() || is_unanswered && is_not_taken
+        }
+        Error::Agent(AgentError::TooLong { .. }) => is_unanswered,
+        _ => false,
+    }
+}
+
+/// The commands that the agent has run, by what was said.
+fn commands(said: &[HistoryMessage]) -> Vec<String> {
+    let done = said.iter().filter(|said| !said.is_failed);
+    let done: Vec<&String> = done.filter_map(|said| said.call.as_ref()).collect();
+    let calls = said.iter().flat_map(|said| &said.calls);
+    let calls = calls.filter(|call| done.contains(&&call.id));
+    let commands = calls.filter_map(|call| call.input["command"].as_str());
+    commands.map(str::to_owned).collect()
 }
 
 /// Ends a run: what nobody was there to allow makes it one that was not permitted. What it has spent counts for the
@@ -147,11 +163,7 @@ pub fn finish(
 }
 
 /// What a run of this agent is set up with; `keeps`: in the session.
-pub fn setup<'s>(
-    place: &'s ChatPlace<'_>,
-    answers: AnswerSource<'s>,
-    keeps: bool,
-) -> AgentSetup<'s> {
+fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -> AgentSetup<'s> {
     AgentSetup {
         name: NAME,
         models: &place.models,
@@ -179,16 +191,12 @@ fn with_agent<T>(
     let output_files = || run.command_output();
     let todos = |list: Vec<Todo>| place.update_todos(context, list);
     // What is in a file is no word of the program's own.
-    let censor = |text: &str| defused(&censored(context, place, text));
+    let censor = |text: &str| without_reminders(&censored(context, place, text));
     let env = Env {
         censor: Some(&censor),
         ..run.env()
     };
-    let permissions = ChatPermissions {
-        mode: &place.mode,
-        file: &place.permissions,
-        headless: is_headless.then_some(&place.refused),
-    };
+    let permissions = place.permitted(is_headless);
     let permissions = DenyPaths {
         permissions: &permissions,
         root,
@@ -202,7 +210,7 @@ fn with_agent<T>(
         purpose: Purpose::HELPER,
         brief: &|| Brief {
             instructions: instructions(context, is_headless),
-            context: project_context(context, place),
+            context: project_context(place),
             tools: tools(context, place, run, &output_files, &todos, None).toolbox(),
             tool_choice: tool_choice(place),
             reminders: Vec::new(),
@@ -220,7 +228,7 @@ fn with_agent<T>(
         temperature: None,
         env,
     };
-    let spawn = |_: &str, prompt: &str| {
+    let spawn = |prompt: &str| {
         helper_meter.reset();
         work_apart(&helper, prompt)
     };
@@ -228,10 +236,10 @@ fn with_agent<T>(
         purpose: Purpose::STEP,
         brief: &|| Brief {
             instructions: instructions(context, is_headless),
-            context: project_context(context, place),
+            context: project_context(place),
             tools: tools(context, place, run, &output_files, &todos, Some(&spawn)).toolbox(),
             tool_choice: tool_choice(place),
-            reminders: reminders(context, place, place.requests()),
+            reminders: reminders(context, place),
         },
         memory: &memory,
         ..helper.clone()
@@ -287,7 +295,7 @@ pub fn aside(
             let said = work(&looking, conversation)?;
             if keeps {
                 Host::keep(&run, &Purpose::STEP, conversation)?;
-                place.kept.is_renewed.set(true);
+                place.kept.briefing.borrow_mut().renewed();
             }
             Ok(said)
         })
@@ -303,7 +311,7 @@ pub fn by_itself(
     context: &Context<'_>,
     place: &ChatPlace<'_>,
     about: &str,
-    work: impl FnOnce(&AgentRun<'_>) -> Result<String, AgentError>,
+    work: impl FnOnce(&AgentRun<'_>, &mut Conversation) -> Result<String, AgentError>,
 ) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let run = AgentRun::start(
@@ -311,7 +319,7 @@ pub fn by_itself(
         setup(place, AnswerSource::Nowhere, true),
         Some(about),
     )?;
-    let result = run.work(|_| work(&run));
+    let result = run.work(|conversation| work(&run, conversation));
     finish(context, place, run, result)
 }
 
@@ -345,6 +353,7 @@ pub fn tools<'p, 'c: 'p>(
         root: context.project.root(),
         outside: place.outside,
         closed: &place.closed,
+        interrupt: context.interrupt,
         files: run,
         processes: &place.processes,
         patience: place.limits.command_timeout(),
@@ -370,17 +379,9 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
 }
 
 /// What the project asks of the agent.
-fn project_context(context: &Context<'_>, place: &ChatPlace<'_>) -> Vec<String> {
-    if place.kept.is_renewed.take() {
-        let (files, warnings) = ContextFiles::load(context.project.root(), context.directory);
-        place.context_files.replace(files);
-        place.reminders.borrow_mut().forget();
-        for warning in warnings {
-            context.warn(warning);
-        }
-    }
-    let files = place.context_files.borrow();
-    files.prompt().map(str::to_owned).into_iter().collect()
+fn project_context(place: &ChatPlace<'_>) -> Vec<String> {
+    let prompt = place.kept.briefing.borrow_mut().prompt();
+    prompt.into_iter().collect()
 }
 
 /// In Planning, nothing is called; what can be is described all the same.
@@ -392,55 +393,17 @@ fn tool_choice(place: &ChatPlace<'_>) -> ToolChoice {
 }
 
 /// What has come up since the last step.
-fn reminders(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    conversation_requests: usize,
-) -> Vec<HistoryMessage> {
-    let root = context.project.root();
-    let mut reminders = place.reminders.borrow_mut();
-    let mut files = place.context_files.borrow_mut();
-    let mut seen = place.seen.borrow_mut();
-    if place.kept.asked.take() {
-        reminders.told();
-    }
-    let (mut told, mut warnings) = files.refresh();
-    for (tool, path) in place.kept.acted.take() {
-        reminders.called(&tool);
-        let Some(path) = path else {
-            // What a command has changed is the agent's own doing.
-            seen.restamp();
-            continue;
-        };
-        let path = root.join(path);
-        seen.saw(&path);
-        let (deeper, bad) = files.deeper(&path);
-        told.extend(deeper);
-        warnings.extend(bad);
-    }
-    for warning in warnings {
+fn reminders(context: &Context<'_>, place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
+    let mut briefing = place.kept.briefing.borrow_mut();
+    let next = briefing.next(&StepFacts {
+        mode: place.mode.get(),
+        todos: &place.kept.todos.borrow(),
+        requests: place.requests(),
+    });
+    for warning in briefing.warnings() {
         context.warn(warning);
     }
-    for message in told {
-        reminders.say(message);
-    }
-    let changed = seen.changed();
-    let changed = changed.iter().map(|path| relative(root, path));
-    reminders.files_changed(&changed.collect::<Vec<_>>());
-    let todos = place.kept.todos.borrow();
-    reminders.next(&StepFacts {
-        mode: place.mode.get(),
-        todos: &todos,
-        requests: conversation_requests,
-    })
-}
-
-/// A path as the user knows it.
-fn relative(root: &Path, path: &Path) -> String {
-    path.strip_prefix(root)
-        .unwrap_or(path)
-        .display()
-        .to_string()
+    next
 }
 
 /// About how many tokens a request has, with what is shown with it.
@@ -456,5 +419,5 @@ pub fn censored(context: &Context<'_>, place: &ChatPlace<'_>, text: &str) -> Str
     if place.allow_secrets {
         return text.into_owned();
     }
-    outgoing::censored(&text).0
+    outgoing::censored(&text)
 }

@@ -18,6 +18,9 @@ use crate::workflow::error::Error;
 /// About so many characters are a token.
 const TOKEN: u64 = 4;
 
+/// By how many tokens a reply grows before the status bar says so.
+const SEEN_TO_GROW: u64 = 50;
+
 /// The screen's ends of both channels.
 pub struct Screen {
     /// Where what happens is shown.
@@ -28,6 +31,10 @@ pub struct Screen {
     status: RefCell<Status>,
     /// Whether the model is asked for the conversation itself, and not for a part that another agent works on.
     is_own_call: Cell<bool>,
+    /// What has come of the reply that is under way, thoughts left out.
+    begun: RefCell<String>,
+    /// How many tokens of it the status bar counts.
+    came: Cell<u64>,
     /// Whether the user wants to leave.
     has_left: Cell<bool>,
     /// Knows the keys.
@@ -42,9 +49,16 @@ impl Screen {
             receiver,
             status: RefCell::default(),
             is_own_call: Cell::new(true),
+            begun: RefCell::default(),
+            came: Cell::default(),
             has_left: Cell::default(),
             redactor: RefCell::default(),
         }
+    }
+
+    /// What has come of a reply that did not come to its end.
+    pub fn take_begun(&self) -> String {
+        self.redactor.borrow().text(&self.begun.take()).into_owned()
     }
 
     /// From now on, these keys are not shown.
@@ -107,6 +121,13 @@ impl Screen {
     /// # Errors
     /// When the user leaves instead.
     pub fn ask(&self, question: Question, preview: Option<String>) -> Result<Verdict, Error> {
+        let redactor = self.redactor.borrow();
+        let redacted = |text: &str| redactor.text(text).into_owned();
+        let question = Question {
+            sentence: redacted(&question.sentence),
+            subject: redacted(&question.subject),
+            ..question
+        };
         self.tell(ToScreen::Ask { question, preview });
         self.answer(|answer| match answer {
             FromScreen::Answered(verdict) => Some(verdict),
@@ -143,20 +164,50 @@ impl Screen {
     /// What an event means for the status bar.
     fn note(&self, event: &Event) {
         match event {
-            Event::Asking { step, .. } => self.is_own_call.set(step.purpose == Purpose::STEP),
+            Event::Asking { step, .. } => {
+                self.is_own_call.set(step.purpose == Purpose::STEP);
+                self.begun.take();
+                self.came.take();
+            }
             _ if !self.is_own_call.get() => {}
+            Event::Receiving {
+                piece,
+                is_thought,
+                output_tokens,
+                thought_tokens,
+                ..
+            } => {
+                if !is_thought {
+                    self.begun.borrow_mut().push_str(piece);
+                }
+                let came = output_tokens + thought_tokens;
+                // Not for each piece: they are many.
+                if came >= self.came.get() + SEEN_TO_GROW {
+                    let more = came - self.came.replace(came);
+                    self.status(|status| status.used = status.used.saturating_add(more));
+                }
+            }
             Event::Answered {
                 usage: Some(usage), ..
-            } => self.status(|status| {
-                status.used = usage.input_tokens.saturating_add(usage.answered());
-                status.connection = Connection::Connected;
-            }),
+            } => {
+                self.begun.take();
+                self.came.take();
+                self.status(|status| {
+                    status.used = usage.input_tokens.saturating_add(usage.answered());
+                    status.connection = Connection::Connected;
+                });
+            }
             Event::ToolResult { text, .. } => self.status(|status| {
                 let tokens = (text.chars().count() as u64).div_ceil(TOKEN);
                 status.used = status.used.saturating_add(tokens);
             }),
             Event::Retrying { .. } => {
-                self.status(|status| status.connection = Connection::Disconnected);
+                self.begun.take();
+                let came = self.came.take();
+                self.status(|status| {
+                    status.used = status.used.saturating_sub(came);
+                    status.connection = Connection::Disconnected;
+                });
             }
             Event::Compressed { tokens_after, .. } => {
                 self.status(|status| status.used = *tokens_after);

@@ -3,25 +3,20 @@
 use serde_json::json;
 
 use super::place::ChatPlace;
-use super::request::{setup, tools};
+use super::request::{by_itself, censored, tools};
 use super::screen::Screen;
-use crate::agent::Host as _;
-use crate::agent::chat::permissions::file::PermissionAction;
-use crate::agent::chat::risk;
 use crate::agent::conversation::HistoryMessage;
+use crate::agent::permissions::{Permission, Permissions as _};
 use crate::agent::tagged::{Tag, tagged};
-use crate::agent::tool::{Arguments, ToolError};
+use crate::agent::tool::{Arguments, ToolCall, ToolError};
+use crate::agent::tools::command::EXECUTE_COMMAND;
+use crate::agent::{AgentError, Host as _};
 use crate::model::Purpose;
-use crate::project::mode::Mode;
 use crate::ui::Event;
 use crate::ui::question::{Answer, Question};
 use crate::workflow::agent_run::AgentRun;
-use crate::workflow::run::recovery;
-use crate::workflow::workspace::AnswerSource;
+use crate::workflow::error::{ChatError, Error};
 use crate::workflow::{Context, Failure};
-
-/// The tool, as the model knows it.
-const TOOL: &str = "execute_command";
 
 /// Runs a command that the user has typed behind `!`; the model sees it with the next request.
 ///
@@ -32,22 +27,33 @@ pub fn run_for_user(
     place: &ChatPlace<'_>,
     command: &str,
 ) -> Result<(), Failure> {
-    let text = run(context, place, command, command, true)?;
+    // It runs as it was typed; what looks like a credential in it is told to nobody.
+    let shown = &*censored(context, place, command);
+    let about = format!("!{shown}");
+    let outcome = by_itself(context, place, &about, |run, conversation| {
+        let text = run_in(context, place, run, command, shown)?;
+        let told = format!("The user has run this command:\n$ {shown}\n{text}");
+        let attributes = [("tool", &*EXECUTE_COMMAND.name)];
+        let told = tagged(Tag::TOOL_RESULT, &attributes, &told);
+        conversation.say(HistoryMessage::tagged(told));
+        run.keep(&Purpose::STEP, conversation)?;
+        Ok(text)
+    })?;
     // How it ended stands beside the command already.
-    let printed = text.split_once('\n').map_or("", |(_, printed)| printed);
-    let printed = printed.trim_end().to_owned();
+    let printed = outcome.summary.split_once('\n');
+    let printed = printed.map_or("", |(_, printed)| printed.trim_end());
     if !printed.is_empty() {
-        context.reporter.event(&Event::Shown(printed));
+        context.reporter.event(&Event::Shown(printed.to_owned()));
     }
     Ok(())
 }
 
 /// What a command prints that one of the user's own commands has in it, with these arguments in the variable
-/// `ARGUMENTS`; else why it has printed nothing, in a sentence. It is asked about as the agent's commands are, where there is
-/// a screen.
+/// `ARGUMENTS`; else why it has printed nothing, in a sentence. It is allowed, asked about and refused as the agent's
+/// commands are; without a screen, nobody is there to be asked.
 ///
 /// # Errors
-/// When it cannot be run.
+/// When it cannot be run, or nobody is there to allow it.
 pub fn output_of(
     context: &Context<'_>,
     place: &ChatPlace<'_>,
@@ -55,76 +61,78 @@ pub fn output_of(
     command: &str,
     arguments: &str,
 ) -> Result<Result<String, String>, Failure> {
-    let action = place.permissions.borrow().action(TOOL);
-    let reasons = risk::judge(command).reasons;
-    let is_free = place.mode.get() == Mode::AutoPilot
-        || action == PermissionAction::Always && reasons.is_empty();
-    if action == PermissionAction::Never {
-        return Ok(Err("commands are never allowed in this project".to_owned()));
-    }
-    if !is_free {
-        let Some(screen) = screen else {
-            return Ok(Err(format!("nobody is there to allow `{command}`")));
-        };
-        let question = Question {
-            sentence: format!("The slash command wants to run `{command}`. May it?"),
-            tool: TOOL.to_owned(),
-            subject: command.to_owned(),
-            reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
-            may_last: false,
-            may_forbid: false,
-        };
-        if screen.ask(question, None)?.answer != Answer::Yes {
-            return Ok(Err(format!("`{command}` was not allowed")));
+    let call = ToolCall {
+        tool: EXECUTE_COMMAND.clone(),
+        arguments: the_command(command),
+        hazards: Vec::new(),
+    };
+    place.refused.take();
+    let decided = match (place.permitted(screen.is_none()).decide(&call), screen) {
+        (Permission::Allowed, _) => Answer::Yes,
+        (Permission::Ask(question), Some(screen)) => {
+            let question = Question {
+                sentence: format!("The slash command wants to run `{command}`. May it?"),
+                may_last: false,
+                may_forbid: false,
+                may_redirect: false,
+                ..question
+            };
+            screen.ask(question, None)?.answer
         }
+        (Permission::Ask(_), None) => Answer::No,
+        (Permission::Refused(_), _) => {
+            let refused = place.refused.take();
+            if refused.calls.is_empty() {
+                let problem = "forbidden in this mode, or by the project's permissions";
+                return Ok(Err(format!("`{command}` is {problem}")));
+            }
+            return Err(Error::from(ChatError::NotPermitted(refused)).into());
+        }
+    };
+    // While it was asked, less may have become allowed.
+    let decided_now = place.permitted(screen.is_none()).decide(&call);
+    if decided != Answer::Yes || matches!(decided_now, Permission::Refused(_)) {
+        return Ok(Err(format!("`{command}` was not allowed")));
     }
     // Only a text with a NUL in it cannot be quoted.
     let Ok(quoted) = shlex::try_quote(arguments) else {
         return Ok(Err("its arguments have a NUL character in them".to_owned()));
     };
     let with_arguments = format!("export ARGUMENTS={quoted}\n{command}");
-    Ok(Ok(run(context, place, &with_arguments, command, false)?))
+    let outcome = by_itself(context, place, &format!("!{command}"), |run, _| {
+        run_in(context, place, run, &with_arguments, command)
+    })?;
+    context.interrupt.check().map_err(AgentError::from)?;
+    // That it went well, its output says by itself.
+    let output = outcome.summary.strip_prefix("exit code: 0\n");
+    let output = output.unwrap_or(&outcome.summary).trim_end();
+    Ok(Ok(output.to_owned()))
 }
 
-/// Runs a command in a run of its own, and gives what it has printed.
-fn run(
+/// Runs a command in a run of its own, and gives what it has printed; `shown` is what people see of it.
+fn run_in(
     context: &Context<'_>,
     place: &ChatPlace<'_>,
+    run: &AgentRun<'_>,
     command: &str,
     shown: &str,
-    is_told: bool,
-) -> Result<String, Failure> {
-    let _lock = recovery::take(context)?;
-    let request = format!("!{shown}");
-    let run = AgentRun::start(
-        context,
-        setup(place, AnswerSource::Nowhere, true),
-        Some(&request),
+) -> Result<String, AgentError> {
+    let output_files = || run.command_output();
+    let tools = tools(context, place, run, &output_files, &|_| (), None).toolbox();
+    let name = &*EXECUTE_COMMAND.name;
+    let used = run.own_step(
+        Purpose::COMMAND,
+        (name, json!({"command": shown})),
+        || match tools.named(name) {
+            Some(tool) => tool.run(&the_command(command)),
+            None => Err(ToolError::failed("there is no such tool".to_owned())),
+        },
     )?;
-    let result = run.work(|conversation| {
-        let output_files = || run.command_output();
-        let tools = tools(context, place, &run, &output_files, &|_| (), None).toolbox();
-        let mut arguments = Arguments::default();
-        arguments.set("command", command);
-        let used = run.own_step(
-            Purpose::COMMAND,
-            (TOOL, json!({"command": shown})),
-            || match tools.named(TOOL) {
-                Some(tool) => tool.run(&arguments),
-                None => Err(ToolError::failed("there is no such tool".to_owned())),
-            },
-        )?;
-        let text = super::request::censored(context, place, &used.text);
-        if is_told {
-            let told = format!("The user has run this command:\n$ {shown}\n{text}");
-            conversation.say(HistoryMessage::tagged(tagged(
-                Tag::TOOL_RESULT,
-                &[("tool", TOOL)],
-                &told,
-            )));
-            run.keep(&Purpose::STEP, conversation)?;
-        }
-        Ok(text)
-    });
-    Ok(super::request::finish(context, place, run, result)?.summary)
+    Ok(censored(context, place, &used.text))
+}
+
+fn the_command(command: &str) -> Arguments {
+    let mut arguments = Arguments::default();
+    arguments.set("command", command);
+    arguments
 }

@@ -13,13 +13,12 @@ use crate::exec::process::ProcessState;
 use crate::project::conventions::AGENTS_FILE;
 use crate::project::mode::Mode;
 use crate::record::todos::{Todo, TodoStatus};
-use crate::sys::text::one_line;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::{Connection, Menu, Submission, ToScreen};
 use crate::workflow::error::Exit;
 use crate::workflow::talk::tally::Tally;
 use crate::workflow::talk::undo_last;
-use crate::workflow::workspace::SessionChoice;
+use crate::workflow::workspace::{AnswerSource, SessionChoice};
 use crate::workflow::{Context, Failure, Outcome, last};
 
 /// So many sessions are there to choose from.
@@ -87,12 +86,10 @@ impl Talk<'_, '_> {
         self.show_commands();
         let spec = &self.place.models.first.spec;
         let (model, window) = (spec.name.clone(), self.place.window());
-        let session = self.place.id().to_string();
         let used = self.place.used();
         self.screen.status(|status| {
             status.model = model;
             status.window = window;
-            status.session = session;
             status.used = used;
             status.connection = Connection::Connected;
         });
@@ -110,6 +107,9 @@ impl Talk<'_, '_> {
         let done = self.take(submission);
         self.screen
             .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
+        // What was done beside the conversation counts for nothing in it.
+        let used = self.place.used();
+        self.screen.status(|status| status.used = used);
         let _ = self.context.interrupt.take();
         self.context.interrupt.check().map_err(AgentError::from)?;
         let Err(failure) = done else {
@@ -133,13 +133,18 @@ impl Talk<'_, '_> {
 
     fn take(&mut self, submission: &Submission) -> Result<(), Failure> {
         let text = submission.text.trim();
+        if let Some(command) = text.strip_prefix('!') {
+            return shell::run_for_user(self.context, self.place, command.trim());
+        }
         let text = if is_secret(text) {
             text.to_owned()
         } else {
             request::censored(self.context, self.place, text)
         };
-        if let Some(command) = text.strip_prefix('!') {
-            return shell::run_for_user(self.context, self.place, command.trim());
+        if text.starts_with('/') {
+            // They may have been written since.
+            self.place.reload_commands(self.context);
+            self.show_commands();
         }
         let own = |name: &str| self.place.command(name).is_some();
         match SlashCommand::read(&text, own) {
@@ -151,7 +156,7 @@ impl Talk<'_, '_> {
             None => {
                 let submission = Submission {
                     text,
-                    images: submission.images.clone(),
+                    ..submission.clone()
                 };
                 let asked = attach::request(self.context, self.place, &submission);
                 self.attend(&asked)
@@ -169,15 +174,16 @@ impl Talk<'_, '_> {
         self.screen
             .status(|status| status.used = status.used.saturating_add(tokens));
         self.look_at_permissions()?;
+        let _ = self.screen.take_begun();
         let asker = request::ScreenAsker {
             screen: self.screen,
-            permissions: &self.place.permissions,
+            place: self.place,
             clock: self.context.clock,
         };
         let done = request::work(
             self.context,
             self.place,
-            request::Answers::Screen(&asker),
+            AnswerSource::Screen(&asker),
             Some(asked),
         );
         let (record, log) = match &done {
@@ -186,6 +192,12 @@ impl Talk<'_, '_> {
         };
         if let Some(record) = record {
             self.tally.add(record, log.as_deref());
+        }
+        let begun = self.screen.take_begun();
+        if matches!(&done, Err(failure) if matches!(failure.error.exit(), Exit::Interrupted(_)))
+            && let Err(problem) = self.place.keep_begun(&begun)
+        {
+            self.context.warn(problem.to_string());
         }
         // What a command has made of the permissions counts for nothing until the user has looked.
         let looked = self.look_at_permissions();
@@ -245,7 +257,7 @@ impl Talk<'_, '_> {
             SlashCommand::Resume => self.resume()?,
             SlashCommand::Cost => spending::told(self.context, self.place)?,
             SlashCommand::Undo => self.undo()?,
-            SlashCommand::Mode(name) => self.mode(&name),
+            SlashCommand::Mode(name) => self.place.mode.switch(&name),
             SlashCommand::Model(name) => self.model(&name)?,
             SlashCommand::Permissions => self.place.permissions_told(),
             SlashCommand::Copy => match self.place.last_words() {
@@ -274,31 +286,9 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    fn mode(&self, name: &str) -> String {
-        let now = self.place.mode.get();
-        let named = |mode: &Mode| {
-            let title = mode.title().to_ascii_lowercase();
-            title == name.to_ascii_lowercase()
-                || title.replace('-', "") == name.to_ascii_lowercase()
-        };
-        let mode = match name {
-            "" => Some(now.next()),
-            _ => Mode::ALL.into_iter().find(named),
-        };
-        match mode {
-            Some(mode) => {
-                self.place.mode.set(mode);
-                format!("{} Mode", mode.title())
-            }
-            None => {
-                format!("there is no mode `{name}`: there are regular, auto-pilot and planning")
-            }
-        }
-    }
-
     fn model(&mut self, name: &str) -> Result<String, Failure> {
         let name = match name {
-            "" => match self.screen.choose(self.place.model_menu(self.context))? {
+            "" => match self.screen.choose(self.place.model_menu(self.context)?)? {
                 Some(at) => self.place.model_at(at),
                 None => return Ok("the model stays the same".to_owned()),
             },
@@ -320,7 +310,7 @@ impl Talk<'_, '_> {
             let changes = undo_log::read(self.context.project.root(), &run)?;
             let files = changes.into_iter().flat_map(|changes| changes.files);
             let paths: Vec<String> = files.map(|(path, _)| path).collect();
-            self.place.reminders.borrow_mut().undone(&paths);
+            self.place.kept.undone(&paths)?;
         }
         Ok(said)
     }
@@ -385,7 +375,7 @@ impl Talk<'_, '_> {
         if running.is_empty() {
             return said;
         }
-        self.place.reminders.borrow_mut().ended(&running);
+        self.place.kept.briefing.borrow_mut().ended(&running);
         format!(
             "{said}; that has ended these background processes: {}",
             running.join(", ")
@@ -436,6 +426,7 @@ impl Talk<'_, '_> {
             AGENTS_FILE,
             &proposed,
         )?;
+        self.remember_changes();
         self.screen.say(said);
         Ok(())
     }
@@ -444,20 +435,15 @@ impl Talk<'_, '_> {
         let (name, description) = argument
             .split_once(char::is_whitespace)
             .unwrap_or((argument, ""));
-        let Some(path) = command_file(name) else {
-            self.screen.say(format!(
-                "`{}` is no name for a command: use a-z, 0-9, `_` and `-`, and no name of the program's own",
-                one_line(name, 60)
-            ));
+        let Some(path) = command_file(name).filter(|_| !description.trim().is_empty()) else {
+            let what = "say a name and what it is to do: `/command NAME DESCRIPTION`";
+            let names = "names have a-z, 0-9, `_` and `-`, and are none of the program's own";
+            self.screen.say(format!("{what}; {names}"));
             return Ok(());
         };
-        if description.trim().is_empty() {
-            self.screen
-                .say("say what it is to do: `/command NAME DESCRIPTION`");
-            return Ok(());
-        }
         let content = proposals::command(self.context, self.place, name, description)?;
         let said = proposals::offer(self.context, self.place, self.screen, &path, &content)?;
+        self.remember_changes();
         self.place.reload_commands(self.context);
         self.show_commands();
         self.screen.say(said);

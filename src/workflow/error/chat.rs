@@ -28,12 +28,20 @@ pub enum ChatError {
         /// What its vendor names in its place.
         successor: &'static str,
     },
+    /// Its vendor has no tiers of service.
+    #[error("`--tier` is not for Anthropic's models: they are served in one tier")]
+    NoTiers,
     /// There is no such account.
     #[error(transparent)]
     Account(#[from] NoAccount),
     /// What is to be a key cannot be one.
     #[error("the key {0}")]
     NotAKey(#[from] KeyProblem),
+    /// A key, or something else, stands on the command line.
+    #[error(
+        "`chat login` takes no key as an argument: other processes and the shell's history would have it"
+    )]
+    KeyAsArgument,
     /// The vendor does not take the key.
     #[error("the key is refused: {reason}")]
     KeyRefused {
@@ -72,10 +80,12 @@ impl ChatError {
         match self {
             Self::UnknownModel { .. }
             | Self::RetiredModel { .. }
+            | Self::NoTiers
             | Self::Account(_)
             | Self::Image(_)
             | Self::ScreenCommand(_)
             | Self::UnknownCommand(_)
+            | Self::KeyAsArgument
             | Self::NotAKey(_) => Exit::Usage,
             Self::KeyRefused { .. } => Exit::ModelFailed,
             Self::NotPermitted(_) | Self::NotExpanded { .. } => Exit::NotPermitted,
@@ -94,6 +104,7 @@ impl ChatError {
                 return format!("`--model {successor}` asks it, and so does `/model {successor}`");
             }
             Self::NotPermitted(refused) => return refused.hint(),
+            Self::NoTiers => "leave it out",
             Self::NoTerminal(_) => "ask one request without a terminal: `code-commit chat -p TEXT`",
             Self::Account(_) => {
                 "`/login` lists the accounts; `code-commit chat login --account NAME` adds one"
@@ -114,6 +125,9 @@ impl ChatError {
             }
             Self::Image(_) => "without the `@`, the request only names it",
             Self::NotAKey(_) => "give the API key alone, as the vendor's console shows it",
+            Self::KeyAsArgument => {
+                "give it on standard input, or type it unseen where `code-commit chat login` asks for it"
+            }
             Self::KeyRefused { .. } => {
                 "nothing was stored; see that the key is whole, and made for the server that is asked"
             }
@@ -133,8 +147,13 @@ pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
         Error::Agent(AgentError::TooLong { .. }) => TOO_LONG,
         Error::AgentsModel(error) if error.is_context_exceeded() => TOO_LONG,
         Error::AgentsModel(error) if error.is_bad_request() => {
-            "the vendor did not accept the request: often it is too large (`/compact` makes it shorter), or an entry of \
+            "the vendor did not accept the request, which stays in the session only if some of it was done: often it is \
+             too large (`/compact` makes a conversation shorter) or shows a picture that cannot be read, or an entry of \
              `models.json` in `~/.agent` asks for what the model does not do"
+        }
+        Error::AgentsModel(error) if error.is_refusal() => {
+            "the request is not in the session any more, and the next one goes without it; files that were changed for \
+             it stay so, unless `/undo` takes that back"
         }
         Error::AgentsModel(ModelError::Status { status: 404, .. }) => {
             "the vendor does not know the model or the address: `/model` lists the models, `--model NAME` asks one"
@@ -159,5 +178,6 @@ pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
 }
 
 /// What can be done about a prompt that is too long.
-const TOO_LONG: &str = "`/compact` makes the conversation shorter, `/clear` begins a new one; else ask for less at once, or \
-                        choose a model with a larger window: `/model`";
+const TOO_LONG: &str = "ask for less at once, or choose a model with a larger window: `/model`; `/compact` makes a long \
+                        conversation shorter, `/clear` begins a new one. The request stays in the session only if some \
+                        of it was done";

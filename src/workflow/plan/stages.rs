@@ -435,6 +435,7 @@ impl<'c> Stages<'_, 'c, '_> {
             outside: self.options.outside,
             files: self.run,
             command: self.command(),
+            interrupt: self.context.interrupt,
             changes: self.run,
             keeper: self,
             user: self.run.is_interactive().then_some(self.run),

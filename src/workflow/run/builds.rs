@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::not_ready::NotReady;
 use crate::agent::chat::accounts;
-use crate::agent::chat::permissions::file::FILE as PERMISSIONS;
+use crate::agent::chat::permissions::file::DIRECTORY;
 use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::agent::session::SESSIONS;
 use crate::agent::settings;
@@ -25,9 +25,6 @@ use crate::secret::SecretKind;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::ui::Event;
 use crate::workflow::error::Error;
-
-/// What no agent's command can write to where it is sandboxed, as far as it is there.
-const DECIDES: [&str; 2] = [PERMISSIONS, ".agent/commands"];
 
 /// What a build cannot write to where it is sandboxed. What an agent's commands do to these is theirs, as what they
 /// do to all other files.
@@ -325,8 +322,7 @@ fn find(
     let protected: &[&str] = if key_file.is_none() { &PROTECTED } else { &[] };
     let protected = protected.iter().map(|name| project.root().join(name));
     // What is asked about commands is not theirs to decide, nor what the user's own commands run.
-    let decides: &[&str] = if key_file.is_some() { &DECIDES } else { &[] };
-    let decides = decides.iter().map(|name| project.root().join(name));
+    let decides = key_file.map(|_| project.root().join(DIRECTORY));
     let git = enclosing_git(project.root());
     repositories.retain(|other| *other != git);
     let all_git = repositories.iter().chain([&git]).map(PathBuf::as_path);

@@ -170,7 +170,7 @@ fn unwanted(path: &str, all: bool) -> Option<&'static str> {
         return Some("protected");
     }
     let name = path.rsplit('/').next().unwrap_or_default();
-    if credentials::is_secret_file(name) {
+    if credentials::is_secret_file(path) {
         return Some("secret");
     }
     (!all && LOCK_FILES.split(' ').any(|lock| lock == name)).then_some("lock file")

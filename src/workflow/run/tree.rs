@@ -151,7 +151,11 @@ impl<'c> RunTree<'c> {
             removed: edits.removed().map(str::to_owned).collect(),
         };
         self.context.reporter.event(&Event::Applied(record.clone()));
-        run.note(|step| step.edits = Some(record));
+        run.note(|step| {
+            // The calls of one reply write one after another.
+            let before = step.edits.take().unwrap_or_default();
+            step.edits = Some(before.then(&record));
+        });
         Ok(())
     }
 

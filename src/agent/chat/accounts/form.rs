@@ -150,7 +150,14 @@ fn command_in(json: &str) -> Result<Vec<String>, String> {
         let is_named = words.first().is_some_and(|program| !program.is_empty());
         is_named && !words.iter().any(|word| word.contains('\0'))
     };
-    words.filter(is_command).ok_or_else(|| {
+    let words = words.filter(is_command).ok_or_else(|| {
         "must be a program and its arguments, like `[\"secret-tool\", \"lookup\", \"service\", \"claude\"]`".to_owned()
-    })
+    })?;
+    // From the current directory it would be a file of the project.
+    let program = words.first().map_or("", String::as_str);
+    if program.contains('/') && !program.starts_with('/') {
+        let reason = "must begin with a program's name, or its absolute path: a relative one leads into the project";
+        return Err(reason.to_owned());
+    }
+    Ok(words)
 }

@@ -22,12 +22,12 @@ const COMMAND_TIME: Duration = Duration::from_secs(60);
 const COMMAND_OUTPUT: usize = 64 << 10;
 
 /// Where a key comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyOrigin {
     /// The environment.
     Environment,
-    /// The account of this name.
-    Account(String),
+    /// The user's account.
+    Account,
 }
 
 /// The key to work with.
@@ -137,7 +137,7 @@ pub fn resolve(
     };
     Ok(AccountKey {
         key,
-        origin: KeyOrigin::Account(account.name.clone()),
+        origin: KeyOrigin::Account,
     })
 }
 

@@ -232,6 +232,14 @@ fn a_mistake_in_an_account_is_told_likewise() {
         (r#""name": "a", "api_key_command": []"#, command),
         (r#""name": "a", "api_key_command": ["", "sekret"]"#, command),
         (
+            r#""name": "a", "api_key_command": ["./own.sh"]"#,
+            "35: `api_key_command` must begin with a program's name, or its absolute path",
+        ),
+        (
+            r#""name": "a", "api_key_command": ["bin/sekret"]"#,
+            "35: `api_key_command` must begin with",
+        ),
+        (
             r#""name": "a", "api_key": "sekret"}, {"name": "a", "api_key": "sekret""#,
             "38: there is an account `a` already",
         ),
@@ -243,11 +251,15 @@ fn a_mistake_in_an_account_is_told_likewise() {
 
 #[test]
 fn what_is_no_file_cannot_be_read() {
-    let home = tempfile::tempdir().unwrap();
-    fs::create_dir(home.path().join(FILE)).unwrap();
-    let problem = Accounts::load(home.path()).unwrap_err();
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join(FILE)).unwrap();
+    let problem = Accounts::load(directory.path()).unwrap_err();
     assert!(matches!(problem, HomeFileProblem::Unreadable { .. }));
     assert!(problem.hint().starts_with("make `/"));
+    let huge = home(&" ".repeat(2 << 20));
+    let problem = Accounts::load(huge.path()).unwrap_err();
+    assert!(problem.to_string().ends_with("larger than 1 MiB"));
+    assert!(problem.hint().ends_with("auth.json` smaller, or remove it"));
 }
 
 #[test]

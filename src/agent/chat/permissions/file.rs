@@ -17,6 +17,7 @@ use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::sys::atomic_file;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
+use crate::sys::text::one_line;
 
 /// The project's directory of settings.
 pub const DIRECTORY: &str = ".agent";
@@ -24,6 +25,8 @@ pub const DIRECTORY: &str = ".agent";
 pub const FILE: &str = ".agent/permissions.json";
 /// The file may have so many bytes.
 const LARGEST: u64 = 2 * MIB;
+/// How much of a tool's name is told that is none, in characters.
+const LONGEST_NAME: usize = 64;
 /// The one version of the form that there is.
 const VERSION: u64 = 1;
 
@@ -34,6 +37,23 @@ const DEFAULTS: [(&str, PermissionAction); 5] = [
     ("write_file", PermissionAction::Ask),
     ("edit_file", PermissionAction::Ask),
     ("execute_command", PermissionAction::Ask),
+];
+
+/// The tools that may be listed: all that there are.
+pub(crate) const TOOLS: [&str; 13] = [
+    "read_file",
+    "list_files",
+    "search_project",
+    "write_file",
+    "edit_file",
+    "replace_in_files",
+    "delete_file",
+    "execute_command",
+    "read_background",
+    "list_background",
+    "kill_background",
+    "update_todos",
+    "spawn_agent",
 ];
 
 /// What becomes of the calls of a tool.
@@ -110,6 +130,9 @@ impl PermissionsProblem {
             Self::NoFile { path } => {
                 let path = path.display();
                 format!("put a regular file or directory in the place of `{path}`, or remove it")
+            }
+            Self::Unreadable { path, source } if files::is_too_large(source) => {
+                format!("make `{}` smaller, or remove it", path.display())
             }
             Self::Unreadable { path, .. } => format!("make `{}` readable", path.display()),
             Self::Mistake { .. } => {
@@ -265,10 +288,11 @@ impl PermissionFile {
     /// # Errors
     /// When it cannot be written.
     pub fn put_back(&self) -> Result<(), PermissionsProblem> {
-        match &self.known {
-            Some(content) => self.write(content),
-            None => fs::remove_file(self.path()).map_err(|source| self.unwritable(source)),
-        }
+        let Some(content) = &self.known else {
+            check_directory(&self.root)?;
+            return fs::remove_file(self.path()).map_err(|source| self.unwritable(source));
+        };
+        self.write(content)
     }
 
     /// The absolute path of the file.
@@ -361,6 +385,12 @@ fn parse_entry(at: &Positions<'_>, entry: &str) -> Result<(String, PermissionAct
     let known = known.find(|known| written.as_deref() == Some(known.name()));
     let expected = "`action` must be `\"always\"`, `\"ask\"` or `\"never\"`";
     let action = known.ok_or_else(|| at.problem(action, expected))?;
+    // One that is misspelt would forbid nothing.
+    if !TOOLS.contains(&&*name) {
+        let name = one_line(&name, LONGEST_NAME);
+        let reason = format!("there is no tool `{name}`: known are {}", TOOLS.join(", "));
+        return Err(at.problem(tool, reason));
+    }
     Ok((name, action))
 }
 

@@ -154,6 +154,14 @@ fn a_question_says_what_and_why() {
             (tool, subject)
         );
     }
+    let mut search = call("replace_in_files", "src");
+    let spec = ToolSpec::new("search_project", "", PATTERN_AND_PATH, Effect::Reads);
+    search.tool = spec.of_category(Category::Search);
+    search.arguments.set("pattern", "TODO");
+    let Permission::Ask(question) = permissions.decide(&search) else {
+        panic!();
+    };
+    assert_eq!(question.subject, "TODO in src");
     let Permission::Ask(question) = permissions.decide(&call("execute_command", &long)) else {
         panic!();
     };

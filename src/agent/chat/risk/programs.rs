@@ -19,23 +19,28 @@ const SETS: &str = "changes what later commands mean";
 const SYSTEM: &str = "changes the system";
 const COMPOUND: &str = "is more than a list of plain commands";
 
-/// Programs and words of the shell that are asked about as such, and why.
-pub(super) const ASKED: [(&str, &str); 8] = [
+/// Words of the shell that are asked about where they begin a command, and why. No program has such a name.
+pub(super) const SHELL_WORDS: [(&str, &str); 3] = [
     (
         COMPOUND,
-        "! [[ case coproc do done elif else esac fi for function if in select then time until while",
+        "! [[ case coproc do done elif else esac fi for function if in select then until while",
     ),
-    (
-        RUNS,
-        ". at batch builtin busybox chroot command compgen crontab dc direnv doas dotenv ed emacs entr env eval ex exec expect \
-         flock gdb hyperfine ionice less lldb ltrace man more nano nc ncat nice nohup nsenter nvim parallel pkexec runuser screen \
-         script setsid socat source ssh stdbuf strace su sudo systemd-run timeout tmux toybox trap unbuffer unshare vi view \
-         vim watch xargs",
-    ),
+    (RUNS, ". builtin command compgen eval exec source trap"),
     (
         SETS,
         "alias bind complete declare enable export fc getopts hash let local mapfile read readarray readonly shopt \
          typeset unalias unset",
+    ),
+];
+
+/// Programs that are asked about as such, and why: their names, and beginnings of names, which end in `-`.
+pub(super) const ASKED: [(&str, &str); 6] = [
+    (
+        RUNS,
+        "at batch busybox chroot crontab dc direnv doas dotenv ed emacs emacs- entr env ex expect \
+         flock gdb hyperfine ionice ld ld- less lldb ltrace man more nano nc ncat nice nohup nsenter nvim parallel pkexec runuser screen \
+         script setsid socat ssh stdbuf strace su sudo systemd-run time timeout tmux toybox unbuffer unshare vi view \
+         vim watch xargs",
     ),
     (
         CODE,
@@ -47,10 +52,11 @@ pub(super) const ASKED: [(&str, &str); 8] = [
     ),
     (
         OVERWRITES,
-        "7z 7za ar aria2c bunzip2 bzip2 convert cp cpio csplit dd dos2unix fallocate ffmpeg ftp gunzip gzip install ln mmv mogrify mv \
-         patch rar rename rsync scp sd sftp split sponge strip tar tee truncate unix2dos unrar unxz unzip unzstd wget xz zip zstd",
+        "7z 7za ar aria2c brotli bsdcpio bsdtar bunzip2 bzip2 compress convert cp cpio csplit dd dos2unix fallocate ffmpeg ftp gunzip gzip install jar lbzip2 ln logsave \
+         lz4 lzip lzma lzop mmv mogrify mv \
+         patch pax pbzip2 pigz rar rename rsync savelog scp sd sftp split sponge strip tar tee truncate uncompress unix2dos unlz4 unlzma unrar unxz unzip unzstd wget xz zip zstd",
     ),
-    (CHANGES_REPOSITORY, "bzr cvs darcs fossil hg jj svn"),
+    (CHANGES_REPOSITORY, "bzr cvs darcs fossil git- hg jj svn"),
     (
         SYSTEM,
         "chattr chgrp chmod chown fdisk halt insmod iptables kill killall launchctl losetup mkfs mkswap modprobe mount \
@@ -72,7 +78,7 @@ pub(super) const HARM: [(&str, &str, &str); 4] = [
     ),
     (
         OVERWRITES,
-        "cp dd fix force inplace ln mv rsync scp tee",
+        "copy cp dd fix force inplace ln mv rename rsync scp symlink tee",
         "checkout clobber overwrit reset restor revert rollback",
     ),
     (COMMITS, "amend merge push rebase squash", "commit publish"),
@@ -87,10 +93,15 @@ pub(super) static WRITING_OPTION: LazyLock<Regex> =
 pub(super) static RUNNING_OPTION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^(?:-|-.*[^-]-|eval|--?(?:call|command|eval)\b.*|--?exec.*)$"));
 
-/// Programs that run a script, or code that they are given. Numbers of versions stand behind them.
-pub(super) const INTERPRETERS: &str = "ash bash bun csh dash deno elixir erl fish gnuplot groovy guile iex irb jshell julia ksh lua luajit mksh node nodejs ocaml octave \
+/// Programs that run a script, or code that they are given.
+pub(super) const INTERPRETERS: &str = "ash bash bun csh dash deno elixir erl fish gnuplot groovy guile iex ipython irb jshell julia ksh lua luajit m4 mksh node nodejs nu ocaml octave \
                                        osascript perl php powershell pwsh pypy python racket rscript ruby sbcl scala sh tclsh tcsh ts-node \
                                        tsx zsh";
+/// Words that end as the names of shells do.
+pub(super) const NO_SHELLS: &str = "crash flush fresh hash mesh refresh";
+/// How the names of files end that are no programs, or a script of the project.
+pub(super) const SOURCES: &str = "c cc cjs cpp cs css csv go h hpp html ini java js json jsx kt less lock lua md mjs php pl proto py \
+                                  rb rs scss sh sql svelte svg swift toml ts tsx txt vue xml yaml yml";
 /// What an interpreter may be given in the place of a script.
 pub(super) const WITHOUT_SCRIPT: &str = "--check --help --test --version -V";
 /// Python's modules that may be run.
@@ -184,6 +195,12 @@ pub(super) const ANY: &str = ".*";
 pub(super) const EVALUATING: &str = "[ test wait";
 /// Programs that are not known to look only, whose words are no commands: names, and what tests are to match.
 pub(super) const WITH_WORDS: &str = "mkdir pytest touch";
+/// Programs with subcommands, and those of them whose words are no commands either: packages, tests and settings.
+pub(super) const MANAGERS: &str = "brew bun bundle cargo composer conda dotnet gem gh go mvn mvnw npm pip pipx pnpm poetry uv yarn";
+pub(super) const WITH_WORDS_BEHIND: &str =
+    "add bench build check ci clippy doc env get i install issue pr repo test vet";
+/// Those whose `run` knows the project's own scripts alone.
+pub(super) const SCRIPT_MANAGERS: &str = "npm pnpm yarn";
 /// As many as anybody likes.
 const MANY: usize = usize::MAX;
 

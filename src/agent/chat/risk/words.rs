@@ -57,11 +57,19 @@ pub(super) fn commands(text: &str) -> Result<Vec<Vec<ShellWord>>, &'static str> 
     Ok(splitter.commands)
 }
 
-/// Whether a path is that of a device, or of what a process has open.
-pub(super) fn is_device(path: &str) -> bool {
-    let path = path_clean::clean(Path::new(path));
+/// Whether a word names a device, or what a process has open, also behind an option: `-f/dev/stdin`.
+pub(super) fn is_device(word: &str) -> bool {
+    let path = match word.split_once('/') {
+        Some((before, rest)) if before.starts_with('-') || before.ends_with('=') => {
+            format!("/{rest}")
+        }
+        _ => word.to_owned(),
+    };
+    let path = path_clean::clean(path);
     let is_below = ["/dev", "/proc"].iter().any(|top| path.starts_with(top));
-    is_below && path != Path::new("/dev/null")
+    // From whatever directory: `../../dev/stdin`.
+    let is_open = path.ends_with("stdin") || path.parent().is_some_and(|path| path.ends_with("fd"));
+    (is_below || is_open) && path != Path::new("/dev/null")
 }
 
 /// What a redirection does with the word behind it.

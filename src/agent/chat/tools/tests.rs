@@ -1,5 +1,6 @@
 //! That every tool does its work by the names of the profile, and that what is wrong is told by the field.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
@@ -7,6 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::agent::AgentError;
+use crate::agent::chat::permissions::file::TOOLS;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::PathEdit;
 use crate::edit::EditKind;
@@ -56,13 +58,13 @@ impl World {
             sandbox: None,
             follower: None,
         }));
-        let spawn = |description: &str, prompt: &str| -> Result<String, AgentError> {
-            Ok(format!("{description}: {prompt}"))
-        };
+        let spawn =
+            |prompt: &str| -> Result<String, AgentError> { Ok(format!("looked: {prompt}")) };
         work(ChatTools {
             root: &self.root,
             outside: Outside::Refused,
             closed: &[self.root.join(".agent/commands")],
+            interrupt: &interrupt,
             files: self,
             processes: &processes,
             patience: Duration::from_secs(120),
@@ -158,7 +160,7 @@ fn every_tool_does_its_work_by_its_name() {
         (
             "spawn_agent",
             json!({"description": "look", "prompt": "see"}),
-            "look: see",
+            "looked: see",
             "",
         ),
     ] {
@@ -276,6 +278,18 @@ fn what_a_call_would_destroy_is_said_before_it_is_allowed() {
         });
         assert_eq!(found, hazards, "{call:?}");
     }
+}
+
+#[test]
+fn every_tool_may_be_listed_among_the_permissions() {
+    let world = World::new();
+    let names = |tools: ChatTools<'_, '_>| -> BTreeSet<String> {
+        let toolbox = tools.toolbox();
+        let names = toolbox.specs().map(|spec| spec.name.to_string());
+        names.collect()
+    };
+    let listed = TOOLS.map(str::to_owned);
+    assert_eq!(world.with_tools(names), listed.into());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 use regex::Regex;
 
 use crate::sys::fences::Fence;
-use crate::sys::text::regex;
+use crate::sys::text::{regex, with_unix_line_ends};
 
 /// What stands where nothing is to be said yet; with brackets around it or not.
 const PLACEHOLDERS: [&str; 7] = [
@@ -144,7 +144,7 @@ pub fn one_line(text: &str) -> String {
 /// `text` with ends of lines that are `\n`, less blanks that no reader sees, and with nothing that would end a comment
 /// which the user began and did not end.
 fn clean(text: &str) -> String {
-    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let text = with_unix_line_ends(text);
     let lines: Vec<_> = text.split('\n').map(str::trim_end).collect();
     let text = lines.join("\n").replace('\0', "\u{fffd}");
     COMMENT_END.replace_all(text.trim(), r"--\$1>").into_owned()

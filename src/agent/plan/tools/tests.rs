@@ -80,6 +80,7 @@ impl World {
             outside: Outside::Refused,
             files: self,
             command,
+            interrupt: &interrupt,
             changes: self,
             keeper: self,
             user: Some(self),

@@ -8,6 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
+use crate::agent::error::AgentError;
 
 fn project(files: &[&str]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -22,7 +23,13 @@ fn project(files: &[&str]) -> (TempDir, PathBuf) {
 
 fn list(root: &Path, path: &str) -> String {
     let outside = Outside::Refused;
-    ListDirectory { root, outside }.list(path).unwrap().0
+    let interrupt = Interrupt::leaked();
+    let tool = ListDirectory {
+        root,
+        outside,
+        interrupt,
+    };
+    tool.list(path).unwrap().0
 }
 
 #[test]
@@ -78,6 +85,7 @@ fn a_glob_that_is_too_much_is_a_fault_of_the_models() {
     let tool = ListDirectory {
         root: &root,
         outside: Outside::Refused,
+        interrupt: Interrupt::leaked(),
     };
     let nested = |depth: usize| format!("{}a{}", "{".repeat(depth), ",b}".repeat(depth));
     for (glob, expected) in [
@@ -144,6 +152,7 @@ fn nothing_a_file_and_what_is_missing_are_told_apart() {
     let tool = ListDirectory {
         root: &root,
         outside,
+        interrupt: Interrupt::leaked(),
     };
     for (path, said) in [
         (
@@ -209,6 +218,7 @@ fn outside_no_rules_of_git_hold_but_a_repositorys() {
     let tool = ListDirectory {
         root: &root,
         outside,
+        interrupt: Interrupt::leaked(),
     };
     let listed = || tool.list(elsewhere.to_str().unwrap()).unwrap();
     assert!(listed().0.contains("── ignored\n"), "{}", listed().0);
@@ -224,6 +234,7 @@ fn a_directory_and_a_glob_are_taken_apart_or_together() {
         let tool = ListFiles(ListDirectory {
             root: &root,
             outside,
+            interrupt: Interrupt::leaked(),
         });
         let arguments = tool.spec().check(&input)?;
         let listed = tool.run(&arguments).map(|output| output.text);
@@ -265,4 +276,23 @@ fn a_directory_and_a_glob_are_taken_apart_or_together() {
         let error = list(input).unwrap_err();
         assert!(error.contains(said), "{error}");
     }
+}
+
+#[test]
+fn a_stop_ends_a_listing() {
+    let (_dir, root) = project(&["a.rs", "deep/b.rs"]);
+    let interrupt = Interrupt::leaked();
+    let tool = ListDirectory {
+        root: &root,
+        outside: Outside::Refused,
+        interrupt,
+    };
+    let place = ResolvedPath::Inside(String::new());
+    interrupt.raise();
+    assert!(matches!(
+        tool.run(&Arguments::default()),
+        Err(ToolError::Fatal(AgentError::Interrupted(_)))
+    ));
+    let (files, is_cut_short) = files_below(&root, &place, interrupt).unwrap();
+    assert!(files.is_empty() && is_cut_short);
 }

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::super::write::tests::Plain;
 use super::*;
+use crate::sys::interrupt::Interrupt;
 
 fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -31,6 +32,7 @@ fn replace(
         root: files.root,
         outside: Outside::Allowed,
         closed,
+        interrupt: Interrupt::leaked(),
     };
     let tool = ReplaceInFiles { search, files };
     let input = json!({"pattern": pattern, "replacement": replacement, "path": path});
@@ -47,6 +49,28 @@ fn replace(
 
 fn read(root: &Path, file: &str) -> String {
     fs::read_to_string(root.join(file)).unwrap()
+}
+
+#[test]
+fn after_a_stop_nothing_is_replaced() {
+    let (_dir, root) = project(&[("a.rs", "one(1)")]);
+    let (interrupt, files) = (Interrupt::leaked(), Plain::below(&root));
+    let search = SearchFiles {
+        root: &root,
+        outside: Outside::Refused,
+        closed: &[],
+        interrupt,
+    };
+    let tool = ReplaceInFiles {
+        search,
+        files: &files,
+    };
+    let input = json!({"pattern": "one", "replacement": "two"});
+    let arguments = tool.spec().check(&input).unwrap();
+    interrupt.raise();
+    assert!(matches!(tool.run(&arguments), Err(ToolError::Fatal(_))));
+    assert!(matches!(tool.preview(&arguments), Err(ToolError::Fatal(_))));
+    assert!(files.written.borrow().is_empty());
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
+use crate::agent::error::AgentError;
 
 fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -25,6 +26,7 @@ fn files<'a>(root: &'a Path, closed: &'a [PathBuf]) -> SearchFiles<'a> {
         root,
         outside: Outside::Refused,
         closed,
+        interrupt: Interrupt::leaked(),
     }
 }
 
@@ -37,6 +39,26 @@ fn search(root: &Path, pattern: &str, path: &str) -> Result<String, String> {
         ToolError::Failed(problem) => problem.message,
         ToolError::Fatal(error) => panic!("{error}"),
     })
+}
+
+#[test]
+fn a_stop_ends_a_search() {
+    let (_dir, root) = project(&[("a.rs", "fn one() {}\n"), ("b.rs", "fn two() {}\n")]);
+    let files = files(&root, &[]);
+    let mut arguments = Arguments::default();
+    arguments.set("pattern", "fn ");
+    arguments.set("path", ".");
+    let mut read = 0;
+    let is_whole = files.each_file(".", |_, _| {
+        read += 1;
+        files.interrupt.raise();
+        true
+    });
+    assert_eq!((is_whole, read), (Ok(false), 1));
+    assert!(matches!(
+        files.run(&arguments),
+        Err(ToolError::Fatal(AgentError::Interrupted(_)))
+    ));
 }
 
 #[test]

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{ARMED, App, EngineState, STOPPING, ScreenEffect};
+use super::{ARMED, App, EngineState, HELD, STOPPING, ScreenEffect, TYPING};
 use crate::model::message::Image;
 use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
+use crate::ui::tui::dialog::is_cancel;
 
 /// How many lines a notch of the wheel scrolls.
 const NOTCH: i32 = 3;
@@ -17,7 +18,8 @@ impl App {
     pub fn key(&mut self, key: KeyEvent, now: Duration) -> Vec<ScreenEffect> {
         self.now = now;
         self.is_changed = true;
-        let armed = self.armed.take();
+        let is_armed = self.armed.take().is_some_and(|until| now < until);
+        self.held = None;
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let is_cycle = key.code == KeyCode::BackTab
             || (key.code == KeyCode::Tab && key.modifiers.contains(KeyModifiers::SHIFT));
@@ -33,16 +35,19 @@ impl App {
             KeyCode::Char('l') if is_control => return vec![ScreenEffect::Redraw],
             _ => {}
         }
-        if let Some(dialog) = &mut self.dialog {
-            let Some(action) = dialog.key(key) else {
+        if let Some(dialog) = &self.dialog {
+            if dialog.is_letter(key) {
+                // Who types writes no answer, neither with the first letter nor with the last.
+                let before = self.letter_at.replace(now);
+                let is_first = before.is_none_or(|before| now >= before + TYPING);
+                self.held = is_first.then_some((key, now + HELD));
                 return Vec::new();
-            };
-            self.dialog = None;
-            return vec![ScreenEffect::Send(action.into())];
+            }
+            return self.answer(key, is_armed);
         }
         match key.code {
             KeyCode::Char('c') if is_control => self.cancel(),
-            KeyCode::Esc => self.escape(key, armed),
+            KeyCode::Esc => self.escape(key, is_armed),
             KeyCode::PageUp => self.scrolled(|app| app.transcript.page(false)),
             KeyCode::PageDown => self.scrolled(|app| app.transcript.page(true)),
             KeyCode::Up if self.composer.is_empty() && !self.queue.is_empty() => {
@@ -54,6 +59,40 @@ impl App {
             }
             _ => self.typed(key),
         }
+    }
+
+    /// A key follows that is none of the screen's.
+    pub fn follows(&mut self) {
+        self.held = None;
+    }
+
+    /// Takes the letter that no other key has followed at once.
+    pub fn unfollowed(&mut self, now: Duration) -> Vec<ScreenEffect> {
+        let held = self.held.take_if(|(_, until)| now >= *until);
+        held.map_or_else(Vec::new, |(key, _)| self.answer(key, false))
+    }
+
+    /// A key of what is asked. An Escape that closes it is the first of the two that stop; Ctrl-C stops at once.
+    fn answer(&mut self, key: KeyEvent, is_armed: bool) -> Vec<ScreenEffect> {
+        self.is_changed = true;
+        let Some(dialog) = &mut self.dialog else {
+            return Vec::new();
+        };
+        let Some(action) = dialog.key(key) else {
+            return Vec::new();
+        };
+        self.dialog = None;
+        let answer = ScreenEffect::Send(action.into());
+        if !is_cancel(key) || self.engine != EngineState::Working {
+            return vec![answer];
+        }
+        // The stop first: the engine looks for it when it has the answer.
+        let mut effects = match key.code {
+            KeyCode::Esc => self.escaped(is_armed),
+            _ => self.stop(),
+        };
+        effects.push(answer);
+        effects
     }
 
     fn scrolled(&mut self, scroll: impl FnOnce(&mut Self)) -> Vec<ScreenEffect> {
@@ -74,12 +113,17 @@ impl App {
     }
 
     /// Escape: closes what is open; else, pressed twice, it stops.
-    fn escape(&mut self, key: KeyEvent, armed: Option<Duration>) -> Vec<ScreenEffect> {
-        if self.composer.key(key) == ComposerAction::Changed || self.engine != EngineState::Working
-        {
+    fn escape(&mut self, key: KeyEvent, is_armed: bool) -> Vec<ScreenEffect> {
+        let is_closing = !is_armed && self.composer.key(key) == ComposerAction::Changed;
+        if is_closing || self.engine != EngineState::Working {
             return Vec::new();
         }
-        if armed.is_some_and(|until| self.now < until) {
+        self.escaped(is_armed)
+    }
+
+    /// The first of two Escapes warns, the second one stops.
+    fn escaped(&mut self, is_armed: bool) -> Vec<ScreenEffect> {
+        if is_armed {
             return self.stop();
         }
         self.armed = Some(self.now + ARMED);
@@ -95,10 +139,24 @@ impl App {
     /// A key of the input.
     fn typed(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {
         match self.composer.key(key) {
-            ComposerAction::Send(submission) if self.engine != EngineState::Idle => {
-                self.queue.push_back(submission);
+            ComposerAction::Send(submission) => {
+                let text = submission.text.trim();
+                let mode = text.strip_prefix("/mode");
+                let mode =
+                    mode.filter(|name| name.is_empty() || name.starts_with(char::is_whitespace));
+                match mode.filter(|_| self.engine != EngineState::Idle) {
+                    Some(name) => {
+                        let said = self.mode.switch(name.trim());
+                        self.say(&said);
+                        return Vec::new();
+                    }
+                    // Behind what waits since a stop.
+                    None => self.queue.push_back(submission),
+                }
+                if self.engine == EngineState::Idle {
+                    return self.send_next();
+                }
             }
-            ComposerAction::Send(submission) => return vec![self.send(submission)],
             ComposerAction::OpenEditor => match self.composer.editable_text() {
                 Some(text) => return vec![ScreenEffect::Editor(text)],
                 None => self.say("A key is written to no file"),
@@ -127,7 +185,7 @@ impl App {
 
     /// Takes what was pasted.
     pub fn paste(&mut self, text: &str) {
-        self.is_changed = true;
+        (self.is_changed, self.held) = (true, None);
         // It answers no question: where none is typed, it goes into the input.
         let dialog = self.dialog.as_mut();
         if !dialog.is_some_and(|dialog| dialog.paste(text)) {

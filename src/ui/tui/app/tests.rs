@@ -1,5 +1,6 @@
 //! That keys and messages do what they should, at every size.
 
+mod asked;
 mod picture;
 mod random;
 mod screens;
@@ -66,10 +67,23 @@ fn typed(app: &mut App, text: &str) -> Vec<ScreenEffect> {
     press(app, KeyCode::Enter, 0)
 }
 
+/// Presses a letter that nothing follows.
+fn press_alone(app: &mut App, letter: char, now: u64) -> Vec<ScreenEffect> {
+    assert_eq!(press(app, KeyCode::Char(letter), now), []);
+    app.unfollowed(at(now + 200))
+}
+
+fn answered_with(answer: Answer, is_for_good: bool) -> ScreenEffect {
+    ScreenEffect::Send(FromScreen::Answered(Verdict {
+        answer,
+        is_for_good,
+    }))
+}
+
 fn line(text: &str) -> ScreenEffect {
     ScreenEffect::Send(FromScreen::Line(Submission {
         text: text.to_owned(),
-        images: Vec::new(),
+        ..Submission::default()
     }))
 }
 
@@ -156,6 +170,7 @@ fn question() -> ToScreen {
             reasons: vec!["deletes".to_owned()],
             may_last: false,
             may_forbid: false,
+            may_redirect: true,
         },
         preview: None,
     }
@@ -302,64 +317,6 @@ fn an_idle_screen_has_nothing_to_draw() {
 }
 
 #[test]
-fn escape_closes_then_warns_then_stops() {
-    let mut app = at_work();
-    assert_eq!(press(&mut app, KeyCode::Esc, 10_000), []);
-    assert!(shown(&mut app, 60, 24).contains("(esc again to stop)"));
-    app.tick(at(12_000));
-    assert!(!shown(&mut app, 60, 24).contains("(esc again to stop)"));
-    assert_eq!(press(&mut app, KeyCode::Esc, 12_100), []);
-    assert_eq!(press(&mut app, KeyCode::Esc, 12_200), [ScreenEffect::Stop]);
-    // What is open is closed, and nothing is stopped.
-    app.tell(question(), at(13_000));
-    let refused = ScreenEffect::Send(FromScreen::Answered(Verdict {
-        answer: Answer::No,
-        is_for_good: false,
-    }));
-    assert_eq!(press(&mut app, KeyCode::Esc, 13_000), [refused]);
-    assert_eq!(press(&mut app, KeyCode::Esc, 13_100), []);
-    assert_eq!(press(&mut app, KeyCode::Char('x'), 13_200), []);
-    assert_eq!(
-        press(&mut app, KeyCode::Esc, 13_300),
-        [],
-        "another key was between"
-    );
-    // Where nothing goes on, there is nothing to stop.
-    app.queue.clear();
-    app.tell(ToScreen::Settled, at(14_000));
-    for now in [14_100, 14_200, 14_300] {
-        assert_eq!(press(&mut app, KeyCode::Esc, now), []);
-    }
-    app.tell(
-        ToScreen::Choose(Menu {
-            title: "Which?".to_owned(),
-            items: vec![("a".to_owned(), String::new())],
-            at: 0,
-        }),
-        at(15_000),
-    );
-    assert!(shown(&mut app, 60, 24).contains("Press Esc to cancel"));
-    let none = ScreenEffect::Send(FromScreen::Chosen(None));
-    assert_eq!(press(&mut app, KeyCode::Esc, 15_000), [none]);
-}
-
-#[test]
-fn control_c_clears_then_stops_then_leaves() {
-    let mut app = at_work();
-    press(&mut app, KeyCode::Char('x'), 0);
-    assert_eq!(control(&mut app, 'c'), []);
-    assert!(app.composer.is_empty());
-    assert_eq!(control(&mut app, 'c'), [ScreenEffect::Stop]);
-    app.queue.clear();
-    app.tell(ToScreen::Settled, at(0));
-    let leave = [ScreenEffect::Send(FromScreen::Leave)];
-    assert_eq!(control(&mut app, 'c'), leave);
-    assert_eq!(control(&mut app, 'd'), leave);
-    press(&mut app, KeyCode::Char('x'), 0);
-    assert_eq!(control(&mut app, 'd'), []);
-}
-
-#[test]
 fn shift_tab_goes_round_the_modes_whatever_is_open() {
     let mut app = at_work();
     for (mode, shown_as) in [
@@ -371,6 +328,38 @@ fn shift_tab_goes_round_the_modes_whatever_is_open() {
         assert_eq!(app.mode.get(), mode);
         assert!(shown(&mut app, 80, 24).contains(shown_as));
         app.tell(question(), at(0));
+    }
+}
+
+#[test]
+fn a_mode_is_switched_to_by_its_name_also_while_the_agent_works() {
+    let mut app = at_work();
+    assert_eq!(typed(&mut app, "/mode planning"), []);
+    assert_eq!(app.mode.get(), Mode::Planning);
+    assert_eq!(typed(&mut app, "/mode"), []);
+    assert_eq!(app.mode.get(), Mode::Regular);
+    typed(&mut app, "/mode none");
+    assert!(shown(&mut app, 100, 24).contains("there is no mode `none`"));
+    let waiting = app.queue.len();
+    typed(&mut app, "/model");
+    assert_eq!(app.queue.len(), waiting + 1);
+}
+
+#[test]
+fn what_is_said_is_said_to_its_end_and_what_is_waited_for_gives_way() {
+    let mut app = at_work();
+    press(&mut app, KeyCode::Esc, 4200);
+    let screen = shown(&mut app, 60, 24);
+    assert!(
+        screen.contains(" Executing execute_command              (esc again to stop)"),
+        "{screen}"
+    );
+    let hint = "there is no editor to open: neither `VISUAL` nor `EDITOR` is set; set one of them";
+    for (width, mut app) in [(40, at_work()), (60, at_work()), (60, self::app())] {
+        app.hint(hint, at(5000));
+        let screen = shown(&mut app, width, 24).replace('\n', " ");
+        let words: Vec<&str> = screen.split_whitespace().collect();
+        assert!(words.join(" ").contains(hint), "{screen}");
     }
 }
 
@@ -400,6 +389,7 @@ fn what_waits_is_sent_as_it_was_edited_and_not_before_the_engine_is_there() {
     app.send_first(Submission {
         text: "look at [Image #1]".to_owned(),
         images: vec![picture()],
+        ..Submission::default()
     });
     assert_eq!(typed(&mut app, "two"), []);
     press(&mut app, KeyCode::Up, 0);
@@ -412,21 +402,10 @@ fn what_waits_is_sent_as_it_was_edited_and_not_before_the_engine_is_there() {
     let sent = Submission {
         text: "look at [Image #1] now".to_owned(),
         images: vec![picture()],
+        ..Submission::default()
     };
     let sent = ScreenEffect::Send(FromScreen::Line(sent));
     assert_eq!(app.tell(ToScreen::Settled, at(0)), [sent]);
-}
-
-#[test]
-fn a_stop_is_told_until_it_is_done() {
-    let mut app = at_work();
-    control(&mut app, 'c');
-    assert!(shown(&mut app, 60, 24).contains("Stopping..."));
-    app.tell(ToScreen::Settled, at(0));
-    assert!(!shown(&mut app, 60, 24).contains("Stopping..."));
-    app.tell(ToScreen::Copy("x".to_owned()), at(0));
-    app.tell(ToScreen::Settled, at(0));
-    assert!(shown(&mut app, 60, 24).contains("Copied"));
 }
 
 #[test]
@@ -541,15 +520,6 @@ fn hostile() -> impl Strategy<Value = String> {
         any::<String>(),
         Just("\u{1b}[2J\u{9b}31m\u{202e}\r\n\t\u{200f}\u{e0041}宽👩\u{200d}👩".to_owned()),
     ]
-}
-
-#[test]
-fn a_paste_answers_no_question_and_is_not_lost() {
-    let mut app = app();
-    app.tell(question(), at(0));
-    app.paste("yes\ny");
-    assert_eq!(press(&mut app, KeyCode::Esc, 9000).len(), 1);
-    assert!(shown(&mut app, 40, 12).contains("> yes"));
 }
 
 proptest! {

@@ -1,12 +1,14 @@
 //! How the screen is divided, and drawn.
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::text::Line;
+use ratatui::style::Style;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{App, EngineState};
 use crate::sys::numbers::counted;
-use crate::ui::blocks::one_line;
+use crate::ui::blocks::{one_line, wrapped};
 use crate::ui::tui::transcript::first_line;
 use crate::ui::tui::{sidebar, status};
 
@@ -40,20 +42,7 @@ impl App {
             sidebar::render(&self.todos, layout.sidebar, buf, &self.theme);
         }
         if !layout.wait.is_empty() {
-            if let (Some(wait), None) = (&self.wait, &self.dialog) {
-                wait.render(self.now, layout.wait, buf, &self.theme);
-            }
-            let (text, style) = match (&self.armed, &self.hint) {
-                (Some(_), _) => ("(esc again to stop)", self.theme.warning),
-                (None, Some((text, _))) => (text.as_str(), self.theme.dim),
-                (None, None) => ("", self.theme.dim),
-            };
-            let text = one_line(text);
-            let line = Line::styled(text, style);
-            let width = u16::try_from(line.width()).unwrap_or(u16::MAX);
-            let width = width.min(layout.wait.width);
-            let row = layout.wait;
-            buf.set_line(row.right() - width, row.y, &line, width);
+            self.draw_wait(layout.wait, buf);
         }
         sidebar::render_lines(&self.todos, layout.todos, buf, &self.theme);
         self.draw_queue(layout.queue, buf);
@@ -74,8 +63,34 @@ impl App {
         }
     }
 
+    /// What is said for a while, in lines of at most so many columns.
+    fn said(&self, columns: u16) -> (Vec<String>, Style) {
+        let (text, style) = match (&self.armed, &self.hint) {
+            (Some(_), _) => ("(esc again to stop)", self.theme.warning),
+            (None, Some((text, _))) => (text.as_str(), self.theme.dim),
+            (None, None) => return (Vec::new(), self.theme.dim),
+        };
+        (wrapped(&one_line(text), columns.max(1).into()), style)
+    }
+
+    /// What is waited for; it gives way to what is said.
+    fn draw_wait(&self, area: Rect, buf: &mut Buffer) {
+        let (lines, style) = self.said(area.width);
+        let columns = lines.iter().map(|line| line.width()).max();
+        let columns = columns.map_or(0, |columns| u16::try_from(columns).unwrap_or(u16::MAX));
+        let columns = columns.min(area.width);
+        if let (Some(wait), None, ..2) = (&self.wait, &self.dialog, lines.len()) {
+            let gap = u16::from(columns > 0);
+            let width = area.width.saturating_sub(columns + gap);
+            wait.render(self.now, Rect { width, ..area }, buf, &self.theme);
+        }
+        for (line, y) in lines.iter().zip(area.y..area.bottom()) {
+            buf.set_stringn(area.right() - columns, y, line, columns.into(), style);
+        }
+    }
+
     /// What waits to be sent.
-    fn draw_queue(&self, area: Rect, buf: &mut ratatui::buffer::Buffer) {
+    fn draw_queue(&self, area: Rect, buf: &mut Buffer) {
         let how = if self.engine == EngineState::Idle {
             "Enter sends it, Up takes it back"
         } else {
@@ -90,7 +105,7 @@ impl App {
             } else {
                 let around = "  waits: … ()".len() + how.len();
                 let room = usize::from(area.width).saturating_sub(around);
-                let shown = super::shown(&waiting.text);
+                let shown = super::shown(waiting);
                 let mut text = first_line(shown, room);
                 if text.len() < shown.trim().len() {
                     text.push('…');
@@ -132,10 +147,11 @@ impl App {
             None => self.composer.height(area.width),
         };
         let input = take(input.min(most.max(1)));
+        let said = u16::try_from(self.said(area.width).0.len()).unwrap_or(u16::MAX);
         let wait = take(match &self.wait {
             _ if is_asked_low => 0,
-            Some(_) if !is_low => 2,
-            _ => 1,
+            Some(_) if !is_low => said.max(2),
+            _ => said.max(1),
         });
         let queue = take(u16::try_from(self.queue.len().min(QUEUED)).unwrap_or_default());
         let todos = match sidebar_width {

@@ -34,6 +34,16 @@ pub struct TextBuffer {
     killed: String,
     /// The column that Up and Down aim at.
     goal: Option<usize>,
+    /// What has changed, for Ctrl-_.
+    changes: Vec<TextChange>,
+}
+
+/// So many bytes have come into the place of what was there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TextChange {
+    start: usize,
+    length: usize,
+    before: String,
 }
 
 /// A row of the text as it is shown: its bytes, without the blank or newline that ends it being in the way.
@@ -55,6 +65,7 @@ impl TextBuffer {
         self.cursor = text.len();
         self.text = text;
         self.goal = None;
+        self.changes.clear();
     }
 
     /// Forgets what was cut.
@@ -69,9 +80,59 @@ impl TextBuffer {
 
     /// Puts `text` in the place of these bytes, with the cursor behind it.
     pub fn replace(&mut self, range: Range<usize>, text: &str) {
+        if range.is_empty() && text.is_empty() {
+            return;
+        }
+        let before = self.text[range.clone()].to_owned();
         self.text.replace_range(range.clone(), text);
         self.cursor = self.boundary(range.start + text.len());
         self.goal = None;
+        let (start, length) = (range.start, text.len());
+        // The letters of a word are undone at once.
+        let is_letter = before.is_empty() && text.chars().all(is_letter);
+        match self.changes.last_mut() {
+            Some(last) if is_letter && last.start + last.length == start => last.length += length,
+            _ => self.changes.push(TextChange {
+                start,
+                length,
+                before,
+            }),
+        }
+    }
+
+    /// Takes the last change back; whether there was one.
+    fn undo(&mut self) -> bool {
+        let Some(change) = self.changes.pop() else {
+            return false;
+        };
+        let end = change.start + change.length;
+        self.text.replace_range(change.start..end, &change.before);
+        self.go(change.start + change.before.len());
+        true
+    }
+
+    /// Has the rest of the word behind the cursor in other letters, and goes there.
+    fn respell(&mut self, respelled: impl Fn(&str) -> String) -> bool {
+        let range = self.cursor..self.word_behind();
+        let word = respelled(&self.text[range.clone()]);
+        self.replace(range.clone(), &word);
+        !range.is_empty()
+    }
+
+    /// Swaps the letters around the cursor; at the end of a line, the two before it.
+    fn transpose(&mut self) -> bool {
+        let cursor = self.cursor;
+        if cursor == self.line_end() {
+            self.cursor = self.before();
+        }
+        let (start, middle, end) = (self.before(), self.cursor, self.behind());
+        if start < self.line_start() || start == middle || end > self.line_end() {
+            self.cursor = cursor;
+            return false;
+        }
+        let swapped = format!("{}{}", &self.text[middle..end], &self.text[start..middle]);
+        self.replace(start..end, &swapped);
+        true
     }
 
     /// The end of the grapheme that `at` is in: what was inserted may have joined with what follows.
@@ -151,6 +212,16 @@ impl TextBuffer {
                 self.insert(&killed);
                 !killed.is_empty()
             }
+            EditCommand::Undo => self.undo(),
+            EditCommand::Transpose => self.transpose(),
+            EditCommand::Upper => self.respell(str::to_uppercase),
+            EditCommand::Lower => self.respell(str::to_lowercase),
+            EditCommand::Capital => self.respell(|word| {
+                let (first, rest) = word.split_at(word.find(is_letter).unwrap_or_default());
+                let mut letters = rest.chars();
+                let letter = letters.next().into_iter().flat_map(char::to_uppercase);
+                first.chars().chain(letter).collect::<String>() + &letters.as_str().to_lowercase()
+            }),
         }
     }
 
@@ -215,6 +286,11 @@ pub enum EditCommand {
     KillWordLeft,
     KillWordRight,
     Yank,
+    Undo,
+    Transpose,
+    Upper,
+    Lower,
+    Capital,
 }
 
 fn is_letter(c: char) -> bool {

@@ -29,7 +29,11 @@ fn type_in(composer: &mut Composer, text: &str) {
 
 /// What it looks like, with a `▏` where the cursor is.
 fn drawn(composer: &Composer, width: u16) -> String {
-    let area = Rect::new(0, 0, width, composer.height(width));
+    drawn_in(composer, width, composer.height(width))
+}
+
+fn drawn_in(composer: &Composer, width: u16, height: u16) -> String {
+    let area = Rect::new(0, 0, width, height);
     let mut buf = Buffer::empty(area);
     let cursor = composer.render(area, &mut buf, &Theme::new(true));
     let mut lines = Vec::new();
@@ -129,6 +133,8 @@ fn what_is_pasted_is_text_and_nothing_else() {
       ▏
     ");
     assert_eq!(sent(&mut composer).text, "a\u{1b}[2Jb\u{202e}c\u{fffd}\n");
+    composer.set_text("edited\r\nelsewhere");
+    assert_eq!(sent(&mut composer).text, "edited\nelsewhere");
 }
 
 #[test]
@@ -181,6 +187,58 @@ fn up_and_down_go_through_the_text_and_then_the_history() {
 }
 
 #[test]
+fn what_was_sent_comes_back_as_it_stood_in_the_input() {
+    let home = tempfile::tempdir().unwrap();
+    let path = || home.path().join("history.jsonl");
+    let options = || ComposerOptions {
+        history: Some(History::of(path(), &Redactor::new([]))),
+        ..ComposerOptions::default()
+    };
+    let mut composer = Composer::new(options());
+    type_in(&mut composer, "see ");
+    composer.paste(&"line\n".repeat(300));
+    let with_paste = sent(&mut composer);
+    assert_eq!(
+        with_paste.shown.as_deref(),
+        Some("see [Pasted text #1 +300 lines]")
+    );
+    type_in(&mut composer, "and ");
+    composer.attach_image(Image {
+        media_type: "image/png".to_owned(),
+        data: "iVBORw0KGgo=".to_owned(),
+    });
+    let with_image = sent(&mut composer);
+    type_in(&mut composer, "draft");
+    composer.key(key(KeyCode::Up));
+    insta::assert_snapshot!(drawn(&composer, 40), @"> and [Image #1]▏");
+    composer.key(key(KeyCode::Up));
+    insta::assert_snapshot!(drawn(&composer, 40), @"> see [Pasted text #1 +300 lines]▏");
+    composer.key(key(KeyCode::Down));
+    assert_eq!(sent(&mut composer), with_image);
+    composer.take_back(with_paste);
+    insta::assert_snapshot!(drawn(&composer, 40), @"> see [Pasted text #1 +300 lines]▏");
+    // Of an earlier session, a long one is one piece.
+    let mut composer = Composer::new(options());
+    for _ in 0..2 {
+        composer.key(key(KeyCode::Up));
+    }
+    insta::assert_snapshot!(drawn(&composer, 40), @"> [Pasted text #1 +300 lines]▏");
+}
+
+#[test]
+fn a_search_shows_the_line_that_has_what_is_looked_for() {
+    let mut composer = composer();
+    composer.set_text(&format!("fix\n{} the LEXER now", "x".repeat(50)));
+    sent(&mut composer);
+    composer.key(control('r'));
+    type_in(&mut composer, "lexer");
+    insta::assert_snapshot!(drawn(&composer, 40), @r"
+    search: lexer▏
+    …xxxxxxxxxxxxxxx the LEXER now
+    ");
+}
+
+#[test]
 fn a_search_takes_what_it_finds_and_sends_nothing() {
     let mut composer = composer();
     for text in ["fix the lexer", "run the tests", "fix it"] {
@@ -210,6 +268,29 @@ fn hint(name: &str, argument: &str, description: &str) -> CommandHint {
         argument: argument.to_owned(),
         description: description.to_owned(),
     }
+}
+
+#[test]
+fn of_candidates_that_are_not_all_seen_it_is_told_which_are() {
+    let mut composer = composer();
+    let names = (1..=20).map(|nth| format!("c{nth:02}"));
+    composer.set_commands(names.map(|name| hint(&name, "", "")).collect());
+    type_in(&mut composer, "/");
+    assert_eq!(composer.height(40), 17);
+    insta::assert_snapshot!(drawn_in(&composer, 30, 4), @r"
+      c01
+      c02
+      c03             1-3 of 20 ↑↓
+    > /▏
+    ");
+    composer.key(key(KeyCode::Up));
+    insta::assert_snapshot!(drawn_in(&composer, 30, 4), @r"
+      c18
+      c19
+      c20           18-20 of 20 ↑↓
+    > /▏
+    ");
+    assert!(drawn(&composer, 30).contains(" 5-20 of 20 ↑↓"));
 }
 
 #[test]

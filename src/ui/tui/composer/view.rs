@@ -16,8 +16,8 @@ use crate::ui::tui::theme::Theme;
 
 /// How many rows of text are shown.
 const MOST_ROWS: usize = 10;
-/// How many candidates.
-const MOST_CANDIDATES: usize = 6;
+/// How many candidates, where there is room.
+const MOST_CANDIDATES: usize = 16;
 /// How many columns stand before the text: its sign and a blank.
 const SIGN: u16 = 2;
 /// What stands for a letter that nobody is to see.
@@ -51,7 +51,7 @@ impl Composer {
             };
             let line = printable(&format!("{label}{}", search.wanted), &[]);
             let (x, _) = buf.set_stringn(area.x, area.y, &line, area.width.into(), theme.accent);
-            let found = printable(search.found.lines().next().unwrap_or_default(), &[]);
+            let found = printable(&search.seen(area.width.into()), &[]);
             if area.height > 1 && search.at.is_some() {
                 buf.set_stringn(area.x, area.y + 1, found, area.width.into(), theme.plain);
             }
@@ -159,6 +159,14 @@ impl Composer {
                 let note = printable(&candidate.note, &[]);
                 buf.set_stringn(x, row, note, room - column, theme.dim);
             }
+        }
+        if listed < all.len() {
+            let position = format!(" {}-{} of {} ↑↓", first + 1, first + listed, all.len());
+            let width = u16::try_from(position.width()).unwrap_or(u16::MAX);
+            let x = area.right().saturating_sub(width).max(area.x);
+            let row = area.y + u16::try_from(listed - 1).unwrap_or_default();
+            let room = usize::from(area.right() - x);
+            buf.set_stringn(x, row, position, room, theme.dim);
         }
     }
 }

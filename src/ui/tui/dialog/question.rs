@@ -1,33 +1,39 @@
 //! Whether something is allowed: what it is, why it is asked about, and what it would change.
 
-use std::cell::Cell;
+use std::cell::{Cell, Ref, RefCell};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{CANCEL, TypedLine, is_cancel, put};
 use crate::sys::text::printable;
 use crate::ui::columns::folded;
 use crate::ui::question::{Answer, Question};
+use crate::ui::steps::HANG;
 use crate::ui::tui::Verdict;
 use crate::ui::tui::theme::Theme;
 
-/// How many lines of what would be changed are wanted on the screen.
-const MOST_SHOWN: usize = 20;
+/// How a line looks.
+type Look = fn(&Theme) -> Style;
 
 /// A question that is asked.
 #[derive(Debug)]
 pub struct QuestionDialog {
     question: Question,
-    /// What would be changed, line by line, without tabs.
-    preview: Vec<String>,
-    /// The first line that is seen, of the head and the preview.
+    /// What would be changed.
+    preview: String,
+    /// What can be scrolled, and in how many columns it stands.
+    body: RefCell<(usize, Vec<(String, Look)>)>,
+    /// The first line of it that is seen.
     first: Cell<usize>,
     /// How many lines were seen at once, and how many there are.
     seen: Cell<usize>,
     all: Cell<usize>,
+    /// Whether the keys stood there in a word each.
+    is_short: Cell<bool>,
     /// What is to be done instead, while that is typed.
     instead: Option<TypedLine>,
 }
@@ -35,13 +41,14 @@ pub struct QuestionDialog {
 impl QuestionDialog {
     /// Asks it.
     pub fn new(question: Question, preview: Option<&str>) -> Self {
-        let lines = preview.unwrap_or_default().lines();
         Self {
             question,
-            preview: lines.map(|line| line.replace('\t', "    ")).collect(),
+            preview: preview.unwrap_or_default().to_owned(),
+            body: RefCell::default(),
             first: Cell::new(0),
             seen: Cell::new(0),
             all: Cell::new(0),
+            is_short: Cell::new(false),
             instead: None,
         }
     }
@@ -54,108 +61,106 @@ impl QuestionDialog {
         }
     }
 
-    /// What stands above the preview, each line with its style.
-    fn head(&self, columns: usize, theme: &Theme) -> Vec<(String, Style)> {
-        let Question {
-            sentence,
-            subject,
-            reasons,
-            ..
-        } = &self.question;
-        let reasons = match reasons.as_slice() {
-            [] => String::new(),
-            reasons => format!("because it {}", reasons.join(", ")),
-        };
-        // The title, the subject and the reasons say all that the sentence says.
-        let about = match subject.as_str() {
-            "" => (sentence, theme.plain),
-            _ => (subject, theme.accent),
-        };
-        let texts = [about, (&reasons, theme.warning)];
-        let mut lines = Vec::new();
-        for (text, style) in texts {
-            let text = printable(&text.replace('\t', "    "), &['\n']);
-            let text = folded(&text, Some(columns), 0);
-            lines.extend(text.lines().map(|line| (line.to_owned(), style)));
+    /// Why it is asked; it stands above what can be scrolled.
+    fn reason(&self, columns: usize) -> Vec<String> {
+        match self.question.reasons.as_slice() {
+            [] => Vec::new(),
+            reasons => broken(&format!("because it {}", reasons.join(", ")), columns, 0),
         }
-        lines
+    }
+
+    /// What can be scrolled: the subject, and what would be changed.
+    fn body(&self, columns: usize) -> Ref<'_, [(String, Look)]> {
+        if self.body.borrow().0 != columns {
+            let Question {
+                sentence, subject, ..
+            } = &self.question;
+            // The title, the subject and the reasons say all that the sentence says.
+            let (about, look): (_, Look) = match subject.as_str() {
+                "" => (sentence, |theme| theme.plain),
+                _ => (subject, |theme| theme.accent),
+            };
+            let about = broken(about, columns, 0).into_iter();
+            let mut lines: Vec<(String, Look)> = about.map(|line| (line, look)).collect();
+            for line in self.preview.lines() {
+                let pieces = broken(line, columns, HANG).into_iter();
+                lines.extend(pieces.map(|piece| (piece, look_of(line))));
+            }
+            self.body.replace((columns, lines));
+        }
+        Ref::map(self.body.borrow(), |(_, lines)| lines.as_slice())
     }
 
     /// What each key does.
     fn keys(&self, columns: usize) -> Vec<String> {
-        let mut keys = vec!["y yes", "n no", "e no, and say what instead"];
-        if self.question.may_last {
-            keys.insert(1, "a Always allow for this project");
-        }
-        if self.question.may_forbid {
-            keys.push("d never in this project");
-        }
-        let text = folded(&keys.join(" | "), Some(columns), 0);
-        text.lines()
-            .map(str::to_owned)
-            .chain([CANCEL.to_owned()])
-            .collect()
+        let question = &self.question;
+        let keys = [
+            ("y yes", true),
+            ("a Always allow for this project", question.may_last),
+            ("n no", true),
+            ("e no, and say what instead", question.may_redirect),
+            ("d never in this project", question.may_forbid),
+        ];
+        let mut lines = listed(&keys, " | ", columns);
+        lines.push(CANCEL.to_owned());
+        lines
     }
 
     /// The same in a word each, for where there is little room.
     fn short_keys(&self, columns: usize) -> Vec<String> {
-        let Question {
-            may_last,
-            may_forbid,
-            ..
-        } = self.question;
+        let question = &self.question;
         let keys = [
             ("y yes", true),
-            ("a always", may_last),
+            ("a always", question.may_last),
             ("n no", true),
-            ("d never", may_forbid),
-            ("e else", true),
+            ("d never", question.may_forbid),
+            ("e else", question.may_redirect),
         ];
-        let keys = keys.iter().filter(|(_, is_there)| *is_there);
-        let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
-        let text = folded(&keys.join("  "), Some(columns), 0);
-        text.lines().map(str::to_owned).collect()
+        listed(&keys, "  ", columns)
     }
 
     /// How many rows it wants.
     pub fn height(&self, columns: usize) -> usize {
-        let head = self.head(columns, &Theme::new(true)).len();
+        let above = self.reason(columns).len() + self.body(columns).len();
         let below = if self.instead.is_some() {
             2
         } else {
             self.keys(columns).len()
         };
-        head + self.preview.len().min(MOST_SHOWN) + below
+        above + below
     }
 
-    /// Draws it: the keys in any case, and above them what there is room for; the rest can be scrolled to.
+    /// Draws it: the keys and the reason in any case, and between them what there is room for; the rest can be scrolled
+    /// to.
     pub fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
         let (columns, rows) = (usize::from(area.width).max(1), usize::from(area.height));
-        let head = self.head(columns, theme);
-        let all = head.len() + self.preview.len();
+        let reason = self.reason(columns);
+        let body = self.body(columns);
+        let all = body.len();
         let keys = match self.instead {
             Some(_) => vec![String::new(), format!("Enter sends it | {CANCEL}")],
             None => self.keys(columns),
         };
         // What is asked about is not crowded out by the keys.
-        let is_crowded = all + keys.len() > rows && keys.len() * 3 > rows;
-        let keys = match self.instead {
-            None if is_crowded => self.short_keys(columns),
-            _ => keys,
+        let is_crowded = reason.len() + all + keys.len() > rows && keys.len() * 3 > rows;
+        self.is_short.set(is_crowded && self.instead.is_none());
+        let keys = if self.is_short.get() {
+            self.short_keys(columns)
+        } else {
+            keys
         };
         let below = keys.len().min(rows.saturating_sub(1));
-        let seen = (rows - below).min(all);
+        let above = reason.len().min(rows.saturating_sub(below + 1));
+        let seen = (rows - below - above).min(all);
         self.seen.set(seen);
         self.all.set(all);
         self.first.set(self.first.get().min(all - seen));
         let first = self.first.get();
-        for row in 0..seen {
-            if let Some((line, style)) = head.get(first + row) {
-                put(buf, area, row, line, *style);
-            } else {
-                let line = &self.preview[first + row - head.len()];
-                put(buf, area, row, line, style_of(line, theme));
-            }
+        for (row, line) in reason.iter().take(above).enumerate() {
+            put(buf, area, row, line, theme.warning);
+        }
+        for (row, (line, look)) in body[first..first + seen].iter().enumerate() {
+            put(buf, area, above + row, line, look(theme));
         }
         for (nth, line) in keys.iter().take(below).enumerate() {
             put(buf, area, rows - below + nth, line, theme.dim);
@@ -165,11 +170,25 @@ impl QuestionDialog {
         }
     }
 
-    /// Which of its lines were seen, where those were not all.
-    pub fn position(&self) -> Option<String> {
+    /// What stands in the border below it: what closes it, where that has no row and there is room for it, and which of
+    /// its lines were seen, where those were not all.
+    pub fn border(&self, columns: usize) -> [String; 2] {
         let (first, seen, all) = (self.first.get(), self.seen.get(), self.all.get());
-        let is_cut = seen < all;
-        is_cut.then(|| format!(" {}-{} of {all}, Up and Down ", first + 1, first + seen))
+        let position = if seen < all {
+            format!(" {}-{} of {all} ↑↓ ", first + 1, first + seen)
+        } else {
+            String::new()
+        };
+        let cancel = format!(" {CANCEL} ");
+        let has_room = cancel.len() + position.width() <= columns;
+        let is_there = self.is_short.get() && has_room;
+        [if is_there { cancel } else { String::new() }, position]
+    }
+
+    /// Whether a key is a letter that may answer it.
+    pub fn is_letter(&self, key: KeyEvent) -> bool {
+        let is_bare = (key.modifiers - KeyModifiers::SHIFT).is_empty();
+        self.instead.is_none() && matches!(key.code, KeyCode::Char(_)) && is_bare
     }
 
     /// Takes a key.
@@ -199,16 +218,14 @@ impl QuestionDialog {
             KeyCode::PageDown => self.scroll(page),
             KeyCode::Home => self.scroll(i32::MIN),
             KeyCode::End => self.scroll(i32::MAX),
-            KeyCode::Char(c) if (key.modifiers - KeyModifiers::SHIFT).is_empty() => {
-                match c.to_ascii_lowercase() {
-                    'y' => return verdict(Answer::Yes, false),
-                    'n' => return verdict(Answer::No, false),
-                    'a' if self.question.may_last => return verdict(Answer::Yes, true),
-                    'd' if self.question.may_forbid => return verdict(Answer::No, true),
-                    'e' => self.instead = Some(TypedLine::default()),
-                    _ => {}
-                }
-            }
+            KeyCode::Char(c) if self.is_letter(key) => match c.to_ascii_lowercase() {
+                'y' => return verdict(Answer::Yes, false),
+                'n' => return verdict(Answer::No, false),
+                'a' if self.question.may_last => return verdict(Answer::Yes, true),
+                'd' if self.question.may_forbid => return verdict(Answer::No, true),
+                'e' if self.question.may_redirect => self.instead = Some(TypedLine::default()),
+                _ => {}
+            },
             _ => {}
         }
         None
@@ -231,13 +248,27 @@ impl QuestionDialog {
     }
 }
 
+/// The keys that are there, with this between them, in so many columns.
+fn listed(keys: &[(&str, bool)], between: &str, columns: usize) -> Vec<String> {
+    let keys = keys.iter().filter(|(_, is_there)| *is_there);
+    let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
+    broken(&keys.join(between), columns, 0)
+}
+
+/// The lines of a text, broken where they do not fit, and then further in by `hang`.
+fn broken(text: &str, columns: usize, hang: usize) -> Vec<String> {
+    let text = printable(&text.replace('\t', "    "), &['\n']);
+    let text = folded(&text, Some(columns), hang);
+    text.split('\n').map(str::to_owned).collect()
+}
+
 /// How a line of a unified diff looks.
-fn style_of(line: &str, theme: &Theme) -> Style {
+fn look_of(line: &str) -> Look {
     match line.as_bytes() {
-        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => theme.heading,
-        [b'+', ..] => theme.added,
-        [b'-', ..] => theme.removed,
-        [b'@', ..] => theme.accent,
-        _ => theme.plain,
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => |theme| theme.heading,
+        [b'+', ..] => |theme| theme.added,
+        [b'-', ..] => |theme| theme.removed,
+        [b'@', ..] => |theme| theme.accent,
+        _ => |theme| theme.plain,
     }
 }

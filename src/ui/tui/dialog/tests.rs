@@ -36,6 +36,7 @@ fn question(may_last: bool) -> Question {
         reasons: vec!["overwrites".to_owned()],
         may_last,
         may_forbid: true,
+        may_redirect: true,
     }
 }
 
@@ -49,8 +50,8 @@ fn asked(may_last: bool) -> Dialog {
 fn a_question_looks_like_this() {
     insta::assert_snapshot!(drawn(&asked(true), 40), @r"
     ┌ write_file ──────────────────────────┐
-    │src/lexer.rs                          │
     │because it overwrites                 │
+    │src/lexer.rs                          │
     │--- a/src/lexer.rs                    │
     │+++ b/src/lexer.rs                    │
     │@@ -1,2 +1,2 @@                       │
@@ -66,8 +67,8 @@ fn a_question_looks_like_this() {
     ");
     insta::assert_snapshot!(drawn(&asked(false), 100), @r"
     ┌ write_file ──────────────────────────────────────────────────────────────────────────────────────┐
-    │src/lexer.rs                                                                                      │
     │because it overwrites                                                                             │
+    │src/lexer.rs                                                                                      │
     │--- a/src/lexer.rs                                                                                │
     │+++ b/src/lexer.rs                                                                                │
     │@@ -1,2 +1,2 @@                                                                                   │
@@ -81,13 +82,13 @@ fn a_question_looks_like_this() {
     ");
     insta::assert_snapshot!(drawn_in(&asked(false), 40, 8), @r"
     ┌ write_file ──────────────────────────┐
-    │src/lexer.rs                          │
     │because it overwrites                 │
+    │src/lexer.rs                          │
     │--- a/src/lexer.rs                    │
     │+++ b/src/lexer.rs                    │
     │@@ -1,2 +1,2 @@                       │
     │y yes  n no  d never  e else          │
-    └─────────────── 1-5 of 9, Up and Down ┘
+    └ Press Esc to cancel ──── 1-4 of 8 ↑↓ ┘
     ");
 }
 
@@ -126,10 +127,17 @@ fn a_question_is_answered_by_its_keys_alone() {
     }
     let mut once = Dialog::question("Does it hold?".to_owned().into(), None);
     assert_eq!(
-        [letter('a'), letter('d')].map(|key| once.key(key)),
-        [None, None]
+        ['a', 'd', 'e'].map(|key| once.key(letter(key))),
+        [None, None, None]
     );
-    assert!(drawn(&once, 40).contains("Does it hold?"));
+    assert_eq!(once.key(key(KeyCode::Esc)), verdict(Answer::No, false));
+    insta::assert_snapshot!(drawn(&once, 40), @r"
+    ┌ Question ────────────────────────────┐
+    │Does it hold?                         │
+    │y yes | n no                          │
+    │Press Esc to cancel                   │
+    └──────────────────────────────────────┘
+    ");
     let mut dialog = asked(true);
     dialog.paste("y\na\n");
     assert_eq!(dialog.key(key(KeyCode::Enter)), None);
@@ -145,13 +153,13 @@ fn something_else_may_be_said_instead() {
     }
     insta::assert_snapshot!(drawn_in(&dialog, 40, 8), @r"
     ┌ write_file ──────────────────────────┐
-    │src/lexer.rs                          │
     │because it overwrites                 │
+    │src/lexer.rs                          │
     │--- a/src/lexer.rs                    │
     │+++ b/src/lexer.rs                    │
     │> yes, but in Rust                    │
     │Enter sends it | Press Esc to cancel  │
-    └─────────────── 1-4 of 9, Up and Down ┘
+    └───────────────────────── 1-3 of 8 ↑↓ ┘
     ");
     let instead = Answer::Instead("yes, but in Rust".to_owned());
     let expected = Verdict {
@@ -167,6 +175,47 @@ fn something_else_may_be_said_instead() {
     dialog.key(letter('e'));
     assert_eq!(dialog.key(key(KeyCode::Esc)), None);
     assert!(dialog.key(letter('y')).is_some());
+}
+
+#[test]
+fn nothing_stands_beside_what_is_seen_of_a_change() {
+    let line = format!("+earth = 1{}; import os; os.system(\"x\")", " ".repeat(150));
+    let dialog = Dialog::question(question(true), Some(&line));
+    insta::assert_snapshot!(drawn(&dialog, 60), @r#"
+    ┌ write_file ──────────────────────────────────────────────┐
+    │because it overwrites                                     │
+    │src/lexer.rs                                              │
+    │+earth = 1                                                │
+    │  ; import os; os.system("x")                             │
+    │y yes | a Always allow for this project | n no | e no, and│
+    │say what instead | d never in this project                │
+    │Press Esc to cancel                                       │
+    └──────────────────────────────────────────────────────────┘
+    "#);
+}
+
+#[test]
+fn why_it_is_asked_is_seen_wherever_a_command_is_scrolled_to() {
+    let subject = format!("echo hi{}rm -rf src", "\n".repeat(40));
+    let question = Question {
+        subject,
+        reasons: vec!["deletes".to_owned()],
+        ..question(false)
+    };
+    let mut dialog = Dialog::question(question, None);
+    for code in [KeyCode::Home, KeyCode::PageDown, KeyCode::End] {
+        dialog.key(key(code));
+        for (width, height) in [(80, 14), (40, 6)] {
+            assert!(drawn_in(&dialog, width, height).contains("because it deletes"));
+        }
+    }
+}
+
+#[test]
+fn a_question_takes_what_the_screen_has() {
+    let long: String = (1..=60).map(|nth| format!("+line {nth}\n")).collect();
+    let dialog = Dialog::question(question(false), Some(&long));
+    assert!(drawn(&dialog, 300).contains("+line 60"));
 }
 
 #[test]
@@ -292,6 +341,19 @@ fn of_a_secret_nothing_is_seen_but_its_length() {
         dialog.key(key(KeyCode::Esc)),
         Some(DialogAction::Typed(None))
     );
+}
+
+#[test]
+fn of_a_line_its_end_is_seen_however_long_it_is() {
+    let mut dialog = Dialog::line("Name".to_owned(), false);
+    dialog.paste(&"long ".repeat(40_000));
+    dialog.paste("你好");
+    insta::assert_snapshot!(drawn(&dialog, 22), @r"
+    ┌ Name ──────────────┐
+    │> ng long long 你 好  │
+    │Press Esc to cancel │
+    └────────────────────┘
+    ");
 }
 
 proptest! {

@@ -1,26 +1,30 @@
 //! Takes the terminal from the shell, and gives it back.
 //!
 //! Changes the modes of the terminal at standard input and output, and the process's panic hook. Guarantees that what
-//! was taken is given back once, however the screen ends: also where a thread panics.
+//! was taken is given back once, however the screen ends: also where a thread panics, which in a release build ends the
+//! process behind the hook.
 
 use std::io::{self, Write as _};
 use std::panic;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Once};
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
 /// The second screen, pastes in brackets, and keys that can be told apart (kitty's, whose stack each screen has for
-/// itself). A terminal that does not know one of these passes over it; none is asked what it knows.
-pub const TAKE: &str = "\x1b[?1049h\x1b[?2004h\x1b[>1u";
+/// itself); a line that a terminal takes for too long does not run into the next. A terminal that does not know one of
+/// these passes over it; none is asked what it knows.
+pub const TAKE: &str = "\x1b[?1049h\x1b[?7l\x1b[?2004h\x1b[>1u";
 /// The wheel: that comes with the buttons, by numbers of any size.
 pub const TAKE_MOUSE: &str = "\x1b[?1000h\x1b[?1006h";
 /// The reverse of both, and of a frame that was broken off.
 pub const GIVE_BACK: &str =
-    "\x1b[?2026l\x1b[0m\x1b[<u\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[?25h\x1b[?1049l";
+    "\x1b[?2026l\x1b[0m\x1b[<u\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// Whether the terminal is taken.
-static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+/// Whether the terminal is not taken, or lent.
+static IS_GIVEN_BACK: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+/// Whether the process is to stop, as soon as it has given the terminal back.
+static STOPS: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// The hook is set once in a process.
 static HOOK: Once = Once::new();
 
@@ -56,7 +60,9 @@ impl TakenTerminal {
         // What the shell has set meanwhile is not looked at while the modes count as raw.
         disable_raw_mode()?;
         enable_raw_mode()?;
-        IS_TAKEN.store(true, Ordering::SeqCst);
+        IS_GIVEN_BACK.store(false, Ordering::SeqCst);
+        // A stop in the meantime has been made already.
+        STOPS.store(false, Ordering::SeqCst);
         let mut output = io::stdout().lock();
         output.write_all(TAKE.as_bytes())?;
         if self.has_mouse {
@@ -72,14 +78,19 @@ impl Drop for TakenTerminal {
     }
 }
 
-/// Whether the terminal is taken: a thread that panics has given it back.
-pub fn is_taken() -> bool {
-    IS_TAKEN.load(Ordering::SeqCst)
+/// Whether the terminal is the shell's or another program's.
+pub fn is_given_back() -> Arc<AtomicBool> {
+    Arc::clone(&IS_GIVEN_BACK)
+}
+
+/// Whether the process is to stop: what SIGTSTP asks for.
+pub fn stops() -> Arc<AtomicBool> {
+    Arc::clone(&STOPS)
 }
 
 /// Gives the terminal back, if it is taken.
 pub fn give_back() {
-    if IS_TAKEN.swap(false, Ordering::SeqCst) {
+    if !IS_GIVEN_BACK.swap(true, Ordering::SeqCst) {
         // A terminal that has gone needs nothing.
         let mut output = io::stdout().lock();
         let _ = output.write_all(GIVE_BACK.as_bytes());

@@ -1,19 +1,23 @@
 //! Frames as bytes: what has changed since the last one, within a synchronized update.
 //!
 //! Asks the terminal nothing, and writes nothing itself. Guarantees that a frame that looks like the last one is no
-//! byte, and that the cursor is not seen wandering.
+//! byte, that the cursor is not seen wandering, and that nothing of an earlier frame stays where the terminal takes a
+//! letter for wider or narrower than this program.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::rc::Rc;
 
 use crossterm::QueueableCommand as _;
-use crossterm::cursor::Hide;
-use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate};
+use crossterm::cursor::{Hide, MoveTo, Show};
+use crossterm::terminal::{BeginSynchronizedUpdate, Clear, EndSynchronizedUpdate};
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
-use ratatui::buffer::Cell;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::{Position, Rect, Size};
+use ratatui::style::{Color, Modifier};
 use ratatui::{Frame, Terminal};
+use unicode_width::UnicodeWidthStr as _;
 
 /// What is drawn, until somebody takes it.
 #[derive(Clone, Default)]
@@ -33,10 +37,53 @@ impl Write for DrawnBytes {
 struct Drawing {
     bytes: CrosstermBackend<DrawnBytes>,
     size: Size,
+    /// What is drawn.
+    cells: Buffer,
     /// Whether anything but the cursor was drawn.
     has_cells: bool,
     /// Where the cursor is; `None`: it is hidden.
     cursor: Option<Position>,
+}
+
+/// Whether terminals disagree on how wide a cell is: it is made of several characters, or is half a flag.
+fn is_disputed(cell: &Cell) -> bool {
+    let mut chars = cell.symbol().chars();
+    let first = chars.next();
+    chars.next().is_some() || matches!(first, Some('\u{1f1e6}'..='\u{1f1ff}'))
+}
+
+/// Whether nothing is seen in a cell of a cleared line.
+fn is_blank(cell: &Cell) -> bool {
+    let is_plain =
+        cell.bg == Color::Reset && (cell.modifier - Modifier::DIM - Modifier::BOLD).is_empty();
+    cell.symbol() == " " && is_plain
+}
+
+impl Drawing {
+    fn has_disputed(&self, y: u16) -> bool {
+        (0..self.cells.area.width).any(|x| is_disputed(&self.cells[(x, y)]))
+    }
+
+    /// Draws a line as a whole: each word where it belongs, and nothing in between.
+    fn draw_line(&mut self, y: u16) -> io::Result<()> {
+        self.bytes.queue(MoveTo(0, y))?;
+        self.bytes
+            .queue(Clear(crossterm::terminal::ClearType::UntilNewLine))?;
+        let mut word = Vec::new();
+        let mut x = 0;
+        while x < self.cells.area.width {
+            let cell = &self.cells[(x, y)];
+            if is_blank(cell) {
+                self.bytes.draw(std::mem::take(&mut word).into_iter())?;
+            } else {
+                // The next column as crossterm counts: within a word the cursor stays where the terminal has put it.
+                let next = word.last().map_or(x, |(last, ..)| last + 1);
+                word.push((next, y, cell));
+            }
+            x += u16::try_from(cell.symbol().width().max(1)).unwrap_or(1);
+        }
+        self.bytes.draw(word.into_iter())
+    }
 }
 
 impl Backend for Drawing {
@@ -46,12 +93,25 @@ impl Backend for Drawing {
     where
         I: Iterator<Item = (u16, u16, &'a Cell)>,
     {
-        let mut content = content.peekable();
-        if content.peek().is_some() {
-            self.has_cells = true;
-            self.bytes.draw(content)?;
+        let mut content: Vec<_> = content.collect();
+        if content.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.has_cells = true;
+        if self.cells.area.as_size() != self.size {
+            self.cells = Buffer::empty(Rect::from((Position::ORIGIN, self.size)));
+        }
+        let mut lines: BTreeSet<u16> = content.iter().map(|(_, y, _)| *y).collect();
+        let mut disputed = lines.clone();
+        disputed.retain(|y| self.has_disputed(*y));
+        for (x, y, cell) in &content {
+            self.cells[(*x, *y)] = (*cell).clone();
+        }
+        lines.retain(|y| self.has_disputed(*y));
+        disputed.append(&mut lines);
+        content.retain(|(_, y, _)| !disputed.contains(y));
+        self.bytes.draw(content.into_iter())?;
+        disputed.into_iter().try_for_each(|y| self.draw_line(y))
     }
 
     fn hide_cursor(&mut self) -> io::Result<()> {
@@ -79,6 +139,7 @@ impl Backend for Drawing {
 
     fn clear_region(&mut self, clear_type: ClearType) -> io::Result<()> {
         self.has_cells = true;
+        self.cells.reset();
         self.bytes.clear_region(clear_type)
     }
 
@@ -117,6 +178,7 @@ impl Painter {
         let drawing = Drawing {
             bytes: CrosstermBackend::new(bytes.clone()),
             size,
+            cells: Buffer::default(),
             has_cells: false,
             cursor: None,
         };
@@ -161,10 +223,54 @@ impl Painter {
         bytes.queue(BeginSynchronizedUpdate)?.queue(Hide)?;
         bytes.extend_from_slice(&cells);
         if let Some(Position { x, y }) = cursor {
-            bytes.queue(crossterm::cursor::MoveTo(x, y))?;
-            bytes.queue(crossterm::cursor::Show)?;
+            bytes.queue(MoveTo(x, y))?.queue(Show)?;
         }
         bytes.queue(EndSynchronizedUpdate)?;
         Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::text::Line;
+    use std::num::NonZero;
+
+    const LINES: [&str; 7] = [
+        "A தமிழ் நான் বাংলা ಕನ್ನಡ",
+        "b",
+        "မြန်မာ ကြ x",
+        "🇪🇸🇫🇷 flags |",
+        "हिन्दी नी",
+        "plain text, of some length",
+        "❤️ 👍🏽 👩‍💻 é",
+    ];
+
+    /// What a terminal shows that is given frames whose first line is that of each of `tops`.
+    fn shown(tops: &[usize]) -> Vec<String> {
+        let mut painter = Painter::new(Size::new(30, 5)).unwrap();
+        let size = |length| NonZero::new(length).unwrap();
+        let mut terminal = vt100::Parser::new(size(5), size(30), 0);
+        for top in tops {
+            let frame = painter.frame(|frame| {
+                for (nth, row) in frame.area().rows().enumerate() {
+                    let line = LINES[(top + nth) % LINES.len()];
+                    frame.render_widget(Line::raw(line), row);
+                }
+            });
+            terminal.process(&frame.unwrap());
+        }
+        let lines = terminal.screen().rows(0, 30);
+        lines.map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_frame_looks_the_same_whatever_stood_there_before() {
+        for top in 0..LINES.len() {
+            let alone = shown(&[top]);
+            for before in 0..LINES.len() {
+                assert_eq!(shown(&[before, top]), alone, "{before} {top}");
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! The signals that tell of the terminal: that it has another size, and that the shell has given it back.
+//! The signals that tell of the terminal: that it has another size, that the shell wants it, and has given it back.
 //!
-//! Takes over SIGCONT and SIGWINCH. Guarantees that a signal that came earlier ends the next wait.
+//! Takes over SIGCONT, SIGTSTP and SIGWINCH. Guarantees that a signal that came earlier ends the next wait, and that the
+//! process is stopped only where a shell is there to have it go on.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,7 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::net::{RecvFlags, recv};
-use signal_hook::consts::signal::{SIGCONT, SIGWINCH};
+use rustix::process::{getpgid, getppid, getsid};
+use signal_hook::consts::signal::{SIGCONT, SIGTSTP, SIGWINCH};
+use signal_hook::flag;
+use signal_hook::low_level::emulate_default_handler;
 
 /// The signals that tell of the terminal.
 #[derive(Debug)]
@@ -18,32 +22,47 @@ pub struct Signals {
     came: UnixStream,
     /// Whether the process goes on after a stop, in which the shell had the terminal.
     continued: Arc<AtomicBool>,
+    /// Whether the process is to stop.
+    stops: Arc<AtomicBool>,
     registered: Vec<signal_hook::SigId>,
 }
 
 impl Signals {
-    /// Listens to them.
+    /// Listens to them. Where the terminal is given back, a stop is nobody's business here; else `stops` is set.
     ///
     /// # Errors
     /// When no socket pair can be made, or the system refuses the handlers.
-    pub fn new() -> io::Result<Self> {
+    pub fn new(is_given_back: Arc<AtomicBool>, stops: Arc<AtomicBool>) -> io::Result<Self> {
         let (came, handlers) = UnixStream::pair()?;
         let continued = Arc::<AtomicBool>::default();
-        let mut registered = Vec::new();
-        // The flag first: a wait that it ends must find it set.
-        registered.push(signal_hook::flag::register(
-            SIGCONT,
-            Arc::clone(&continued),
-        )?);
-        for signal in [SIGCONT, SIGWINCH] {
+        // The flags first: a wait that they end must find them set.
+        let mut registered = vec![flag::register(SIGCONT, Arc::clone(&continued))?];
+        if has_shell() {
+            registered.push(flag::register_conditional_default(SIGTSTP, is_given_back)?);
+            registered.push(flag::register(SIGTSTP, Arc::clone(&stops))?);
+        }
+        for signal in [SIGCONT, SIGTSTP, SIGWINCH] {
             let handler = handlers.try_clone()?;
             registered.push(signal_hook::low_level::pipe::register(signal, handler)?);
         }
         Ok(Self {
             came,
             continued,
+            stops,
             registered,
         })
+    }
+
+    /// Stops the process, if that was asked for, after `give_back`, until it is to go on; whether it was.
+    #[must_use]
+    pub fn stop(&self, give_back: impl FnOnce()) -> bool {
+        let is_asked = self.stops.swap(false, Ordering::SeqCst);
+        if is_asked {
+            give_back();
+            // Where it cannot be stopped, it goes on at once.
+            let _ = emulate_default_handler(SIGTSTP);
+        }
+        is_asked
     }
 
     /// Takes what has come; whether the process has gone on after a stop.
@@ -54,6 +73,13 @@ impl Signals {
         while matches!(has_more(), Ok((1.., _))) {}
         self.continued.swap(false, Ordering::SeqCst)
     }
+}
+
+/// Whether the parent has this process as a job, in the same session and another group: only a shell does.
+fn has_shell() -> bool {
+    let is_other = |parent| getpgid(Some(parent)).ok() != getpgid(None).ok();
+    let is_near = |parent| getsid(Some(parent)).ok() == getsid(None).ok();
+    getppid().is_some_and(|parent| is_near(parent) && is_other(parent))
 }
 
 impl AsFd for Signals {

@@ -1,8 +1,11 @@
 //! The loop on a terminal that is a socket, and whose screen is read as a person would.
 
 use super::*;
+use std::fs;
 use std::num::NonZero;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
@@ -130,7 +133,9 @@ fn staged(
             let mut screen =
                 ScreenLoop::new(options, terminal, receiver, sender, interrupt, mode).unwrap();
             screen.pause = pause;
-            let farewell = screen.run(&Signals::new().unwrap()).unwrap();
+            let farewell = screen
+                .run(&Signals::new(Arc::default(), Arc::default()).unwrap())
+                .unwrap();
             (farewell, screen.ended_by.map(|by| by.signal))
         });
         play(&mut stage);
@@ -148,6 +153,7 @@ fn question() -> ToScreen {
             reasons: vec!["deletes".to_owned()],
             may_last: true,
             may_forbid: true,
+            may_redirect: true,
         },
         preview: None,
     }
@@ -224,11 +230,42 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
         |stage| stage.engine.send(question()),
         |stage| {
             stage.see("because it deletes");
-            stage.press("\ry");
+            // Nor does what is typed while it stands there: an Escape does, and a letter by itself.
+            stage.press("cat\r\x1b");
+            assert_eq!(stage.hear(), answered(Answer::No));
+            stage.engine.send(ToScreen::Said("Again".to_owned()));
+            stage.engine.send(question());
+            stage.see("Again");
+            stage.press("y");
             assert_eq!(stage.hear(), answered(Answer::Yes));
             stage.end();
         },
     );
+}
+
+#[test]
+fn a_paste_whose_end_is_lost_is_ended_by_ctrl_c() {
+    for ctrl_c in ["\x03", "\x1b[99;5u"] {
+        on_stage(
+            |_| {},
+            |stage| {
+                stage.press("\x1b[200~lost\x1b[Z");
+                // Between two frames, what was pressed is read.
+                for said in ["first", "second"] {
+                    stage.engine.send(ToScreen::Said(said.to_owned()));
+                    stage.see(said);
+                }
+                stage.press(ctrl_c);
+                stage.see("> lost");
+                stage.press("\r");
+                let FromScreen::Line(submission) = stage.hear() else {
+                    panic!()
+                };
+                assert_eq!(submission.text, "lost\x1b[Z");
+                stage.end();
+            },
+        );
+    }
 }
 
 #[test]
@@ -349,7 +386,11 @@ fn a_screen_that_fails_stops_the_engine() {
     let (sender, mode) = (channel().0, SharedMode::default());
     let mut screen =
         ScreenLoop::new(options(&clock), terminal, receiver, sender, stop, mode).unwrap();
-    assert!(screen.run(&Signals::new().unwrap()).is_err());
+    assert!(
+        screen
+            .run(&Signals::new(Arc::default(), Arc::default()).unwrap())
+            .is_err()
+    );
     drop(screen);
     assert_eq!(interrupt.take(), 1);
 }
@@ -377,7 +418,7 @@ fn a_draft_is_edited_and_left_nowhere() {
     let draft = dir.path().join("draft.md");
     let interrupt = Interrupt::never().unwrap();
     let edited =
-        |command: &str, draft: &Path, text: &str| super::edited(command, draft, text, &interrupt);
+        |command: &str, draft: &Path, text: &str| editor::edited(command, draft, text, &interrupt);
     assert_eq!(
         edited("sed -i s/old/new/", &draft, "an old text").unwrap(),
         "an new text"

@@ -12,7 +12,7 @@ impl Transcript {
     /// Adds an entry.
     pub fn add(&mut self, entry: Entry) {
         match entry {
-            Entry::User(text) => self.push(ItemBody::User(text)),
+            Entry::User(text) => self.add_sent(&text, &text),
             Entry::Agent(text) => self.push_markdown(text),
             Entry::Thought(text) => self.push(ItemBody::Thought(MarkdownBlock {
                 text,
@@ -23,7 +23,6 @@ impl Transcript {
                 subject,
                 result,
                 failed,
-                diff,
             } => {
                 let end = ToolEnd {
                     text: result,
@@ -34,13 +33,18 @@ impl Transcript {
                 self.push(ItemBody::Tool(Box::new(ShownTool {
                     name,
                     subject,
-                    printed: String::new(),
-                    diff: diff.unwrap_or_default(),
                     result: Some(end),
+                    ..ShownTool::default()
                 })));
             }
             Entry::Notice(text) => self.push(ItemBody::Event(Box::new(Event::Notice(text)))),
         }
+    }
+
+    /// Adds what the user has sent: `shown` of it, and the text when it is unfolded.
+    pub fn add_sent(&mut self, shown: &str, text: &str) {
+        let (shown, text) = (shown.to_owned(), text.to_owned());
+        self.push(ItemBody::User { shown, text });
     }
 
     /// Takes what has happened.

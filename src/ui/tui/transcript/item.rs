@@ -48,7 +48,12 @@ pub struct ItemLook<'l> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ItemBody {
     /// What the user has sent.
-    User(String),
+    User {
+        /// What is shown of it.
+        shown: String,
+        /// All of it.
+        text: String,
+    },
     /// What the agent says, a block of it.
     Agent(MarkdownBlock),
     /// What it thinks, a part of it.
@@ -104,7 +109,8 @@ impl ItemBody {
         let ItemLook { width, theme, .. } = look;
         let limit = |folded| if look.is_unfolded { UNFOLDED } else { folded };
         match self {
-            Self::User(text) => {
+            Self::User { shown, text } => {
+                let text = if look.is_unfolded { text } else { shown };
                 let bold = theme.plain.add_modifier(Modifier::BOLD);
                 let lines = fitted(text, width.saturating_sub(2), limit(SENT)).into_iter();
                 let lines = lines.enumerate().map(|(at, line)| {

@@ -346,6 +346,9 @@ fn code_gets_its_colours_when_they_are_found() {
     transcript.code.wait();
     transcript.forget_lines();
     assert_ne!(style(&mut transcript), before);
+    // Another session shows the same.
+    transcript.replace(vec![Entry::Agent("```rust\nlet x;\n```".to_owned())]);
+    assert_ne!(style(&mut transcript), before);
 }
 
 #[test]

@@ -56,6 +56,27 @@ fn a_key_is_stored_and_counts_from_then_on() {
 }
 
 #[test]
+fn keys_that_are_stored_at_once_are_all_kept() {
+    const AT_ONCE: usize = 16;
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join(".agent");
+    let checked = std::sync::Barrier::new(AT_ONCE);
+    let taken = |_: &ApiKey| {
+        checked.wait();
+        Ok(KeyCheck::Taken)
+    };
+    std::thread::scope(|scope| {
+        for at in 0..AT_ONCE {
+            let (home, taken) = (&home, &taken);
+            let account = format!("work{at}");
+            scope.spawn(move || store(home, false, &account, "sk-sekret", taken).unwrap());
+        }
+    });
+    assert_eq!(Accounts::load(&home).unwrap().names().count(), AT_ONCE);
+    assert_eq!(home.read_dir().unwrap().count(), 1, "only `{HOME_FILE}`");
+}
+
+#[test]
 fn a_key_that_is_refused_is_not_stored_and_one_that_cannot_be_checked_is() {
     let dir = tempfile::tempdir().unwrap();
     let refuse = |_: &ApiKey| Ok(KeyCheck::Refused("invalid x-api-key".to_owned()));

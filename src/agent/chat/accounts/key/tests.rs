@@ -59,7 +59,6 @@ fn the_environments_key_goes_before_the_accounts_one() {
     let stored = accounts(r#"{"name": "work", "api_key": "stored"}"#);
     let printing = command("printf ' printed\\r\\nmore\\n'");
     let variable = [(VARIABLE, " set ")];
-    let work = || KeyOrigin::Account("work".to_owned());
     for (accounts, variables, expected, origin) in [
         (&stored, &variable[..], "set", KeyOrigin::Environment),
         (&printing, &variable, "set", KeyOrigin::Environment),
@@ -69,9 +68,9 @@ fn the_environments_key_goes_before_the_accounts_one() {
             "set",
             KeyOrigin::Environment,
         ),
-        (&stored, &[], "stored", work()),
-        (&stored, &[(VARIABLE, "")], "stored", work()),
-        (&printing, &[], "printed", work()),
+        (&stored, &[], "stored", KeyOrigin::Account),
+        (&stored, &[(VARIABLE, "")], "stored", KeyOrigin::Account),
+        (&printing, &[], "printed", KeyOrigin::Account),
     ] {
         let key = resolved(accounts, variables, false).unwrap();
         assert_eq!((key.key.expose(), key.origin), (expected, origin));

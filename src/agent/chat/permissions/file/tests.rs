@@ -93,13 +93,13 @@ fn without_a_file_the_defaults_hold_and_are_saved_with_the_first_choice() {
 #[test]
 fn what_a_file_does_not_list_is_asked_about_and_what_it_has_besides_stays() {
     let written = r#"{"note": {"by": "me"}, "permissions": [{"why": [1.5], "tool": "execute_command", "action": "never"},
-        {"tool": "mcp.x", "action": "always"}], "timestamp": "then", "version": 1, "more": null}"#;
+        {"tool": "update_todos", "action": "always"}], "timestamp": "then", "version": 1, "more": null}"#;
     let dir = project(Some(written));
     let mut file = PermissionFile::load(dir.path()).unwrap();
     for (tool, action) in [
         ("read_file", Ask),
         ("execute_command", Never),
-        ("mcp.x", Always),
+        ("update_todos", Always),
     ] {
         assert_eq!(file.action(tool), action, "{tool}");
     }
@@ -108,7 +108,7 @@ fn what_a_file_does_not_list_is_asked_about_and_what_it_has_besides_stays() {
         "note": {"by": "me"},
         "permissions": [
             {"why": [1.5], "tool": "execute_command", "action": "always"},
-            {"tool": "mcp.x", "action": "always"},
+            {"tool": "update_todos", "action": "always"},
         ],
         "timestamp": "2026-11-21T19:15:03.250Z",
         "version": 1,
@@ -121,7 +121,7 @@ fn what_a_file_does_not_list_is_asked_about_and_what_it_has_besides_stays() {
 fn a_mistake_is_told_by_its_place() {
     for (content, expected) in [
         ("", "line 1, column 1: EOF while parsing a value"),
-        ("{", "line 1, column 1: EOF while parsing an object"),
+        ("{", "line 1, column 2: EOF while parsing an object"),
         (
             "[]",
             "line 1, column 1: an object is expected here, in `{` and `}`",
@@ -180,8 +180,14 @@ fn a_mistake_is_told_by_its_place() {
             "line 2, column 25: `action` must be `\"always\"`, `\"ask\"` or `\"never\"`",
         ),
         (
-            "{\"version\": 1, \"permissions\": [{\"tool\": \"a\", \"action\": \"ask\"},\n {\"tool\": \"a\", \"action\": \"always\"}]}",
-            "line 2, column 2: `a` is there twice, with two actions",
+            "{\"version\": 1, \"permissions\": [{\"tool\": \"edit_file\", \"action\": \"ask\"},\n {\"tool\": \"edit_file\", \"action\": \"always\"}]}",
+            "line 2, column 2: `edit_file` is there twice, with two actions",
+        ),
+        (
+            "{\"version\": 1, \"permissions\": [\n{\"tool\": \"execute_comand\", \"action\": \"never\"}]}",
+            "line 2, column 10: there is no tool `execute_comand`: known are read_file, list_files, search_project, \
+             write_file, edit_file, replace_in_files, delete_file, execute_command, read_background, list_background, \
+             kill_background, update_todos, spawn_agent",
         ),
         (
             "{\"version\": 1, \"permissions\": []} x",
@@ -195,9 +201,10 @@ fn a_mistake_is_told_by_its_place() {
         assert_eq!(error.to_string(), expected, "{content}");
         assert!(!error.hint().is_empty());
     }
-    let twice_the_same = r#"{"version": 1, "permissions": [{"tool": "a", "action": "never"}, {"tool": "a", "action": "never"}]}"#;
+    let twice_the_same = r#"{"version": 1, "permissions": [{"tool": "edit_file", "action": "never"}, {"tool": "edit_file", "action": "never"}]}"#;
     let dir = project(Some(twice_the_same));
-    assert_eq!(PermissionFile::load(dir.path()).unwrap().action("a"), Never);
+    let file = PermissionFile::load(dir.path()).unwrap();
+    assert_eq!(file.action("edit_file"), Never);
 }
 
 #[test]
@@ -225,7 +232,9 @@ fn what_is_no_file_is_neither_read_nor_written() {
     let huge = project(Some("{}"));
     let file = fs::File::options().write(true).open(huge.path().join(FILE));
     file.unwrap().set_len(LARGEST + 1).unwrap();
-    let error = PermissionFile::load(huge.path()).unwrap_err().to_string();
+    let error = PermissionFile::load(huge.path()).unwrap_err();
+    assert!(error.hint().ends_with("smaller, or remove it"));
+    let error = error.to_string();
     assert!(error.ends_with("it is larger than 2 MiB"), "{error}");
     let broken = project(Some(""));
     atomic_file::replace(&broken.path().join(FILE), |file| file.write_all(b"{\n\xff")).unwrap();
@@ -234,6 +243,21 @@ fn what_is_no_file_is_neither_read_nor_written() {
         error.ends_with("line 2, column 1: this is not UTF-8"),
         "{error}"
     );
+}
+
+#[test]
+fn a_directory_that_has_become_a_link_leads_to_nothing_that_is_changed() {
+    for before in [None, Some("{\"version\": 1, \"permissions\": []}")] {
+        let dir = project(before);
+        let mut file = PermissionFile::load(dir.path()).unwrap();
+        let elsewhere = project(Some("theirs"));
+        let _ = fs::remove_dir_all(dir.path().join(DIRECTORY));
+        symlink(elsewhere.path().join(DIRECTORY), dir.path().join(DIRECTORY)).unwrap();
+        assert!(file.changed_on_disk().unwrap().file.is_err());
+        file.put_back().unwrap_err();
+        file.remember("edit_file", Never, now()).unwrap_err();
+        assert_eq!(on_disk(&elsewhere), "theirs");
+    }
 }
 
 #[test]

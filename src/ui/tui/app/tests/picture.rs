@@ -108,6 +108,7 @@ fn asked() -> App {
         reasons: Vec::new(),
         may_last: true,
         may_forbid: true,
+        may_redirect: true,
     };
     let preview = Some(DIFFS[1].to_owned());
     app.tell(ToScreen::Ask { question, preview }, at(0));

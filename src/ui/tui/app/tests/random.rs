@@ -110,6 +110,7 @@ proptest! {
                 }
                 Move::Wait(millis) => {
                     now += millis;
+                    app.unfollowed(at(now));
                     app.tick(at(now));
                     Vec::new()
                 }

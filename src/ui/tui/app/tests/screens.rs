@@ -111,8 +111,8 @@ fn the_screen_with_a_question_and_with_nothing() {
      ☐ Test it
       waits: and the tests (Up takes it back)
     ┌ execute_command ─────────────────────────────────────────┐
-    │rm x                                                      │
     │because it deletes                                        │
+    │rm x                                                      │
     │y yes | n no | e no, and say what instead                 │
     │Press Esc to cancel                                       │
     └──────────────────────────────────────────────────────────┘
@@ -144,6 +144,7 @@ fn the_least_screen_shows_what_is_asked() {
         subject: "src/lexer.rs".to_owned(),
         may_last: true,
         may_forbid: true,
+        may_redirect: true,
         ..Question::default()
     };
     let preview = Some("+a\n+b\n+c\n".to_owned());
@@ -154,14 +155,14 @@ fn the_least_screen_shows_what_is_asked() {
     │+a                                    │
     │+b                                    │
     │y yes  a always  n no  d never  e else│
-    └─────────────── 1-3 of 4, Up and Down ┘
+    └ Press Esc to cancel ──── 1-3 of 4 ↑↓ ┘
     ┌──────────────────────────────────────┐
     │ ● Regular Mode    45.0k/200.0k (23%) │
     └──────────────────────────────────────┘
     ");
     press(&mut app, KeyCode::PageDown, 5100);
     assert!(low(&mut app).contains("│+c "));
-    press(&mut app, KeyCode::Char('n'), 5200);
+    press_alone(&mut app, 'n', 5300);
     let item = |name: &str| (name.to_owned(), String::new());
     let menu = Menu {
         title: "Which?".to_owned(),
@@ -203,6 +204,35 @@ fn what_waits_when_the_user_stops_is_sent_when_they_say_so() {
 }
 
 #[test]
+fn what_is_sent_after_a_stop_goes_behind_what_waits() {
+    let mut app = app();
+    for text in ["first", "second"] {
+        typed(&mut app, text);
+    }
+    control(&mut app, 'c');
+    assert_eq!(app.tell(ToScreen::Settled, at(0)), []);
+    assert_eq!(typed(&mut app, "third"), [line("second")]);
+    assert_eq!(app.tell(ToScreen::Settled, at(0)), [line("third")]);
+}
+
+#[test]
+fn a_long_paste_is_one_piece_in_the_transcript_too() {
+    let mut app = app();
+    app.typed_ahead(&"a line\n".repeat(300));
+    let [ScreenEffect::Send(FromScreen::Line(sent))] = &typed(&mut app, " fix")[..] else {
+        panic!("nothing is sent");
+    };
+    assert_eq!(sent.text.lines().count(), 301);
+    let screen = shown(&mut app, 60, 24);
+    assert!(
+        screen.contains("> [Pasted text #1 +300 lines] fix"),
+        "{screen}"
+    );
+    control(&mut app, 'o');
+    assert!(shown(&mut app, 60, 24).contains("  a line"));
+}
+
+#[test]
 fn while_the_engine_is_set_up_escape_stops_nothing() {
     let composer = Composer::new(ComposerOptions::default());
     let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
@@ -215,4 +245,12 @@ fn while_the_engine_is_set_up_escape_stops_nothing() {
     assert_eq!(app.tell(ToScreen::Settled, at(400)), [line("first")]);
     press(&mut app, KeyCode::Esc, 500);
     assert_eq!(press(&mut app, KeyCode::Esc, 600), [ScreenEffect::Stop]);
+    // Nor while it is set up anew, also where the first one came before.
+    app.tell(ToScreen::Settled, at(700));
+    typed(&mut app, "/login work");
+    press(&mut app, KeyCode::Esc, 800);
+    app.tell(ToScreen::SettingUp, at(900));
+    for now in [1000, 1100] {
+        assert_eq!(press(&mut app, KeyCode::Esc, now), []);
+    }
 }

@@ -44,6 +44,14 @@ fn keys_edit_as_readline_does() {
             "git push --|",
         ),
         ("| one two", EditCommand::KillWordRight, "| two"),
+        ("one| two x", EditCommand::Upper, "one TWO| x"),
+        ("|ÄB c", EditCommand::Lower, "äb| c"),
+        ("one| tWO x", EditCommand::Capital, "one Two| x"),
+        ("one.|", EditCommand::Capital, "one.|"),
+        ("a|bc", EditCommand::Transpose, "ba|c"),
+        ("abc|", EditCommand::Transpose, "acb|"),
+        ("a\n|b", EditCommand::Transpose, "a\n|b"),
+        ("a\nb|\nc", EditCommand::Transpose, "a\nb|\nc"),
     ] {
         let mut buffer = at(before);
         let changes = buffer.edit(edit);
@@ -63,6 +71,19 @@ fn what_was_cut_comes_back() {
     buffer.edit(EditCommand::DeleteLeft);
     buffer.edit(EditCommand::Yank);
     assert_eq!(marked(&buffer), "twtwo|one ");
+}
+
+#[test]
+fn what_was_changed_is_undone_word_by_word() {
+    let mut buffer = TextBuffer::default();
+    for letter in "one two".chars() {
+        buffer.insert(&letter.to_string());
+    }
+    buffer.edit(EditCommand::KillToStart);
+    for expected in ["one two|", "one|", "|", "|"] {
+        buffer.edit(EditCommand::Undo);
+        assert_eq!(marked(&buffer), expected);
+    }
 }
 
 fn broken(text: &str, columns: usize) -> Vec<&str> {
@@ -152,7 +173,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn edits() -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(0..20u8, 0..40)
+    prop::collection::vec(0..22u8, 0..40)
 }
 
 proptest! {
@@ -193,7 +214,11 @@ proptest! {
                 11 => EditCommand::KillWordLeft,
                 12 => EditCommand::KillWordRight,
                 13 => EditCommand::Yank,
-                14 => {
+                14 => EditCommand::Undo,
+                15 => EditCommand::Transpose,
+                16 => EditCommand::Upper,
+                17 => EditCommand::Capital,
+                18 => {
                     buffer.insert("\u{301}");
                     continue;
                 }

@@ -1,0 +1,135 @@
+//! That keys stop what they should, and that typing answers nothing.
+
+use super::*;
+
+#[test]
+fn escape_closes_then_warns_then_stops() {
+    let mut app = at_work();
+    assert_eq!(press(&mut app, KeyCode::Esc, 10_000), []);
+    assert!(shown(&mut app, 60, 24).contains("(esc again to stop)"));
+    app.tick(at(12_000));
+    assert!(!shown(&mut app, 60, 24).contains("(esc again to stop)"));
+    assert_eq!(press(&mut app, KeyCode::Esc, 12_100), []);
+    assert_eq!(press(&mut app, KeyCode::Esc, 12_200), [ScreenEffect::Stop]);
+    // What is open is closed, and nothing is stopped.
+    let mut app = at_work();
+    let refused = answered_with(Answer::No, false);
+    app.tell(question(), at(12_900));
+    assert_eq!(
+        press(&mut app, KeyCode::Esc, 13_000),
+        std::slice::from_ref(&refused)
+    );
+    assert!(shown(&mut app, 60, 24).contains("(esc again to stop)"));
+    // The second one stops, whatever has come up since.
+    assert_eq!(press(&mut app, KeyCode::Esc, 13_050), [ScreenEffect::Stop]);
+    // What the agent asks before it has stopped is closed at once.
+    assert_eq!(app.tell(question(), at(13_060)), [refused]);
+    assert_eq!(press(&mut app, KeyCode::Esc, 13_100), []);
+    assert_eq!(press(&mut app, KeyCode::Char('x'), 13_200), []);
+    assert_eq!(
+        press(&mut app, KeyCode::Esc, 13_300),
+        [],
+        "another key was between"
+    );
+    // Where nothing goes on, there is nothing to stop.
+    app.queue.clear();
+    app.tell(ToScreen::Settled, at(14_000));
+    for now in [14_100, 14_200, 14_300] {
+        assert_eq!(press(&mut app, KeyCode::Esc, now), []);
+    }
+    app.tell(
+        ToScreen::Choose(Menu {
+            title: "Which?".to_owned(),
+            items: vec![("a".to_owned(), String::new())],
+            at: 0,
+        }),
+        at(15_000),
+    );
+    assert!(shown(&mut app, 60, 24).contains("Press Esc to cancel"));
+    let none = ScreenEffect::Send(FromScreen::Chosen(None));
+    assert_eq!(press(&mut app, KeyCode::Esc, 15_000), [none]);
+}
+
+#[test]
+fn what_is_typed_while_a_question_stands_there_answers_nothing() {
+    for text in ["cat\r", "a\r", "no", "yy", "echo ", "ea"] {
+        let mut app = at_work();
+        app.tell(question(), at(5000));
+        for (now, letter) in (6000..).step_by(190).zip(text.chars()) {
+            let code = match letter {
+                '\r' => KeyCode::Enter,
+                letter => KeyCode::Char(letter),
+            };
+            assert_eq!(app.unfollowed(at(now)), []);
+            assert_eq!(press(&mut app, code, now), [], "{text}");
+        }
+        assert_eq!(app.unfollowed(at(9000)), [], "{text}");
+        assert!(shown(&mut app, 60, 24).contains("y yes"), "{text}");
+        let yes = answered_with(Answer::Yes, false);
+        press(&mut app, KeyCode::Down, 8900);
+        assert_eq!(press_alone(&mut app, 'y', 9000), [yes]);
+    }
+    // Slower, but still typing.
+    let mut app = at_work();
+    app.tell(question(), at(5000));
+    press(&mut app, KeyCode::Char('c'), 6000);
+    assert_eq!(app.unfollowed(at(6200)), []);
+    assert_eq!(press_alone(&mut app, 'y', 6400), []);
+    // It is asked for the time until then, and what comes too late for that follows nevertheless.
+    let mut app = at_work();
+    app.tell(question(), at(5000));
+    press(&mut app, KeyCode::Char('y'), 6000);
+    assert_eq!(app.next_tick(at(6100)), Some(at(100)));
+    assert_eq!(press(&mut app, KeyCode::Char('e'), 6201), []);
+    assert_eq!(app.unfollowed(at(9000)), []);
+    // A letter was for the question that it was pressed at.
+    press(&mut app, KeyCode::Char('y'), 9000);
+    app.tell(question(), at(9001));
+    assert_eq!(app.unfollowed(at(9999)), []);
+}
+
+#[test]
+fn control_c_at_a_question_stops() {
+    let mut app = at_work();
+    app.tell(question(), at(0));
+    let stopped = [ScreenEffect::Stop, answered_with(Answer::No, false)];
+    assert_eq!(control(&mut app, 'c'), stopped);
+    assert!(shown(&mut app, 60, 24).contains("Stopping..."));
+}
+
+#[test]
+fn control_c_clears_then_stops_then_leaves() {
+    let mut app = at_work();
+    press(&mut app, KeyCode::Char('x'), 0);
+    assert_eq!(control(&mut app, 'c'), []);
+    assert!(app.composer.is_empty());
+    assert_eq!(control(&mut app, 'c'), [ScreenEffect::Stop]);
+    app.queue.clear();
+    app.tell(ToScreen::Settled, at(0));
+    let leave = [ScreenEffect::Send(FromScreen::Leave)];
+    assert_eq!(control(&mut app, 'c'), leave);
+    assert_eq!(control(&mut app, 'd'), leave);
+    press(&mut app, KeyCode::Char('x'), 0);
+    assert_eq!(control(&mut app, 'd'), []);
+}
+
+#[test]
+fn a_stop_is_told_until_it_is_done() {
+    let mut app = at_work();
+    control(&mut app, 'c');
+    assert!(shown(&mut app, 60, 24).contains("Stopping..."));
+    app.tell(ToScreen::Settled, at(0));
+    assert!(!shown(&mut app, 60, 24).contains("Stopping..."));
+    app.tell(ToScreen::Copy("x".to_owned()), at(0));
+    app.tell(ToScreen::Settled, at(0));
+    assert!(shown(&mut app, 60, 24).contains("Copied"));
+}
+
+#[test]
+fn a_paste_answers_no_question_and_is_not_lost() {
+    let mut app = app();
+    app.tell(question(), at(0));
+    app.paste("yes\ny");
+    assert_eq!(press(&mut app, KeyCode::Esc, 9000).len(), 1);
+    assert!(shown(&mut app, 40, 12).contains("> yes"));
+}

@@ -1,0 +1,142 @@
+//! A conversation as the screen shows it, and what stands of it on the normal screen in the end. Pure.
+
+use std::collections::HashMap;
+
+use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::protocol::FAILED;
+use crate::model::message::{ReplyPart, Role, Thought};
+use crate::record::input_text;
+use crate::sys::excerpt::text::bounded;
+use crate::sys::numbers::counted;
+use crate::ui::tui::Entry;
+
+/// What is said of a call that has no result: the program was ended while it was carried out, or before.
+const CUT_SHORT: &str = "cut short: it has no result";
+
+/// So many lines of what was said last stand on the normal screen at the end, in so many bytes.
+const LINES_AT_END: usize = 24;
+const BYTES_AT_END: usize = 4000;
+
+/// A conversation as a screen shows it.
+pub fn entries(conversation: &Conversation) -> Vec<Entry> {
+    let history = conversation.earlier.iter().chain(&conversation.history);
+    let mut entries = Vec::new();
+    let mut calls: HashMap<&str, usize> = HashMap::new();
+    for said in history {
+        match (said.role, &said.tool) {
+            // What stands between tags is not for people.
+            _ if said.is_tagged => {}
+            (Role::User, _) => entries.push(Entry::User(said.content.clone())),
+            (Role::Assistant, _) => {
+                entries.extend(replied(said));
+                let first = entries.len() - said.calls.len();
+                calls = said
+                    .calls
+                    .iter()
+                    .map(|call| &*call.id)
+                    .zip(first..)
+                    .collect();
+            }
+            (Role::Tool, Some(_)) => {
+                let call = said.call.as_deref().and_then(|id| calls.get(id));
+                if let Some(entry) = call.and_then(|at| entries.get_mut(*at)) {
+                    answer(entry, said);
+                }
+            }
+            (Role::Tool | Role::System, _) => entries.push(Entry::Notice(said.content.clone())),
+        }
+    }
+    entries
+}
+
+/// What the agent has said, and which tools it has called.
+fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
+    let thoughts = said.parts.iter().filter_map(|part| match part {
+        ReplyPart::Thought(Thought::Shown { text, .. }) if !text.trim().is_empty() => {
+            Some(Entry::Thought(text.clone()))
+        }
+        _ => None,
+    });
+    let words = Some(said.content.trim()).filter(|words| !words.is_empty());
+    let words = words.map(|words| Entry::Agent(words.to_owned()));
+    let calls = said.calls.iter().map(|call| Entry::Tool {
+        name: call.name.clone(),
+        subject: input_text(&call.input),
+        // Until its result says otherwise.
+        result: CUT_SHORT.to_owned(),
+        failed: true,
+    });
+    thoughts.chain(words).chain(calls)
+}
+
+/// Notes what came of a call.
+fn answer(entry: &mut Entry, said: &HistoryMessage) {
+    if let Entry::Tool { result, failed, .. } = entry {
+        let told = said.content.strip_prefix(FAILED);
+        result.clear();
+        result.push_str(told.filter(|_| said.is_failed).unwrap_or(&said.content));
+        *failed = said.is_failed;
+    }
+}
+
+/// The end of a text, about as much as a screen shows.
+pub fn ending(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let (before, last) = lines.split_at(lines.len().saturating_sub(LINES_AT_END));
+    let last = bounded(&last.join("\n"), BYTES_AT_END);
+    match before.len() as u64 {
+        0 => last,
+        before => format!(
+            "[{} before: `/transcript` has all]\n{last}",
+            counted(before, "line")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::message::Call;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_without_a_result_was_cut_short_and_a_failure_is_told_without_its_mark() {
+        let call = |id: &str| Call {
+            id: id.to_owned(),
+            name: "read_file".to_owned(),
+            input: json!({}),
+            written: None,
+        };
+        let mut conversation = Conversation::default();
+        conversation.request("look");
+        conversation.say(HistoryMessage {
+            calls: vec![call("1"), call("2"), call("3")],
+            ..HistoryMessage::of_agent("")
+        });
+        conversation.say(HistoryMessage::of_tool(
+            "read_file",
+            "1",
+            "ERROR: as it is in the file",
+        ));
+        conversation.say(HistoryMessage {
+            is_failed: true,
+            ..HistoryMessage::of_tool("read_file", "2", "ERROR: there is no such file")
+        });
+        let shown: Vec<_> = entries(&conversation)
+            .into_iter()
+            .filter_map(|entry| match entry {
+                Entry::Tool { result, failed, .. } => Some((result, failed)),
+                _ => None,
+            })
+            .collect();
+        let expected = [
+            ("ERROR: as it is in the file", false),
+            ("there is no such file", true),
+            (CUT_SHORT, true),
+        ];
+        assert_eq!(
+            shown,
+            expected.map(|(text, failed)| (text.to_owned(), failed))
+        );
+    }
+}
