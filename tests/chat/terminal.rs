@@ -10,7 +10,7 @@ use crate::support::chat::ChatProject;
 use crate::support::screen::{CTRL_C, CTRL_D, CTRL_G, ESCAPE, Screen};
 use crate::support::terminal::Terminal;
 use crate::support::tmux::Tmux;
-use crate::support::within_a_minute;
+use crate::support::{BUBBLEWRAP, bubblewrap_works, within_a_minute};
 
 #[test]
 fn a_screen_shows_what_is_drawn_takes_keys_and_can_be_resized() {
@@ -110,6 +110,35 @@ fn a_shell_has_the_terminal_while_a_chat_is_stopped() {
         tmux.types("fg").presses(&["Enter"]).shows("Regular Mode");
     }
     tmux.types("and?").presses(&["Enter"]).shows("Again.");
+}
+
+#[test]
+fn in_a_container_of_another_session_there_is_no_shell_to_stop_for() {
+    const CTRL_Z: &str = "\u{1a}";
+    if !bubblewrap_works() {
+        return;
+    }
+    let (chat, _server) = ChatProject::scripted([say("Hello there.")]);
+    let inside = chat.command(&[]);
+    let mut command = Command::new(BUBBLEWRAP[0]);
+    command
+        .args(&BUBBLEWRAP[1..])
+        .arg(inside.get_program())
+        .args(inside.get_args())
+        .current_dir(inside.get_current_dir().unwrap())
+        .envs(
+            inside
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+    let Some(mut screen) = Screen::open(&command, 100, 30) else {
+        return;
+    };
+    screen
+        .shows("Regular Mode")
+        .types(CTRL_Z)
+        .types("hi\r")
+        .shows("Hello there.");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::unistd::{getpgid, getppid, getsid};
 use rustix::net::{RecvFlags, recv};
-use rustix::process::{getpgid, getppid, getsid};
 use signal_hook::consts::signal::{SIGCONT, SIGTSTP, SIGWINCH};
 use signal_hook::flag;
 use signal_hook::low_level::emulate_default_handler;
@@ -76,10 +76,14 @@ impl Signals {
 }
 
 /// Whether the parent has this process as a job, in the same session and another group: only a shell does.
+///
+/// In a container, the parent, the session and the group can be ones outside of it, which have the number 0. The types
+/// of rustix have none such.
 fn has_shell() -> bool {
-    let is_other = |parent| getpgid(Some(parent)).ok() != getpgid(None).ok();
-    let is_near = |parent| getsid(Some(parent)).ok() == getsid(None).ok();
-    getppid().is_some_and(|parent| is_near(parent) && is_other(parent))
+    let parent = getppid();
+    let is_near = getsid(Some(parent)) == getsid(None);
+    let is_other = getpgid(Some(parent)) != getpgid(None);
+    parent.as_raw() != 0 && is_near && is_other
 }
 
 impl AsFd for Signals {
