@@ -71,7 +71,7 @@ pub struct Composer {
     attachments: Vec<Attachment>,
     recall: Recall,
     /// What was sent or typed in this session, as it stood in the input, by the text that it stands for.
-    drafts: HashMap<String, Draft>,
+    drafts: HashMap<String, (String, Vec<Attachment>)>,
     search: Option<HistorySearch>,
     commands: Vec<CommandHint>,
     paths: ProjectPaths,
@@ -83,13 +83,6 @@ pub struct Composer {
     columns: Cell<usize>,
     /// What could be completed, and with what; see [`Self::candidates`].
     candidates: RefCell<Option<Candidates>>,
-}
-
-/// A text with placeholders, and what these stand for.
-#[derive(Debug, Clone)]
-struct Draft {
-    text: String,
-    attachments: Vec<Attachment>,
 }
 
 /// What a word may become.
@@ -129,6 +122,13 @@ impl Composer {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.buffer.text().is_empty() && self.search.is_none()
+    }
+
+    /// Ends a search, else forgets what stands in it.
+    pub fn cancel(&mut self) {
+        if self.search.take().is_none() {
+            self.clear();
+        }
     }
 
     /// Forgets what stands in it.
@@ -368,9 +368,8 @@ impl Composer {
     fn keep_draft(&mut self) -> String {
         let whole = self.text();
         if !is_secret(&whole) {
-            let (text, attachments) = (self.buffer.text().to_owned(), self.attachments.clone());
-            self.drafts
-                .insert(whole.clone(), Draft { text, attachments });
+            let draft = (self.buffer.text().to_owned(), self.attachments.clone());
+            self.drafts.insert(whole.clone(), draft);
         }
         whole
     }
@@ -379,7 +378,7 @@ impl Composer {
     /// long, of an earlier session, as one piece.
     fn look_at(&mut self, whole: &str) {
         self.buffer.set(String::new());
-        if let Some(Draft { text, attachments }) = self.drafts.get(whole).cloned() {
+        if let Some((text, attachments)) = self.drafts.get(whole).cloned() {
             self.attachments = attachments;
             self.buffer.set(text);
         } else {
@@ -524,7 +523,7 @@ impl Composer {
                 self.look(before);
             }
             KeyCode::Esc => self.search = None,
-            KeyCode::Char('g' | 'c') if control => self.search = None,
+            KeyCode::Char('g') if control => self.search = None,
             KeyCode::Backspace => {
                 search.wanted.pop();
                 self.look(None);

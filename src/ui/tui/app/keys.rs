@@ -103,7 +103,7 @@ impl App {
     /// Ctrl-C: clears the input, then stops, then ends.
     fn cancel(&mut self) -> Vec<ScreenEffect> {
         if !self.composer.is_empty() {
-            self.composer.clear();
+            self.composer.cancel();
             return Vec::new();
         }
         if self.engine != EngineState::Idle {

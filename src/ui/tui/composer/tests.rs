@@ -260,6 +260,12 @@ fn a_search_takes_what_it_finds_and_sends_nothing() {
     composer.key(key(KeyCode::Esc));
     assert_eq!(composer.text(), "fix the lexer");
     assert_eq!(composer.key(key(KeyCode::Esc)), ComposerAction::Unhandled);
+    // Ctrl-C ends the search first, and then clears.
+    composer.key(control('r'));
+    composer.cancel();
+    assert_eq!(composer.text(), "fix the lexer");
+    composer.cancel();
+    assert!(composer.is_empty());
 }
 
 fn hint(name: &str, argument: &str, description: &str) -> CommandHint {
