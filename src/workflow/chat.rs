@@ -25,12 +25,11 @@ use self::place::ChatPlace;
 use self::screen::Screen;
 use self::slash::SlashCommand;
 use self::talk::TalkEnd;
-use super::talk::tally::Tally;
 use super::workspace::{AnswerSource, SessionChoice};
 use super::{Context, Failure, ModelChoice, Outcome, Stdin};
 use crate::agent::chat::home_file;
 use crate::agent::chat::outgoing;
-use crate::agent::chat::settings::{self, ChatSettings};
+use crate::agent::chat::settings;
 use crate::agent::conversation::UserRequest;
 use crate::agent::home::CHAT;
 use crate::agent::tools::place::Outside;
@@ -259,15 +258,18 @@ fn talk_until_left(
     farewell: &mut String,
 ) -> Result<(), Failure> {
     let mut options = options.clone();
-    let (mut tally, mut briefing) = (Tally::default(), None);
+    let mut briefing = None;
     // With what the vendor's list has added, for the model that was chosen of it.
     let mut table = None;
+    let context = &Context {
+        reporter: screen,
+        ..context.clone()
+    };
     loop {
         let key = login::key(context, &options.choice)?;
         let redactor = context.redactor.and(key.exposed());
         let context = &Context {
             redactor: &redactor,
-            reporter: screen,
             ..context.clone()
         };
         screen.redact_with(&redactor);
@@ -283,7 +285,7 @@ fn talk_until_left(
         if let Some(known) = briefing.take() {
             place.kept.briefing.replace(known);
         }
-        let talked = talk::talk(context, &options, &mut place, screen, &mut tally);
+        let talked = talk::talk(context, &options, &mut place, screen);
         *farewell = place.farewell();
         if talked? == TalkEnd::Left {
             return Ok(());
@@ -316,7 +318,7 @@ pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     }
     let command = editor::command(context.environment);
     editor::open(command, &path, context.interrupt)?;
-    let ChatSettings { .. } = place::settings(&home)?;
+    place::settings(&home)?;
     Ok(Outcome::said(format!(
         "done: `{}` can be used",
         path.display()

@@ -169,7 +169,11 @@ fn accounts_are_signed_into_and_out_of_without_a_terminal() {
     assert_ne!(run.code, 0);
     assert!(!run.stderr.contains(wrong));
     assert!(!std::fs::read_to_string(&path).unwrap().contains("other"));
-    let run = chat.run(&["logout"]).exits(0);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let run = chat
+        .run(&["logout"])
+        .exits(0)
+        .says(&["others could read", "its keys may be known"]);
     assert!(run.stdout.contains("Signed out") || run.stderr.contains("Signed out"));
     chat.ask("hi").exits(3);
 }

@@ -60,10 +60,7 @@ impl ChatKey {
 /// # Errors
 /// When the accounts cannot be used, or a signal came. That there is no key is no error.
 pub fn key(context: &Context<'_>, choice: &ModelChoice) -> Result<ChatKey, Error> {
-    let accounts = load(&home(context)?)?;
-    if let Some(warning) = &accounts.warning {
-        context.warn(warning.clone());
-    }
+    let accounts = opened(context, &home(context)?)?;
     let found = if choice.replay.is_some() {
         Err(NoChatKey::Missing)
     } else {
@@ -140,8 +137,7 @@ pub fn login(
     check_name(account.unwrap_or(DEFAULT))
         .map_err(ChatError::from)
         .map_err(Error::from)?;
-    let home = home(context)?;
-    load(&home)?;
+    opened(context, &home(context)?)?;
     let typed = if is_terminal {
         hidden::line(PROMPT, context.interrupt)
     } else {
@@ -168,7 +164,9 @@ pub fn login(
 /// # Errors
 /// When the accounts cannot be used.
 pub fn logout(context: &Context<'_>) -> Result<Outcome, Failure> {
-    Ok(sign_out(&home(context)?, is_overridden(context))?.outcome())
+    let home = home(context)?;
+    opened(context, &home)?;
+    Ok(sign_out(&home, is_overridden(context))?.outcome())
 }
 
 /// What is said of something that was done.
@@ -318,6 +316,15 @@ fn change<T>(
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     let home = CHAT.directory(context.environment, System::current());
     Ok(home.map_err(NotReady::from)?)
+}
+
+/// The accounts, where nobody has seen them yet: that others could read them is told.
+fn opened(context: &Context<'_>, home: &Path) -> Result<Accounts, Error> {
+    let accounts = load(home)?;
+    if let Some(warning) = &accounts.warning {
+        context.warn(warning.clone());
+    }
+    Ok(accounts)
 }
 
 fn load(home: &Path) -> Result<Accounts, Error> {

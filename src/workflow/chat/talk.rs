@@ -39,7 +39,8 @@ pub struct Talk<'t, 'c> {
     options: &'t ChatOptions,
     place: &'t mut ChatPlace<'c>,
     screen: &'t Screen,
-    tally: &'t mut Tally,
+    /// What can be undone.
+    tally: Tally,
     end: Option<TalkEnd>,
 }
 
@@ -52,14 +53,13 @@ pub fn talk<'c>(
     options: &ChatOptions,
     place: &mut ChatPlace<'c>,
     screen: &Screen,
-    tally: &mut Tally,
 ) -> Result<TalkEnd, Failure> {
     let mut talk = Talk {
         context,
         options,
         place,
         screen,
-        tally,
+        tally: Tally::default(),
         end: None,
     };
     talk.show();
@@ -305,7 +305,7 @@ impl Talk<'_, '_> {
     }
 
     fn undo(&mut self) -> Result<String, Failure> {
-        let (run, said) = undo_last(self.context, self.tally)?;
+        let (run, said) = undo_last(self.context, &mut self.tally)?;
         if let Some(run) = run {
             let changes = undo_log::read(self.context.project.root(), &run)?;
             let files = changes.into_iter().flat_map(|changes| changes.files);
@@ -347,7 +347,6 @@ impl Talk<'_, '_> {
 
     fn change_session(&mut self, choice: SessionChoice) -> Result<(), Failure> {
         self.place.change_session(self.context, choice)?;
-        self.tally.forget_context();
         self.screen
             .tell(ToScreen::Transcript(self.place.transcript()));
         self.show();
