@@ -153,6 +153,23 @@ fn a_command_of_the_users_own_is_shown_to_the_model() {
 }
 
 #[test]
+fn a_command_of_the_users_own_that_is_stopped_has_not_gone_well() {
+    let (chat, server) = ChatProject::scripted([say("Seen.")]);
+    let Some(mut screen) = opened(&chat) else {
+        return;
+    };
+    screen
+        .types("!echo by $((40 + 2)) hands; sleep 600\r")
+        .shows("by 42 hands");
+    screen.types(ESCAPE).shows("(esc again").types(ESCAPE);
+    screen.shows("Agent stopped by user");
+    screen.types("what was that?\r").shows("Seen.");
+    let sent = server.messages()[0]["messages"].to_string();
+    assert!(sent.contains("by 42 hands"), "{sent}");
+    assert!(sent.contains("stopped"), "{sent}");
+}
+
+#[test]
 fn a_summary_takes_the_place_of_what_was_said_and_a_longer_one_changes_nothing() {
     let long = "All work and no play. ".repeat(400);
     for (summary, is_shorter) in [("THE SUMMARY".to_owned(), true), (long.repeat(3), false)] {

@@ -63,11 +63,7 @@ pub fn compact(
 /// # Errors
 /// When it proposes nothing.
 pub fn agents_file(context: &Context<'_>, place: &ChatPlace<'_>) -> Result<String, Failure> {
-    let outcome = request::aside(context, place, "/init", false, |agent, _| {
-        let mut conversation = Conversation::default();
-        Ok(agent.work_on(&mut conversation, Some(INIT))?.words)
-    })?;
-    Ok(commands::template(&outcome.summary))
+    proposed(context, place, "/init", INIT)
 }
 
 /// What the model writes for a slash command of this name.
@@ -81,10 +77,19 @@ pub fn command(
     description: &str,
 ) -> Result<String, Failure> {
     let request = format!("{COMMAND}\nName: {name}\nDescription: {description}\n");
-    let about = format!("/command {name}");
-    let outcome = request::aside(context, place, &about, false, |agent, _| {
+    proposed(context, place, &format!("/command {name}"), &request)
+}
+
+/// The file that the model writes in answer to a request of its own.
+fn proposed(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    about: &str,
+    request: &str,
+) -> Result<String, Failure> {
+    let outcome = request::aside(context, place, about, false, |agent, _| {
         let mut conversation = Conversation::default();
-        Ok(agent.work_on(&mut conversation, Some(&request))?.words)
+        Ok(agent.work_on(&mut conversation, Some(request))?.words)
     })?;
     Ok(commands::template(&outcome.summary))
 }

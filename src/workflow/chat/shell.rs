@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use super::place::ChatPlace;
-use super::request::{by_itself, censored, tools};
+use super::request::{by_itself, censored};
 use super::screen::Screen;
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::permissions::{Permission, Permissions as _};
 use crate::agent::tagged::{Tag, tagged};
-use crate::agent::tool::{Arguments, ToolCall, ToolError};
-use crate::agent::tools::command::EXECUTE_COMMAND;
+use crate::agent::tool::{Arguments, Tool as _, ToolCall};
+use crate::agent::tools::command::{EXECUTE_COMMAND, ExecuteCommand, RunCommand, Shell};
 use crate::agent::{AgentError, Host as _};
 use crate::model::Purpose;
 use crate::ui::Event;
@@ -37,6 +37,7 @@ pub fn run_for_user(
         let told = tagged(Tag::TOOL_RESULT, &attributes, &told);
         conversation.say(HistoryMessage::tagged(told));
         run.keep(&Purpose::STEP, conversation)?;
+        context.interrupt.check()?;
         Ok(text)
     })?;
     // How it ended stands beside the command already.
@@ -118,16 +119,14 @@ fn run_in(
     shown: &str,
 ) -> Result<String, AgentError> {
     let output_files = || run.command_output();
-    let tools = tools(context, place, run, &output_files, &|_| (), None).toolbox();
-    let name = &*EXECUTE_COMMAND.name;
-    let used = run.own_step(
-        Purpose::COMMAND,
-        (name, json!({"command": shown})),
-        || match tools.named(name) {
-            Some(tool) => tool.run(&the_command(command)),
-            None => Err(ToolError::failed("there is no such tool".to_owned())),
-        },
-    )?;
+    let tool = ExecuteCommand(RunCommand {
+        processes: &place.processes,
+        patience: place.limits.command_timeout(),
+        shell: Shell::Full,
+        output_files: &output_files,
+    });
+    let call = (&*EXECUTE_COMMAND.name, json!({"command": shown}));
+    let used = run.own_step(Purpose::COMMAND, call, || tool.run(&the_command(command)))?;
     Ok(censored(context, place, &used.text))
 }
 
