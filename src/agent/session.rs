@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::error::SessionError;
+pub use self::folder::LARGEST;
 pub(super) use self::folder::{SessionFolder, is_missing, modified_at, parse};
 use self::form::Outlined;
 pub use self::form::SessionFile;

@@ -239,7 +239,7 @@ impl<'a> Processes<'a> {
 
     /// The same where what looks like a credential stays in what is printed, if `shown`. Keys never do.
     #[must_use]
-    pub fn with_credentials(mut self, shown: bool) -> Self {
+    pub fn showing_credentials(mut self, shown: bool) -> Self {
         self.credentials = (!shown).then(CredentialKinds::default);
         self
     }

@@ -17,7 +17,7 @@ use super::{Context, ModelChoice};
 use crate::agent::conversation::Conversation;
 use crate::agent::home::{AgentHome, DEV, System};
 use crate::agent::memory::Compressed;
-use crate::agent::session::{Compression, SESSIONS, Session, SessionState, SessionStore};
+use crate::agent::session::{self, Compression, SESSIONS, Session, SessionState, SessionStore};
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
 use crate::exec::hosts::AllowedHost;
@@ -431,9 +431,10 @@ impl AnswerSource<'_> {
     }
 }
 
-/// What a file of a run's folder holds, where it can be read: a run that was cut short has no record.
+/// What a file of a run's folder holds, where it can be read: a run that was cut short has no record. It may be as large
+/// as a session, since it can hold one.
 pub fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
-    let content = files::read(&folder.join(file), Links::Refused, 64 * MIB);
+    let content = files::read(&folder.join(file), Links::Refused, session::LARGEST);
     serde_json::from_slice(&content.ok()?).ok()
 }
 

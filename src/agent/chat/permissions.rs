@@ -10,6 +10,8 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use self::file::{FILE, PermissionAction, PermissionFile};
+use super::commands::COMMANDS;
+use super::context::AGENT_FOLDER;
 use super::risk;
 use crate::agent::permissions::{Permission, Permissions};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
@@ -34,7 +36,7 @@ const PLANNING: &str = "this is Planning mode: nothing is executed, not even a t
 pub fn closed_paths(root: &Path, home: &Path) -> Vec<PathBuf> {
     let paths = [
         root.join(FILE),
-        root.join(".agent/commands"),
+        root.join(AGENT_FOLDER).join(COMMANDS),
         home.to_owned(),
     ];
     paths.map(|path| resolved(&path)).to_vec()

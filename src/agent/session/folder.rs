@@ -18,7 +18,7 @@ use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::positions::{self, Misplaced, Positions};
 
 /// No larger file is read, in bytes: no session grows to that.
-const LARGEST: u64 = 1024 * MIB;
+pub const LARGEST: u64 = 1024 * MIB;
 
 /// The folder with the sessions of an agent's home.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Anthropic's server, apart from its models' replies: which models a key may ask, and how long a prompt is.
 //!
-//! Touches the network. Guarantees an answer or an error within [`PATIENCE`] for each call, whatever the server does,
+//! Touches the network. Guarantees an answer or an error within [`TIMEOUT`] for each call, whatever the server does,
 //! and that a signal ends it at once.
 
 #[cfg(test)]
@@ -23,7 +23,7 @@ use crate::sys::http::HttpClient;
 use crate::sys::interrupt::Interrupt;
 
 /// How long a call may take.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 /// How large an answer may be, in bytes.
 const LIMIT: u64 = 4 << 20;
 /// How many pages of models are read: of a thousand models each.
@@ -122,7 +122,7 @@ impl AnthropicServer {
             let (name, prefix) = Anthropic.key_header();
             call = call.header(name, format!("{prefix}{}", key.expose()));
         }
-        call.config().timeout_global(Some(PATIENCE)).build()
+        call.config().timeout_global(Some(TIMEOUT)).build()
     }
 
     /// Reads the answer to the call about a model that `send` makes.
@@ -131,7 +131,7 @@ impl AnthropicServer {
         spec: &ModelSpec,
         send: impl Fn() -> Result<Response<Body>, ureq::Error>,
     ) -> Result<T, ModelError> {
-        let failed = |error| model_error(error, self.client.endpoint(), PATIENCE);
+        let failed = |error| model_error(error, self.client.endpoint(), TIMEOUT);
         let response = self.client.call(send).map_err(failed)?;
         let status = response.status();
         let json = self.client.read_body(response, LIMIT).map_err(failed)?;

@@ -1,6 +1,6 @@
 //! An Ollama server, apart from its models' replies: which models it has, and how it gets another.
 //!
-//! Touches the network. Guarantees an answer or an error within [`PATIENCE`] to the question which models there are,
+//! Touches the network. Guarantees an answer or an error within [`TIMEOUT`] to the question which models there are,
 //! whatever the server does, and that a signal ends any wait.
 
 #[cfg(test)]
@@ -24,7 +24,7 @@ use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::ndjson::Lines;
 
 /// How long the server may take to say which models it has.
-const PATIENCE: Duration = Duration::from_secs(4);
+const TIMEOUT: Duration = Duration::from_secs(4);
 /// How long a pull may be silent: what was loaded is verified without a word.
 const PULL_SILENCE: Duration = Duration::from_secs(15 * 60);
 /// How large an answer may be, in bytes: a thousand models take half a megabyte.
@@ -182,7 +182,7 @@ impl OllamaServer {
         let call = self
             .with_key(call)
             .config()
-            .timeout_global(Some(PATIENCE))
+            .timeout_global(Some(TIMEOUT))
             .build();
         let response = self.client.answer(call.call());
         let response = response.map_err(|error| self.not_there(&error))?;

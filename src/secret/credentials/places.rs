@@ -69,10 +69,10 @@ pub const SECRET_PLACES: [&str; 63] = [
     ".local/share/opencode/auth.json",
 ];
 
-/// Of those, what projects have with settings that hold none.
+/// Of those, what projects have, too, with settings that hold none. Outside of the project, they are as any other.
 const SETTINGS: [&str; 4] = [".yarnrc", ".yarnrc.yml", ".azure", ".bundle"];
 
-/// Whether a file at this path commonly holds a credential, whatever else is in it.
+/// Whether a file at this path, from the project's root or absolute, commonly holds a credential, whatever else is in it.
 #[must_use]
 pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
     const NAMES: [&str; 11] = [
@@ -88,7 +88,7 @@ pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
         "service_account.json",
         "serviceaccountkey.json",
     ];
-    const ENDINGS: [&str; 11] = [
+    const ENDINGS: [&str; 10] = [
         ".pem",
         ".key",
         ".p12",
@@ -97,7 +97,6 @@ pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
         ".keystore",
         ".kdbx",
         ".ppk",
-        ".env",
         ".tfstate",
         ".tfstate.backup",
     ];
@@ -117,7 +116,7 @@ pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
 /// Whether a path, in small letters, is in one of the known places, in whatever directory.
 fn is_secret_place(path: &Path) -> bool {
     let is_known = |rest: &Path| {
-        let is_setting = SETTINGS.iter().any(|setting| rest.starts_with(setting));
+        let is_setting = path.is_relative() && SETTINGS.iter().any(|it| rest.starts_with(it));
         let is_place = |place: &&str| rest.starts_with(place.to_ascii_lowercase());
         !is_setting && SECRET_PLACES.iter().any(is_place)
     };
@@ -161,6 +160,7 @@ mod tests {
             "server.key",
             "ID_RSA",
             ".nuget/NuGet/NuGet.Config",
+            "/home/x/.azure/msal_token_cache.json",
         ] {
             assert!(is_secret_file(path), "{path}");
         }
@@ -181,6 +181,7 @@ mod tests {
             "kube/config",
             "src/credentials.rs",
             ".yarnrc.yml",
+            ".azure/pipelines.yml",
             ".config/gh-dash.yml",
             "docs/terraform.tfstate.md",
             "main.tf",

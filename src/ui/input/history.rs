@@ -3,7 +3,7 @@
 //! Reads that file alone, and adds to it; where it grows too large, it is replaced under a lock beside it. Guarantees
 //! that nobody but the user may read it, that it is bounded, that who adds to it waits for nobody as long as it is not
 //! too large, and that nothing that holds a known key or looks like a credential is in it. It is a comfort: where it
-//! cannot be read or written, there is none.
+//! cannot be read or written, there is none, and what another session adds while it is shortened may be lost.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

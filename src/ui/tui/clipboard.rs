@@ -19,7 +19,7 @@ use crate::sys::interrupt::Interrupt;
 /// How large a picture may be.
 const LARGEST: usize = 5 << 20;
 /// How long it may be silent.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The variable that tells of a desktop, and the command that prints its clipboard's picture.
 const TOOLS: [(&str, &str, &[&str]); 2] = [
     (
@@ -72,7 +72,7 @@ impl Clipboard {
         let this = self.clone();
         let started = thread::Builder::new().spawn(move || {
             // Who does not wait any more has gone.
-            let _ = found.send(this.image(&interrupt, PATIENCE));
+            let _ = found.send(this.image(&interrupt, TIMEOUT));
             wake.poke();
         });
         // Where no thread can be had, there are greater worries than a picture.

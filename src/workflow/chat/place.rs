@@ -15,8 +15,9 @@ use super::login::{ChatKey, home};
 use super::{ChatOptions, models};
 use crate::agent::chat::accounts::key::AccountKey;
 use crate::agent::chat::briefing::Briefing;
-use crate::agent::chat::commands::{self, CommandFile};
-use crate::agent::chat::permissions::file::{DIRECTORY, PermissionFile};
+use crate::agent::chat::commands::{self, COMMANDS, CommandFile};
+use crate::agent::chat::context::AGENT_FOLDER;
+use crate::agent::chat::permissions::file::PermissionFile;
 use crate::agent::chat::permissions::{ChatPermissions, NotPermitted, closed_paths};
 use crate::agent::chat::settings::ChatSettings;
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
@@ -46,8 +47,6 @@ use crate::workflow::workspace::{
     self, AnswerSource, KeptSession, SessionChoice, check_keys, open_session, processes,
 };
 
-/// Where a project's commands are, from its root on.
-const COMMANDS: &str = ".agent/commands";
 /// How many replies in a row may not be understood.
 const TRIES: u32 = 5;
 /// How many calls to the model a request may take.
@@ -55,7 +54,7 @@ const MOST_LOOPS: u16 = 500;
 /// How long a command has to end by itself where the user stops it: they wait for that.
 const GRACE: Duration = Duration::from_millis(300);
 /// How long a command may take before it goes on in the background, unless its call says otherwise.
-const PATIENCE: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 /// After how many days sessions are removed that were not used: never.
 pub const KEEPS_ALL: u32 = 0;
 /// The window of a model whose entry says none, in tokens.
@@ -226,7 +225,7 @@ impl<'c> ChatPlace<'c> {
         let key_file = home.join(crate::agent::chat::accounts::FILE);
         // A command must not make it; one that is there is closed to what is sandboxed.
         if options.sandbox != SandboxMode::Off {
-            let _ = fs::create_dir(root.join(DIRECTORY));
+            let _ = fs::create_dir(root.join(AGENT_FOLDER));
         }
         let (processes, uncontained) =
             processes(context, options.sandbox, &options.hosts, &key_file)?;
@@ -241,7 +240,7 @@ impl<'c> ChatPlace<'c> {
                 max_retries: TRIES,
                 max_retries_automated: TRIES,
                 max_loops: MOST_LOOPS,
-                command_timeout: Some(Seconds(PATIENCE)),
+                command_timeout: Some(Seconds(COMMAND_TIMEOUT)),
             },
             closed: closed_paths(root, &home),
             kept: KeptChat {
@@ -257,7 +256,7 @@ impl<'c> ChatPlace<'c> {
             processes: RefCell::new(
                 processes
                     .with_grace(GRACE)
-                    .with_credentials(options.choice.allow_secrets),
+                    .showing_credentials(options.choice.allow_secrets),
             ),
             uncontained,
             outside: options.outside,
@@ -565,7 +564,7 @@ impl<'c> ChatPlace<'c> {
 pub fn command_file(name: &str) -> Option<String> {
     let mut own = super::slash::hints().into_iter();
     let file = commands::file_for(name).filter(|_| !own.any(|hint| hint.name == name))?;
-    Some(format!("{COMMANDS}/{}", file.display()))
+    Some(format!("{AGENT_FOLDER}/{COMMANDS}/{}", file.display()))
 }
 
 /// The user's commands, and warnings of files that are none.

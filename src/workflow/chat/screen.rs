@@ -187,13 +187,13 @@ impl Screen {
                     self.status(|status| status.used = status.used.saturating_add(more));
                 }
             }
-            Event::Answered {
-                usage: Some(usage), ..
-            } => {
+            Event::Answered { usage, .. } => {
                 self.begun.take();
                 self.came.take();
                 self.status(|status| {
-                    status.used = usage.input_tokens.saturating_add(usage.answered());
+                    if let Some(usage) = usage {
+                        status.used = usage.input_tokens.saturating_add(usage.answered());
+                    }
                     status.connection = Connection::Connected;
                 });
             }

@@ -83,6 +83,7 @@ const KEYS: &str = "\
 | Esc Esc | stop the agent |
 | Ctrl-C | clear the input, stop, leave |
 | Ctrl-D | leave |
+| Ctrl-Z | stop for the shell |
 | Ctrl-G | edit in $EDITOR |
 | Ctrl-O | unfold results |
 | Ctrl-V | attach an image |

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::not_ready::NotReady;
 use crate::agent::chat::accounts;
-use crate::agent::chat::permissions::file::DIRECTORY;
+use crate::agent::chat::context::AGENT_FOLDER;
 use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::agent::session::SESSIONS;
 use crate::agent::settings;
@@ -322,7 +322,7 @@ fn find(
     let protected: &[&str] = if key_file.is_none() { &PROTECTED } else { &[] };
     let protected = protected.iter().map(|name| project.root().join(name));
     // What is asked about commands is not theirs to decide, nor what the user's own commands run.
-    let decides = key_file.map(|_| project.root().join(DIRECTORY));
+    let decides = key_file.map(|_| project.root().join(AGENT_FOLDER));
     let git = enclosing_git(project.root());
     repositories.retain(|other| *other != git);
     let all_git = repositories.iter().chain([&git]).map(PathBuf::as_path);

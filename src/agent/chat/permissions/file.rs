@@ -13,14 +13,13 @@ use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::agent::chat::context::AGENT_FOLDER;
 use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::sys::atomic_file;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 use crate::sys::text::one_line;
 
-/// The project's directory of settings.
-pub const DIRECTORY: &str = ".agent";
 /// The file, relative to the project's root.
 pub const FILE: &str = ".agent/permissions.json";
 /// The file may have so many bytes.
@@ -303,7 +302,7 @@ impl PermissionFile {
 
     fn write(&self, content: &[u8]) -> Result<(), PermissionsProblem> {
         check_directory(&self.root)?;
-        let written = fs::create_dir_all(self.root.join(DIRECTORY))
+        let written = fs::create_dir_all(self.root.join(AGENT_FOLDER))
             .and_then(|()| atomic_file::replace(&self.path(), |file| file.write_all(content)));
         written.map_err(|source| self.unwritable(source))
     }
@@ -326,7 +325,7 @@ fn read(root: &Path) -> Result<Option<Vec<u8>>, PermissionsProblem> {
 
 /// The directory may be missing, but nothing else: a link might lead to another project's permissions.
 fn check_directory(root: &Path) -> Result<(), PermissionsProblem> {
-    let path = root.join(DIRECTORY);
+    let path = root.join(AGENT_FOLDER);
     match path.symlink_metadata() {
         Ok(metadata) if !metadata.is_dir() => Err(PermissionsProblem::NoFile { path }),
         _ => Ok(()),

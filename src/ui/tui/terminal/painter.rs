@@ -74,7 +74,10 @@ impl Drawing {
         while x < self.cells.area.width {
             let cell = &self.cells[(x, y)];
             if is_blank(cell) {
-                self.bytes.draw(std::mem::take(&mut word).into_iter())?;
+                // Of no cells, crossterm would still write the colours.
+                if !word.is_empty() {
+                    self.bytes.draw(std::mem::take(&mut word).into_iter())?;
+                }
             } else {
                 // The next column as crossterm counts: within a word the cursor stays where the terminal has put it.
                 let next = word.last().map_or(x, |(last, ..)| last + 1);

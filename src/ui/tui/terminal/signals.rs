@@ -77,13 +77,11 @@ impl Signals {
 
 /// Whether the parent has this process as a job, in the same session and another group: only a shell does.
 ///
-/// In a container, the parent, the session and the group can be ones outside of it, which have the number 0. The types
-/// of rustix have none such.
+/// In a container, the session and the group can be ones outside of it, which have the number 0: the types of rustix
+/// have none such. A parent outside has it, too; as an argument it means this process, which is no shell of its own.
 fn has_shell() -> bool {
     let parent = getppid();
-    let is_near = getsid(Some(parent)) == getsid(None);
-    let is_other = getpgid(Some(parent)) != getpgid(None);
-    parent.as_raw() != 0 && is_near && is_other
+    getsid(Some(parent)) == getsid(None) && getpgid(Some(parent)) != getpgid(None)
 }
 
 impl AsFd for Signals {

@@ -9,7 +9,7 @@ use PermissionAction::{Always, Ask, Never};
 fn project(content: Option<&str>) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     if let Some(content) = content {
-        fs::create_dir(dir.path().join(DIRECTORY)).unwrap();
+        fs::create_dir(dir.path().join(AGENT_FOLDER)).unwrap();
         put(&dir, content);
     }
     dir
@@ -45,7 +45,7 @@ fn without_a_file_the_defaults_hold_and_are_saved_with_the_first_choice() {
     ] {
         assert_eq!(file.action(tool), action, "{tool}");
     }
-    assert!(!dir.path().join(DIRECTORY).exists());
+    assert!(!dir.path().join(AGENT_FOLDER).exists());
     file.remember("edit_file", Always, now()).unwrap();
     file.remember("search_project", Never, now()).unwrap();
     let expected = r#"{
@@ -212,8 +212,8 @@ fn what_is_no_file_is_neither_read_nor_written() {
     let elsewhere = project(Some(r#"{"version": 1, "permissions": []}"#));
     let linked = project(None);
     symlink(
-        elsewhere.path().join(DIRECTORY),
-        linked.path().join(DIRECTORY),
+        elsewhere.path().join(AGENT_FOLDER),
+        linked.path().join(AGENT_FOLDER),
     )
     .unwrap();
     let link = project(Some("{}"));
@@ -251,8 +251,12 @@ fn a_directory_that_has_become_a_link_leads_to_nothing_that_is_changed() {
         let dir = project(before);
         let mut file = PermissionFile::load(dir.path()).unwrap();
         let elsewhere = project(Some("theirs"));
-        let _ = fs::remove_dir_all(dir.path().join(DIRECTORY));
-        symlink(elsewhere.path().join(DIRECTORY), dir.path().join(DIRECTORY)).unwrap();
+        let _ = fs::remove_dir_all(dir.path().join(AGENT_FOLDER));
+        symlink(
+            elsewhere.path().join(AGENT_FOLDER),
+            dir.path().join(AGENT_FOLDER),
+        )
+        .unwrap();
         assert!(file.changed_on_disk().unwrap().file.is_err());
         file.put_back().unwrap_err();
         file.remember("edit_file", Never, now()).unwrap_err();
@@ -268,7 +272,7 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
         let dir = project(before);
         let mut file = PermissionFile::load(dir.path()).unwrap();
         assert!(file.changed_on_disk().is_none());
-        fs::create_dir_all(dir.path().join(DIRECTORY)).unwrap();
+        fs::create_dir_all(dir.path().join(AGENT_FOLDER)).unwrap();
         put(&dir, free);
         assert_eq!(file.action("execute_command"), Ask);
         // Nor is it overwritten before.
