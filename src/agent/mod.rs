@@ -323,7 +323,13 @@ impl Agent<'_> {
         progress: &mut Progress,
     ) -> Result<Next, AgentError> {
         for (at, call) in calls.iter().enumerate() {
-            self.env.host.check()?;
+            if let Err(stopped) = self.env.host.check() {
+                // Where none was begun, all may be done yet when the work is taken up.
+                for call in calls[at..].iter().filter(|_| at > 0) {
+                    conversation.say(self.not_done(call, taking_up::NOT_BEGUN));
+                }
+                return Err(stopped);
+            }
             // A kill during the call must not lose that it was made.
             self.keep(conversation)?;
             if let Next::Done(ended) = self.call(call, tools, conversation, progress)? {

@@ -49,6 +49,8 @@ impl Mode {
 #[derive(Debug, Clone, Default)]
 pub struct SharedMode(Arc<AtomicU8>);
 
+const THERE_ARE: &str = "there are regular, auto-pilot and planning";
+
 impl SharedMode {
     /// One that begins so.
     #[must_use]
@@ -65,7 +67,7 @@ impl SharedMode {
         Mode::ALL.get(index).copied().unwrap_or_default()
     }
 
-    /// Switches to the mode of this name, "" for the next one; what there is to say of it.
+    /// Switches to the mode of this name; what there is to say of it, also where there is no name.
     #[must_use]
     pub fn switch(&self, name: &str) -> String {
         let name = name.to_ascii_lowercase();
@@ -73,17 +75,16 @@ impl SharedMode {
             let title = mode.title().to_ascii_lowercase();
             title == name || title.replace('-', "") == name
         };
-        let mode = match name.as_str() {
-            "" => Some(self.get().next()),
-            _ => Mode::ALL.into_iter().find(is_named),
-        };
-        let Some(mode) = mode else {
-            return format!(
-                "there is no mode `{name}`: there are regular, auto-pilot and planning"
-            );
-        };
-        self.set(mode);
-        format!("{} Mode", mode.title())
+        if let Some(mode) = Mode::ALL.into_iter().find(is_named) {
+            self.set(mode);
+        } else if !name.is_empty() {
+            return format!("there is no mode `{name}`: {THERE_ARE}");
+        }
+        let now = format!("{} Mode", self.get().title());
+        if name.is_empty() {
+            return format!("{now}; {THERE_ARE}");
+        }
+        now
     }
 
     /// What it is from now on.
@@ -113,7 +114,11 @@ mod tests {
         let shared = SharedMode::default();
         for (name, mode, said) in [
             ("planning", Mode::Planning, "Planning Mode"),
-            ("", Mode::Regular, "Regular Mode"),
+            (
+                "",
+                Mode::Planning,
+                "Planning Mode; there are regular, auto-pilot and planning",
+            ),
             ("AutoPilot", Mode::AutoPilot, "Auto-Pilot Mode"),
             ("auto-pilot", Mode::AutoPilot, "Auto-Pilot Mode"),
             (

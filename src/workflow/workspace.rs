@@ -30,7 +30,7 @@ use crate::record::run_files::CONVERSATION;
 use crate::record::run_log::make_ignored_directory;
 use crate::record::{AgentRecord, LimitsRecord, Seconds};
 use crate::sys::environment::Clock;
-use crate::sys::files::{self, Links, MIB};
+use crate::sys::files::{self, Links};
 use crate::ui::Event;
 use crate::ui::input::{LineReader, history};
 use crate::ui::question::{Answer, Question};

@@ -672,5 +672,6 @@ fn two_escapes_stop_a_command_and_its_whole_group() {
         results[0].0.contains("stopped before its end"),
         "{results:?}"
     );
+    assert!(results[1].0.contains("This was not done"), "{results:?}");
     assert!(!chat.project.path("behind.txt").exists());
 }

@@ -204,7 +204,7 @@ fn what_is_pressed_in_an_editor_is_the_editors_own() {
     let (chat, _server) = ChatProject::scripted([reply]);
     let mut command = chat.command(&[]);
     let editor = "trap 'touch stopped' INT; trap 'touch quit' QUIT; touch edited; \
-                  until test -e stopped -a -e quit; do sleep 0.05; done";
+                  until test -e stopped -a -e quit; do sleep 0.05; done; exit 0";
     command.env("EDITOR", format!("sh -c \"{editor}\""));
     let Some(mut screen) = Screen::open(&command, 100, 30) else {
         return;

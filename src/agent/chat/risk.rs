@@ -11,9 +11,9 @@ mod words;
 use std::collections::BTreeSet;
 
 use self::programs::{
-    ANY, ASKED, AWK_ACTS, CHANGES_REPOSITORY, CODE, EVALUATING, GNU, HARM, HARMLESS_VARIABLES,
-    INTERPRETERS, LOOKING, LOOKING_OPTIONS, MANAGERS, MODULES, NO_SHELLS, OVERWRITES,
-    RUNNING_OPTION, SCRIPT_MANAGERS, SED_PRINTS, SHELL_WORDS, SOURCES, WITH_WORDS,
+    ANY, ASKED, AWK_ACTS, CHANGES_REPOSITORY, CODE, COMMITS, EVALUATING, GNU, HARM,
+    HARMLESS_VARIABLES, INTERPRETERS, LOOKING, LOOKING_OPTIONS, MANAGERS, MODULES, NO_SHELLS,
+    OVERWRITES, RUNNING_OPTION, SCRIPT_MANAGERS, SED_PRINTS, SHELL_WORDS, SOURCES, WITH_WORDS,
     WITH_WORDS_BEHIND, WITHOUT_SCRIPT, WRITING_OPTION,
 };
 use self::words::{ShellWord, UNCLEAR, is_device};
@@ -169,6 +169,10 @@ fn has_subscript(words: &[ShellWord]) -> bool {
 fn judge_other(program: &str, words: &[ShellWord], reasons: &mut Reasons) {
     add_options(words, reasons);
     add_harm_of(words, reasons);
+    // `npm version minor` makes one.
+    if words.windows(2).any(|pair| pair[0].text == "version") {
+        reasons.insert(COMMITS);
+    }
     let has_words = has(WITH_WORDS, program);
     let runs_none = has_words || is_managing(words);
     for (at, word) in words.iter().enumerate() {
@@ -230,13 +234,15 @@ fn is_version(c: char) -> bool {
     c.is_ascii_digit() || c == '.'
 }
 
-/// An interpreter is given a script, or a module; not code, nor its input.
+/// An interpreter is given a script, or a module; not code, nor its input. In the place of a script, no further option
+/// stands: `node --test --import=data:…`.
 fn judge_interpreter(arguments: &[ShellWord], reasons: &mut Reasons) {
     let mut arguments = arguments.iter().map(|word| &*word.text);
     let is_plain = match arguments.next() {
         None => false,
         Some("-m") => arguments.next().is_some_and(|module| has(MODULES, module)),
-        Some(first) => !first.starts_with('-') || has(WITHOUT_SCRIPT, first),
+        Some(first) if has(WITHOUT_SCRIPT, first) => !arguments.any(|word| word.starts_with('-')),
+        Some(first) => !first.starts_with('-'),
     };
     if !is_plain {
         reasons.insert(CODE);

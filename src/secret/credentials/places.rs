@@ -75,7 +75,7 @@ const SETTINGS: [&str; 4] = [".yarnrc", ".yarnrc.yml", ".azure", ".bundle"];
 /// Whether a file at this path, from the project's root or absolute, commonly holds a credential, whatever else is in it.
 #[must_use]
 pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
-    const NAMES: [&str; 11] = [
+    const NAMES: [&str; 15] = [
         "id_rsa",
         "id_dsa",
         "id_ecdsa",
@@ -83,6 +83,10 @@ pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
         "_netrc",
         ".htpasswd",
         "credentials",
+        "credentials.json",
+        "application_default_credentials.json",
+        "kubeconfig",
+        ".vault_pass",
         ".envrc",
         "service-account.json",
         "service_account.json",
@@ -160,6 +164,8 @@ mod tests {
             "server.key",
             "ID_RSA",
             ".nuget/NuGet/NuGet.Config",
+            "conf/credentials.json",
+            "kubeconfig",
             "/home/x/.azure/msal_token_cache.json",
         ] {
             assert!(is_secret_file(path), "{path}");

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use self::attachment::{Attachment, pasted_image, with_images};
-pub use self::attachment::{ImageProblem, image_of, submission};
+pub use self::attachment::{ImageProblem, image_of, named_paths, submission};
 use self::buffer::{EditCommand, PLACEHOLDERS, TextBuffer, TextRow};
 use super::channel::Wake;
 use super::completion::{

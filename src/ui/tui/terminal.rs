@@ -498,6 +498,11 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         for effect in effects {
             match effect {
                 ScreenEffect::Send(message) => {
+                    // A stop that came too late for what was done before is none of what is sent now; one that comes
+                    // from now on is.
+                    if matches!(message, FromScreen::Line(_)) {
+                        let _ = self.interrupt.0.take();
+                    }
                     if self.sender.send(message).is_err() {
                         self.farewell = Some(String::new());
                     }

@@ -2,10 +2,6 @@
 //!
 //! Reads files and runs commands by the agent's own tools, so that the same is closed to both.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::place::ChatPlace;
 use super::screen::Screen;
 use crate::agent::chat::commands::Piece;
@@ -18,6 +14,7 @@ use crate::project::mode::Mode;
 use crate::sys::numbers::counted;
 use crate::ui::question::{Answer, Question};
 use crate::ui::tui::Submission;
+use crate::ui::tui::composer::named_paths;
 use crate::workflow::{Context, Failure};
 
 /// A request, with the files that it names by `@path` behind it. A file that cannot be read is told of, and the request
@@ -90,19 +87,16 @@ fn file(path: &str, content: &str) -> String {
     tagged(Tag::FILE, &[], &format!("path: {path}\n\n{content}"))
 }
 
-/// The paths that a text names by an `@` at the beginning of a word; between quotes, they may have blanks.
+/// The paths that a text names by an `@`, each once.
 fn named(text: &str) -> Vec<&str> {
-    static NAMED: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r#"(?:^|\s)@(?:"(?<quoted>[^"\n]+)"|(?<word>\S+))"#).ok());
-    let found = NAMED.iter().flat_map(|named| named.captures_iter(text));
-    let paths = found.filter_map(|found| match (found.name("quoted"), found.name("word")) {
-        (Some(quoted), _) => Some(quoted.as_str()),
-        (None, word) => {
-            let ends = [',', ';', ':', '.', ')', '?', '!'];
-            word.map(|word| word.as_str().trim_end_matches(ends))
+    let marked = named_paths(text).filter(|named| named.is_marked);
+    let mut paths: Vec<&str> = Vec::new();
+    for named in marked {
+        if !paths.contains(&named.path) {
+            paths.push(named.path);
         }
-    });
-    paths.filter(|path| !path.is_empty()).collect()
+    }
+    paths
 }
 
 /// What one of the user's own commands asks for; else why it is not carried out, in a sentence. Without a screen, nobody
@@ -167,7 +161,7 @@ fn may_switch(screen: Option<&Screen>, name: &str, mode: Mode) -> Result<bool, F
     let question = Question {
         sentence: format!("`/{name}` is the project's, and wants to switch to {title}. May it?"),
         tool: title.to_ascii_lowercase(),
-        reasons: vec![format!("{title} is the mode from then on")],
+        reasons: vec![format!("switches to {title} Mode for all that follows")],
         ..Question::default()
     };
     Ok(screen.ask(question, None)?.answer == Answer::Yes)
@@ -181,7 +175,7 @@ mod tests {
     fn paths_are_named_at_the_beginning_of_a_word() {
         for (text, expected) in [
             ("see @src/a.rs, and (@b)", &["src/a.rs"][..]),
-            ("@a @b?", &["a", "b"]),
+            ("@a @b? @a", &["a", "b"]),
             ("mail me@here.org", &[]),
             ("@ @.", &[]),
             ("@\"my notes.txt\", @\"ä\"@x", &["my notes.txt", "ä"]),

@@ -2,16 +2,25 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::protocol::FAILED;
 use crate::model::message::{ReplyPart, Role, Thought};
-use crate::record::input_text;
 use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
 use crate::ui::tui::Entry;
 
 /// What is said of a call that has no result: the program was ended while it was carried out, or before.
 const CUT_SHORT: &str = "cut short: it has no result";
+
+/// What the model is told behind a reply that was stopped.
+pub const STOPPED: &str = "The user has stopped your last reply here.";
+/// What people are told of it.
+pub const STOPPED_SHOWN: &str = "Agent stopped by user";
+
+/// What a call is about: the first of these that it is given.
+const SUBJECTS: [&str; 4] = ["command", "pattern", "path", "description"];
 
 /// So many lines of what was said last stand on the normal screen at the end, in so many bytes.
 const LINES_AT_END: usize = 24;
@@ -43,6 +52,7 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
                     answer(entry, said);
                 }
             }
+            _ if said.content == STOPPED => entries.push(Entry::Notice(STOPPED_SHOWN.to_owned())),
             (Role::Tool | Role::System, _) => entries.push(Entry::Notice(said.content.clone())),
         }
     }
@@ -61,12 +71,17 @@ fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
     let words = words.map(|words| Entry::Agent(words.to_owned()));
     let calls = said.calls.iter().map(|call| Entry::Tool {
         name: call.name.clone(),
-        subject: input_text(&call.input),
+        subject: subject(&call.input),
         // Until its result says otherwise.
         result: CUT_SHORT.to_owned(),
         failed: true,
     });
     thoughts.chain(words).chain(calls)
+}
+
+fn subject(input: &Value) -> String {
+    let subject = SUBJECTS.iter().find_map(|name| input[name].as_str());
+    subject.unwrap_or_default().to_owned()
 }
 
 /// Notes what came of a call.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::entries::{ending, entries};
+use super::entries::{STOPPED, ending, entries};
 use super::login::{ChatKey, home};
 use super::{ChatOptions, models};
 use crate::agent::chat::accounts::key::AccountKey;
@@ -59,9 +59,6 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 pub const KEEPS_ALL: u32 = 0;
 /// The window of a model whose entry says none, in tokens.
 const USUAL_WINDOW: u64 = 200_000;
-
-/// What the model is told of a reply that the user has stopped.
-const STOPPED: &str = "The user has stopped your last reply here.";
 
 /// What the user has set there.
 ///

@@ -6,6 +6,7 @@ use super::place::ChatPlace;
 use super::request;
 use super::screen::Screen;
 use crate::agent::chat::commands;
+use crate::agent::chat::permissions::file::REFUSED;
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::truncate::summarize;
 use crate::agent::tool::{ToolError, ToolOutput};
@@ -155,7 +156,7 @@ pub fn keep_permissions(context: &Context<'_>, place: &ChatPlace<'_>) {
     let path = permissions.path();
     context.warn(match permissions.put_back() {
         Ok(()) => format!(
-            "`{}` was changed meanwhile, and is as it was before: nobody was there to look at the change",
+            "`{}` was changed meanwhile, and is as it was before: nobody was there to look at the change, which is in `{REFUSED}`",
             path.display()
         ),
         Err(problem) => problem.to_string(),
@@ -185,6 +186,9 @@ pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(),
     } else {
         let put_back = place.permissions.borrow().put_back();
         put_back.map_err(NotReady::from)?;
+        screen.say(format!(
+            "`{path}` is as it was; what stood there is in `{REFUSED}`"
+        ));
     }
     verdict.map(drop)
 }

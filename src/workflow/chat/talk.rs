@@ -2,6 +2,7 @@
 //!
 //! What fails is told on the screen, and is no end.
 
+use super::entries::STOPPED_SHOWN;
 use super::place::{ChatPlace, command_file};
 use super::screen::Screen;
 use super::slash::{self, SlashCommand};
@@ -102,8 +103,6 @@ impl Talk<'_, '_> {
 
     /// Does what a line says, and tells what fails.
     fn hear(&mut self, submission: &Submission) -> Result<(), Failure> {
-        // A stop that came too late for what was done before is none of this.
-        let _ = self.context.interrupt.take();
         let done = self.take(submission);
         self.screen
             .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
@@ -116,7 +115,7 @@ impl Talk<'_, '_> {
             return Ok(());
         };
         if matches!(failure.error.exit(), Exit::Interrupted(_)) {
-            self.context.notice("Agent stopped by user");
+            self.context.notice(STOPPED_SHOWN);
             return Ok(());
         }
         if failure.error.exit() == Exit::ModelFailed {

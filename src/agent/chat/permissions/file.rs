@@ -22,6 +22,8 @@ use crate::sys::text::one_line;
 
 /// The file, relative to the project's root.
 pub const FILE: &str = ".agent/permissions.json";
+/// What stood there and was not agreed with.
+pub const REFUSED: &str = ".agent/permissions.json.refused";
 /// The file may have so many bytes.
 const LARGEST: u64 = 2 * MIB;
 /// How much of a tool's name is told that is none, in characters.
@@ -282,16 +284,17 @@ impl PermissionFile {
         })
     }
 
-    /// Puts the file back as it was: the user does not agree with its change.
+    /// Puts the file back as it was: the user does not agree with its change. What stood there goes to [`REFUSED`], in the
+    /// place of what went there before: it may be the user's own.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn put_back(&self) -> Result<(), PermissionsProblem> {
-        let Some(content) = &self.known else {
-            check_directory(&self.root)?;
-            return fs::remove_file(self.path()).map_err(|source| self.unwritable(source));
-        };
-        self.write(content)
+        check_directory(&self.root)?;
+        let moved = fs::rename(self.path(), self.root.join(REFUSED)).if_there();
+        moved.map_err(|source| self.unwritable(source))?;
+        let content = self.known.as_ref();
+        content.map_or(Ok(()), |content| self.write(content))
     }
 
     /// The absolute path of the file.

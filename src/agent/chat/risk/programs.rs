@@ -8,7 +8,7 @@ use crate::sys::text::regex;
 
 const DELETES: &str = "deletes";
 pub(super) const OVERWRITES: &str = "overwrites";
-const COMMITS: &str = "commits";
+pub(super) const COMMITS: &str = "commits";
 /// Why git is asked about where it does not only look.
 pub(super) const CHANGES_REPOSITORY: &str = "changes the repository";
 /// Why a program that runs others is asked about.
@@ -52,15 +52,15 @@ pub(super) const ASKED: [(&str, &str); 6] = [
     ),
     (
         OVERWRITES,
-        "7z 7za ar aria2c brotli bsdcpio bsdtar bunzip2 bzip2 compress convert cp cpio csplit dd dos2unix fallocate ffmpeg ftp gunzip gzip install jar lbzip2 ln logsave \
-         lz4 lzip lzma lzop mmv mogrify mv \
-         patch pax pbzip2 pigz rar rename rsync savelog scp sd sftp split sponge strip tar tee truncate uncompress unix2dos unlz4 unlzma unrar unxz unzip unzstd wget xz zip zstd",
+        "7z 7za 7zz ar aria2c brotli bsdcpio bsdtar bunzip2 bzip2 compress convert cp cpio cpp csplit dd dos2unix fallocate ffmpeg ftp gunzip gzip install jar lbzip2 ln logsave \
+         lz4 lzip lzma lzop mac2unix mmv mogrify mv objcopy \
+         patch pax pbzip2 pigz rar rclone rename rsync savelog scp sd sftp split sponge strip tar tee truncate uncompress unix2dos unlz4 unlzma unrar unxz unzip unzstd wget xz zip zstd",
     ),
     (CHANGES_REPOSITORY, "bzr cvs darcs fossil git- hg jj svn"),
     (
         SYSTEM,
-        "chattr chgrp chmod chown fdisk halt insmod iptables kill killall launchctl losetup mkfs mkswap modprobe mount \
-         nft parted passwd pkill poweroff reboot rmmod service setfacl shutdown swapoff sysctl systemctl umount \
+        "chattr chgrp chmod chown dpkg fdisk halt insmod iptables kill killall launchctl losetup mkfs mkswap modprobe mount \
+         nft pacman parted passwd pkill poweroff reboot rmmod rpm service setfacl shutdown swapoff sysctl systemctl umount \
          useradd userdel usermod visudo",
     ),
 ];
@@ -73,7 +73,7 @@ pub(super) const GNU: &str = "gawk gcp gchmod gchown gdd genv gfind ginstall gln
 pub(super) const HARM: [(&str, &str, &str); 4] = [
     (
         DELETES,
-        "del drop erase erases gc prune rm rmdir shred wipe",
+        "basetemp del drop erase erases gc prune rm rmdir rmi shred wipe",
         "clean delet destroy discard expunge purg remov rimraf trash truncat uninstall unlink",
     ),
     (
@@ -81,7 +81,11 @@ pub(super) const HARM: [(&str, &str, &str); 4] = [
         "copy cp dd fix force inplace ln mv rename rsync scp symlink tee",
         "checkout clobber overwrit reset restor revert rollback",
     ),
-    (COMMITS, "amend merge push rebase squash", "commit publish"),
+    (
+        COMMITS,
+        "amend merge push rebase squash",
+        "bumpversion commit publish",
+    ),
     (SYSTEM, "chmod chown kill killall mkfs pkill", ""),
 ];
 
@@ -90,8 +94,9 @@ pub(super) static WRITING_OPTION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^(?:-[iw]|-i\..*|-o.*|--(?:in-?place|out|write).*)$"));
 
 /// Options by which many programs take code, or read it from a pipe.
-pub(super) static RUNNING_OPTION: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"^(?:-|-.*[^-]-|eval|--?(?:call|command|eval)\b.*|--?exec.*)$"));
+pub(super) static RUNNING_OPTION: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"^(?:-|-.*[^-]-|eval|--?(?:call|command|eval)\b.*|--?exec.*|-toolexec.*|--config\b.*)$")
+});
 
 /// Programs that run a script, or code that they are given.
 pub(super) const INTERPRETERS: &str = "ash bash bun csh dash deno elixir erl fish gnuplot groovy guile iex ipython irb jshell julia ksh lua luajit m4 mksh node nodejs nu ocaml octave \

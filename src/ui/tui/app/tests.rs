@@ -336,8 +336,9 @@ fn a_mode_is_switched_to_by_its_name_also_while_the_agent_works() {
     let mut app = at_work();
     assert_eq!(typed(&mut app, "/mode planning"), []);
     assert_eq!(app.mode.get(), Mode::Planning);
+    // Without a name, it tells.
     assert_eq!(typed(&mut app, "/mode"), []);
-    assert_eq!(app.mode.get(), Mode::Regular);
+    assert_eq!(app.mode.get(), Mode::Planning);
     typed(&mut app, "/mode none");
     assert!(shown(&mut app, 100, 24).contains("there is no mode `none`"));
     let waiting = app.queue.len();

@@ -4,15 +4,19 @@
 //! bytes, and of a kind and size that a model takes.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use regex::Regex;
 
 use super::buffer::placeholder;
 use crate::model::message::Image;
 use crate::sys::files::{self, Links, MIB};
 use crate::sys::numbers::grouped;
+use crate::sys::text::regex;
 use crate::ui::tui::Submission;
 
 /// How large a picture may be.
@@ -145,31 +149,73 @@ pub fn submission(text: &str, root: &Path) -> Result<Submission, ImageProblem> {
 }
 
 /// What is sent of a text with placeholders: pastes are written out; pictures, and what an `@` names as such, go beside
-/// it, and the text says where they belong.
+/// it, and the text says where they belong. So do pictures that a word names without an `@`, which stays: it may be
+/// about the file.
 pub fn with_images(
     text: &str,
     attachments: &[Attachment],
     root: &Path,
 ) -> Result<Submission, ImageProblem> {
     let mut sent = Submission::default();
-    for word in text.split_inclusive(char::is_whitespace) {
-        let name = word.trim_end();
-        if let Some(path) = name.strip_prefix('@').filter(|path| is_image_name(path)) {
-            let image = load(root.join(path))?;
-            push(&mut sent, image);
-            sent.text.push_str(&word[name.len()..]);
+    let mut from = 0;
+    for named in named_paths(text) {
+        if !is_image_name(named.path) {
             continue;
         }
-        for c in word.chars() {
-            let attachment = placeholder(c.encode_utf8(&mut [0; 4]));
-            match attachment.and_then(|index| attachments.get(index)) {
-                Some(Attachment::Paste(text)) => sent.text.push_str(text),
-                Some(Attachment::Image(image)) => push(&mut sent, image.clone()),
-                None => sent.text.push(c),
-            }
+        let (before, image) = match load(root.join(named.path)) {
+            Ok(image) if named.is_marked => (named.range.start, image),
+            Ok(image) => (named.range.end, image),
+            Err(problem) if named.is_marked => return Err(problem),
+            Err(_) => continue,
+        };
+        push_text(&mut sent, &text[from..before], attachments);
+        if !named.is_marked {
+            sent.text.push(' ');
+        }
+        push(&mut sent, image);
+        from = named.range.end;
+    }
+    push_text(&mut sent, &text[from..], attachments);
+    Ok(sent)
+}
+
+/// A path that a text may name.
+pub struct NamedPath<'t> {
+    /// The path, without what stands around it.
+    pub path: &'t str,
+    /// Whether an `@` says that it is one.
+    pub is_marked: bool,
+    /// Where it stands, with its `@` and its quotes.
+    range: Range<usize>,
+}
+
+/// The words of a text that may be paths. Between quotes, they may have blanks; what ends a sentence is no part of one.
+pub fn named_paths(text: &str) -> impl Iterator<Item = NamedPath<'_>> {
+    static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+        regex(r#"(?:^|\s)(?<mark>@?)(?:"(?<quoted>[^"\n]+)"|(?<word>\S*[^\s,;:.)?!]))"#)
+    });
+    let paths = NAMED.captures_iter(text).filter_map(|found| {
+        let mark = found.name("mark")?;
+        let end = found.get(0)?.end();
+        let path = found.name("quoted").or(found.name("word"))?;
+        Some(NamedPath {
+            path: path.as_str(),
+            is_marked: !mark.is_empty(),
+            range: mark.start()..end,
+        })
+    });
+    paths.filter(|named| named.path != "@")
+}
+
+fn push_text(sent: &mut Submission, text: &str, attachments: &[Attachment]) {
+    for c in text.chars() {
+        let attachment = placeholder(c.encode_utf8(&mut [0; 4]));
+        match attachment.and_then(|index| attachments.get(index)) {
+            Some(Attachment::Paste(text)) => sent.text.push_str(text),
+            Some(Attachment::Image(image)) => push(sent, image.clone()),
+            None => sent.text.push(c),
         }
     }
-    Ok(sent)
 }
 
 fn push(sent: &mut Submission, image: Image) {

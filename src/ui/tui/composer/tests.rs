@@ -351,6 +351,18 @@ fn pictures_go_beside_the_text() {
     insta::assert_snapshot!(drawn(&composer, 60), @"> see [Image #1] and @shot.png @lib.rs▏");
     let submission = sent(&mut composer);
     assert_eq!(submission.text, "see [Image #1] and [Image #2] @lib.rs");
+    let mut composer = new();
+    // What is typed without an `@` stays, and what is no picture is text.
+    type_in(
+        &mut composer,
+        "is shot.png, or @\"two words.gif\", as large as text.png and large.png?",
+    );
+    let typed = sent(&mut composer);
+    assert_eq!(
+        typed.text,
+        "is shot.png [Image #1], or [Image #2], as large as text.png and large.png?"
+    );
+    assert_eq!(typed.images.len(), 2);
     let kinds: Vec<_> = submission
         .images
         .iter()

@@ -288,6 +288,27 @@ fn two_escapes_that_arrive_together_stop() {
 }
 
 #[test]
+fn a_stop_right_behind_what_is_sent_is_its_own_and_an_earlier_one_is_not() {
+    on_stage(
+        |_| {},
+        |stage| {
+            stage.interrupt.raise();
+            stage.press("go\r");
+            stage.hear();
+            assert_eq!(stage.interrupt.take(), 0);
+            stage.engine.send(ToScreen::Settled);
+            stage.engine.send(ToScreen::Said("That was it.".to_owned()));
+            stage.see("That was it.");
+            stage.press("again\r\x03");
+            stage.see("Stopping...");
+            stage.hear();
+            assert_eq!(stage.interrupt.take(), 1);
+            stage.end();
+        },
+    );
+}
+
+#[test]
 fn nothing_is_written_while_nothing_changes() {
     on_stage(
         |_| {},

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use console::truncate_str;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::sys::numbers::counted;
 use crate::ui::Event;
@@ -18,6 +18,8 @@ use crate::ui::tui::theme::Theme;
 
 /// How many lines of what a command prints are shown while it runs, and of one that has failed.
 const PRINTED: usize = 5;
+/// How many lines are shown of what a call is about, where it is too long to stand behind its name.
+const SUBJECT: usize = 6;
 /// How many lines of a failure are shown.
 const FAILURE: usize = 3;
 /// How many lines of a change are shown.
@@ -146,9 +148,20 @@ impl ItemBody {
 impl ShownTool {
     fn lines(&self, look: ItemLook<'_>) -> Vec<Line<'static>> {
         let ItemLook { width, theme, .. } = look;
-        let mut lines = vec![self.headline(look)];
+        let (headline, is_whole) = self.headline(look);
+        let mut lines = vec![headline];
         let console = console_look(width);
         let limit = |folded| if look.is_unfolded { UNFOLDED } else { folded };
+        if !is_whole {
+            let subject = behind(
+                INDENT,
+                self.subject.trim(),
+                width,
+                limit(SUBJECT),
+                theme.dim,
+            );
+            lines.extend(subject);
+        }
         let printed = |lines: &mut Vec<Line<'static>>| {
             let printed = last_lines(&self.printed, PRINTED, console);
             lines.extend(printed.iter().map(|line| styled(line, theme)));
@@ -178,8 +191,8 @@ impl ShownTool {
             .is_some_and(|end| end.failed || end.brief.as_deref().is_some_and(is_failure))
     }
 
-    /// `● read_file src/x.rs — 575 lines`: what it is about is cut where there is no room for all of it.
-    fn headline(&self, look: ItemLook<'_>) -> Line<'static> {
+    /// `● read_file src/x.rs — 575 lines`, and whether there was room for what it is about: else it stands below.
+    fn headline(&self, look: ItemLook<'_>) -> (Line<'static>, bool) {
         let theme = look.theme;
         let (sign, style) = match &self.result {
             None => ("○", theme.warning),
@@ -193,16 +206,22 @@ impl ShownTool {
             aside => format!(" — {aside}"),
         };
         let taken = Line::raw(format!("● {name} {aside}")).width();
-        let room = look.width.saturating_sub(taken).max(8);
         let subject = one_line(&self.subject);
-        let subject = truncate_str(subject.trim(), room, "…").into_owned();
+        let subject = subject.trim();
+        let has_room = taken + subject.width() <= look.width;
+        let subject = if has_room && !subject.is_empty() {
+            format!(" {subject}")
+        } else {
+            String::new()
+        };
         let bold = theme.plain.add_modifier(Modifier::BOLD);
-        Line::from(vec![
+        let headline = Line::from(vec![
             Span::styled(format!("{sign} "), style),
             Span::styled(name, bold),
-            Span::raw(format!(" {subject}")),
+            Span::raw(subject),
             Span::styled(aside, theme.dim),
-        ])
+        ]);
+        (headline, has_room)
     }
 
     /// What came of it, in a few words.

@@ -183,6 +183,20 @@ fn an_exchange_is_told_from_top_to_bottom() {
 }
 
 #[test]
+fn what_is_run_is_shown_whole_where_it_is_too_long_for_its_line() {
+    let mut transcript = transcript();
+    transcript.event(tool(
+        "execute_command",
+        "echo a quiet beginning; touch the-end.txt",
+    ));
+    insta::assert_snapshot!(shown(&mut transcript, 40, 4), @r"
+    ○ execute_command
+        echo a quiet beginning; touch
+        the-end.txt
+    ");
+}
+
+#[test]
 fn what_was_shown_of_a_try_that_failed_is_taken_off() {
     let mut transcript = transcript();
     transcript.add(Entry::User("go".to_owned()));

@@ -288,7 +288,11 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
         let changed = file.changed_on_disk().unwrap();
         assert!(changed.diff.contains("+{\"version\""), "{}", changed.diff);
         assert_eq!(changed.file.unwrap().action("execute_command"), Always);
+        let refused = on_disk(&dir);
         file.put_back().unwrap();
+        // It may have been the user's own.
+        let kept = fs::read_to_string(dir.path().join(REFUSED)).unwrap();
+        assert_eq!(kept, refused);
         assert_eq!(
             read(dir.path()).unwrap().as_deref(),
             before.map(str::as_bytes)
