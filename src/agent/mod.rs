@@ -325,17 +325,15 @@ impl Agent<'_> {
         for (at, call) in calls.iter().enumerate() {
             if let Err(stopped) = self.env.host.check() {
                 // Where none was begun, all may be done yet when the work is taken up.
-                for call in calls[at..].iter().filter(|_| at > 0) {
-                    conversation.say(self.not_done(call, taking_up::NOT_BEGUN));
+                if at > 0 {
+                    self.tell_not_done(&calls[at..], taking_up::NOT_BEGUN, conversation);
                 }
                 return Err(stopped);
             }
             // A kill during the call must not lose that it was made.
             self.keep(conversation)?;
             if let Next::Done(ended) = self.call(call, tools, conversation, progress)? {
-                for call in &calls[at + 1..] {
-                    conversation.say(self.not_done(call, NOT_DONE));
-                }
+                self.tell_not_done(&calls[at + 1..], NOT_DONE, conversation);
                 return Ok(Next::Done(ended));
             }
         }
@@ -531,13 +529,6 @@ impl Agent<'_> {
             HistoryMessage::of_fault(told)
         });
         Ok(Next::GoOn)
-    }
-
-    /// The result of a call that was not carried out, or not to its end.
-    fn not_done(&self, call: &Call, why: &str) -> HistoryMessage {
-        let failure = CallFailure::new(CallFailure::NOT_DONE, why, "");
-        let told = self.protocol.result(Err(&failure));
-        HistoryMessage::not_done(call, &told)
     }
 
     /// Tells the model what has come up.

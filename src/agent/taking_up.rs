@@ -2,7 +2,7 @@
 
 use super::conversation::{CUT_SHORT, Conversation, HistoryMessage, UserRequest};
 use super::protocol::Decision;
-use super::tool::{Effect, Toolbox};
+use super::tool::{CallFailure, Effect, Toolbox};
 use super::{Agent, AgentError, Ended, Next, Progress};
 use crate::model::Reply;
 use crate::model::message::Call;
@@ -39,7 +39,7 @@ impl Agent<'_> {
                 _ => {
                     // Those behind the first had to wait for it.
                     let told = if at == 0 { CUT_SHORT } else { NOT_BEGUN };
-                    conversation.say(self.not_done(call, told));
+                    self.tell_not_done(&calls[at..=at], told, conversation);
                 }
             }
         }
@@ -50,6 +50,15 @@ impl Agent<'_> {
             conversation.say(HistoryMessage::note(CUT_SHORT));
         }
         Ok(Next::GoOn)
+    }
+
+    /// Tells of calls that were not carried out, or not to their end.
+    pub(super) fn tell_not_done(&self, calls: &[Call], why: &str, conversation: &mut Conversation) {
+        let failure = CallFailure::new(CallFailure::NOT_DONE, why, "");
+        let told = self.protocol.result(Err(&failure));
+        for call in calls {
+            conversation.say(HistoryMessage::not_done(call, &told));
+        }
     }
 
     /// What the agent has decided last, where nothing but results was said since.
