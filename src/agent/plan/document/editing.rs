@@ -98,7 +98,9 @@ impl PlanDocument {
         let is_empty_talk = |at: &usize| {
             let line = layout.lines[*at];
             let item = ListItem::of(*at, line).filter(|item| is_placeholder(item.text[0]));
-            layout.is_text(*at) && (item.is_some() || is_placeholder(line))
+            // Behind a blank, it goes on with what stands above it.
+            let is_line = !line.starts_with(char::is_whitespace) && is_placeholder(line);
+            layout.is_text(*at) && (item.is_some() || is_line)
         };
         let lines: Vec<_> = lead.filter(is_empty_talk).map(|at| at..at + 1).collect();
         self.remove(lines);

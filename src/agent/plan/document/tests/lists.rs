@@ -149,6 +149,23 @@ fn criteria_are_added_behind_the_others_and_once() {
 }
 
 #[test]
+fn a_criterion_that_says_that_there_is_nothing_yet_stays_as_it_is() {
+    let list = "## Acceptance Criteria\n[No decisions yet]\n- [ ] item\n [No decisions yet]\n";
+    let mut document = document(list);
+    let before = document.plan().acceptance_criteria;
+    document.add_criteria(&[Criterion {
+        description: "a".to_owned(),
+        ..before[0].clone()
+    }]);
+    let text = document.text();
+    assert!(
+        text.contains("Criteria\n- [ ] item\n [No decisions yet]\n- [ ] a"),
+        "{text}"
+    );
+    assert!(document.plan().acceptance_criteria.starts_with(&before));
+}
+
+#[test]
 fn tasks_are_read_however_they_are_written() {
     for (list, expected) in [
         (
