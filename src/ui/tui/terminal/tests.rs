@@ -233,8 +233,9 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
             // Nor does what is typed while it stands there: an Escape does, and a letter by itself.
             stage.press("cat\r\x1b");
             assert_eq!(stage.hear(), answered(Answer::No));
-            stage.engine.send(ToScreen::Said("Again".to_owned()));
             stage.engine.send(question());
+            // Behind it: who sees this has been asked.
+            stage.engine.send(ToScreen::Said("Again".to_owned()));
             stage.see("Again");
             stage.press("y");
             assert_eq!(stage.hear(), answered(Answer::Yes));
