@@ -263,7 +263,7 @@ impl TextBuffer {
             }
             cursor += grapheme.len();
         }
-        self.cursor = cursor;
+        self.cursor = self.boundary(cursor);
         self.goal = Some(column);
         true
     }
