@@ -193,6 +193,15 @@ proptest! {
             if verdict.passed {
                 let passes = |line: &str| line.contains("Overall") && line.contains("PASS");
                 prop_assert!(text.lines().any(passes));
+                // Where nothing is quoted, the last one counts. A line with nothing but the word is none.
+                let is_one = |line: &&str| {
+                    let plain = line.replace("**", "");
+                    let behind = plain.trim_start_matches([' ', '*']).strip_prefix("Overall");
+                    behind.is_some_and(|rest| rest.trim_start().starts_with(':'))
+                };
+                if !text.contains("```") && !text.contains("~~~") {
+                    prop_assert!(passes(text.lines().rfind(is_one).unwrap_or_default()));
+                }
             }
         }
     }
