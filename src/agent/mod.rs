@@ -21,6 +21,7 @@ pub(crate) mod conversation;
 mod ending;
 mod error;
 pub(crate) mod home;
+pub mod judge;
 pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod orchestrate;

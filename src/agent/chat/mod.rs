@@ -12,7 +12,6 @@ pub mod instructions;
 pub mod outgoing;
 pub mod permissions;
 pub mod reminders;
-pub mod risk;
 pub mod seen;
 pub mod settings;
 pub mod spent;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use self::file::{FILE, PermissionAction, PermissionFile};
 use super::commands::COMMANDS;
 use super::context::AGENT_FOLDER;
-use super::risk;
+use crate::agent::judge;
 use crate::agent::permissions::{Permission, Permissions};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
 use crate::agent::tools::place::{quoted, resolved};
@@ -114,7 +114,7 @@ impl Permissions for ChatPermissions<'_> {
 fn reasons(call: &ToolCall) -> Vec<&'static str> {
     let mut reasons = call.hazards.clone();
     for command in call.of_kind(ParameterKind::Command) {
-        let judged = risk::judge(command);
+        let judged = judge::judge(command, &|_| judge::ScriptState::Tracked).reasons;
         reasons.extend(
             judged
                 .into_iter()

@@ -8,7 +8,7 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::str::Chars;
 
-use super::programs::OVERWRITES;
+use super::table::OVERWRITES;
 use crate::sys::text::is_deceptive;
 
 /// Why a command is asked about that nobody can follow.

@@ -1,0 +1,464 @@
+//! What a shell command would do: the one judge of commands, for every agent.
+//!
+//! Pure: a command is split into plain programs and words as a shell does it, and judged by them and the table. Looks at
+//! nothing on the disk; a caller says which scripts are known. Guarantees that what cannot be followed is never taken for
+//! plain. What a program does of its own accord, like a test or a build script, cannot be known.
+
+mod table;
+mod words;
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use regex::Regex;
+
+use self::table::{
+    CHANGES_REPOSITORY, CODE, GIT_PASSES, GNU, GUARDED, Guarded, HARMFUL, HARMLESS_VARIABLES,
+    INTERPRETERS, LOOKING, Looking, MODULES, NESTED, NEW_SCRIPT, OPTIONS, OVERWRITES, OVERWRITING,
+    Operands, RUN_FILES, RUNNER_OPTIONS, RUNNERS, RUNS, SCRIPTS, SHELL_WORDS, VERSIONED,
+    WITHOUT_SCRIPT, WITHOUT_SUBCOMMANDS, WRAPPERS,
+};
+use self::words::{ShellWord, UNCLEAR, is_device};
+use crate::sys::text::regex;
+
+/// The prefix of a rule that stands for all programs that only look.
+pub const LOOKS: &str = "@looking";
+/// A longer command is not looked into, in bytes.
+const LONGEST: usize = 20_000;
+
+/// A command, as it is judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JudgedCommand {
+    /// Why it is asked about whatever is allowed, each in a few words: `deletes`. None: rules decide.
+    pub reasons: BTreeSet<&'static str>,
+    /// The programs that it runs; none where it is unclear.
+    pub programs: Vec<JudgedProgram>,
+}
+
+/// One program of a command with its words, without what stands before it and changes nothing: `timeout 60`, `CI=1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgedProgram {
+    words: Vec<String>,
+    /// Whether it only looks.
+    pub only_looks: bool,
+}
+
+impl JudgedProgram {
+    /// The prefix of the rule that would cover it: the program and its subcommand, or [`LOOKS`].
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        if self.only_looks {
+            return LOOKS.to_owned();
+        }
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let prefix = words.iter().take(prefix_length(&words)).copied();
+        shlex::try_join(prefix).unwrap_or_default()
+    }
+
+    /// How many words of this rule's prefix cover it; `None`: it does not. That it only looks counts least.
+    #[must_use]
+    pub fn covered_by(&self, prefix: &str) -> Option<usize> {
+        if prefix == LOOKS {
+            return self.only_looks.then_some(0);
+        }
+        let prefix = shlex::split(prefix)?;
+        (!prefix.is_empty() && self.words.starts_with(&prefix)).then_some(prefix.len())
+    }
+}
+
+/// What is known of a file that a command would run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScriptState {
+    /// Git tracks it.
+    Tracked,
+    /// Git does not track it, or it lies elsewhere.
+    Untracked,
+    /// The session has written it.
+    Written,
+}
+
+/// Judges a command. `state_of` tells of a script by its path from the directory in which the command runs.
+#[must_use]
+pub fn judge(command: &str, state_of: &dyn Fn(&Path) -> ScriptState) -> JudgedCommand {
+    if command.len() > LONGEST {
+        return unclear(UNCLEAR);
+    }
+    let commands = match words::commands(command) {
+        Ok(commands) => commands,
+        Err(problem) => return unclear(problem),
+    };
+    let mut judge = Judge {
+        state_of,
+        directory: Some(PathBuf::new()),
+        judged: JudgedCommand::default(),
+    };
+    for words in &commands {
+        judge.see(words);
+    }
+    judge.judged
+}
+
+fn unclear(reason: &'static str) -> JudgedCommand {
+    JudgedCommand {
+        reasons: BTreeSet::from([reason]),
+        programs: Vec::new(),
+    }
+}
+
+/// A command on its way to be judged.
+struct Judge<'s> {
+    state_of: &'s dyn Fn(&Path) -> ScriptState,
+    /// Where the next program runs, from where the command does; `None`: that is not known.
+    directory: Option<PathBuf>,
+    judged: JudgedCommand,
+}
+
+impl Judge<'_> {
+    fn see(&mut self, words: &[ShellWord]) {
+        let words = match unwrapped(words) {
+            Ok(words) => words,
+            Err(reason) => {
+                self.judged.reasons.insert(reason);
+                return;
+            }
+        };
+        let Some((program, arguments)) = words.split_first() else {
+            return;
+        };
+        let only_looks = only_looks(words);
+        self.judged.reasons.extend(self.guard(words, only_looks));
+        self.judged.programs.push(JudgedProgram {
+            words: words.iter().map(|word| word.text.clone()).collect(),
+            only_looks,
+        });
+        if matches!(&*program.text, "cd" | "pushd" | "popd") {
+            let known = self.directory.take();
+            self.directory = known.and_then(|known| match arguments {
+                [to] if !to.may_be_option() && !to.is_glob => Some(known.join(&to.text)),
+                _ => None,
+            });
+        }
+    }
+
+    /// Why a program is asked about whatever is allowed; `None`: rules decide.
+    fn guard(&self, words: &[ShellWord], only_looks: bool) -> Option<&'static str> {
+        let (program, arguments) = words.split_first()?;
+        if words.iter().any(|word| is_device(&word.text)) {
+            return Some("uses a device");
+        }
+        if program.text.contains('=') {
+            return Some("sets a variable");
+        }
+        let is_odd = |c: char| c.is_whitespace() || c == '%';
+        if program.is_glob || program.text.is_empty() || program.text.contains(is_odd) {
+            return Some(UNCLEAR);
+        }
+        if only_looks {
+            return None;
+        }
+        let name = &*name(&program.text);
+        let word = SHELL_WORDS.iter().find(|(_, names)| has(names, name));
+        let row = GUARDED.iter().find(|row| row.holds(name, arguments));
+        let looks = LOOKING.iter().any(|row| row.is_named(name));
+        let written = || arguments.iter().any(|word| is_whole(&word.text, OVERWRITING));
+        match (word, row) {
+            (Some((reason, _)), _) => Some(reason),
+            (_, Some(row)) => Some(row.reason),
+            _ if name == "git" => (!is_passing_git(arguments)).then_some(CHANGES_REPOSITORY),
+            // A pattern may stand for more operands, or for an option.
+            _ if looks && arguments.iter().any(|word| word.is_glob) => Some(UNCLEAR),
+            _ if looks => Some(OPTIONS),
+            _ if name.starts_with("git-") => Some(CHANGES_REPOSITORY),
+            _ if name.starts_with("ld-") => Some(RUNS),
+            _ if written() => Some(OVERWRITES),
+            _ => self
+                .guard_script(program, name, arguments)
+                .or_else(|| harmful(name, arguments))
+                .or_else(|| self.guard_run(name, arguments)),
+        }
+    }
+
+    /// Asks about code, and about scripts that are not known.
+    fn guard_script(
+        &self,
+        program: &ShellWord,
+        name: &str,
+        arguments: &[ShellWord],
+    ) -> Option<&'static str> {
+        let mut words = arguments.iter();
+        if has(INTERPRETERS, name) || has(INTERPRETERS, stem(name)) {
+            return match words.next() {
+                None => Some(CODE),
+                Some(first) if first.text == "-m" => {
+                    let module = words.next().map(|word| &*word.text);
+                    let is_known = module.is_some_and(|module| has(MODULES, module));
+                    let rest = arguments.get(1..).unwrap_or_default();
+                    (!is_known).then_some(CODE).or_else(|| self.guard(rest, false))
+                }
+                // In the place of a script no further option stands: `node --test --import=data:…`.
+                Some(first) if has(WITHOUT_SCRIPT, &first.text) => {
+                    words.any(ShellWord::may_be_option).then_some(CODE)
+                }
+                Some(first) if first.may_be_option() => Some(CODE),
+                Some(script) => self.guard_file(script),
+            };
+        }
+        let is_script = |word: &ShellWord| {
+            let ending = word.text.rsplit_once('.').map(|(_, ending)| ending);
+            ending.is_some_and(|ending| has(SCRIPTS, ending))
+        };
+        if has(RUN_FILES, name) {
+            if words.clone().any(|word| matches!(&*word.text, "-e" | "--eval" | "-p" | "-")) {
+                return Some(CODE);
+            }
+            let plain = words.filter(|word| !word.may_be_option());
+            let mut plain = plain.skip_while(|word| word.text == "run");
+            let script = plain.next().filter(|word| is_script(word));
+            return script.and_then(|script| self.guard_file(script));
+        }
+        let is_written =
+            || program.text.contains('/') && self.state(program) == ScriptState::Written;
+        is_written().then_some(NEW_SCRIPT)
+    }
+
+    fn guard_file(&self, script: &ShellWord) -> Option<&'static str> {
+        (self.state(script) != ScriptState::Tracked).then_some(NEW_SCRIPT)
+    }
+
+    fn state(&self, script: &ShellWord) -> ScriptState {
+        match self.directory.as_deref().filter(|_| !script.is_glob) {
+            Some(directory) => (self.state_of)(&directory.join(&script.text)),
+            None => ScriptState::Untracked,
+        }
+    }
+
+    /// Judges the program that another one runs: `npx prettier --write .`.
+    fn guard_run(&self, name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
+        let texts: Vec<&str> = arguments.iter().map(|word| &*word.text).collect();
+        let before = runner(name, &texts)?;
+        let inner = arguments.get(before..).unwrap_or_default();
+        match inner.first() {
+            Some(first) if first.may_be_option() => Some(OPTIONS),
+            _ => self.guard(inner, only_looks(inner)),
+        }
+    }
+}
+
+impl Guarded {
+    fn holds(&self, name: &str, arguments: &[ShellWord]) -> bool {
+        let any = |pattern: &str| {
+            let mut words = arguments.iter();
+            words.any(|word| is_whole(&word.text, pattern))
+        };
+        (has(self.names, name) || has(self.names, stem(name)))
+            && (self.subcommands.is_empty()
+                || subcommands(name, arguments).any(|word| has(self.subcommands, word)))
+            && (self.with.is_empty() || any(self.with))
+            && (self.without.is_empty() || !any(self.without))
+    }
+}
+
+/// The words that may be a program's subcommand: the first one that is no option, or any where an option stands before
+/// it, which may take it as its value, and any of a program with several.
+fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item = &'w str> {
+    let is_option = |word: &ShellWord| word.text.starts_with(['-', '+']);
+    let is_first = !arguments.first().is_some_and(|word| word.text.starts_with('-'));
+    let count = match name {
+        name if has(WITHOUT_SUBCOMMANDS, name) => 0,
+        name if is_first && !has(NESTED, name) => 1,
+        _ => usize::MAX,
+    };
+    let arguments = arguments.iter().take_while(|word| word.text != "--");
+    let plain = arguments.filter(move |word| !is_option(word)).take(count);
+    plain.map(|word| &*word.text)
+}
+
+/// What a subcommand says of itself, whatever the program is.
+fn harmful(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
+    let mut rows = HARMFUL.iter();
+    let is_one = |names| subcommands(name, arguments).any(|word| has(names, &word.to_lowercase()));
+    rows.find(|(_, names)| is_one(names)).map(|(reason, _)| *reason)
+}
+
+/// Whether git does nothing that is asked about always.
+fn is_passing_git(arguments: &[ShellWord]) -> bool {
+    let Some((subcommand, rest)) = arguments.split_first() else {
+        return false;
+    };
+    GIT_PASSES.iter().any(|(name, options)| {
+        let mut options_given = rest.iter().filter(|word| word.may_be_option());
+        *name == subcommand.text && options_given.all(|word| is_whole(&word.text, options))
+    })
+}
+
+/// How many words stand between a runner and the program that it runs; `None`: it runs none.
+fn runner(name: &str, words: &[&str]) -> Option<usize> {
+    let mut rows = RUNNERS.iter();
+    let (_, subcommands) = rows.find(|(names, _)| has(names, name))?;
+    let subcommand = usize::from(!subcommands.is_empty());
+    if subcommand == 1 && !words.first().is_some_and(|word| has(subcommands, word)) {
+        return None;
+    }
+    let options = words.iter().skip(subcommand);
+    let options = options.take_while(|word| is_whole(word, RUNNER_OPTIONS));
+    Some(subcommand + options.count())
+}
+
+/// How many words of a command a rule for it begins with: the program and its subcommand, or its script.
+fn prefix_length(words: &[&str]) -> usize {
+    let Some((program, arguments)) = words.split_first() else {
+        return 0;
+    };
+    let name = &*name(program);
+    if let Some(before) = runner(name, arguments) {
+        let inner = arguments.get(before..).unwrap_or_default();
+        return 1 + before + prefix_length(inner);
+    }
+    let is_script = has(INTERPRETERS, name) || has(INTERPRETERS, stem(name));
+    let plain = arguments.iter().position(|word| !word.starts_with(['-', '+']));
+    match plain.and_then(|at| Some((at, *arguments.get(at)?))) {
+        Some((at, _)) if is_script => at + 2,
+        Some(_) if has(WITHOUT_SUBCOMMANDS, name) => 1,
+        // `npm run lint` is what `lint` is.
+        Some((at, "run")) => {
+            let next = arguments.get(at + 1).filter(|word| is_name(word));
+            at + 2 + usize::from(next.is_some())
+        }
+        Some((at, word)) if is_name(word) => at + 2,
+        _ => 1,
+    }
+}
+
+/// Whether a word may be the name of a subcommand, and is no path.
+fn is_name(word: &str) -> bool {
+    is_whole(word, "[A-Za-z][A-Za-z0-9:_-]*")
+}
+
+/// A command without what stands before its program and changes nothing about it: variables that do no harm, `timeout 5`.
+fn unwrapped(mut words: &[ShellWord]) -> Result<&[ShellWord], &'static str> {
+    let is_variable = |word: &&ShellWord| {
+        let name = word.text.split_once('=').map(|(name, _)| name);
+        name.is_some_and(|name| has(HARMLESS_VARIABLES, name))
+    };
+    words = words.get(words.iter().take_while(is_variable).count()..).unwrap_or_default();
+    while let Some((program, arguments)) = words.split_first() {
+        let name = name(&program.text);
+        let mut wrappers = WRAPPERS.iter();
+        let Some((_, options, values, operands)) = wrappers.find(|(known, ..)| *known == name)
+        else {
+            break;
+        };
+        let mut at = 0;
+        while let Some(word) = arguments.get(at).filter(|word| word.may_be_option()) {
+            at += match &*word.text {
+                value if has(values, value) => 2,
+                option if is_whole(option, options) => 1,
+                _ => return Err(RUNS),
+            };
+        }
+        match arguments.get(at + operands..) {
+            Some(inner) if !inner.is_empty() => words = inner,
+            _ => return Err(RUNS),
+        }
+    }
+    Ok(words)
+}
+
+/// Whether a program only looks, with these words.
+fn only_looks(words: &[ShellWord]) -> bool {
+    let Some((program, arguments)) = words.split_first() else {
+        return false;
+    };
+    // Of a path, nobody knows what it leads to.
+    let name = match &*program.text {
+        path if path.starts_with("/bin/") || path.starts_with("/usr/bin/") => name(path),
+        path if path.contains('/') => return false,
+        path => name(path),
+    };
+    let first = arguments.first().map(|word| &*word.text);
+    match (&*name, first) {
+        ("command", Some("-v" | "-V")) => return true,
+        (name, Some("--version")) if has(VERSIONED, name) => return arguments.len() == 1,
+        _ => {}
+    }
+    let arguments = match arguments.split_first() {
+        Some((first, rest)) if name == "git" && first.text == "--no-pager" => rest,
+        _ => arguments,
+    };
+    // The longest name is meant.
+    let found = (0..=2).rev().find_map(|count| {
+        let mut full = name.clone().into_owned();
+        for word in arguments.get(..count)? {
+            full.extend([" ", &word.text]);
+        }
+        let row = LOOKING.iter().find(|row| row.is_named(&full))?;
+        Some((row, arguments.get(count..)?))
+    });
+    found.is_some_and(|(row, rest)| row.takes(rest))
+}
+
+impl Looking {
+    fn is_named(&self, name: &str) -> bool {
+        if self.names.starts_with("git ") {
+            return self.names.split(';').any(|known| known == name);
+        }
+        has(self.names, name)
+    }
+
+    /// Whether nothing but looking comes of these words.
+    fn takes(&self, words: &[ShellWord]) -> bool {
+        let is_operand = |word: &ShellWord| !word.may_be_option();
+        let operands = || words.iter().filter(|word| is_operand(word));
+        let mut options = words.iter().filter(|word| word.may_be_option());
+        options.all(|word| is_whole(&word.text, self.options))
+            && match self.operands {
+                Operands::Any => true,
+                Operands::AtMost(most) => {
+                    operands().count() <= most && !operands().any(|word| word.is_glob)
+                }
+                Operands::Each(is_harmless) => operands().all(|word| is_harmless(&word.text)),
+                Operands::Script(is_harmless) => {
+                    operands().next().is_some_and(|script| is_harmless(&script.text))
+                        && words.iter().skip_while(|word| !is_operand(word)).all(is_operand)
+                }
+            }
+    }
+}
+
+/// A program's own name, as the table has it.
+fn name(program: &str) -> Cow<'_, str> {
+    let base = program.rsplit('/').next().unwrap_or(program);
+    // Some file systems take letters of either case for the same.
+    let name = base.to_ascii_lowercase();
+    Cow::Owned(match name.strip_prefix('g') {
+        Some(plain) if has(GNU, &name) => plain.to_owned(),
+        _ => name,
+    })
+}
+
+/// The name of a program of which this is a version or a variant: `python3.12`, `vim.tiny`.
+fn stem(name: &str) -> &str {
+    let is_script = name.rsplit_once('.').is_some_and(|(_, ending)| has(SCRIPTS, ending));
+    let stem = name.split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '@')).next();
+    stem.filter(|_| !is_script).unwrap_or(name)
+}
+
+/// Whether one of `names`, which stand between blanks, is this one.
+fn has(names: &str, name: &str) -> bool {
+    names.split_whitespace().any(|known| known == name)
+}
+
+/// Whether all of a text matches one of the table's patterns.
+fn is_whole(text: &str, pattern: &str) -> bool {
+    static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let whole = compiled
+        .entry(pattern.to_owned())
+        .or_insert_with(|| regex(&format!("^(?:{pattern})$")));
+    whole.is_match(text)
+}
+
+#[cfg(test)]
+mod tests;

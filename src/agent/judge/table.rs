@@ -1,0 +1,357 @@
+//! The one table of programs: those that only look, those that are asked about whatever is allowed, and those that run
+//! others. Pure data.
+//!
+//! Names stand between blanks, patterns match whole words. A program in no row is asked about under `ask`, and passes
+//! under `always`.
+
+/// The reason for asking about programs that delete.
+const DELETES: &str = "deletes";
+/// The reason for asking about programs that overwrite.
+pub(super) const OVERWRITES: &str = "overwrites";
+/// The reason for asking about programs that commit or publish.
+const COMMITS: &str = "commits";
+/// The reason for asking about git where it does more than look.
+pub(super) const CHANGES_REPOSITORY: &str = "changes the repository";
+/// The reason for asking about programs that run others.
+pub(super) const RUNS: &str = "runs another program";
+/// The reason for asking about programs that take code.
+pub(super) const CODE: &str = "runs code";
+/// The reason for asking about a script that git does not have, or that the session has written.
+pub(super) const NEW_SCRIPT: &str = "runs a file that is not tracked by git or that this session has written";
+/// The reason for asking about a program that looks, with options that are not in its row.
+pub(super) const OPTIONS: &str = "has options that may write or run";
+const SYSTEM: &str = "changes the system";
+
+/// Words of the shell that begin more than a plain command. No program has such a name.
+pub(super) const SHELL_WORDS: [(&str, &str); 3] = [
+    (
+        "is more than a list of plain commands",
+        "! [[ case coproc do done elif else esac fi for function if in select then until while",
+    ),
+    (RUNS, ". builtin command compgen eval exec source trap"),
+    (
+        "changes what later commands mean",
+        "alias bind complete declare enable export fc getopts hash let local mapfile read readarray readonly shopt \
+         typeset unalias unset",
+    ),
+];
+
+/// Variables that change how much a program says, and not what it runs.
+pub(super) const HARMLESS_VARIABLES: &str =
+    "CARGO_TERM_COLOR CI DEBUG FORCE_COLOR NODE_ENV NO_COLOR PYTHONUNBUFFERED RUST_BACKTRACE RUST_LOG TZ";
+
+/// A program, or a subcommand of git, that only looks.
+pub(in crate::agent) struct Looking {
+    /// Names of programs, or of git's subcommands with a `;` between them.
+    pub names: &'static str,
+    /// The options that do no harm, as a pattern.
+    pub options: &'static str,
+    /// The operands.
+    pub operands: Operands,
+}
+
+/// The words of a command that are no options.
+pub(in crate::agent) enum Operands {
+    /// Any.
+    Any,
+    /// At most so many; no pattern of file names, which may stand for more.
+    AtMost(usize),
+    /// A script that only prints, behind the options, then files.
+    Script(fn(&str) -> bool),
+    /// Words that a shell does not evaluate.
+    Each(fn(&str) -> bool),
+}
+
+const fn looking(names: &'static str, options: &'static str, operands: Operands) -> Looking {
+    Looking {
+        names,
+        options,
+        operands,
+    }
+}
+
+/// What only looks.
+pub(in crate::agent) const LOOKING: &[Looking] = &[
+    looking(
+        ": basename cat cd cksum cmp column comm cut df diff dir dirname du echo egrep exit expand expr false fgrep fold free \
+         grep head hexdump id join jq ls md5sum nl nproc od paste pgrep popd printenv ps pushd pwd readlink realpath rev seq \
+         set sha1sum sha256sum sha512sum shasum sleep stat strings sum tac tail tr true type uname unexpand uptime wc \
+         whereis which who whoami",
+        ".*",
+        Operands::Any,
+    ),
+    looking(
+        "[ test",
+        r"-(?:[a-oq-uw-zGLNOS]|ef|eq|ge|gt|le|lt|ne|nt|ot|\d+)",
+        Operands::Each(is_not_evaluated),
+    ),
+    looking("wait", "-[fn]", Operands::Each(is_not_evaluated)),
+    looking("env", "", Operands::AtMost(0)),
+    looking("date", r"-[uRdI].*|--(?:date|iso-8601|rfc-3339|utc)(?:=.*)?", Operands::Each(sets_no_clock)),
+    looking("printf", "--", Operands::Any),
+    looking("file", "-[bhikLz0]+|--brief|--mime(-type|-encoding)?", Operands::Any),
+    looking(
+        "find",
+        r"(?x)-(?: [HLP] | \d+[a-zA-Z]? | a | and | o | or | not | [acm](?:min|time) | depth | empty | executable | group
+        | i?(?:name|path|regex|wholename) | inum | links | ls | maxdepth | mindepth | mount | newer\w* | perm | print0?
+        | printf | prune | quit | readable | regextype | samefile | size | true | false | type | user | writable | xdev )",
+        Operands::Any,
+    ),
+    looking(
+        "fd fdfind",
+        r"-[FHILaegilpstu0]+|--(?:exclude|extension|glob|hidden|max-depth|no-ignore|type)(?:=.*)?",
+        Operands::Any,
+    ),
+    looking(
+        "rg",
+        r"-[a-zA-Z0-9].*|--|--(?:[a-gi-oq-z][\w-]*|hidden|heading|help|passthru|path-separator|pcre2|pretty)(?:=.*)?",
+        Operands::Any,
+    ),
+    looking(
+        "sort",
+        r"-[CMRVbcdfghimnrsuz]*(?:[Skt].*)?|--(?:field-separator|ignore-case|key|(?:human-)?numeric-sort|reverse|stable|unique|version-sort)(?:=.*)?",
+        Operands::Any,
+    ),
+    looking("uniq", r"-[Dcdiuz]+|-[fsw]\d+", Operands::AtMost(1)),
+    looking("xxd", r"-[Eabeiu]+|-[cgls]\d+", Operands::AtMost(1)),
+    looking(
+        "tree",
+        r"-[CDFNadfghilpqstuvx]+|-[ILP]\w*|--(?:dirsfirst|gitignore|noreport|prune)",
+        Operands::Any,
+    ),
+    looking("sed", "-n|-E|-r|-nE|-nr|-e|-ne", Operands::Script(is_printing_sed)),
+    looking("awk mawk nawk", "-v|-F.*", Operands::Each(is_printing_awk)),
+    looking(
+        "git blame;git cat-file;git check-ignore;git cherry;git count-objects;git describe;git diff;git diff-tree;\
+         git for-each-ref;git grep;git log;git ls-files;git ls-tree;git merge-base;git name-rev;git range-diff;\
+         git rev-list;git rev-parse;git shortlog;git show;git show-ref;git stash list;git stash show;git status;\
+         git whatchanged",
+        r"-[^-O][^O]*|--|--(?:[a-df-np-z].*|encoding=.*|error-unmatch|exact-match|exclude\S*|exit-code|extended-regexp|oneline|only\S*|others|ours)",
+        Operands::Any,
+    ),
+    looking("git branch", "-[arv]+|--(?:all|list|remotes|show-current|verbose)", Operands::AtMost(0)),
+    looking(
+        "git remote;git tag;git reflog;git worktree list;git submodule status;git version",
+        r"-v|--verbose|-l|--list|-n\d*|--porcelain",
+        Operands::AtMost(0),
+    ),
+    looking(
+        "git remote show;git remote get-url;git reflog show;git config --get",
+        r"-\d+",
+        Operands::AtMost(1),
+    ),
+    looking(
+        "git config --list;git config -l;git --version",
+        "--(?:show-origin|global|local)",
+        Operands::AtMost(0),
+    ),
+];
+
+/// Programs that only look with nothing but `--version`.
+pub(super) const VERSIONED: &str =
+    "bun cargo deno dotnet gcc go java javac make node npm perl php pip pip3 pnpm python python3 ruby rustc tsc yarn";
+
+/// Subcommands of git that do more than look and pass under `always`, with their options.
+pub(super) const GIT_PASSES: [(&str, &str); 2] = [
+    ("add", "-[AfnuvN]+|--(?:all|dry-run|force|intent-to-add|update|verbose)|--"),
+    ("fetch", r"-[apqtv]+|--(?:all|depth=\d+|prune|quiet|tags|unshallow|verbose)"),
+];
+
+/// Whether a word of `test` stays what it is: bash evaluates a subscript, which may substitute commands.
+fn is_not_evaluated(word: &str) -> bool {
+    !word.contains(['$', '`', '[']) || word == "]"
+}
+
+/// Whether an operand of `date` is no time, to which the clock would be set.
+fn sets_no_clock(word: &str) -> bool {
+    !word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// Whether a program of awk, or a file, does no more than print.
+fn is_printing_awk(script: &str) -> bool {
+    !script.contains(['>', '|', '@']) && !script.contains("system")
+}
+
+/// Whether a script of sed only prints: addresses with `p`, `d`, `q` or `=`, and substitutions without the flags that
+/// write or run.
+fn is_printing_sed(script: &str) -> bool {
+    super::is_whole(
+        script,
+        r"(?x)
+        (?: (?:\d+|\$|/[^/\\\n]*/)? (?:,(?:\d+|\$|\+\d+|/[^/\\\n]*/))? !? [pdq=] ;? )+
+        | s/[^/\n]*/[^/\n]*/[gpI\d]* | s\|[^|\n]*\|[^|\n]*\|[gpI\d]* | s\#[^\#\n]*\#[^\#\n]*\#[gpI\d]*
+        ",
+    )
+}
+
+/// Programs that are asked about whatever is allowed.
+pub(super) struct Guarded {
+    /// Why.
+    pub reason: &'static str,
+    /// The programs.
+    pub names: &'static str,
+    /// Their subcommands that are meant; "": all.
+    pub subcommands: &'static str,
+    /// Words of which one must be there, as a pattern; "": whatever is there.
+    pub with: &'static str,
+    /// Words of which none may be there, as a pattern; "": whatever is there.
+    pub without: &'static str,
+}
+
+const fn guarded(reason: &'static str, names: &'static str) -> Guarded {
+    Guarded {
+        reason,
+        names,
+        subcommands: "",
+        with: "",
+        without: "",
+    }
+}
+
+impl Guarded {
+    const fn only(self, subcommands: &'static str) -> Self {
+        Self { subcommands, ..self }
+    }
+
+    const fn with(self, with: &'static str) -> Self {
+        Self { with, ..self }
+    }
+
+    const fn without(self, without: &'static str) -> Self {
+        Self { without, ..self }
+    }
+}
+
+/// An option by which a formatter changes nothing.
+const CHECKS: &str = "--check(?:-only|-formatted)?|--diff|--dry-run|--lint|--verify-no-changes|-check|-c|--version|--help";
+
+/// What is asked about whatever is allowed.
+pub(super) const GUARDED: &[Guarded] = &[
+    guarded(DELETES, "dropdb git-clean rimraf rm rmdir shred srm trash trash-put unlink wipefs"),
+    guarded(
+        OVERWRITES,
+        "7z 7za 7zz ar aria2c brotli bsdtar bunzip2 bzip2 convert cp cpio cpp csplit ctags dd dos2unix etags fallocate ffmpeg \
+         ftp gunzip gzip install jar ln lzma mogrify mv objcopy patch pax qemu-img rar rclone rename rsync scp sftp split \
+         sponge strip tar tee truncate uncompress unix2dos unlzma unrar unxz unzip unzstd wget xz zip zstd",
+    ),
+    guarded(OVERWRITES, "curl").with(
+        r"-[a-zA-Z]*[oOJKTcDQ].*|--(?:config|cookie-jar|create-dirs|dump-header|netrc-file|output|quote|remote|upload|trace)\S*",
+    ),
+    guarded(OVERWRITES, "cmake").with("-E"),
+    guarded(DELETES, "py.test pytest").with("--basetemp.*"),
+    guarded(CHANGES_REPOSITORY, "bzr cvs darcs fossil hg jj svn"),
+    guarded(COMMITS, "bumpversion bump2version semantic-release"),
+    guarded(COMMITS, "npm pnpm yarn").only("version"),
+    guarded(
+        SYSTEM,
+        "chattr chgrp chmod chown dpkg fdisk halt insmod iptables kill killall launchctl losetup mkfs mkswap modprobe mount \
+         nft pacman parted passwd pkill poweroff reboot rmmod rpm service setfacl shutdown swapoff sysctl systemctl umount \
+         useradd userdel usermod visudo",
+    ),
+    guarded(SYSTEM, "cmake gmake make meson ninja").only("install"),
+    // What runs its words as another program, though not in a way that could be followed.
+    guarded(
+        RUNS,
+        "at batch busybox chroot crontab dc direnv doas dotenv entr env expect flock gdb hyperfine ionice ld linux32 linux64 lldb ltrace nc \
+         ncat nsenter parallel perf pkexec prlimit runuser screen script setarch setpriv setsid socat ssh stdbuf strace su \
+         sudo systemd-inhibit systemd-run taskset tmux toybox unbuffer unshare valgrind watch xargs",
+    ),
+    guarded(
+        CODE,
+        "mariadb mongo mongosh mysql psql r redis-cli sqlcmd sqlite3",
+    ),
+    guarded(CODE, "make gmake").with(r"--eval.*|-E.*|-f-?|-|SHELL=.*"),
+    guarded(CODE, "cargo").with("--config.*"),
+    guarded(CODE, "go").with("-{1,2}(?:toolexec|exec|overlay).*"),
+    guarded(CODE, "deno").only("eval"),
+    // Containers and clusters.
+    guarded(RUNS, "ansible ansible-playbook docker-compose podman-compose"),
+    guarded(RUNS, "buildah docker nerdctl podman").only(
+        "attach commit create down exec import kill load restart run save scale start stop unpause up update",
+    ),
+    guarded(RUNS, "helm kubectl oc skaffold").only(
+        "annotate attach autoscale cordon create debug dev drain edit exec expose install label patch replace rollout run \
+         scale set taint uncordon upgrade",
+    ),
+    guarded(RUNS, "pulumi terraform terragrunt tofu vagrant").only("import ssh state taint untaint up"),
+    // Editors and formatters.
+    guarded(
+        OVERWRITES,
+        "ed emacs emacs-gtk emacs-nox ex evim gvim helix hx kak less man mcedit mg micro more nano nvim pico rview rvim vi view vim vimdiff",
+    ),
+    guarded(
+        OVERWRITES,
+        "autoflake black docformatter isort rustfmt standardrb stylua swiftformat",
+    )
+    .without(CHECKS),
+    guarded(OVERWRITES, "biome buf cargo deno dotnet dprint go mix ruff taplo terraform tofu zig")
+        .only("fmt format")
+        .without(CHECKS),
+    guarded(OVERWRITES, "cargo go").only("fix"),
+    guarded(OVERWRITES, "gofmt gofumpt goimports prettier shfmt").with("-[a-z]*w"),
+    guarded(OVERWRITES, "autopep8 clang-format yapf yq").with(r"-[a-z]*i\S*"),
+    guarded(OVERWRITES, "rubocop").with("-[aAx]|--auto-?correct.*|--auto-gen-config"),
+    guarded(OVERWRITES, "ktlint").with("-F|--format"),
+    guarded(OVERWRITES, "php-cs-fixer phpcbf"),
+];
+
+/// Options by which any program overwrites files.
+pub(super) const OVERWRITING: &str = "--(?:fix|in-?place|overwrite|write)(?:=.*)?";
+
+/// Words that mean the same wherever a subcommand stands: `npm uninstall`, `make clean`, `kubectl delete`.
+pub(super) const HARMFUL: [(&str, &str); 3] = [
+    (
+        DELETES,
+        "clean del delete destroy drop erase prune purge remove rm rmdir rmi uninstall unlink wipe",
+    ),
+    (
+        OVERWRITES,
+        "apply checkout cp mv overwrite rename reset restore revert rollback stash truncate",
+    ),
+    (COMMITS, "amend commit merge publish push rebase"),
+];
+
+/// Programs with several subcommands, or subcommands of subcommands: each of their words may be one.
+pub(super) const NESTED: &str = "az aws buildah bun docker flyctl gcloud gh glab gmake gradle gradlew helm heroku just kubectl make meson mvn mvnw \
+                                 nerdctl ninja npm oc php pnpm podman pulumi rake rails sbt terraform terragrunt tofu \
+                                 vagrant yarn";
+
+/// Programs without subcommands: their words are files or names.
+pub(super) const WITHOUT_SUBCOMMANDS: &str =
+    "a.out eslint jest mkdir mypy pyright pytest rspec touch tsc vitest";
+
+/// Programs that run the command behind their options, unchanged: their names, their options, those of them that take
+/// the next word, and how many words stand before the command.
+pub(super) const WRAPPERS: [(&str, &str, &str, usize); 4] = [
+    ("timeout", "-k.+|-s.+|-v|--(?:foreground|kill-after=.*|preserve-status|signal=.*|verbose)", "-k -s", 1),
+    ("time", "-p", "", 0),
+    ("nice", r"-n.+|-\d+|--adjustment=.*", "-n", 0),
+    ("nohup", "", "", 0),
+];
+
+/// Programs that run another one of a project or a registry: their names, and the subcommand that does; "": all do.
+pub(super) const RUNNERS: [(&str, &str); 4] = [
+    ("bunx npx pnpx uvx", ""),
+    ("npm pnpm yarn", "dlx exec"),
+    ("bundle", "exec"),
+    ("hatch pdm pipenv pipx poetry rye uv", "run"),
+];
+/// Options of these that change nothing about what is run.
+pub(super) const RUNNER_OPTIONS: &str = "-y|--yes|--no|--no-install|--";
+
+/// Programs that run a script, or code that they are given.
+pub(super) const INTERPRETERS: &str = "ash bash bash-static csh dash elixir erl fish gnuplot groovy guile iex ipython irb jshell julia ksh lksh lua luajit \
+                                       m4 mksh node nodejs nu ocaml octave osascript perl php powershell pwsh pypy python racket rbash \
+                                       rscript ruby sbcl scala sh tclsh tcsh ts-node tsx xonsh yash zsh";
+/// Options that take the place of a script.
+pub(super) const WITHOUT_SCRIPT: &str = "--check --help --test --version -V";
+/// Modules of Python that may be run.
+pub(super) const MODULES: &str = "flake8 http.server mypy pip pylint pyright pytest ruff unittest";
+/// Programs that run a file like an interpreter, if one is named: `bun x.ts`, `go run x.go`.
+pub(super) const RUN_FILES: &str = "bun deno go";
+/// Endings of scripts.
+pub(super) const SCRIPTS: &str = "bash bat cjs go js jsx lua mjs mts php pl py rb sh ts tsx zsh";
+
+/// The names of GNU's tools where the system has its own.
+pub(super) const GNU: &str = "gawk gcp gchmod gchown gdd genv gfind ginstall gln gmv gnice gnohup grm grmdir gsed gshred \
+                              gsort gsplit gstdbuf gtar gtee gtimeout gtruncate gunlink guniq gxargs";

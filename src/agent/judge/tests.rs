@@ -1,0 +1,196 @@
+//! Commands that pass, and commands that are asked about, by whatever trick.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::{LOOKS, ScriptState};
+
+/// What passes under `always`.
+const PLAIN: &str = include_str!("tests/plain.txt");
+/// What is asked about whatever is allowed.
+const HOSTILE: &str = include_str!("tests/hostile.txt");
+/// What only looks.
+const LOOKING: &str = include_str!("tests/looking.txt");
+
+/// Judges where some files were written by the session, and some are not tracked.
+fn judge(command: &str) -> super::JudgedCommand {
+    super::judge(command, &|path: &Path| match path.to_str() {
+        Some(path) if path.contains("written") => ScriptState::Written,
+        Some(path) if path.contains("new") || path.starts_with('/') => ScriptState::Untracked,
+        _ => ScriptState::Tracked,
+    })
+}
+
+/// Why a command is asked about whatever is allowed.
+fn reasons(command: &str) -> Vec<&'static str> {
+    judge(command).reasons.into_iter().collect()
+}
+
+/// The commands of a list: one a line, their own line feeds written as signs.
+fn commands(list: &str) -> Vec<String> {
+    list.lines().map(|line| line.replace('␤', "\n")).collect()
+}
+
+#[test]
+fn everyday_commands_pass() {
+    let asked: Vec<_> = commands(PLAIN)
+        .into_iter()
+        .map(|command| (reasons(&command), command))
+        .filter(|(reasons, _)| !reasons.is_empty())
+        .collect();
+    assert!(asked.is_empty(), "{asked:#?}");
+}
+
+#[test]
+fn commands_that_may_do_harm_do_not() {
+    let passed: Vec<_> = commands(HOSTILE)
+        .into_iter()
+        .filter(|command| reasons(command).is_empty())
+        .collect();
+    assert!(passed.is_empty(), "{passed:#?}");
+}
+
+#[test]
+fn what_looks_is_known_for_it_and_nothing_that_may_do_harm_is() {
+    let looks = |command: &str| {
+        let judged = judge(command);
+        judged.reasons.is_empty() && judged.programs.iter().all(|program| program.only_looks)
+    };
+    let unknown: Vec<_> = commands(LOOKING).into_iter().filter(|it| !looks(it)).collect();
+    assert!(unknown.is_empty(), "{unknown:#?}");
+    let known: Vec<_> = commands(HOSTILE).into_iter().filter(|it| looks(it)).collect();
+    assert!(known.is_empty(), "{known:#?}");
+}
+
+#[test]
+fn odd_characters_and_great_lengths_are_unclear() {
+    for odd in [
+        '\0', '\r', '\u{b}', '\u{a0}', '\u{2028}', '\u{202e}', '\u{1b}',
+    ] {
+        let command = format!("ls{odd}x");
+        assert_eq!(reasons(&command), ["cannot be judged"], "{command:?}");
+    }
+    assert!(reasons(&format!("ls {}", "x".repeat(10_000))).is_empty());
+    for long in ["x", "CI=1 ", "find;", "'", "\\", "("] {
+        assert!(!reasons(&long.repeat(1_000_000)).is_empty());
+        // Nor does it take long, or much of the stack.
+        let _ = judge(&long.repeat(20_000 / long.len()));
+    }
+    assert!(reasons("").is_empty());
+}
+
+#[test]
+fn a_rule_is_for_the_program_and_its_subcommand() {
+    for (command, prefixes) in [
+        ("cargo test remove_user", &["cargo test"][..]),
+        ("cargo +nightly test -q", &["cargo +nightly test"]),
+        ("timeout 60 cargo test", &["cargo test"]),
+        ("CI=1 npm test", &["npm test"]),
+        ("npm run lint -- --quiet", &["npm run lint"]),
+        ("npm install", &["npm install"]),
+        ("npx --yes eslint src", &["npx --yes eslint"]),
+        ("npx tsc -p x", &["npx tsc"]),
+        ("uv run pytest -q", &["uv run pytest"]),
+        ("poetry run python tools/a.py x", &["poetry run python tools/a.py"]),
+        ("python manage.py test", &["python manage.py"]),
+        ("python3 -m pytest tests", &["python3 -m pytest"]),
+        ("bash 'my tool.sh' x", &["bash 'my tool.sh'"]),
+        ("pytest tests/a.py", &["pytest"]),
+        ("make", &["make"]),
+        ("make test", &["make test"]),
+        ("go test ./...", &["go test"]),
+        ("go run ./cmd", &["go run"]),
+        ("./gradlew check", &["./gradlew check"]),
+        ("./build.sh", &["./build.sh"]),
+        ("git add -A", &["git add"]),
+        ("cd sub && cargo test | tail -5", &[LOOKS, "cargo test", LOOKS]),
+        ("ls", &[LOOKS]),
+        ("ls $(x)", &[]),
+        ("", &[]),
+    ] {
+        let judged = judge(command);
+        let found: Vec<String> = judged.programs.iter().map(|it| it.prefix()).collect();
+        assert_eq!(found, prefixes, "{command}");
+        // What is written covers what it was written for.
+        for program in judged.programs {
+            assert!(program.covered_by(&program.prefix()).is_some(), "{command}");
+        }
+    }
+}
+
+#[test]
+fn a_prefix_covers_whole_words_of_the_same_program() {
+    for (command, prefix, expected) in [
+        ("cargo test x", "cargo test", Some(2)),
+        ("cargo test", "cargo", Some(1)),
+        ("cargo testx", "cargo test", None),
+        ("cargo 'test x'", "cargo test", None),
+        ("cargo --locked test", "cargo test", None),
+        ("./cargo test", "cargo test", None),
+        ("/tmp/cargo test", "cargo test", None),
+        ("git status", LOOKS, Some(0)),
+        ("git status", "git status", Some(2)),
+        ("cargo test", LOOKS, None),
+        ("cargo test", "", None),
+        ("cargo test", "'", None),
+    ] {
+        let judged = judge(command);
+        assert_eq!(judged.programs[0].covered_by(prefix), expected, "{command}");
+    }
+}
+
+#[test]
+fn the_reasons_name_the_harm() {
+    for (command, reasons) in [
+        ("rm x", &["deletes"][..]),
+        ("mv a b", &["overwrites"]),
+        (
+            "rm x; git commit; tee y",
+            &["changes the repository", "deletes", "overwrites"],
+        ),
+        ("echo $(rm x)", &["substitutes"]),
+        ("ls > out", &["overwrites"]),
+        ("sort -o x y", &["has options that may write or run"]),
+        ("uniq a*", &["cannot be judged"]),
+        ("sh -c 'rm x'", &["runs code"]),
+        (
+            "sh new.sh",
+            &["runs a file that is not tracked by git or that this session has written"],
+        ),
+        ("sudo ls", &["runs another program"]),
+        ("cargo test remove_user", &[]),
+        ("npx tsc", &[]),
+    ] {
+        assert_eq!(self::reasons(command), reasons, "{command}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_too_odd(text in "\\PC*", shell in "[-rm ;&|<>(){}$`'\"\\\\#*?=\n]{0,40}") {
+        for command in [text, shell] {
+            let _ = judge(&command);
+        }
+    }
+
+    #[test]
+    fn rm_is_known_however_it_is_quoted(
+        quotes in prop::collection::vec(0_usize..6, 2),
+        path in prop::sample::select(&["", "/bin/", "./", "../x/", "'/bin'/"][..]),
+        before in prop::sample::select(&["", "ls;", "ls &&", "ls\n", "true |", "a 2>&1 & ", "echo 'x' ; ", "CI=1 "][..]),
+        behind in "[ a-z./*]{0,10}",
+    ) {
+        let quoted = |(letter, quote): (char, &usize)| match quote {
+            0 => letter.to_string(),
+            1 => format!("\\{letter}"),
+            2 => format!("'{letter}'"),
+            3 => format!("\"{letter}\""),
+            4 => format!("''{letter}\"\""),
+            _ => format!("\\\n{letter}"),
+        };
+        let rm: String = ['r', 'm'].into_iter().zip(&quotes).map(quoted).collect();
+        let command = format!("{before} {path}{rm} {behind}");
+        prop_assert!(reasons(&command).contains(&"deletes"), "{command}");
+    }
+}
