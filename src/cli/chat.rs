@@ -17,6 +17,7 @@ Files in ~/.agent:
   sessions/<uuid>.json    the conversation, saved around every tool call
   history.jsonl           what was typed
   commands/<name>.md      slash commands for all projects
+  trusted.json            digests of the project files that you trust
 Files in the project's root:
   AGENTS.md, .agent/context.md
                           what the project tells the agent
@@ -145,4 +146,10 @@ pub enum ChatCommand {
     Sessions(SessionsCommand),
     /// Open settings.json in an editor
     Config,
+    /// Show what the files of this folder would allow, and trust them as they are now
+    Trust {
+        /// Trust them without being asked
+        #[arg(long)]
+        yes: bool,
+    },
 }

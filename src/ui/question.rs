@@ -13,6 +13,10 @@ pub struct Question {
     pub reasons: Vec<String>,
     /// Whether a yes may be for good: what is asked about always is allowed but once.
     pub may_last: bool,
+    /// Of a command, the prefixes of the rules that a yes for good writes; none: it is for the tool.
+    pub rules: Vec<String>,
+    /// The same in words; "": there are none.
+    pub lasting: String,
     /// Whether a no may be for good, too: the tool is never used in this project then.
     pub may_forbid: bool,
     /// Whether somebody is there who can be told what to do instead.

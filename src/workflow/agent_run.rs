@@ -393,6 +393,9 @@ impl<'c> AgentRun<'c> {
     fn acted(&self, mut action: Action, effect: Option<Effect>) -> Result<(), Error> {
         if let Some(kept) = self.setup.session {
             kept.acted(&action, effect);
+            if effect == Some(Effect::Writes) {
+                kept.wrote(&self.changed());
+            }
         }
         let worktree = self.worktree.as_ref();
         action.diff = worktree.and_then(|worktree| worktree.diff.take());

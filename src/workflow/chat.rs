@@ -15,6 +15,7 @@ mod shell;
 mod slash;
 mod spending;
 mod talk;
+mod trust;
 
 use std::sync::mpsc;
 use std::thread;
@@ -50,6 +51,7 @@ use crate::workflow::run::not_ready::NotReady;
 use crate::workflow::run::outcome::CHAT_RUN;
 
 pub use self::login::{login, logout};
+pub use self::trust::trust;
 
 /// What was sent before, in the home.
 const HISTORY: &str = "history.jsonl";
@@ -258,7 +260,7 @@ fn talk_until_left(
     farewell: &mut String,
 ) -> Result<(), Failure> {
     let mut options = options.clone();
-    let mut briefing = None;
+    let (mut briefing, mut permissions) = (None, None);
     // With what the vendor's list has added, for the model that was chosen of it.
     let mut table = None;
     let context = &Context {
@@ -278,6 +280,9 @@ fn talk_until_left(
         if is_first && place.is_begun() {
             screen.tell(ToScreen::Transcript(place.transcript()));
         }
+        if let Some(known) = permissions.take() {
+            place.permissions.replace(known);
+        }
         place.tell_warnings(context);
         if let Some(uncontained) = &place.uncontained {
             context.warn(uncontained.clone());
@@ -294,6 +299,7 @@ fn talk_until_left(
         options.session = SessionChoice::Named(place.id());
         options.choice.model = Some(place.models.first.spec.name.clone());
         briefing = Some(place.kept.briefing.into_inner());
+        permissions = Some(place.permissions.into_inner());
         table = Some(place.table);
     }
 }

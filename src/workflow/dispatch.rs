@@ -196,6 +196,7 @@ fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Out
         Some(ChatCommand::Logout) => chat::logout(context),
         Some(ChatCommand::Sessions(_)) => chat::sessions(context),
         Some(ChatCommand::Config) => chat::config(context),
+        Some(ChatCommand::Trust { yes }) => chat::trust(context, *yes),
         None => {
             let request = asked(arguments.prompt.as_deref(), context)?;
             chat::chat(context, &chat_options(arguments, request), stdin)

@@ -44,6 +44,9 @@ pub trait Keeping {
     /// Notes that a tool was used, or was to be; the effect is that of the tool, where an agent has called one.
     fn acted(&self, _action: &Action, _effect: Option<Effect>) {}
 
+    /// Notes that the agents' tools have changed these files, by their paths from the root.
+    fn wrote(&self, _paths: &[String]) {}
+
     /// Notes what a call for an agent of this purpose has taken.
     fn count(&self, _purpose: &Purpose, _tokens: u64) {}
 

@@ -3,6 +3,7 @@
 //! Reads the files with instructions, and looks at the sizes and times of those that the model has seen. Guarantees that
 //! what somebody else changes is told, and what the agent's own tools change is not.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use super::reminders::{Reminders, StepFacts};
 use super::seen::SeenFiles;
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::tool::Effect;
+use crate::agent::tools::place::resolved;
 use crate::record::Action;
 
 /// What the model is told where what it was told of the project's instructions is old.
@@ -24,6 +26,9 @@ const ANEW: &str = "What the project asks of agents was read anew. It holds as t
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Known {
     seen: SeenFiles,
+    /// The files that the agent's tools have written.
+    #[serde(default)]
+    written: BTreeSet<PathBuf>,
     /// What is to be told, and was not yet.
     waiting: Vec<HistoryMessage>,
     /// The files of deeper directories that have joined; `None`: nothing was told of the project but in the prompt.
@@ -38,6 +43,8 @@ pub struct Briefing {
     files: ContextFiles,
     reminders: Reminders,
     seen: SeenFiles,
+    /// The files that the agent's tools have written, links resolved.
+    written: BTreeSet<PathBuf>,
     /// Whether anything was told of the project but in the prompt.
     is_told: bool,
     /// Whether the conversation is shorter since: what it was told of the project is to be told anew.
@@ -56,6 +63,7 @@ impl Briefing {
             files,
             reminders: Reminders::default(),
             seen: SeenFiles::default(),
+            written: BTreeSet::new(),
             is_told: false,
             is_renewed: false,
             warnings,
@@ -67,6 +75,7 @@ impl Briefing {
     pub fn known(&self) -> Value {
         let known = Known {
             seen: self.seen.clone(),
+            written: self.written.clone(),
             waiting: self.reminders.waiting().to_vec(),
             joined: self.is_told.then(|| self.files.joined()),
         };
@@ -78,6 +87,7 @@ impl Briefing {
     pub fn take_up(&mut self, known: &Value) {
         let known = Known::deserialize(known).unwrap_or_default();
         self.seen = known.seen;
+        self.written = known.written;
         for message in known.waiting {
             self.reminders.say(message);
         }
@@ -110,6 +120,17 @@ impl Briefing {
         }
     }
 
+    /// The agent's tools have changed these files, by their paths from the root.
+    pub fn wrote(&mut self, paths: &[String]) {
+        self.written.extend(paths.iter().map(|path| resolved(&self.root.join(path))));
+    }
+
+    /// Whether the agent's tools have written this file, links resolved.
+    #[must_use]
+    pub fn has_written(&self, path: &Path) -> bool {
+        self.written.contains(path)
+    }
+
     /// Looks for what somebody has changed, ahead of what the agent does next.
     pub fn look(&mut self) {
         let changed = self.seen.changed();
@@ -134,6 +155,7 @@ impl Briefing {
         for path in files {
             self.seen.saw(&self.root.join(path));
         }
+        self.wrote(files);
         self.reminders.taken_out(files, commands);
     }
 

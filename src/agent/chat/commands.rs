@@ -40,8 +40,8 @@ pub struct CommandFile {
     pub model: Option<String>,
     /// The mode in which it is to be carried out.
     pub mode: Option<Mode>,
-    /// Whether it is the project's, and not the user's own.
-    pub is_projects: bool,
+    /// Of one of the project's, its path from the root and its content; `None`: it is the user's own.
+    source: Option<(String, String)>,
     template: String,
 }
 
@@ -62,6 +62,29 @@ pub enum Piece {
 }
 
 impl CommandFile {
+    /// The path from the project's root and the bytes of a command of the project's; `None`: it is the user's own.
+    #[must_use]
+    pub fn source(&self) -> Option<(&str, &[u8])> {
+        let (path, content) = self.source.as_ref()?;
+        Some((path, content.as_bytes()))
+    }
+
+    /// Whether it is the project's, and not the user's own.
+    #[must_use]
+    pub fn is_projects(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// The commands that it runs.
+    #[must_use]
+    pub fn commands(&self) -> Vec<String> {
+        let commands = self.expand("").into_iter().filter_map(|piece| match piece {
+            Piece::Command { command, .. } => Some(command),
+            Piece::Text(_) | Piece::File(_) => None,
+        });
+        commands.collect()
+    }
+
     /// What it says with what the user has typed behind its name. Where it does not say what becomes of that, it stands
     /// at the end.
     #[must_use]
@@ -84,14 +107,18 @@ impl CommandFile {
     }
 
     /// The command that a file holds, and what is odd about it.
-    fn parse(name: String, is_projects: bool, text: &str) -> Result<(Self, Vec<String>), String> {
+    fn parse(
+        name: String,
+        source: Option<(String, String)>,
+        text: &str,
+    ) -> Result<(Self, Vec<String>), String> {
         let mut command = Self {
             name,
             description: String::new(),
             argument_hint: String::new(),
             model: None,
             mode: None,
-            is_projects,
+            source,
             template: String::new(),
         };
         let (front, template) = split_front(text)?;
@@ -267,11 +294,12 @@ impl Expansion<'_> {
 /// `taken`.
 #[must_use]
 pub fn load(root: &Path, home: &Path, taken: &[&str]) -> (Vec<CommandFile>, Vec<String>) {
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let projects = root.join(AGENT_FOLDER).join(COMMANDS);
     let mut folder = Folder {
-        root: root.canonicalize().ok(),
+        root: Some(root),
         ..Folder::default()
     };
-    let projects = root.join(AGENT_FOLDER).join(COMMANDS);
     folder.read(&projects, "", 0);
     let projects = std::mem::take(&mut folder.commands);
     folder.root = None;
@@ -345,7 +373,11 @@ impl Folder {
         let place = self.place(path)?;
         let text = read_file(&place, Links::Refused)?;
         let text = text.ok_or("there is nothing in it")?;
-        let (command, oddities) = CommandFile::parse(name, self.root.is_some(), &text)?;
+        let source = self.root.as_ref().map(|root| {
+            let named = path.strip_prefix(root).unwrap_or(path);
+            (named.to_string_lossy().into_owned(), text.clone())
+        });
+        let (command, oddities) = CommandFile::parse(name, source, &text)?;
         for oddity in oddities {
             let path = escaped(&path.to_string_lossy());
             self.warnings.push(format!("`{path}`: {oddity}"));

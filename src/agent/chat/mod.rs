@@ -16,3 +16,4 @@ pub mod seen;
 pub mod settings;
 pub mod spent;
 pub mod tools;
+pub mod trust;

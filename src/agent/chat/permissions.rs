@@ -9,14 +9,16 @@ pub mod file;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use self::file::{FILE, PermissionAction, PermissionFile};
+use self::file::{Choice, FILE, PermissionAction, PermissionFile, rule_words};
+use super::briefing::Briefing;
 use super::commands::COMMANDS;
 use super::context::AGENT_FOLDER;
-use crate::agent::judge;
+use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::agent::permissions::{Permission, Permissions};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
 use crate::agent::tools::place::{quoted, resolved};
 use crate::model::Category;
+use crate::project::index::TrackedPaths;
 use crate::project::mode::{Mode, SharedMode};
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
@@ -49,6 +51,12 @@ pub struct ChatPermissions<'a> {
     pub mode: &'a SharedMode,
     /// What is allowed for good in the project.
     pub file: &'a RefCell<PermissionFile>,
+    /// Whether what the file allows counts; else it is asked about.
+    pub counts: bool,
+    /// The project's root, links resolved, in which commands run.
+    pub root: &'a Path,
+    /// Knows what the session has written.
+    pub briefing: &'a RefCell<Briefing>,
     /// Whether nobody is there to be asked; these calls were refused for it.
     pub headless: Option<&'a RefCell<NotPermitted>>,
 }
@@ -83,21 +91,30 @@ impl Permissions for ChatPermissions<'_> {
             return Permission::Refused(PLANNING.to_owned());
         }
         let tool = &*call.tool.name;
-        let action = self.file.borrow().action(tool);
+        let judged = self.judged(call);
+        let action = match &judged {
+            Some(command) => self.file.borrow().action_on(tool, command),
+            None => self.file.borrow().action(tool),
+        };
         if action == PermissionAction::Never {
+            let what = match self.file.borrow().action(tool) {
+                PermissionAction::Never => tool,
+                _ => "this command",
+            };
             return Permission::Refused(format!(
-                "the user never allows {tool} in this project; do it another way, or say what is needed from them"
+                "the user never allows {what} in this project; do it another way, or say what is needed from them"
             ));
         }
         if mode == Mode::AutoPilot || !call.tool.requires_approval() {
             return Permission::Allowed;
         }
-        let reasons = reasons(call);
-        if action == PermissionAction::Always && reasons.is_empty() {
+        let reasons = reasons(call, judged.as_ref());
+        if action == PermissionAction::Always && self.counts && reasons.is_empty() {
             return Permission::Allowed;
         }
         let Some(refused) = self.headless else {
-            return Permission::Ask(question(call, &reasons));
+            let rules = judged.map_or_else(Vec::new, |command| self.new_rules(&command));
+            return Permission::Ask(question(call, &reasons, rules));
         };
         let told = told(call, &reasons);
         let refusal = format!(
@@ -110,17 +127,51 @@ impl Permissions for ChatPermissions<'_> {
     }
 }
 
-/// Why a call is asked about whatever is allowed.
-fn reasons(call: &ToolCall) -> Vec<&'static str> {
-    let mut reasons = call.hazards.clone();
-    for command in call.of_kind(ParameterKind::Command) {
-        let judged = judge::judge(command, &|_| judge::ScriptState::Tracked).reasons;
-        reasons.extend(
-            judged
-                .into_iter()
-                .filter(|reason| !call.hazards.contains(reason)),
-        );
+impl ChatPermissions<'_> {
+    /// The command that a call runs; `None`: it runs none.
+    fn judged(&self, call: &ToolCall) -> Option<JudgedCommand> {
+        let command = call.of_kind(ParameterKind::Command).next()?;
+        Some(judge(command, &|path| self.state_of(path)))
     }
+
+    fn state_of(&self, script: &Path) -> ScriptState {
+        let path = resolved(&self.root.join(script));
+        if self.briefing.borrow().has_written(&path) {
+            return ScriptState::Written;
+        }
+        let inside = path.strip_prefix(self.root).ok().and_then(Path::to_str);
+        let is_tracked = inside.is_some_and(|inside| {
+            let tracked = TrackedPaths::below(self.root);
+            tracked.is_ok_and(|tracked| tracked.find(inside) == Some(inside))
+        });
+        if is_tracked {
+            ScriptState::Tracked
+        } else {
+            ScriptState::Untracked
+        }
+    }
+
+    /// The prefixes by which all of a command would be allowed, as far as there are no rules for that.
+    fn new_rules(&self, command: &JudgedCommand) -> Vec<String> {
+        let file = self.file.borrow();
+        let programs = command.programs.iter();
+        let uncovered =
+            programs.filter(|program| file.rule(program) != Some(PermissionAction::Always));
+        let mut rules = Vec::new();
+        for prefix in uncovered.map(JudgedProgram::prefix) {
+            if !rules.contains(&prefix) {
+                rules.push(prefix);
+            }
+        }
+        rules
+    }
+}
+
+/// Why a call is asked about whatever is allowed.
+fn reasons(call: &ToolCall, command: Option<&JudgedCommand>) -> Vec<&'static str> {
+    let mut reasons = call.hazards.clone();
+    let judged = command.iter().flat_map(|command| &command.reasons);
+    reasons.extend(judged.filter(|reason| !call.hazards.contains(reason)));
     reasons
 }
 
@@ -139,7 +190,7 @@ fn subject(call: &ToolCall) -> String {
     }
 }
 
-fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
+fn question(call: &ToolCall, reasons: &[&'static str], rules: Vec<String>) -> Question {
     let tool = call.tool.name.clone().into_owned();
     let subject = subject(call);
     let shown = quoted(&one_line(&subject, IN_SENTENCE));
@@ -155,6 +206,8 @@ fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
         tool,
         reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
         may_last: reasons.is_empty(),
+        lasting: words_of(&Choice::Commands(rules.clone())),
+        rules,
         may_forbid: true,
         may_redirect: true,
     }
@@ -178,14 +231,31 @@ fn why(reasons: &[&'static str]) -> String {
     }
 }
 
-/// What is to be remembered of a verdict; `None`: it holds but once.
+/// What a choice allows or forbids: a phrase.
 #[must_use]
-pub fn remembered(question: &Question, verdict: &Verdict) -> Option<PermissionAction> {
-    let (action, may_last) = match verdict.answer {
-        Answer::Yes => (PermissionAction::Always, question.may_last),
-        Answer::No | Answer::Instead(_) => (PermissionAction::Never, question.may_forbid),
+pub fn words_of(choice: &Choice) -> String {
+    match choice {
+        Choice::Tool(tool, _) => format!("`{tool}`"),
+        Choice::Commands(rules) => {
+            rules.iter().map(|rule| rule_words(rule)).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+/// What is to hold for good after a verdict; `None`: it holds but once.
+#[must_use]
+pub fn remembered(question: &Question, verdict: &Verdict) -> Option<Choice> {
+    let tool = || question.tool.clone();
+    let (choice, may_last) = match verdict.answer {
+        Answer::Yes if question.rules.is_empty() => {
+            (Choice::Tool(tool(), PermissionAction::Always), question.may_last)
+        }
+        Answer::Yes => (Choice::Commands(question.rules.clone()), question.may_last),
+        Answer::No | Answer::Instead(_) => {
+            (Choice::Tool(tool(), PermissionAction::Never), question.may_forbid)
+        }
     };
-    (verdict.is_for_good && may_last).then_some(action)
+    (verdict.is_for_good && may_last).then_some(choice)
 }
 
 #[cfg(test)]

@@ -115,7 +115,8 @@ pub fn expand(
         return Ok(Err("there is no such command".to_owned()));
     };
     let (mode, is_projects, pieces) =
-        (command.mode, command.is_projects, command.expand(arguments));
+        (command.mode, command.is_projects(), command.expand(arguments));
+    let is_trusted = place.permissions.borrow().trusts(command);
     let now = place.mode.get();
     if let Some(mode) = mode.filter(|mode| *mode != now) {
         // What a project brings along allows itself nothing.
@@ -141,7 +142,9 @@ pub fn expand(
                 asked.text.push_str(&format!("@{path}"));
             }
             Piece::Command { command, arguments } => {
-                let output = super::shell::output_of(context, place, screen, &command, &arguments)?;
+                let output = super::shell::output_of(
+                    context, place, screen, &command, &arguments, is_trusted,
+                )?;
                 match output {
                     Ok(output) => asked.text.push_str(&output),
                     Err(problem) => return Ok(Err(problem)),

@@ -12,14 +12,16 @@ use uuid::Uuid;
 
 use super::entries::{STOPPED, ending, entries};
 use super::login::{ChatKey, home};
+use super::trust::Untrusted;
 use super::{ChatOptions, models};
 use crate::agent::chat::accounts::key::AccountKey;
 use crate::agent::chat::briefing::Briefing;
 use crate::agent::chat::commands::{self, COMMANDS, CommandFile};
 use crate::agent::chat::context::AGENT_FOLDER;
-use crate::agent::chat::permissions::file::PermissionFile;
+use crate::agent::chat::permissions::file::{PermissionFile, rule_words};
 use crate::agent::chat::permissions::{ChatPermissions, NotPermitted, closed_paths};
 use crate::agent::chat::settings::ChatSettings;
+use crate::agent::chat::trust::TrustedFiles;
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::home::CHAT;
 use crate::agent::memory::Compressed;
@@ -32,7 +34,7 @@ use crate::exec::sandbox::SandboxMode;
 use crate::model::message::Role;
 use crate::model::usage::Usage;
 use crate::model::{ModelTable, Purpose};
-use crate::project::mode::SharedMode;
+use crate::project::mode::{Mode, SharedMode};
 use crate::record::run_files::CONVERSATION;
 use crate::record::todos::Todo;
 use crate::record::{Action, LimitsRecord, Seconds};
@@ -127,6 +129,10 @@ impl Keeping for KeptChat<'_> {
         self.briefing.borrow_mut().acted(action, effect);
     }
 
+    fn wrote(&self, paths: &[String]) {
+        self.briefing.borrow_mut().wrote(paths);
+    }
+
     fn count(&self, purpose: &Purpose, tokens: u64) {
         if *purpose == Purpose::STEP {
             self.briefing.borrow_mut().told();
@@ -172,6 +178,8 @@ pub struct ChatPlace<'c> {
     pub outside: Outside,
     /// How freely it may act.
     pub mode: SharedMode,
+    /// The project's root, links resolved.
+    root: PathBuf,
     /// What is allowed for good.
     pub permissions: RefCell<PermissionFile>,
     /// What nobody was there to allow.
@@ -205,10 +213,14 @@ impl<'c> ChatPlace<'c> {
         let table = table.map_or_else(|| models::table(context, &home), Ok)?;
         let models = models::models(context, &options.choice, &table, &key)?;
         let mut warnings = models.warnings(context);
-        let permissions = PermissionFile::load(root).map_err(NotReady::from)?;
+        let trusted = TrustedFiles::load(&home, root).map_err(NotReady::from)?;
+        let permissions = PermissionFile::load(root, trusted).map_err(NotReady::from)?;
         let mut briefing = Briefing::load(root, context.directory);
         let (commands, bad) = commands_of(root, &home);
         warnings.extend(briefing.warnings().into_iter().chain(bad));
+        if options.is_headless() && mode.get() == Mode::Regular {
+            warnings.extend(Untrusted::find(&permissions, &commands).warning());
+        }
         // Who can be asked for a key may come without.
         if options.request.is_some() {
             key.required()?;
@@ -240,6 +252,7 @@ impl<'c> ChatPlace<'c> {
                 command_timeout: Some(Seconds(COMMAND_TIMEOUT)),
             },
             closed: closed_paths(root, &home),
+            root: root.to_owned(),
             kept: KeptChat {
                 todos: RefCell::new(session.conversation.todos.clone()),
                 inner: KeptSession {
@@ -532,6 +545,9 @@ impl<'c> ChatPlace<'c> {
         ChatPermissions {
             mode: &self.mode,
             file: &self.permissions,
+            counts: true,
+            root: &self.root,
+            briefing: &self.kept.briefing,
             headless: is_headless.then_some(&self.refused),
         }
     }
@@ -542,7 +558,9 @@ impl<'c> ChatPlace<'c> {
         let lines = permissions
             .listed()
             .map(|(tool, action)| format!("| {tool} | {} |\n", action.name()));
-        let lines: String = lines.collect();
+        let rules = permissions.rules();
+        let rules = rules.map(|(prefix, action)| format!("| {} | {} |\n", rule_words(prefix), action.name()));
+        let lines: String = lines.chain(rules).collect();
         let path = permissions.path();
         let kept = if path.exists() {
             "stand in"
@@ -565,7 +583,7 @@ pub fn command_file(name: &str) -> Option<String> {
 }
 
 /// The user's commands, and warnings of files that are none.
-fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
+pub fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let own = super::slash::hints();
     let taken: Vec<&str> = own.iter().map(|hint| &*hint.name).collect();
     commands::load(root, home, &taken)

@@ -181,7 +181,8 @@ pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(),
     };
     let verdict = screen.ask(question, Some(changed.diff));
     if verdict.as_ref().is_ok_and(|it| it.answer == Answer::Yes) {
-        let file = changed.file.map_err(NotReady::from)?;
+        let mut file = changed.file.map_err(NotReady::from)?;
+        file.trust(&[]).map_err(NotReady::from)?;
         place.permissions.replace(file);
     } else {
         let put_back = place.permissions.borrow().put_back();

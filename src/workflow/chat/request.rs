@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::place::ChatPlace;
 use super::screen::Screen;
-use super::{NAME, spending};
+use super::{NAME, spending, trust};
 
 use crate::agent::chat::instructions::{PromptFacts, system_prompt};
 use crate::agent::chat::outgoing;
@@ -51,9 +51,10 @@ impl Asker for ScreenAsker<'_, '_> {
             .ask(question.clone(), preview.map(str::to_owned))?;
         // What the user has saved meanwhile is nothing that the call has changed.
         self.place.kept.briefing.borrow_mut().look();
-        if let Some(action) = remembered(question, &verdict) {
+        if let Some(choice) = remembered(question, &verdict) {
+            trust::ask_before(self.place, self.screen, &choice)?;
             let mut permissions = self.place.permissions.borrow_mut();
-            let kept = permissions.remember(&question.tool, action, self.clock.now());
+            let kept = permissions.remember(&choice, self.clock.now());
             if let Err(problem) = kept {
                 self.screen.say(format!("{problem}\n\n{}", problem.hint()));
             }
@@ -274,8 +275,7 @@ pub fn aside(
             let mode = SharedMode::new(Mode::AutoPilot);
             let permissions = ChatPermissions {
                 mode: &mode,
-                file: &place.permissions,
-                headless: None,
+                ..place.permitted(false)
             };
             let looking = DenyPaths {
                 permissions: &permissions,

@@ -6,6 +6,7 @@ use super::place::ChatPlace;
 use super::request::{by_itself, censored};
 use super::screen::Screen;
 use crate::agent::conversation::HistoryMessage;
+use crate::agent::chat::permissions::ChatPermissions;
 use crate::agent::permissions::{Permission, Permissions as _};
 use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Arguments, Tool as _, ToolCall};
@@ -61,6 +62,7 @@ pub fn output_of(
     screen: Option<&Screen>,
     command: &str,
     arguments: &str,
+    is_trusted: bool,
 ) -> Result<Result<String, String>, Failure> {
     let call = ToolCall {
         tool: EXECUTE_COMMAND.clone(),
@@ -68,7 +70,11 @@ pub fn output_of(
         hazards: Vec::new(),
     };
     place.refused.take();
-    let decided = match (place.permitted(screen.is_none()).decide(&call), screen) {
+    let permitted = ChatPermissions {
+        counts: is_trusted,
+        ..place.permitted(screen.is_none())
+    };
+    let decided = match (permitted.decide(&call), screen) {
         (Permission::Allowed, _) => Answer::Yes,
         (Permission::Ask(question), Some(screen)) => {
             let question = Question {
@@ -91,7 +97,7 @@ pub fn output_of(
         }
     };
     // While it was asked, less may have become allowed.
-    let decided_now = place.permitted(screen.is_none()).decide(&call);
+    let decided_now = permitted.decide(&call);
     if decided != Answer::Yes || matches!(decided_now, Permission::Refused(_)) {
         return Ok(Err(format!("`{command}` was not allowed")));
     }

@@ -6,7 +6,7 @@ use super::entries::STOPPED_SHOWN;
 use super::place::{ChatPlace, command_file};
 use super::screen::Screen;
 use super::slash::{self, SlashCommand};
-use super::{ChatOptions, attach, login, proposals, request, shell, spending};
+use super::{ChatOptions, attach, login, proposals, request, shell, spending, trust};
 use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
 use crate::edit::undo_log;
@@ -64,6 +64,7 @@ pub fn talk<'c>(
         end: None,
     };
     talk.show();
+    trust::ask_at_start(talk.place, screen)?;
     screen.tell(ToScreen::Settled);
     while let Some(submission) = screen.next() {
         talk.hear(&submission)?;

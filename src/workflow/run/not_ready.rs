@@ -13,6 +13,7 @@ use super::sending::SendingProblem;
 use crate::agent::chat::accounts::key::NoChatKey;
 use crate::agent::chat::home_file::HomeFileProblem;
 use crate::agent::chat::permissions::file::PermissionsProblem;
+use crate::agent::chat::trust::TrustProblem;
 use crate::agent::home::NoHome;
 use crate::agent::orchestrate::config::ConfigProblem;
 use crate::agent::plan::file::PlanFileError;
@@ -101,6 +102,9 @@ pub enum Problem {
     /// What the agent at the terminal may do.
     #[error(transparent)]
     Permissions(#[from] PermissionsProblem),
+    /// What the user trusts.
+    #[error(transparent)]
+    Trust(#[from] TrustProblem),
     /// The code base that was to be rolled up.
     #[error("{problem}")]
     RollUp {
@@ -131,6 +135,7 @@ impl Problem {
             Self::Endpoint(problem) => problem.hint(),
             Self::Server(problem) => problem.hint(),
             Self::Permissions(problem) => problem.hint(),
+            Self::Trust(problem) => problem.hint(),
             Self::Instructions(_) => InstructionsProblem::hint().to_owned(),
             Self::Plan(problem) => problem.hint().to_owned(),
             Self::Models(problem) => problem.hint(),

@@ -8,8 +8,12 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn source() -> Option<(String, String)> {
+    Some((".agent/commands/x.md".to_owned(), String::new()))
+}
+
 fn command(template: &str) -> CommandFile {
-    CommandFile::parse("test".to_owned(), true, template)
+    CommandFile::parse("test".to_owned(), source(), template)
         .unwrap()
         .0
 }
@@ -89,7 +93,7 @@ fn frontmatter_is_read_or_named() {
     assert_eq!(command.model.as_deref(), Some("claude-opus-5-5"));
     assert_eq!(command.mode, Some(Mode::AutoPilot));
     assert_eq!(command.template, "Fix $1");
-    let plain = CommandFile::parse("x".to_owned(), false, "# Fix it\n\n---\nNow")
+    let plain = CommandFile::parse("x".to_owned(), None, "# Fix it\n\n---\nNow")
         .unwrap()
         .0;
     assert_eq!(
@@ -97,7 +101,7 @@ fn frontmatter_is_read_or_named() {
         ("Fix it", "# Fix it\n\n---\nNow")
     );
     let odd = "---\nallowed-tools: Bash(git:*)\n---\nx";
-    let (_, oddities) = CommandFile::parse("x".to_owned(), false, odd).unwrap();
+    let (_, oddities) = CommandFile::parse("x".to_owned(), None, odd).unwrap();
     assert_eq!(
         oddities,
         ["`allowed-tools` in its frontmatter means nothing here"]
@@ -111,7 +115,7 @@ fn frontmatter_is_read_or_named() {
         ("---\nmode: yolo\n---\nx", "line 2: `yolo` is no mode"),
         ("---\nmodel: x\n---\n \n", "there is nothing in it but"),
     ] {
-        let problem = CommandFile::parse("x".to_owned(), true, text).unwrap_err();
+        let problem = CommandFile::parse("x".to_owned(), source(), text).unwrap_err();
         assert!(problem.starts_with(expected), "{problem}");
     }
 }
@@ -149,7 +153,7 @@ fn commands_are_the_projects_and_the_users_and_what_is_broken_is_a_warning() {
     let (commands, warnings) = load(&root, &home, &["clear", "help"]);
     let told: Vec<_> = commands
         .iter()
-        .map(|command| (&*command.name, &*command.description, command.is_projects))
+        .map(|command| (&*command.name, &*command.description, command.is_projects()))
         .collect();
     assert_eq!(
         told,
@@ -221,7 +225,7 @@ fn the_examples_are_commands() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/commands");
     for name in ["refactor_component", "generate_tests"] {
         let text = fs::read_to_string(folder.join(file_for(name).unwrap())).unwrap();
-        let (command, oddities) = CommandFile::parse(name.to_owned(), false, &text).unwrap();
+        let (command, oddities) = CommandFile::parse(name.to_owned(), None, &text).unwrap();
         assert_eq!(oddities, [""; 0]);
         assert!(!command.description.is_empty() && !command.argument_hint.is_empty());
         let pieces = command.expand("src/parser.rs");

@@ -1,24 +1,30 @@
 //! The file `.agent/permissions.json`: what may be done with each tool in a project.
 //!
 //! Reads the file, and writes it in one step. Guarantees that a mistake in it is told with its place and never taken
-//! for something else, that what others keep in it stays, and that no change on the disk counts before the user has
-//! looked at it.
+//! for something else, that what others keep in it stays, and that it only narrows what may be done unless the user has
+//! agreed to its very bytes.
 
-use std::collections::HashMap;
+mod form;
+
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
+pub use self::form::PermissionAction;
+#[cfg(test)]
+pub(crate) use self::form::TOOLS;
+pub(crate) use self::form::rule_words;
+use self::form::{Actions, CommandRule, PermissionForm};
+use crate::agent::chat::commands::CommandFile;
 use crate::agent::chat::context::AGENT_FOLDER;
+use crate::agent::chat::trust::{TrustProblem, TrustedFiles};
+use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::sys::atomic_file;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
-use crate::sys::positions::{self, Entries, Misplaced, Positions};
-use crate::sys::text::one_line;
+use crate::sys::positions::Misplaced;
 
 /// The file, relative to the project's root.
 pub const FILE: &str = ".agent/permissions.json";
@@ -26,62 +32,6 @@ pub const FILE: &str = ".agent/permissions.json";
 pub const REFUSED: &str = ".agent/permissions.json.refused";
 /// The file may have so many bytes.
 const LARGEST: u64 = 2 * MIB;
-/// How much of a tool's name is told that is none, in characters.
-const LONGEST_NAME: usize = 64;
-/// The one version of the form that there is.
-const VERSION: u64 = 1;
-
-/// What holds where there is no file.
-const DEFAULTS: [(&str, PermissionAction); 5] = [
-    ("read_file", PermissionAction::Always),
-    ("list_files", PermissionAction::Always),
-    ("write_file", PermissionAction::Ask),
-    ("edit_file", PermissionAction::Ask),
-    ("execute_command", PermissionAction::Ask),
-];
-
-/// The tools that may be listed: all that there are.
-pub(crate) const TOOLS: [&str; 13] = [
-    "read_file",
-    "list_files",
-    "search_project",
-    "write_file",
-    "edit_file",
-    "replace_in_files",
-    "delete_file",
-    "execute_command",
-    "read_background",
-    "list_background",
-    "kill_background",
-    "update_todos",
-    "spawn_agent",
-];
-
-/// What becomes of the calls of a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PermissionAction {
-    /// They are carried out, but for what is asked about always.
-    Always,
-    /// The user decides each time.
-    Ask,
-    /// They are refused.
-    Never,
-}
-
-impl PermissionAction {
-    const ALL: [Self; 3] = [Self::Always, Self::Ask, Self::Never];
-
-    /// Its name in the file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::Ask => "ask",
-            Self::Never => "never",
-        }
-    }
-}
-
 /// Why the permissions cannot be read or saved.
 #[derive(Debug, thiserror::Error)]
 pub enum PermissionsProblem {
@@ -115,6 +65,9 @@ pub enum PermissionsProblem {
         /// The system's word.
         source: io::Error,
     },
+    /// It was written, and cannot be trusted.
+    #[error(transparent)]
+    Untrusted(#[from] TrustProblem),
     /// The file has been changed since it was read, and nobody has looked at that yet.
     #[error("`{}` has been changed meanwhile and was not written; the choice holds until the program ends", .path.display())]
     Changed {
@@ -143,9 +96,19 @@ impl PermissionsProblem {
                 let directory = path.parent().unwrap_or(path);
                 format!("make `{}` writable", directory.display())
             }
+            Self::Untrusted(_) => "what it allows holds until the program ends".to_owned(),
             Self::Changed { .. } => "with the next request you are shown the change".to_owned(),
         }
     }
+}
+
+/// What a user wants to hold for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// This becomes of the calls of a tool.
+    Tool(String, PermissionAction),
+    /// Commands that begin so are carried out: prefixes.
+    Commands(Vec<String>),
 }
 
 /// What may be done with each tool in a project, as the user has last seen or chosen it.
@@ -154,9 +117,17 @@ pub struct PermissionFile {
     root: PathBuf,
     /// The file's bytes as they were read, saved or turned down last; `None`: there was no file.
     known: Option<Vec<u8>>,
-    /// All that is in the file.
-    json: Value,
-    actions: HashMap<String, PermissionAction>,
+    /// The content of the file.
+    form: PermissionForm,
+    /// The permissions that hold.
+    actions: Actions,
+    rules: Vec<CommandRule>,
+    /// The files of the project that the user has agreed to.
+    trusted: TrustedFiles,
+    /// Whether all that the file says holds: there is none, or the user has agreed to these bytes.
+    is_trusted: bool,
+    /// Whether the user was asked to trust the file, and did not.
+    pub is_declined: bool,
 }
 
 /// The file is not what it was.
@@ -169,33 +140,40 @@ pub struct ChangedOnDisk {
 }
 
 impl PermissionFile {
-    /// What the file of the project with this root says, or the defaults where there is none.
+    /// The permissions of the project with this root: the file's, as far as it is trusted or narrows them, or the
+    /// defaults where there is none.
     ///
     /// # Errors
     /// When there is one that cannot be used.
-    pub fn load(root: &Path) -> Result<Self, PermissionsProblem> {
-        Self::of(root, read(root)?)
+    pub fn load(root: &Path, trusted: TrustedFiles) -> Result<Self, PermissionsProblem> {
+        Self::of(root, read(root)?, trusted)
     }
 
-    fn of(root: &Path, known: Option<Vec<u8>>) -> Result<Self, PermissionsProblem> {
-        let (json, actions) = match &known {
-            None => {
-                let entry = |(tool, action): &(&str, PermissionAction)| json!({"tool": tool, "action": action.name()});
-                let entries: Vec<Value> = DEFAULTS.iter().map(entry).collect();
-                let actions = DEFAULTS.map(|(tool, action)| (tool.to_owned(), action));
-                let json = json!({"version": VERSION, "permissions": entries});
-                (json, HashMap::from(actions))
+    fn of(
+        root: &Path,
+        known: Option<Vec<u8>>,
+        trusted: TrustedFiles,
+    ) -> Result<Self, PermissionsProblem> {
+        let form = match &known {
+            None => PermissionForm::default(),
+            Some(content) => {
+                PermissionForm::parse(content).map_err(|mistake| PermissionsProblem::Mistake {
+                    path: root.join(FILE),
+                    mistake,
+                })?
             }
-            Some(content) => parse(content).map_err(|mistake| PermissionsProblem::Mistake {
-                path: root.join(FILE),
-                mistake,
-            })?,
         };
+        let is_trusted = known.as_ref().is_none_or(|content| trusted.has(FILE, content));
+        let (actions, rules) = form.holding(is_trusted);
         Ok(Self {
             root: root.to_owned(),
             known,
-            json,
+            form,
             actions,
+            rules,
+            trusted,
+            is_trusted,
+            is_declined: false,
         })
     }
 
@@ -206,51 +184,125 @@ impl PermissionFile {
         known.copied().unwrap_or(PermissionAction::Ask)
     }
 
-    /// The tools that are listed, in the file's order, and what becomes of their calls.
-    pub fn listed(&self) -> impl Iterator<Item = (&str, PermissionAction)> {
-        let entries = self.json["permissions"].as_array();
-        let tools = entries.into_iter().flatten();
-        let tools = tools.filter_map(|entry| entry["tool"].as_str());
-        tools.map(|tool| (tool, self.action(tool)))
+    /// What becomes of a command that this tool runs: each of its programs goes by the longest rule that covers it, else by
+    /// the tool's own entry. No rule covers what is asked about always.
+    #[must_use]
+    pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
+        let of_tool = self.action(tool);
+        let by_rules = || {
+            let programs = command.programs.iter();
+            programs.map(|program| self.rule(program).unwrap_or(of_tool)).max()
+        };
+        match by_rules().filter(|_| of_tool != PermissionAction::Never).unwrap_or(of_tool) {
+            PermissionAction::Always if !command.reasons.is_empty() => PermissionAction::Ask,
+            action => action,
+        }
     }
 
-    /// From now on this becomes of the calls of a tool, and the file says so.
+    /// The action of the longest rule that covers a program; of two, the one that allows less.
+    #[must_use]
+    pub fn rule(&self, program: &JudgedProgram) -> Option<PermissionAction> {
+        let covering = self.rules.iter();
+        let covering = covering.filter_map(|rule| Some((program.covered_by(&rule.prefix)?, rule.action)));
+        covering.max().map(|(_, action)| action)
+    }
+
+    /// The tools that are listed, in the file's order, and what becomes of their calls.
+    pub fn listed(&self) -> impl Iterator<Item = (&str, PermissionAction)> {
+        self.form.tools().map(|tool| (tool, self.action(tool)))
+    }
+
+    /// The prefixes of commands for which there are rules that hold, and what becomes of these.
+    pub fn rules(&self) -> impl Iterator<Item = (&str, PermissionAction)> {
+        self.rules.iter().map(|rule| (&*rule.prefix, rule.action))
+    }
+
+    /// What the file would allow if it were trusted: phrases.
+    #[must_use]
+    pub fn withheld(&self) -> Vec<String> {
+        if self.is_trusted {
+            return Vec::new();
+        }
+        self.form.allowed()
+    }
+
+    /// The same as if the user had agreed to the file.
+    #[must_use]
+    pub fn as_trusted(&self) -> Self {
+        let (actions, rules) = self.form.holding(true);
+        Self {
+            actions,
+            rules,
+            is_trusted: true,
+            ..self.clone()
+        }
+    }
+
+    /// Whether a command that is not about a new script is carried out unasked.
+    #[must_use]
+    pub fn allows_command(&self, command: &str) -> bool {
+        let judged = judge(command, &|_| ScriptState::Tracked);
+        self.action_on("execute_command", &judged) == PermissionAction::Always
+    }
+
+    /// Whether the user has agreed to what a command of the project's runs; a command of the user's own needs no trust.
+    #[must_use]
+    pub fn trusts(&self, command: &CommandFile) -> bool {
+        let source = command.source();
+        source.is_none_or(|(path, content)| self.trusted.has(path, content))
+    }
+
+    /// The same after the user has agreed to the file, and to these command files.
+    ///
+    /// # Errors
+    /// When that cannot be kept; then it does not hold.
+    pub fn trust(&mut self, others: &[CommandFile]) -> Result<(), TrustProblem> {
+        let others = others.iter().filter_map(CommandFile::source);
+        let own = self.known.iter().map(|content| (FILE, &**content));
+        self.trusted.add(own.chain(others))?;
+        *self = self.as_trusted();
+        Ok(())
+    }
+
+    /// Whether the user must trust the file before this can be written there.
+    #[must_use]
+    pub fn needs_trust(&self, choice: &Choice) -> bool {
+        !self.is_trusted && !matches!(choice, Choice::Tool(_, PermissionAction::Never))
+    }
+
+    /// Has this hold from now on, and the file say so, if it may.
     ///
     /// # Errors
     /// When the file was not written; until the program ends it holds all the same.
     pub fn remember(
         &mut self,
-        tool: &str,
-        action: PermissionAction,
+        choice: &Choice,
         now: DateTime<FixedOffset>,
     ) -> Result<(), PermissionsProblem> {
-        self.actions.insert(tool.to_owned(), action);
-        self.set(tool, action);
+        match choice {
+            Choice::Tool(tool, action) => drop(self.actions.insert(tool.clone(), *action)),
+            Choice::Commands(prefixes) => {
+                self.rules.retain(|rule| !prefixes.contains(&rule.prefix));
+                self.rules.extend(prefixes.iter().map(CommandRule::always));
+            }
+        }
+        if self.needs_trust(choice) {
+            return Ok(());
+        }
         // What somebody else has written there is not overwritten unseen.
         if read(&self.root)? != self.known {
             let path = self.path();
             return Err(PermissionsProblem::Changed { path });
         }
+        self.form.set(choice);
         let now = now.with_timezone(&Utc);
-        self.json["timestamp"] = now.to_rfc3339_opts(SecondsFormat::Millis, true).into();
-        let content = format!("{:#}\n", self.json).into_bytes();
+        let content = self.form.content(&now.to_rfc3339_opts(SecondsFormat::Millis, true));
         self.write(&content)?;
+        if self.is_trusted {
+            self.trusted.add([(FILE, &*content)])?;
+        }
         self.known = Some(content);
         Ok(())
-    }
-
-    fn set(&mut self, tool: &str, action: PermissionAction) {
-        let Some(entries) = self.json["permissions"].as_array_mut() else {
-            return;
-        };
-        let mut is_listed = false;
-        for entry in entries.iter_mut().filter(|entry| entry["tool"] == tool) {
-            entry["action"] = action.name().into();
-            is_listed = true;
-        }
-        if !is_listed {
-            entries.push(json!({"tool": tool, "action": action.name()}));
-        }
     }
 
     /// What the file has become since it was read, saved or put back; `None`: it is the same. What holds does not change
@@ -280,7 +332,7 @@ impl PermissionFile {
         };
         Some(ChangedOnDisk {
             diff: diff::text(&[change]),
-            file: Self::of(&self.root, found),
+            file: Self::of(&self.root, found, self.trusted.clone()),
         })
     }
 
@@ -333,71 +385,6 @@ fn check_directory(root: &Path) -> Result<(), PermissionsProblem> {
         Ok(metadata) if !metadata.is_dir() => Err(PermissionsProblem::NoFile { path }),
         _ => Ok(()),
     }
-}
-
-/// All that is in the file, and what becomes of each tool's calls.
-fn parse(content: &[u8]) -> Result<(Value, HashMap<String, PermissionAction>), Misplaced> {
-    let text = positions::text(content)?;
-    let at = Positions(text);
-    let fields: Entries<'_> = at.object(text)?;
-    let field = |name: &str| {
-        let found = fields.0.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.get())
-    };
-    let missing = |name: &str| at.problem(text.trim_start(), format!("`{name}` is missing"));
-    let version = field("version").ok_or_else(|| missing("version"))?;
-    if serde_json::from_str(version).ok() != Some(VERSION) {
-        return Err(at.problem(version, format!("`version` must be {VERSION}")));
-    }
-    if let Some(timestamp) = field("timestamp")
-        && string(timestamp).is_none()
-    {
-        return Err(at.problem(timestamp, "`timestamp` must be a string, in quotes"));
-    }
-    let permissions = field("permissions").ok_or_else(|| missing("permissions"))?;
-    if !permissions.starts_with('[') {
-        return Err(at.problem(permissions, "`permissions` must be a list, in `[` and `]`"));
-    }
-    let entries: Vec<&RawValue> = at.parse(permissions)?;
-    let mut actions = HashMap::new();
-    for entry in entries {
-        let (tool, action) = parse_entry(&at, entry.get())?;
-        let known = actions.insert(tool.clone(), action);
-        if known.is_some_and(|known| known != action) {
-            let reason = format!("`{}` is there twice, with two actions", tool.escape_debug());
-            return Err(at.problem(entry.get(), reason));
-        }
-    }
-    Ok((at.parse(text)?, actions))
-}
-
-fn parse_entry(at: &Positions<'_>, entry: &str) -> Result<(String, PermissionAction), Misplaced> {
-    let fields: Entries<'_> = at.object(entry)?;
-    let field = |name: &str| {
-        let found = fields.0.iter().find(|(known, _)| known == name);
-        let value = found.map(|(_, value)| value.get());
-        value.ok_or_else(|| at.problem(entry, format!("`{name}` is missing")))
-    };
-    let (tool, action) = (field("tool")?, field("action")?);
-    let Some(name) = string(tool).filter(|name| !name.trim().is_empty()) else {
-        return Err(at.problem(tool, "`tool` must be the name of a tool, in quotes"));
-    };
-    let written = string(action);
-    let mut known = PermissionAction::ALL.into_iter();
-    let known = known.find(|known| written.as_deref() == Some(known.name()));
-    let expected = "`action` must be `\"always\"`, `\"ask\"` or `\"never\"`";
-    let action = known.ok_or_else(|| at.problem(action, expected))?;
-    // One that is misspelt would forbid nothing.
-    if !TOOLS.contains(&&*name) {
-        let name = one_line(&name, LONGEST_NAME);
-        let reason = format!("there is no tool `{name}`: known are {}", TOOLS.join(", "));
-        return Err(at.problem(tool, reason));
-    }
-    Ok((name, action))
-}
-
-fn string(json: &str) -> Option<String> {
-    serde_json::from_str(json).ok()
 }
 
 #[cfg(test)]

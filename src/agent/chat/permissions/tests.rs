@@ -1,6 +1,7 @@
 //! What becomes of a call in each mode, by what is allowed and by what it would do.
 
 use super::*;
+use crate::agent::chat::trust::TrustedFiles;
 use crate::agent::permissions::{DenyPaths, Everything};
 use crate::agent::tool::{Arguments, Parameter, ToolSpec};
 
@@ -35,6 +36,13 @@ fn call(name: &'static str, subject: &str) -> ToolCall {
     }
 }
 
+/// The permissions of the project with this root, whose user's home is in there, and what its session knows.
+fn world(root: &Path) -> (RefCell<PermissionFile>, RefCell<Briefing>) {
+    let trusted = TrustedFiles::load(&root.join("home"), root).unwrap();
+    let file = PermissionFile::load(root, trusted).unwrap();
+    (RefCell::new(file), RefCell::new(Briefing::load(root, root)))
+}
+
 /// A word for what becomes of a call: `asks` may be answered for good, `asks once` not.
 fn decided(permissions: &ChatPermissions<'_>, call: &ToolCall) -> String {
     match permissions.decide(call) {
@@ -48,11 +56,14 @@ fn decided(permissions: &ChatPermissions<'_>, call: &ToolCall) -> String {
 #[test]
 fn what_becomes_of_a_call_goes_by_mode_file_and_harm() {
     let dir = tempfile::tempdir().unwrap();
-    let file = RefCell::new(PermissionFile::load(dir.path()).unwrap());
+    let (file, briefing) = world(dir.path());
     let mode = SharedMode::default();
     let permissions = ChatPermissions {
         mode: &mode,
         file: &file,
+        counts: true,
+        root: dir.path(),
+        briefing: &briefing,
         headless: None,
     };
     let by_action = |tool: &'static str, subject: &str| {
@@ -64,7 +75,8 @@ fn what_becomes_of_a_call_goes_by_mode_file_and_harm() {
         ];
         actions.map(|action| {
             let now = chrono::DateTime::UNIX_EPOCH.fixed_offset();
-            file.borrow_mut().remember(tool, action, now).unwrap();
+            let choice = Choice::Tool(tool.to_owned(), action);
+            file.borrow_mut().remember(&choice, now).unwrap();
             decided(&permissions, &call)
         })
     };
@@ -110,10 +122,13 @@ fn what_becomes_of_a_call_goes_by_mode_file_and_harm() {
 #[test]
 fn a_question_says_what_and_why() {
     let dir = tempfile::tempdir().unwrap();
-    let file = RefCell::new(PermissionFile::load(dir.path()).unwrap());
+    let (file, briefing) = world(dir.path());
     let permissions = ChatPermissions {
         mode: &SharedMode::default(),
         file: &file,
+        counts: true,
+        root: dir.path(),
+        briefing: &briefing,
         headless: None,
     };
     let long = format!("rm {}\nls\u{1b}[2J", "x".repeat(300));
@@ -172,11 +187,14 @@ fn a_question_says_what_and_why() {
 #[test]
 fn where_nobody_can_be_asked_calls_are_refused_and_noted() {
     let dir = tempfile::tempdir().unwrap();
-    let file = RefCell::new(PermissionFile::load(dir.path()).unwrap());
+    let (file, briefing) = world(dir.path());
     let refused = RefCell::default();
     let permissions = ChatPermissions {
         mode: &SharedMode::default(),
         file: &file,
+        counts: true,
+        root: dir.path(),
+        briefing: &briefing,
         headless: Some(&refused),
     };
     for (tool, subject) in [
@@ -224,12 +242,14 @@ fn the_settings_are_closed_to_file_tools_in_every_mode() {
 
 #[test]
 fn a_verdict_is_remembered_only_where_it_is_for_good() {
-    let (always, never) = (PermissionAction::Always, PermissionAction::Never);
+    let tool = |action| Choice::Tool("edit_file".to_owned(), action);
+    let always = || tool(PermissionAction::Always);
+    let never = || tool(PermissionAction::Never);
     for (answer, is_for_good, (may_last, may_forbid), expected) in [
-        (Answer::Yes, true, (true, true), Some(always)),
+        (Answer::Yes, true, (true, true), Some(always())),
         (Answer::Yes, true, (false, true), None),
-        (Answer::No, true, (true, true), Some(never)),
-        (Answer::No, true, (false, true), Some(never)),
+        (Answer::No, true, (true, true), Some(never())),
+        (Answer::No, true, (false, true), Some(never())),
         (Answer::No, true, (false, false), None),
         (Answer::Yes, false, (true, true), None),
         (Answer::Instead("x".to_owned()), false, (true, true), None),
@@ -237,6 +257,7 @@ fn a_verdict_is_remembered_only_where_it_is_for_good() {
         let question = Question {
             may_last,
             may_forbid,
+            tool: "edit_file".to_owned(),
             ..Question::default()
         };
         let verdict = Verdict {
@@ -244,5 +265,90 @@ fn a_verdict_is_remembered_only_where_it_is_for_good() {
             is_for_good,
         };
         assert_eq!(remembered(&question, &verdict), expected);
+    }
+}
+
+#[test]
+fn a_yes_for_good_to_a_command_is_for_its_programs_and_not_for_the_tool() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, briefing) = world(dir.path());
+    let permissions = ChatPermissions {
+        mode: &SharedMode::default(),
+        file: &file,
+        counts: true,
+        root: dir.path(),
+        briefing: &briefing,
+        headless: None,
+    };
+    let asks = |command: &str| match permissions.decide(&call("execute_command", command)) {
+        Permission::Ask(question) => Some(question),
+        _ => None,
+    };
+    let question = asks("cargo test remove_user | tail -5").unwrap();
+    assert_eq!(question.rules, ["cargo test", "@looking"]);
+    assert_eq!(
+        question.lasting,
+        "commands that begin with `cargo test`; commands that only look"
+    );
+    let verdict = Verdict {
+        answer: Answer::Yes,
+        is_for_good: true,
+    };
+    let choice = remembered(&question, &verdict).unwrap();
+    let now = chrono::DateTime::UNIX_EPOCH.fixed_offset();
+    file.borrow_mut().remember(&choice, now).unwrap();
+    for (command, rules) in [
+        ("cargo test x", None),
+        ("ls; cargo test", None),
+        ("cargo build", Some(&["cargo build"][..])),
+        ("cargo build && cargo test", Some(&["cargo build"])),
+        // None of these can be allowed for good.
+        ("cargo test > x", Some(&[])),
+        ("cargo test; rm x", Some(&["rm x"])),
+    ] {
+        let asked = asks(command).map(|question| question.rules);
+        let rules = rules.map(|rules| rules.iter().map(|&rule| rule.to_owned()).collect());
+        assert_eq!(asked, rules, "{command}");
+    }
+    assert!(!asks("cargo test; rm x").unwrap().may_last);
+}
+
+#[test]
+fn a_script_that_the_session_has_written_is_asked_about_whatever_is_allowed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    for (name, content) in [("old.sh", ""), ("new.sh", ""), ("evil.sh", "")] {
+        std::fs::write(root.join(name), content).unwrap();
+    }
+    std::os::unix::fs::symlink("evil.sh", root.join("link.sh")).unwrap();
+    for arguments in [&["init", "-q"][..], &["add", "old.sh", "evil.sh", "link.sh"]] {
+        duct::cmd("git", arguments).dir(&root).run().unwrap();
+    }
+    let (file, briefing) = world(&root);
+    let choice = Choice::Tool("execute_command".to_owned(), PermissionAction::Always);
+    let now = chrono::DateTime::UNIX_EPOCH.fixed_offset();
+    file.borrow_mut().remember(&choice, now).unwrap();
+    briefing.borrow_mut().wrote(&["evil.sh".to_owned()]);
+    let permissions = ChatPermissions {
+        mode: &SharedMode::default(),
+        file: &file,
+        counts: true,
+        root: &root,
+        briefing: &briefing,
+        headless: None,
+    };
+    for (command, is_asked) in [
+        ("sh old.sh", false),
+        ("sh ./old.sh && make", false),
+        ("sh new.sh", true),
+        ("sh evil.sh", true),
+        ("sh link.sh", true),
+        ("./evil.sh", true),
+        ("./new.sh", false),
+        ("sh /bin/x.sh", true),
+        ("sh ../x.sh", true),
+    ] {
+        let decided = permissions.decide(&call("execute_command", command));
+        assert_eq!(decided != Permission::Allowed, is_asked, "{command}");
     }
 }

@@ -171,6 +171,7 @@ fn question() -> ToScreen {
             may_last: false,
             may_forbid: false,
             may_redirect: true,
+            ..Question::default()
         },
         preview: None,
     }

@@ -82,6 +82,11 @@ impl QuestionDialog {
             };
             let about = broken(about, columns, 0).into_iter();
             let mut lines: Vec<(String, Look)> = about.map(|line| (line, look)).collect();
+            if self.question.may_last && !self.question.lasting.is_empty() {
+                let lasting = format!("`a` allows for good: {}", self.question.lasting);
+                let lasting = broken(&lasting, columns, HANG).into_iter();
+                lines.extend(lasting.map(|line| -> (String, Look) { (line, |theme| theme.dim) }));
+            }
             for line in self.preview.lines() {
                 let pieces = broken(line, columns, HANG).into_iter();
                 lines.extend(pieces.map(|piece| (piece, look_of(line))));

@@ -37,6 +37,7 @@ fn question(may_last: bool) -> Question {
         may_last,
         may_forbid: true,
         may_redirect: true,
+        ..Question::default()
     }
 }
 

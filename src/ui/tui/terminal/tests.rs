@@ -154,6 +154,7 @@ fn question() -> ToScreen {
             may_last: true,
             may_forbid: true,
             may_redirect: true,
+            ..Question::default()
         },
         preview: None,
     }

@@ -4,6 +4,8 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
+use serde_json::{Value, json};
+
 use PermissionAction::{Always, Ask, Never};
 
 fn project(content: Option<&str>) -> tempfile::TempDir {
@@ -26,6 +28,23 @@ fn on_disk(dir: &tempfile::TempDir) -> String {
     String::from_utf8(read(dir.path()).unwrap().unwrap()).unwrap()
 }
 
+/// The permissions of the project with this root, whose user's home is in there.
+fn load(root: &Path) -> Result<PermissionFile, PermissionsProblem> {
+    let trusted = TrustedFiles::load(&root.join("home"), root).unwrap();
+    PermissionFile::load(root, trusted)
+}
+
+/// The same of a user who trusts the file.
+fn load_trusted(root: &Path) -> PermissionFile {
+    let mut file = load(root).unwrap();
+    file.trust(&[]).unwrap();
+    file
+}
+
+fn tool(name: &str, action: PermissionAction) -> Choice {
+    Choice::Tool(name.to_owned(), action)
+}
+
 fn now() -> DateTime<FixedOffset> {
     DateTime::parse_from_rfc3339("2026-11-21T20:15:03.250+01:00").unwrap()
 }
@@ -33,7 +52,7 @@ fn now() -> DateTime<FixedOffset> {
 #[test]
 fn without_a_file_the_defaults_hold_and_are_saved_with_the_first_choice() {
     let dir = project(None);
-    let mut file = PermissionFile::load(dir.path()).unwrap();
+    let mut file = load(dir.path()).unwrap();
     for (tool, action) in [
         ("read_file", Always),
         ("list_files", Always),
@@ -46,8 +65,8 @@ fn without_a_file_the_defaults_hold_and_are_saved_with_the_first_choice() {
         assert_eq!(file.action(tool), action, "{tool}");
     }
     assert!(!dir.path().join(AGENT_FOLDER).exists());
-    file.remember("edit_file", Always, now()).unwrap();
-    file.remember("search_project", Never, now()).unwrap();
+    file.remember(&tool("edit_file", Always), now()).unwrap();
+    file.remember(&tool("search_project", Never), now()).unwrap();
     let expected = r#"{
   "version": 1,
   "permissions": [
@@ -80,7 +99,7 @@ fn without_a_file_the_defaults_hold_and_are_saved_with_the_first_choice() {
 }
 "#;
     assert_eq!(on_disk(&dir), expected);
-    let again = PermissionFile::load(dir.path()).unwrap();
+    let again = load(dir.path()).unwrap();
     assert_eq!(again.action("edit_file"), Always);
     assert_eq!(again.action("search_project"), Never);
     assert_eq!(
@@ -95,7 +114,7 @@ fn what_a_file_does_not_list_is_asked_about_and_what_it_has_besides_stays() {
     let written = r#"{"note": {"by": "me"}, "permissions": [{"why": [1.5], "tool": "execute_command", "action": "never"},
         {"tool": "update_todos", "action": "always"}], "timestamp": "then", "version": 1, "more": null}"#;
     let dir = project(Some(written));
-    let mut file = PermissionFile::load(dir.path()).unwrap();
+    let mut file = load_trusted(dir.path());
     for (tool, action) in [
         ("read_file", Ask),
         ("execute_command", Never),
@@ -103,7 +122,7 @@ fn what_a_file_does_not_list_is_asked_about_and_what_it_has_besides_stays() {
     ] {
         assert_eq!(file.action(tool), action, "{tool}");
     }
-    file.remember("execute_command", Always, now()).unwrap();
+    file.remember(&tool("execute_command", Always), now()).unwrap();
     let expected = json!({
         "note": {"by": "me"},
         "permissions": [
@@ -195,15 +214,28 @@ fn a_mistake_is_told_by_its_place() {
         ),
     ] {
         let dir = project(Some(content));
-        let error = PermissionFile::load(dir.path()).unwrap_err();
+        let error = load(dir.path()).unwrap_err();
         let path = dir.path().join(FILE);
         let expected = format!("`{}`, {expected}", path.display());
         assert_eq!(error.to_string(), expected, "{content}");
         assert!(!error.hint().is_empty());
     }
+    for (commands, said) in [
+        ("{}", "`commands` must be a list"),
+        (r#"[{"prefix": "x"}]"#, "`action` is missing"),
+        (r#"[{"prefix": " ", "action": "ask"}]"#, "`prefix` must be"),
+        (r#"[{"prefix": "'", "action": "ask"}]"#, "`prefix` must be"),
+        (r#"[{"prefix": "@all", "action": "always"}]"#, "`prefix` must be"),
+        (r#"[{"prefix": ["x"], "action": "always"}]"#, "`prefix` must be"),
+        (r#"[{"prefix": "x", "action": "yes"}]"#, "`action` must be"),
+    ] {
+        let content = format!(r#"{{"version": 1, "permissions": [], "commands": {commands}}}"#);
+        let problem = load(project(Some(&content)).path()).unwrap_err().to_string();
+        assert!(problem.contains(said) && problem.contains("line 1, column"), "{problem}");
+    }
     let twice_the_same = r#"{"version": 1, "permissions": [{"tool": "edit_file", "action": "never"}, {"tool": "edit_file", "action": "never"}]}"#;
     let dir = project(Some(twice_the_same));
-    let file = PermissionFile::load(dir.path()).unwrap();
+    let file = load(dir.path()).unwrap();
     assert_eq!(file.action("edit_file"), Never);
 }
 
@@ -223,7 +255,7 @@ fn what_is_no_file_is_neither_read_nor_written() {
     fs::remove_file(directory.path().join(FILE)).unwrap();
     fs::create_dir(directory.path().join(FILE)).unwrap();
     for dir in [linked, link, directory] {
-        let error = PermissionFile::load(dir.path()).unwrap_err();
+        let error = load(dir.path()).unwrap_err();
         assert!(
             matches!(error, PermissionsProblem::NoFile { .. }),
             "{error}"
@@ -232,13 +264,13 @@ fn what_is_no_file_is_neither_read_nor_written() {
     let huge = project(Some("{}"));
     let file = fs::File::options().write(true).open(huge.path().join(FILE));
     file.unwrap().set_len(LARGEST + 1).unwrap();
-    let error = PermissionFile::load(huge.path()).unwrap_err();
+    let error = load(huge.path()).unwrap_err();
     assert!(error.hint().ends_with("smaller, or remove it"));
     let error = error.to_string();
     assert!(error.ends_with("it is larger than 2 MiB"), "{error}");
     let broken = project(Some(""));
     atomic_file::replace(&broken.path().join(FILE), |file| file.write_all(b"{\n\xff")).unwrap();
-    let error = PermissionFile::load(broken.path()).unwrap_err().to_string();
+    let error = load(broken.path()).unwrap_err().to_string();
     assert!(
         error.ends_with("line 2, column 1: this is not UTF-8"),
         "{error}"
@@ -249,7 +281,7 @@ fn what_is_no_file_is_neither_read_nor_written() {
 fn a_directory_that_has_become_a_link_leads_to_nothing_that_is_changed() {
     for before in [None, Some("{\"version\": 1, \"permissions\": []}")] {
         let dir = project(before);
-        let mut file = PermissionFile::load(dir.path()).unwrap();
+        let mut file = load(dir.path()).unwrap();
         let elsewhere = project(Some("theirs"));
         let _ = fs::remove_dir_all(dir.path().join(AGENT_FOLDER));
         symlink(
@@ -259,7 +291,7 @@ fn a_directory_that_has_become_a_link_leads_to_nothing_that_is_changed() {
         .unwrap();
         assert!(file.changed_on_disk().unwrap().file.is_err());
         file.put_back().unwrap_err();
-        file.remember("edit_file", Never, now()).unwrap_err();
+        file.remember(&tool("edit_file", Never), now()).unwrap_err();
         assert_eq!(on_disk(&elsewhere), "theirs");
     }
 }
@@ -270,13 +302,13 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
         r#"{"version": 1, "permissions": [{"tool": "execute_command", "action": "always"}]}"#;
     for before in [None, Some(r#"{"version": 1, "permissions": []}"#)] {
         let dir = project(before);
-        let mut file = PermissionFile::load(dir.path()).unwrap();
+        let mut file = load(dir.path()).unwrap();
         assert!(file.changed_on_disk().is_none());
         fs::create_dir_all(dir.path().join(AGENT_FOLDER)).unwrap();
         put(&dir, free);
         assert_eq!(file.action("execute_command"), Ask);
         // Nor is it overwritten before.
-        let error = file.remember("edit_file", Never, now()).unwrap_err();
+        let error = file.remember(&tool("edit_file", Never), now()).unwrap_err();
         assert!(
             matches!(error, PermissionsProblem::Changed { .. }),
             "{error}"
@@ -287,7 +319,10 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
         );
         let changed = file.changed_on_disk().unwrap();
         assert!(changed.diff.contains("+{\"version\""), "{}", changed.diff);
-        assert_eq!(changed.file.unwrap().action("execute_command"), Always);
+        let mut agreed = changed.file.unwrap();
+        assert_eq!(agreed.action("execute_command"), Ask);
+        agreed.trust(&[]).unwrap();
+        assert_eq!(agreed.action("execute_command"), Always);
         let refused = on_disk(&dir);
         file.put_back().unwrap();
         // It may have been the user's own.
@@ -298,7 +333,7 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
             before.map(str::as_bytes)
         );
         assert!(file.changed_on_disk().is_none());
-        file.remember("edit_file", Never, now()).unwrap();
+        file.remember(&tool("edit_file", Never), now()).unwrap();
         assert!(file.changed_on_disk().is_none());
         // Removing it is a change, too.
         fs::remove_file(dir.path().join(FILE)).unwrap();
@@ -311,4 +346,59 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
         put(&dir, "{");
         assert!(file.changed_on_disk().unwrap().file.is_err());
     }
+}
+
+#[test]
+fn what_has_come_with_a_project_only_narrows_until_its_bytes_are_trusted() {
+    let brought = r#"{"version": 1, "permissions": [
+        {"tool": "read_file", "action": "always"}, {"tool": "list_files", "action": "never"},
+        {"tool": "write_file", "action": "always"}, {"tool": "execute_command", "action": "always"}],
+        "commands": [{"prefix": "@looking", "action": "always"}, {"prefix": "git log", "action": "never"},
+        {"prefix": "cargo test", "action": "always"}, {"prefix": "npm", "action": "ask"}]}"#;
+    let dir = project(Some(brought));
+    let actions = |file: &PermissionFile| {
+        let tools = ["read_file", "list_files", "write_file"].map(|tool| file.action(tool));
+        let commands = ["ls", "git log -1", "git status", "cargo test x", "npm test", "make", "rm x"];
+        let commands = commands.map(|command| {
+            let judged = judge(command, &|_| ScriptState::Tracked);
+            file.action_on("execute_command", &judged)
+        });
+        (tools, commands)
+    };
+    let narrowed = ([Always, Never, Ask], [Ask, Never, Ask, Ask, Ask, Ask, Ask]);
+    let trusted = ([Always, Never, Always], [Always, Never, Always, Always, Ask, Always, Ask]);
+    let mut file = load(dir.path()).unwrap();
+    assert_eq!(actions(&file), narrowed);
+    let withheld = [
+        "`write_file`",
+        "every command",
+        "commands that only look",
+        "commands that begin with `cargo test`",
+    ];
+    assert_eq!(file.withheld(), withheld);
+    // What is chosen until then holds, and is not written.
+    let choice = Choice::Commands(vec!["make".to_owned()]);
+    assert!(file.needs_trust(&choice));
+    file.remember(&choice, now()).unwrap();
+    assert!(file.allows_command("make x") && !file.allows_command("cargo test"));
+    assert_eq!(on_disk(&dir), brought);
+    // What forbids is written, and makes nothing trusted.
+    assert!(!file.needs_trust(&tool("edit_file", Never)));
+    file.remember(&tool("edit_file", Never), now()).unwrap();
+    assert!(on_disk(&dir).contains("edit_file") && !on_disk(&dir).contains("make"));
+    assert_eq!(actions(&load(dir.path()).unwrap()), narrowed);
+
+    load_trusted(dir.path());
+    let mut file = load(dir.path()).unwrap();
+    assert_eq!(actions(&file), trusted);
+    assert!(file.withheld().is_empty() && !file.needs_trust(&choice));
+    // What the program writes stays trusted.
+    file.remember(&choice, now()).unwrap();
+    file.remember(&choice, now()).unwrap();
+    let json: Value = serde_json::from_str(&on_disk(&dir)).unwrap();
+    assert_eq!(json["commands"].as_array().unwrap().len(), 5);
+    assert_eq!(actions(&load(dir.path()).unwrap()), trusted);
+    // What somebody else writes is not.
+    put(&dir, &on_disk(&dir).replace("\"edit_file\"", "\"edit_file\" "));
+    assert_eq!(actions(&load(dir.path()).unwrap()), narrowed);
 }

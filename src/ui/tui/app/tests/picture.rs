@@ -109,6 +109,7 @@ fn asked() -> App {
         may_last: true,
         may_forbid: true,
         may_redirect: true,
+        ..Question::default()
     };
     let preview = Some(DIFFS[1].to_owned());
     app.tell(ToScreen::Ask { question, preview }, at(0));

@@ -1,0 +1,190 @@
+//! The files of projects that a user has agreed to: `trusted.json` in the agent's home.
+//!
+//! Touches that file alone. A file of a project's is trusted as long as its bytes have the digest that stands there, and
+//! whatever it allows counts for nothing before: a clone cannot bring it along.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::accounts::Accounts;
+use super::home_file::{self, HomeFileProblem};
+use crate::sys::files::PathError;
+use crate::sys::positions::{self, Misplaced, Positions};
+
+/// The file, in the agent's home.
+pub const FILE: &str = "trusted.json";
+/// What becomes of trust whose file is removed.
+const WITHOUT: &str = "no project's files are trusted then";
+/// The one version of the form that there is.
+const VERSION: u64 = 1;
+
+/// The digests of a project's files, `sha256:` and hexadecimal digits, by their paths from its root.
+type Digests = BTreeMap<String, String>;
+
+/// The whole file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    version: u64,
+    /// By each project's root, links resolved.
+    folders: BTreeMap<String, Digests>,
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            folders: BTreeMap::new(),
+        }
+    }
+}
+
+/// Why a file cannot be trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustProblem {
+    /// What is trusted cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] HomeFileProblem),
+    /// It cannot be written.
+    #[error(transparent)]
+    Unwritable(#[from] PathError),
+    /// JSON has no name for the project.
+    #[error("`{}` is not UTF-8, so that nothing in it can be trusted", .0.display())]
+    NotUtf8(PathBuf),
+}
+
+impl TrustProblem {
+    /// The way out.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unreadable(problem) => problem.hint(),
+            Self::Unwritable(problem) => {
+                let directory = problem.path.parent().unwrap_or(&problem.path);
+                format!("make `{}` writable", directory.display())
+            }
+            Self::NotUtf8(_) => "rename the directory".to_owned(),
+        }
+    }
+}
+
+/// The files of one project that its user trusts.
+#[derive(Debug, Clone)]
+pub struct TrustedFiles {
+    home: PathBuf,
+    root: PathBuf,
+    digests: Digests,
+}
+
+impl TrustedFiles {
+    /// Those of the project with this root, links resolved, by the file in this home.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or there is a mistake in it.
+    pub fn load(home: &Path, root: &Path) -> Result<Self, HomeFileProblem> {
+        let mut form = read(home)?;
+        let digests = root.to_str().and_then(|root| form.folders.remove(root));
+        Ok(Self {
+            home: home.to_owned(),
+            root: root.to_owned(),
+            digests: digests.unwrap_or_default(),
+        })
+    }
+
+    /// Whether the user has agreed to these bytes of the file at `path`, from the project's root on.
+    #[must_use]
+    pub fn has(&self, path: &str, content: &[u8]) -> bool {
+        self.digests.get(path).is_some_and(|known| *known == digest(content))
+    }
+
+    /// Notes that the user agrees to these files, each by its path and its bytes.
+    ///
+    /// # Errors
+    /// When that cannot be kept; then it does not hold.
+    pub fn add<'f>(
+        &mut self,
+        files: impl IntoIterator<Item = (&'f str, &'f [u8])>,
+    ) -> Result<(), TrustProblem> {
+        let root = self.root.to_str();
+        let root = root.ok_or_else(|| TrustProblem::NotUtf8(self.root.clone()))?;
+        let _lock = Accounts::lock(&self.home)?;
+        let mut form = read(&self.home)?;
+        let digests = form.folders.entry(root.to_owned()).or_default();
+        digests.extend(files.into_iter().map(|(path, content)| (path.to_owned(), digest(content))));
+        let known = digests.clone();
+        let content = serde_json::to_string_pretty(&form).unwrap_or_default() + "\n";
+        home_file::save(&self.home.join(FILE), content.as_bytes())?;
+        self.digests = known;
+        Ok(())
+    }
+}
+
+fn read(home: &Path) -> Result<Form, HomeFileProblem> {
+    let loaded = home_file::load(&home.join(FILE), WITHOUT, parse)?;
+    Ok(loaded.unwrap_or_default())
+}
+
+fn parse(content: &[u8]) -> Result<Form, Misplaced> {
+    let text = positions::text(content)?;
+    let at = Positions(text);
+    let form: Form = at.object(text)?;
+    if form.version != VERSION {
+        return Err(at.problem(text.trim_start(), format!("`version` must be {VERSION}")));
+    }
+    Ok(form)
+}
+
+fn digest(content: &[u8]) -> String {
+    let digest = Sha256::digest(content);
+    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digits}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_trusted_at_one_path_of_one_project() {
+        let home = tempfile::tempdir().unwrap();
+        let (one, other) = (Path::new("/p/one"), Path::new("/p/other"));
+        let load = |root| TrustedFiles::load(home.path(), root).unwrap();
+        let mut trusted = load(one);
+        assert!(!trusted.has("a", b"x"));
+        trusted.add([("a", &b"x"[..]), ("b", b"")]).unwrap();
+        for trusted in [trusted, load(one)] {
+            assert!(trusted.has("a", b"x") && trusted.has("b", b""));
+            assert!(!trusted.has("a", b"y") && !trusted.has("c", b"x"));
+        }
+        assert!(!load(other).has("a", b"x"));
+        // What another process has added stays.
+        let mut old = load(other);
+        load(one).add([("c", &b"z"[..])]).unwrap();
+        old.add([("a", &b"1"[..])]).unwrap();
+        assert!(load(one).has("c", b"z") && load(one).has("a", b"x"));
+        let json = std::fs::read_to_string(home.path().join(FILE)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(json["version"], 1);
+        assert_eq!(json["folders"]["/p/one"]["b"], empty);
+    }
+
+    #[test]
+    fn a_mistake_is_told_by_its_place_and_nothing_is_trusted() {
+        for (content, said) in [
+            ("{", "line 1"),
+            ("[]", "an object is expected"),
+            (r#"{"version": 2, "folders": {}}"#, "`version` must be 1"),
+            (r#"{"version": 1, "folders": {}, "x": 1}"#, "unknown field `x`"),
+            (r#"{"version": 1, "folders": {"/p": []}}"#, "column"),
+        ] {
+            let home = tempfile::tempdir().unwrap();
+            std::fs::write(home.path().join(FILE), content).unwrap();
+            let problem = TrustedFiles::load(home.path(), Path::new("/p")).unwrap_err();
+            assert!(problem.to_string().contains(said), "{problem}");
+        }
+    }
+}

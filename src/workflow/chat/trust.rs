@@ -1,0 +1,154 @@
+//! Whether the user trusts what a project brings along.
+//!
+//! Reads the project's permissions and commands, and writes what the user has agreed to. Guarantees that nothing of the
+//! project's counts before the user has seen what it would allow.
+
+use std::path::Path;
+
+use super::login::home;
+use super::place::{ChatPlace, commands_of};
+use super::screen::Screen;
+use crate::agent::chat::commands::CommandFile;
+use crate::agent::chat::permissions::file::{Choice, FILE, PermissionFile};
+use crate::agent::chat::permissions::words_of;
+use crate::agent::chat::trust::TrustedFiles;
+use crate::ui::input::{self, InputError, LineReader as _, PlainLines, Typed};
+use crate::ui::question::{Answer, Question};
+use crate::workflow::error::Error;
+use crate::workflow::run::not_ready::NotReady;
+use crate::workflow::{Context, Failure, Outcome};
+
+/// What is asked.
+const QUESTION: &str = "Trust this folder?";
+
+/// What a project's files would allow that the user has not agreed to.
+#[derive(Debug, Default)]
+pub struct Untrusted {
+    /// What would be allowed, in lines.
+    lines: Vec<String>,
+    /// Their paths from the root.
+    paths: Vec<String>,
+}
+
+impl Untrusted {
+    /// What of these would count if it were trusted.
+    pub fn find(permissions: &PermissionFile, commands: &[CommandFile]) -> Self {
+        let mut found = Self::default();
+        let withheld = permissions.withheld();
+        if !withheld.is_empty() {
+            found.add(FILE, "would allow", withheld);
+        }
+        let would_allow = permissions.as_trusted();
+        for command in commands.iter().filter(|command| !permissions.trusts(command)) {
+            let run = command.commands();
+            if run.iter().any(|command| would_allow.allows_command(command))
+                && let Some((path, _)) = command.source()
+            {
+                found.add(path, "would run", run);
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, path: &str, would: &str, what: Vec<String>) {
+        self.lines.push(format!("`{path}` {would} without asking:"));
+        self.lines.extend(what.into_iter().map(|what| format!("  {what}")));
+        self.paths.push(path.to_owned());
+    }
+
+    /// What nobody is asked about, in a line; `None`: there is nothing.
+    pub fn warning(&self) -> Option<String> {
+        let paths = self.paths.iter().map(|path| format!("`{path}`"));
+        let paths = paths.collect::<Vec<_>>().join(", ");
+        (!paths.is_empty()).then(|| {
+            format!(
+                "this folder is not trusted, and `always` counts as `ask` in {paths}; `code-commit chat trust` shows what \
+                 would be allowed"
+            )
+        })
+    }
+}
+
+/// Asks the user whether what the project brings along counts; until the program ends, a no holds.
+///
+/// # Errors
+/// When that cannot be kept, or the user leaves.
+pub fn ask_at_start(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error> {
+    let untrusted = Untrusted::find(&place.permissions.borrow(), &place.commands);
+    if untrusted.lines.is_empty() || place.permissions.borrow().is_declined {
+        return Ok(());
+    }
+    ask(place, screen, &untrusted.lines)
+}
+
+/// Asks the same before this is written into a file that the user does not trust.
+///
+/// # Errors
+/// Those of [`ask_at_start`].
+pub fn ask_before(place: &ChatPlace<'_>, screen: &Screen, choice: &Choice) -> Result<(), Error> {
+    let permissions = place.permissions.borrow();
+    if permissions.is_declined || !permissions.needs_trust(choice) {
+        return Ok(());
+    }
+    let mut allowed = permissions.withheld();
+    allowed.push(words_of(choice));
+    let mut untrusted = Untrusted::default();
+    untrusted.add(FILE, "has come with the project, and would allow", allowed);
+    drop(permissions);
+    ask(place, screen, &untrusted.lines)
+}
+
+fn ask(place: &ChatPlace<'_>, screen: &Screen, lines: &[String]) -> Result<(), Error> {
+    let question = Question {
+        sentence: QUESTION.to_owned(),
+        ..Question::default()
+    };
+    let verdict = screen.ask(question, Some(lines.join("\n")))?;
+    let mut permissions = place.permissions.borrow_mut();
+    if verdict.answer == Answer::Yes {
+        permissions.trust(&place.commands).map_err(NotReady::from)?;
+    } else {
+        permissions.is_declined = true;
+        screen.say("What the project's files allow is asked about; `always` holds until you leave.");
+    }
+    Ok(())
+}
+
+/// Shows what the project's files would allow, and trusts them where the user agrees: in advance, or by a `y` on standard
+/// input.
+///
+/// # Errors
+/// When they cannot be read, or what was agreed cannot be kept.
+pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> {
+    let root = context.project.root();
+    let (mut permissions, commands) = load(&home(context)?, root)?;
+    let untrusted = Untrusted::find(&permissions, &commands);
+    if untrusted.lines.is_empty() {
+        return Ok(Outcome::said(
+            "done: nothing in this folder would allow anything that is not trusted",
+        ));
+    }
+    for line in &untrusted.lines {
+        context.notice(line.clone());
+    }
+    if !is_given && !is_agreed(context)? {
+        return Ok(Outcome::said("nothing was trusted: `always` counts as `ask` here"));
+    }
+    let trusted = permissions.trust(&commands).map_err(NotReady::from);
+    trusted.map_err(Error::from)?;
+    let paths = untrusted.paths.iter().map(|path| format!("`{path}`"));
+    let paths = paths.collect::<Vec<_>>().join(", ");
+    Ok(Outcome::said(format!("done: {paths} trusted as it is now")))
+}
+
+fn load(home: &Path, root: &Path) -> Result<(PermissionFile, Vec<CommandFile>), Error> {
+    let trusted = TrustedFiles::load(home, root).map_err(NotReady::from)?;
+    let permissions = PermissionFile::load(root, trusted).map_err(NotReady::from)?;
+    Ok((permissions, commands_of(root, home).0))
+}
+
+fn is_agreed(context: &Context<'_>) -> Result<bool, Error> {
+    let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
+    let typed = PlainLines::new(stdin).line(&format!("{QUESTION} [y/N] "))?;
+    Ok(matches!(typed, Typed::Line(line) if Answer::read(&line) == Answer::Yes))
+}
