@@ -14,6 +14,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use regex::Regex;
 
+pub(in crate::agent) use self::table::{AUDITED, AuditedProgram};
 use self::table::{
     CHANGES_REPOSITORY, CODE, GIT_PASSES, GNU, GUARDED, Guarded, HARMFUL, HARMLESS_VARIABLES,
     INTERPRETERS, LOOKING, Looking, MODULES, NESTED, NEW_SCRIPT, OPTIONS, OVERWRITES, OVERWRITING,
@@ -162,7 +163,11 @@ impl Judge<'_> {
         let word = SHELL_WORDS.iter().find(|(_, names)| has(names, name));
         let row = GUARDED.iter().find(|row| row.holds(name, arguments));
         let looks = LOOKING.iter().any(|row| row.is_named(name));
-        let written = || arguments.iter().any(|word| is_whole(&word.text, OVERWRITING));
+        let written = || {
+            arguments
+                .iter()
+                .any(|word| is_whole(&word.text, OVERWRITING))
+        };
         match (word, row) {
             (Some((reason, _)), _) => Some(reason),
             (_, Some(row)) => Some(row.reason),
@@ -195,7 +200,9 @@ impl Judge<'_> {
                     let module = words.next().map(|word| &*word.text);
                     let is_known = module.is_some_and(|module| has(MODULES, module));
                     let rest = arguments.get(1..).unwrap_or_default();
-                    (!is_known).then_some(CODE).or_else(|| self.guard(rest, false))
+                    (!is_known)
+                        .then_some(CODE)
+                        .or_else(|| self.guard(rest, false))
                 }
                 // In the place of a script no further option stands: `node --test --import=data:…`.
                 Some(first) if has(WITHOUT_SCRIPT, &first.text) => {
@@ -210,7 +217,10 @@ impl Judge<'_> {
             ending.is_some_and(|ending| has(SCRIPTS, ending))
         };
         if has(RUN_FILES, name) {
-            if words.clone().any(|word| matches!(&*word.text, "-e" | "--eval" | "-p" | "-")) {
+            if words
+                .clone()
+                .any(|word| matches!(&*word.text, "-e" | "--eval" | "-p" | "-"))
+            {
                 return Some(CODE);
             }
             let plain = words.filter(|word| !word.may_be_option());
@@ -264,7 +274,9 @@ impl Guarded {
 /// it, which may take it as its value, and any of a program with several.
 fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item = &'w str> {
     let is_option = |word: &ShellWord| word.text.starts_with(['-', '+']);
-    let is_first = !arguments.first().is_some_and(|word| word.text.starts_with('-'));
+    let is_first = !arguments
+        .first()
+        .is_some_and(|word| word.text.starts_with('-'));
     let count = match name {
         name if has(WITHOUT_SUBCOMMANDS, name) => 0,
         name if is_first && !has(NESTED, name) => 1,
@@ -279,7 +291,8 @@ fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item
 fn harmful(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     let mut rows = HARMFUL.iter();
     let is_one = |names| subcommands(name, arguments).any(|word| has(names, &word.to_lowercase()));
-    rows.find(|(_, names)| is_one(names)).map(|(reason, _)| *reason)
+    rows.find(|(_, names)| is_one(names))
+        .map(|(reason, _)| *reason)
 }
 
 /// Whether git does nothing that is asked about always.
@@ -317,7 +330,9 @@ fn prefix_length(words: &[&str]) -> usize {
         return 1 + before + prefix_length(inner);
     }
     let is_script = has(INTERPRETERS, name) || has(INTERPRETERS, stem(name));
-    let plain = arguments.iter().position(|word| !word.starts_with(['-', '+']));
+    let plain = arguments
+        .iter()
+        .position(|word| !word.starts_with(['-', '+']));
     match plain.and_then(|at| Some((at, *arguments.get(at)?))) {
         Some((at, _)) if is_script => at + 2,
         Some(_) if has(WITHOUT_SUBCOMMANDS, name) => 1,
@@ -342,7 +357,9 @@ fn unwrapped(mut words: &[ShellWord]) -> Result<&[ShellWord], &'static str> {
         let name = word.text.split_once('=').map(|(name, _)| name);
         name.is_some_and(|name| has(HARMLESS_VARIABLES, name))
     };
-    words = words.get(words.iter().take_while(is_variable).count()..).unwrap_or_default();
+    words = words
+        .get(words.iter().take_while(is_variable).count()..)
+        .unwrap_or_default();
     while let Some((program, arguments)) = words.split_first() {
         let name = name(&program.text);
         let mut wrappers = WRAPPERS.iter();
@@ -420,8 +437,13 @@ impl Looking {
                 }
                 Operands::Each(is_harmless) => operands().all(|word| is_harmless(&word.text)),
                 Operands::Script(is_harmless) => {
-                    operands().next().is_some_and(|script| is_harmless(&script.text))
-                        && words.iter().skip_while(|word| !is_operand(word)).all(is_operand)
+                    operands()
+                        .next()
+                        .is_some_and(|script| is_harmless(&script.text))
+                        && words
+                            .iter()
+                            .skip_while(|word| !is_operand(word))
+                            .all(is_operand)
                 }
             }
     }
@@ -440,8 +462,12 @@ fn name(program: &str) -> Cow<'_, str> {
 
 /// The name of a program of which this is a version or a variant: `python3.12`, `vim.tiny`.
 fn stem(name: &str) -> &str {
-    let is_script = name.rsplit_once('.').is_some_and(|(_, ending)| has(SCRIPTS, ending));
-    let stem = name.split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '@')).next();
+    let is_script = name
+        .rsplit_once('.')
+        .is_some_and(|(_, ending)| has(SCRIPTS, ending));
+    let stem = name
+        .split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '@'))
+        .next();
     stem.filter(|_| !is_script).unwrap_or(name)
 }
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
+use crate::agent::judge::{AUDITED, AuditedProgram};
 use crate::agent::tools::command::AllowedCommand;
 use crate::agent::tools::place::{Found, Outside, ResolvedPath, quoted};
 use crate::project::repository::Repository;
@@ -39,71 +40,8 @@ const CHECKS: [(&[&str], &[&str]); 6] = [
 /// How long a command may take that only looks: longer than any does, unless what it looks at has no end.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// A program, or a subcommand of git.
-struct AllowedProgram {
-    name: &'static str,
-    /// The flags that it may be given, as a pattern; a value stands behind a blank.
-    flags: &'static str,
-    /// The flags whose value may be the next word, and what that is.
-    takes: &'static [(&'static str, &'static str)],
-    /// What git is told besides, behind the subcommand.
-    added: &'static str,
-}
-
-const PROGRAMS: [AllowedProgram; 9] = [
-    allowed("cat", "-[nbsAETv]+", &[], ""),
-    allowed("head", HEAD_FLAGS, NUMBERS, ""),
-    allowed("tail", HEAD_FLAGS, NUMBERS, ""),
-    allowed("ls", LS_FLAGS, &[], ""),
-    allowed("dir", LS_FLAGS, &[], ""),
-    allowed("tree", TREE_FLAGS, TREE_VALUES, ""),
-    allowed("git status", STATUS_FLAGS, &[], "--ignore-submodules=dirty"),
-    allowed(
-        "git diff",
-        DIFF_FLAGS,
-        &[],
-        "--no-ext-diff --no-textconv --ignore-submodules=dirty",
-    ),
-    allowed(
-        "git log",
-        LOG_FLAGS,
-        &[("-n", "a number")],
-        "--no-ext-diff --no-textconv",
-    ),
-];
-
 /// Those that would wait for input.
 const NEED_FILE: [&str; 3] = ["cat", "head", "tail"];
-const HEAD_FLAGS: &str = r"-[qv]+|-\d{1,9}|-[nc] ?[+-]?\d{1,9}";
-const NUMBERS: &[(&str, &str)] = &[("-n", "a number"), ("-c", "a number")];
-const TREE_FLAGS: &str = r"-[adfsh]+|--noreport|-L ?\d{1,9}|-[IP] .*";
-const TREE_VALUES: &[(&str, &str)] =
-    &[("-L", "a number"), ("-I", "a pattern"), ("-P", "a pattern")];
-const STATUS_FLAGS: &str =
-    "-s|--short|-b|--branch|-sb|--porcelain(=v[12])?|-u(no|normal|all)?|--ignored";
-const LS_FLAGS: &str = "-[aAlhRrtS1Fdpsi]+|--color=never|--group-directories-first";
-
-const DIFF_FLAGS: &str = r"(?x: -w | -b | -U\d{1,9}
-    | --(stat|numstat|shortstat|name-only|name-status|cached|staged|summary|word-diff) )";
-// A format that a configuration defines may run a program.
-const LOG_FLAGS: &str = r"(?x: -p | -\d{1,9} | -n\x20?[+-]?\d{1,9}
-    | --(oneline|stat|patch|name-only|name-status|graph|decorate|all)
-    | --(since|until|author|grep)=.*
-    | --(format|pretty)=(oneline|short|medium|full|fuller|reference|raw|.*%.*) )";
-
-const fn allowed(
-    name: &'static str,
-    flags: &'static str,
-    takes: &'static [(&'static str, &'static str)],
-    added: &'static str,
-) -> AllowedProgram {
-    AllowedProgram {
-        name,
-        flags,
-        takes,
-        added,
-    }
-}
 
 /// What a shell leaves as it is.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| regex(r#"'[^']*'|"[^"$`\\]*""#));
@@ -260,12 +198,12 @@ fn checked(words: &[String], root: &Path) -> Result<Vec<String>, String> {
         [name, rest @ ..] => ((*name).to_owned(), rest),
         [] => return Err("there is no command".to_owned()),
     };
-    let program = PROGRAMS.iter().find(|program| program.name == name);
+    let program = AUDITED.iter().find(|program| program.name == name);
     let program = program.ok_or_else(|| format!("{} is not allowed", quoted(&name)))?;
     program.checked(rest, root)
 }
 
-impl AllowedProgram {
+impl AuditedProgram {
     fn checked(&self, words: &[&str], root: &Path) -> Result<Vec<String>, String> {
         let allowed = regex(&format!("^(?:{})$", self.flags));
         let is_git = self.name.starts_with("git ");

@@ -83,7 +83,8 @@ fn commands_of_ones_own_are_texts_with_arguments_files_and_output() {
         .with_file(
             ".agent/permissions.json",
             r#"{"version": 1, "permissions": [{"tool": "execute_command", "action": "always"}]}"#,
-        );
+        )
+        .trusting(&[".agent/permissions.json", ".agent/commands/run.md"]);
     let Some(mut screen) = opened(&chat) else {
         return;
     };

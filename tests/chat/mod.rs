@@ -11,3 +11,4 @@ mod secrets;
 mod sessions;
 mod terminal;
 mod tools;
+mod trust;

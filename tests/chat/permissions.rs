@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::anthropic::{Anthropic, Reply, nothing, results, say};
-use crate::support::chat::ChatProject;
+use crate::support::chat::{ChatProject, PERMISSIONS};
 
 const ALL_ALWAYS: &str = r#"{
   "version": 1,
@@ -142,7 +142,7 @@ fn a_file_allows_for_good_but_what_destroys_is_asked_about_always() {
         let (chat, server) = ChatProject::scripted([calls(&[(tool, input.clone())]), say("ok")]);
         let chat = chat
             .with_file("old.txt", "old\n")
-            .with_file(".agent/permissions.json", ALL_ALWAYS);
+            .with_permissions(ALL_ALWAYS);
         let run = chat.ask("go").exits(i32::from(!is_done));
         let failed = results(&server, 1)[0].1;
         assert_eq!(!failed, is_done, "{tool} {input}: {}", run.stderr);
@@ -346,8 +346,9 @@ fn commands_in_ones_own_commands_are_decided_as_the_agents_are() {
         let (chat, server) = ChatProject::scripted([say("ok")]);
         let chat = chat
             .with_file("old.txt", "old\n")
-            .with_file(".agent/permissions.json", permissions)
-            .with_file(".agent/commands/run.md", format!("It says !`{command}`"));
+            .with_file(".agent/commands/run.md", format!("It says !`{command}`"))
+            .with_file(PERMISSIONS, permissions)
+            .trusting(&[PERMISSIONS, ".agent/commands/run.md"]);
         let run = chat.run(&["--mode", mode, "-p", "/run"]);
         let run = run.exits(i32::from(told.is_some()));
         run.says(&[told.unwrap_or_default()]);
@@ -368,5 +369,29 @@ fn a_command_in_a_sandbox_cannot_make_what_is_allowed() {
         let left = chat.project.path(".agent").read_dir().unwrap();
         assert_eq!(left.count(), 0, "{sandbox}: {script}");
         assert!(!chat.project.path(".old").exists());
+    }
+}
+
+#[test]
+fn rules_by_prefix_allow_what_they_name_and_nothing_that_is_asked_about_always() {
+    let rules = r#"{"version": 1, "permissions": [{"tool": "execute_command", "action": "ask"}],
+        "commands": [{"prefix": "@looking", "action": "always"}, {"prefix": "mkdir", "action": "always"},
+        {"prefix": "mkdir no", "action": "never"}, {"prefix": "rm", "action": "always"}]}"#;
+    for (asked, is_done) in [
+        ("ls -la | head -3", true),
+        ("mkdir a && ls", true),
+        ("timeout 5 mkdir a", true),
+        ("mkdir no", false),
+        ("mkdir a; touch b", false),
+        ("rm old.txt", false),
+        ("mkdir $(ls)", false),
+        ("ls > out", false),
+        ("uniq o*", false),
+    ] {
+        let (chat, server) = ChatProject::scripted([calls(&[command(asked)]), say("ok")]);
+        let chat = chat.with_file("old.txt", "old\n").with_permissions(rules);
+        chat.ask("go");
+        assert_eq!(!results(&server, 1)[0].1, is_done, "{asked}");
+        assert!(chat.project.path("old.txt").exists());
     }
 }

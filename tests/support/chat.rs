@@ -4,12 +4,16 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use super::TestProject;
 use super::anthropic::{Anthropic, KEY, Reply};
 use super::project::{Finished, given, piped};
+
+/// What is allowed in a project.
+pub const PERMISSIONS: &str = ".agent/permissions.json";
 
 /// A project in which somebody chats. Its key is in the environment, unless a test takes it away.
 pub struct ChatProject {
@@ -58,6 +62,25 @@ impl ChatProject {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
         self
+    }
+
+    /// The same with permissions that its user trusts.
+    pub fn with_permissions(self, content: &str) -> Self {
+        self.with_file(PERMISSIONS, content)
+            .trusting(&[PERMISSIONS])
+    }
+
+    /// The same whose user trusts these files as they are now.
+    pub fn trusting(self, paths: &[&str]) -> Self {
+        let root = self.project.path("").canonicalize().unwrap();
+        let digest = |path: &&str| {
+            let digest = Sha256::digest(fs::read(self.project.path(path)).unwrap());
+            let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            ((*path).to_owned(), json!(format!("sha256:{digits}")))
+        };
+        let files: Map<String, Value> = paths.iter().map(digest).collect();
+        let trusted = json!({"version": 1, "folders": {root.to_str().unwrap(): files}});
+        self.with_setting("trusted.json", &trusted.to_string())
     }
 
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {

@@ -122,7 +122,8 @@ impl Briefing {
 
     /// The agent's tools have changed these files, by their paths from the root.
     pub fn wrote(&mut self, paths: &[String]) {
-        self.written.extend(paths.iter().map(|path| resolved(&self.root.join(path))));
+        self.written
+            .extend(paths.iter().map(|path| resolved(&self.root.join(path))));
     }
 
     /// Whether the agent's tools have written this file, links resolved.

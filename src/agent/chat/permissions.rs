@@ -5,6 +5,7 @@
 //! nothing that may delete, overwrite or commit is done unasked, and that in Planning nothing is done at all.
 
 pub mod file;
+pub mod untrusted;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,9 @@ impl NotPermitted {
         if self.is_asked_always {
             format!("what deletes, overwrites or commits is asked about always; {auto_pilot}")
         } else {
-            format!("allow the tools in `{FILE}`; {auto_pilot}")
+            format!(
+                "allow the tools in `{FILE}`, or commands by a prefix, and run `code-commit chat trust`; {auto_pilot}"
+            )
         }
     }
 }
@@ -236,9 +239,11 @@ fn why(reasons: &[&'static str]) -> String {
 pub fn words_of(choice: &Choice) -> String {
     match choice {
         Choice::Tool(tool, _) => format!("`{tool}`"),
-        Choice::Commands(rules) => {
-            rules.iter().map(|rule| rule_words(rule)).collect::<Vec<_>>().join("; ")
-        }
+        Choice::Commands(rules) => rules
+            .iter()
+            .map(|rule| rule_words(rule))
+            .collect::<Vec<_>>()
+            .join("; "),
     }
 }
 
@@ -247,13 +252,15 @@ pub fn words_of(choice: &Choice) -> String {
 pub fn remembered(question: &Question, verdict: &Verdict) -> Option<Choice> {
     let tool = || question.tool.clone();
     let (choice, may_last) = match verdict.answer {
-        Answer::Yes if question.rules.is_empty() => {
-            (Choice::Tool(tool(), PermissionAction::Always), question.may_last)
-        }
+        Answer::Yes if question.rules.is_empty() => (
+            Choice::Tool(tool(), PermissionAction::Always),
+            question.may_last,
+        ),
         Answer::Yes => (Choice::Commands(question.rules.clone()), question.may_last),
-        Answer::No | Answer::Instead(_) => {
-            (Choice::Tool(tool(), PermissionAction::Never), question.may_forbid)
-        }
+        Answer::No | Answer::Instead(_) => (
+            Choice::Tool(tool(), PermissionAction::Never),
+            question.may_forbid,
+        ),
     };
     (verdict.is_for_good && may_last).then_some(choice)
 }

@@ -97,7 +97,9 @@ impl TrustedFiles {
     /// Whether the user has agreed to these bytes of the file at `path`, from the project's root on.
     #[must_use]
     pub fn has(&self, path: &str, content: &[u8]) -> bool {
-        self.digests.get(path).is_some_and(|known| *known == digest(content))
+        self.digests
+            .get(path)
+            .is_some_and(|known| *known == digest(content))
     }
 
     /// Notes that the user agrees to these files, each by its path and its bytes.
@@ -113,7 +115,11 @@ impl TrustedFiles {
         let _lock = Accounts::lock(&self.home)?;
         let mut form = read(&self.home)?;
         let digests = form.folders.entry(root.to_owned()).or_default();
-        digests.extend(files.into_iter().map(|(path, content)| (path.to_owned(), digest(content))));
+        digests.extend(
+            files
+                .into_iter()
+                .map(|(path, content)| (path.to_owned(), digest(content))),
+        );
         let known = digests.clone();
         let content = serde_json::to_string_pretty(&form).unwrap_or_default() + "\n";
         home_file::save(&self.home.join(FILE), content.as_bytes())?;
@@ -178,7 +184,10 @@ mod tests {
             ("{", "line 1"),
             ("[]", "an object is expected"),
             (r#"{"version": 2, "folders": {}}"#, "`version` must be 1"),
-            (r#"{"version": 1, "folders": {}, "x": 1}"#, "unknown field `x`"),
+            (
+                r#"{"version": 1, "folders": {}, "x": 1}"#,
+                "unknown field `x`",
+            ),
             (r#"{"version": 1, "folders": {"/p": []}}"#, "column"),
         ] {
             let home = tempfile::tempdir().unwrap();

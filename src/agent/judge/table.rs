@@ -17,7 +17,8 @@ pub(super) const RUNS: &str = "runs another program";
 /// The reason for asking about programs that take code.
 pub(super) const CODE: &str = "runs code";
 /// The reason for asking about a script that git does not have, or that the session has written.
-pub(super) const NEW_SCRIPT: &str = "runs a file that is not tracked by git or that this session has written";
+pub(super) const NEW_SCRIPT: &str =
+    "runs a file that is not tracked by git or that this session has written";
 /// The reason for asking about a program that looks, with options that are not in its row.
 pub(super) const OPTIONS: &str = "has options that may write or run";
 const SYSTEM: &str = "changes the system";
@@ -37,8 +38,7 @@ pub(super) const SHELL_WORDS: [(&str, &str); 3] = [
 ];
 
 /// Variables that change how much a program says, and not what it runs.
-pub(super) const HARMLESS_VARIABLES: &str =
-    "CARGO_TERM_COLOR CI DEBUG FORCE_COLOR NODE_ENV NO_COLOR PYTHONUNBUFFERED RUST_BACKTRACE RUST_LOG TZ";
+pub(super) const HARMLESS_VARIABLES: &str = "CARGO_TERM_COLOR CI DEBUG FORCE_COLOR NODE_ENV NO_COLOR PYTHONUNBUFFERED RUST_BACKTRACE RUST_LOG TZ";
 
 /// A program, or a subcommand of git, that only looks.
 pub(in crate::agent) struct Looking {
@@ -87,9 +87,17 @@ pub(in crate::agent) const LOOKING: &[Looking] = &[
     ),
     looking("wait", "-[fn]", Operands::Each(is_not_evaluated)),
     looking("env", "", Operands::AtMost(0)),
-    looking("date", r"-[uRdI].*|--(?:date|iso-8601|rfc-3339|utc)(?:=.*)?", Operands::Each(sets_no_clock)),
+    looking(
+        "date",
+        r"-[uRdI].*|--(?:date|iso-8601|rfc-3339|utc)(?:=.*)?",
+        Operands::Each(sets_no_clock),
+    ),
     looking("printf", "--", Operands::Any),
-    looking("file", "-[bhikLz0]+|--brief|--mime(-type|-encoding)?", Operands::Any),
+    looking(
+        "file",
+        "-[bhikLz0]+|--brief|--mime(-type|-encoding)?",
+        Operands::Any,
+    ),
     looking(
         "find",
         r"(?x)-(?: [HLP] | \d+[a-zA-Z]? | a | and | o | or | not | [acm](?:min|time) | depth | empty | executable | group
@@ -119,7 +127,11 @@ pub(in crate::agent) const LOOKING: &[Looking] = &[
         r"-[CDFNadfghilpqstuvx]+|-[ILP]\w*|--(?:dirsfirst|gitignore|noreport|prune)",
         Operands::Any,
     ),
-    looking("sed", "-n|-E|-r|-nE|-nr|-e|-ne", Operands::Script(is_printing_sed)),
+    looking(
+        "sed",
+        "-n|-E|-r|-nE|-nr|-e|-ne",
+        Operands::Script(is_printing_sed),
+    ),
     looking("awk mawk nawk", "-v|-F.*", Operands::Each(is_printing_awk)),
     looking(
         "git blame;git cat-file;git check-ignore;git cherry;git count-objects;git describe;git diff;git diff-tree;\
@@ -129,7 +141,11 @@ pub(in crate::agent) const LOOKING: &[Looking] = &[
         r"-[^-O][^O]*|--|--(?:[a-df-np-z].*|encoding=.*|error-unmatch|exact-match|exclude\S*|exit-code|extended-regexp|oneline|only\S*|others|ours)",
         Operands::Any,
     ),
-    looking("git branch", "-[arv]+|--(?:all|list|remotes|show-current|verbose)", Operands::AtMost(0)),
+    looking(
+        "git branch",
+        "-[arv]+|--(?:all|list|remotes|show-current|verbose)",
+        Operands::AtMost(0),
+    ),
     looking(
         "git remote;git tag;git reflog;git worktree list;git submodule status;git version",
         r"-v|--verbose|-l|--list|-n\d*|--porcelain",
@@ -148,14 +164,84 @@ pub(in crate::agent) const LOOKING: &[Looking] = &[
 ];
 
 /// Programs that only look with nothing but `--version`.
-pub(super) const VERSIONED: &str =
-    "bun cargo deno dotnet gcc go java javac make node npm perl php pip pip3 pnpm python python3 ruby rustc tsc yarn";
+pub(super) const VERSIONED: &str = "bun cargo deno dotnet gcc go java javac make node npm perl php pip pip3 pnpm python python3 ruby rustc tsc yarn";
 
 /// Subcommands of git that do more than look and pass under `always`, with their options.
 pub(super) const GIT_PASSES: [(&str, &str); 2] = [
-    ("add", "-[AfnuvN]+|--(?:all|dry-run|force|intent-to-add|update|verbose)|--"),
-    ("fetch", r"-[apqtv]+|--(?:all|depth=\d+|prune|quiet|tags|unshallow|verbose)"),
+    (
+        "add",
+        "-[AfnuvN]+|--(?:all|dry-run|force|intent-to-add|update|verbose)|--",
+    ),
+    (
+        "fetch",
+        r"-[apqtv]+|--(?:all|depth=\d+|prune|quiet|tags|unshallow|verbose)",
+    ),
 ];
+
+/// A program that looks, or a subcommand of git, as an auditor may run it without a shell.
+pub(in crate::agent) struct AuditedProgram {
+    pub name: &'static str,
+    /// The flags that it may be given, as a pattern; a value stands behind a blank.
+    pub flags: &'static str,
+    /// The flags whose value may be the next word, and what that is.
+    pub takes: &'static [(&'static str, &'static str)],
+    /// What git is told besides, behind the subcommand.
+    pub added: &'static str,
+}
+
+/// What auditors may run: of what looks, the programs and options that their instructions name.
+pub(in crate::agent) const AUDITED: [AuditedProgram; 9] = [
+    audited("cat", "-[nbsAETv]+", &[], ""),
+    audited("head", HEAD_FLAGS, NUMBERS, ""),
+    audited("tail", HEAD_FLAGS, NUMBERS, ""),
+    audited("ls", LS_FLAGS, &[], ""),
+    audited("dir", LS_FLAGS, &[], ""),
+    audited("tree", TREE_FLAGS, TREE_VALUES, ""),
+    audited("git status", STATUS_FLAGS, &[], "--ignore-submodules=dirty"),
+    audited(
+        "git diff",
+        DIFF_FLAGS,
+        &[],
+        "--no-ext-diff --no-textconv --ignore-submodules=dirty",
+    ),
+    audited(
+        "git log",
+        LOG_FLAGS,
+        &[("-n", "a number")],
+        "--no-ext-diff --no-textconv",
+    ),
+];
+
+const HEAD_FLAGS: &str = r"-[qv]+|-\d{1,9}|-[nc] ?[+-]?\d{1,9}";
+const NUMBERS: &[(&str, &str)] = &[("-n", "a number"), ("-c", "a number")];
+const TREE_FLAGS: &str = r"-[adfsh]+|--noreport|-L ?\d{1,9}|-[IP] .*";
+const TREE_VALUES: &[(&str, &str)] =
+    &[("-L", "a number"), ("-I", "a pattern"), ("-P", "a pattern")];
+const STATUS_FLAGS: &str =
+    "-s|--short|-b|--branch|-sb|--porcelain(=v[12])?|-u(no|normal|all)?|--ignored";
+const LS_FLAGS: &str = "-[aAlhRrtS1Fdpsi]+|--color=never|--group-directories-first";
+
+const DIFF_FLAGS: &str = r"(?x: -w | -b | -U\d{1,9}
+    | --(stat|numstat|shortstat|name-only|name-status|cached|staged|summary|word-diff) )";
+// A format that a configuration defines may run a program.
+const LOG_FLAGS: &str = r"(?x: -p | -\d{1,9} | -n\x20?[+-]?\d{1,9}
+    | --(oneline|stat|patch|name-only|name-status|graph|decorate|all)
+    | --(since|until|author|grep)=.*
+    | --(format|pretty)=(oneline|short|medium|full|fuller|reference|raw|.*%.*) )";
+
+const fn audited(
+    name: &'static str,
+    flags: &'static str,
+    takes: &'static [(&'static str, &'static str)],
+    added: &'static str,
+) -> AuditedProgram {
+    AuditedProgram {
+        name,
+        flags,
+        takes,
+        added,
+    }
+}
 
 /// Whether a word of `test` stays what it is: bash evaluates a subscript, which may substitute commands.
 fn is_not_evaluated(word: &str) -> bool {
@@ -164,7 +250,9 @@ fn is_not_evaluated(word: &str) -> bool {
 
 /// Whether an operand of `date` is no time, to which the clock would be set.
 fn sets_no_clock(word: &str) -> bool {
-    !word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    !word
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 /// Whether a program of awk, or a file, does no more than print.
@@ -210,7 +298,10 @@ const fn guarded(reason: &'static str, names: &'static str) -> Guarded {
 
 impl Guarded {
     const fn only(self, subcommands: &'static str) -> Self {
-        Self { subcommands, ..self }
+        Self {
+            subcommands,
+            ..self
+        }
     }
 
     const fn with(self, with: &'static str) -> Self {
@@ -323,7 +414,12 @@ pub(super) const WITHOUT_SUBCOMMANDS: &str =
 /// Programs that run the command behind their options, unchanged: their names, their options, those of them that take
 /// the next word, and how many words stand before the command.
 pub(super) const WRAPPERS: [(&str, &str, &str, usize); 4] = [
-    ("timeout", "-k.+|-s.+|-v|--(?:foreground|kill-after=.*|preserve-status|signal=.*|verbose)", "-k -s", 1),
+    (
+        "timeout",
+        "-k.+|-s.+|-v|--(?:foreground|kill-after=.*|preserve-status|signal=.*|verbose)",
+        "-k -s",
+        1,
+    ),
     ("time", "-p", "", 0),
     ("nice", r"-n.+|-\d+|--adjustment=.*", "-n", 0),
     ("nohup", "", "", 0),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::{LOOKS, ScriptState};
+use super::{JudgedProgram, LOOKS, ScriptState};
 
 /// What passes under `always`.
 const PLAIN: &str = include_str!("tests/plain.txt");
@@ -57,9 +57,15 @@ fn what_looks_is_known_for_it_and_nothing_that_may_do_harm_is() {
         let judged = judge(command);
         judged.reasons.is_empty() && judged.programs.iter().all(|program| program.only_looks)
     };
-    let unknown: Vec<_> = commands(LOOKING).into_iter().filter(|it| !looks(it)).collect();
+    let unknown: Vec<_> = commands(LOOKING)
+        .into_iter()
+        .filter(|it| !looks(it))
+        .collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
-    let known: Vec<_> = commands(HOSTILE).into_iter().filter(|it| looks(it)).collect();
+    let known: Vec<_> = commands(HOSTILE)
+        .into_iter()
+        .filter(|it| looks(it))
+        .collect();
     assert!(known.is_empty(), "{known:#?}");
 }
 
@@ -92,7 +98,10 @@ fn a_rule_is_for_the_program_and_its_subcommand() {
         ("npx --yes eslint src", &["npx --yes eslint"]),
         ("npx tsc -p x", &["npx tsc"]),
         ("uv run pytest -q", &["uv run pytest"]),
-        ("poetry run python tools/a.py x", &["poetry run python tools/a.py"]),
+        (
+            "poetry run python tools/a.py x",
+            &["poetry run python tools/a.py"],
+        ),
         ("python manage.py test", &["python manage.py"]),
         ("python3 -m pytest tests", &["python3 -m pytest"]),
         ("bash 'my tool.sh' x", &["bash 'my tool.sh'"]),
@@ -104,13 +113,16 @@ fn a_rule_is_for_the_program_and_its_subcommand() {
         ("./gradlew check", &["./gradlew check"]),
         ("./build.sh", &["./build.sh"]),
         ("git add -A", &["git add"]),
-        ("cd sub && cargo test | tail -5", &[LOOKS, "cargo test", LOOKS]),
+        (
+            "cd sub && cargo test | tail -5",
+            &[LOOKS, "cargo test", LOOKS],
+        ),
         ("ls", &[LOOKS]),
         ("ls $(x)", &[]),
         ("", &[]),
     ] {
         let judged = judge(command);
-        let found: Vec<String> = judged.programs.iter().map(|it| it.prefix()).collect();
+        let found: Vec<String> = judged.programs.iter().map(JudgedProgram::prefix).collect();
         assert_eq!(found, prefixes, "{command}");
         // What is written covers what it was written for.
         for program in judged.programs {

@@ -114,8 +114,11 @@ pub fn expand(
     let Some(command) = place.command(name) else {
         return Ok(Err("there is no such command".to_owned()));
     };
-    let (mode, is_projects, pieces) =
-        (command.mode, command.is_projects(), command.expand(arguments));
+    let (mode, is_projects, pieces) = (
+        command.mode,
+        command.is_projects(),
+        command.expand(arguments),
+    );
     let is_trusted = place.permissions.borrow().trusts(command);
     let now = place.mode.get();
     if let Some(mode) = mode.filter(|mode| *mode != now) {

@@ -12,13 +12,13 @@ use uuid::Uuid;
 
 use super::entries::{STOPPED, ending, entries};
 use super::login::{ChatKey, home};
-use super::trust::Untrusted;
 use super::{ChatOptions, models};
 use crate::agent::chat::accounts::key::AccountKey;
 use crate::agent::chat::briefing::Briefing;
 use crate::agent::chat::commands::{self, COMMANDS, CommandFile};
 use crate::agent::chat::context::AGENT_FOLDER;
 use crate::agent::chat::permissions::file::{PermissionFile, rule_words};
+use crate::agent::chat::permissions::untrusted::Untrusted;
 use crate::agent::chat::permissions::{ChatPermissions, NotPermitted, closed_paths};
 use crate::agent::chat::settings::ChatSettings;
 use crate::agent::chat::trust::TrustedFiles;
@@ -559,7 +559,8 @@ impl<'c> ChatPlace<'c> {
             .listed()
             .map(|(tool, action)| format!("| {tool} | {} |\n", action.name()));
         let rules = permissions.rules();
-        let rules = rules.map(|(prefix, action)| format!("| {} | {} |\n", rule_words(prefix), action.name()));
+        let rules = rules
+            .map(|(prefix, action)| format!("| {} | {} |\n", rule_words(prefix), action.name()));
         let lines: String = lines.chain(rules).collect();
         let path = permissions.path();
         let kept = if path.exists() {

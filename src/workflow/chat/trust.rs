@@ -10,9 +10,10 @@ use super::place::{ChatPlace, commands_of};
 use super::screen::Screen;
 use crate::agent::chat::commands::CommandFile;
 use crate::agent::chat::permissions::file::{Choice, FILE, PermissionFile};
+use crate::agent::chat::permissions::untrusted::Untrusted;
 use crate::agent::chat::permissions::words_of;
 use crate::agent::chat::trust::TrustedFiles;
-use crate::ui::input::{self, InputError, LineReader as _, PlainLines, Typed};
+use crate::ui::input::{self, InputError, LineReader as _, PlainLines, PromptedLines, Typed};
 use crate::ui::question::{Answer, Question};
 use crate::workflow::error::Error;
 use crate::workflow::run::not_ready::NotReady;
@@ -20,54 +21,6 @@ use crate::workflow::{Context, Failure, Outcome};
 
 /// What is asked.
 const QUESTION: &str = "Trust this folder?";
-
-/// What a project's files would allow that the user has not agreed to.
-#[derive(Debug, Default)]
-pub struct Untrusted {
-    /// What would be allowed, in lines.
-    lines: Vec<String>,
-    /// Their paths from the root.
-    paths: Vec<String>,
-}
-
-impl Untrusted {
-    /// What of these would count if it were trusted.
-    pub fn find(permissions: &PermissionFile, commands: &[CommandFile]) -> Self {
-        let mut found = Self::default();
-        let withheld = permissions.withheld();
-        if !withheld.is_empty() {
-            found.add(FILE, "would allow", withheld);
-        }
-        let would_allow = permissions.as_trusted();
-        for command in commands.iter().filter(|command| !permissions.trusts(command)) {
-            let run = command.commands();
-            if run.iter().any(|command| would_allow.allows_command(command))
-                && let Some((path, _)) = command.source()
-            {
-                found.add(path, "would run", run);
-            }
-        }
-        found
-    }
-
-    fn add(&mut self, path: &str, would: &str, what: Vec<String>) {
-        self.lines.push(format!("`{path}` {would} without asking:"));
-        self.lines.extend(what.into_iter().map(|what| format!("  {what}")));
-        self.paths.push(path.to_owned());
-    }
-
-    /// What nobody is asked about, in a line; `None`: there is nothing.
-    pub fn warning(&self) -> Option<String> {
-        let paths = self.paths.iter().map(|path| format!("`{path}`"));
-        let paths = paths.collect::<Vec<_>>().join(", ");
-        (!paths.is_empty()).then(|| {
-            format!(
-                "this folder is not trusted, and `always` counts as `ask` in {paths}; `code-commit chat trust` shows what \
-                 would be allowed"
-            )
-        })
-    }
-}
 
 /// Asks the user whether what the project brings along counts; until the program ends, a no holds.
 ///
@@ -109,7 +62,8 @@ fn ask(place: &ChatPlace<'_>, screen: &Screen, lines: &[String]) -> Result<(), E
         permissions.trust(&place.commands).map_err(NotReady::from)?;
     } else {
         permissions.is_declined = true;
-        screen.say("What the project's files allow is asked about; `always` holds until you leave.");
+        screen
+            .say("What the project's files allow is asked about; `always` holds until you leave.");
     }
     Ok(())
 }
@@ -132,7 +86,9 @@ pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> 
         context.notice(line.clone());
     }
     if !is_given && !is_agreed(context)? {
-        return Ok(Outcome::said("nothing was trusted: `always` counts as `ask` here"));
+        return Ok(Outcome::said(
+            "nothing was trusted: `always` counts as `ask` here",
+        ));
     }
     let trusted = permissions.trust(&commands).map_err(NotReady::from);
     trusted.map_err(Error::from)?;
@@ -149,6 +105,7 @@ fn load(home: &Path, root: &Path) -> Result<(PermissionFile, Vec<CommandFile>), 
 
 fn is_agreed(context: &Context<'_>) -> Result<bool, Error> {
     let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
-    let typed = PlainLines::new(stdin).line(&format!("{QUESTION} [y/N] "))?;
+    let mut lines = PromptedLines::new(PlainLines::new(stdin), context.interrupt.clone());
+    let typed = lines.line(&format!("{QUESTION} [y/N] "))?;
     Ok(matches!(typed, Typed::Line(line) if Answer::read(&line) == Answer::Yes))
 }

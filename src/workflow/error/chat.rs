@@ -121,7 +121,7 @@ impl ChatError {
                 "`.agent/commands/NAME.md` and `~/.agent/commands/NAME.md` are commands of one's own"
             }
             Self::NotExpanded { .. } => {
-                "`.agent/permissions.json` allows commands; `--auto-pilot` lets the agent do everything"
+                "`.agent/permissions.json` allows commands, if you trust it and the command's file (`code-commit chat trust`); `--auto-pilot` lets the agent do everything"
             }
             Self::Image(_) => "without the `@`, the request only names it",
             Self::NotAKey(_) => "give the API key alone, as the vendor's console shows it",

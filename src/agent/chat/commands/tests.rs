@@ -8,12 +8,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn source() -> Option<(String, String)> {
-    Some((".agent/commands/x.md".to_owned(), String::new()))
+fn source() -> (String, String) {
+    (".agent/commands/x.md".to_owned(), String::new())
 }
 
 fn command(template: &str) -> CommandFile {
-    CommandFile::parse("test".to_owned(), source(), template)
+    CommandFile::parse("test".to_owned(), Some(source()), template)
         .unwrap()
         .0
 }
@@ -115,7 +115,7 @@ fn frontmatter_is_read_or_named() {
         ("---\nmode: yolo\n---\nx", "line 2: `yolo` is no mode"),
         ("---\nmodel: x\n---\n \n", "there is nothing in it but"),
     ] {
-        let problem = CommandFile::parse("x".to_owned(), source(), text).unwrap_err();
+        let problem = CommandFile::parse("x".to_owned(), Some(source()), text).unwrap_err();
         assert!(problem.starts_with(expected), "{problem}");
     }
 }

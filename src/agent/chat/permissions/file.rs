@@ -163,7 +163,9 @@ impl PermissionFile {
                 })?
             }
         };
-        let is_trusted = known.as_ref().is_none_or(|content| trusted.has(FILE, content));
+        let is_trusted = known
+            .as_ref()
+            .is_none_or(|content| trusted.has(FILE, content));
         let (actions, rules) = form.holding(is_trusted);
         Ok(Self {
             root: root.to_owned(),
@@ -191,9 +193,14 @@ impl PermissionFile {
         let of_tool = self.action(tool);
         let by_rules = || {
             let programs = command.programs.iter();
-            programs.map(|program| self.rule(program).unwrap_or(of_tool)).max()
+            programs
+                .map(|program| self.rule(program).unwrap_or(of_tool))
+                .max()
         };
-        match by_rules().filter(|_| of_tool != PermissionAction::Never).unwrap_or(of_tool) {
+        match by_rules()
+            .filter(|_| of_tool != PermissionAction::Never)
+            .unwrap_or(of_tool)
+        {
             PermissionAction::Always if !command.reasons.is_empty() => PermissionAction::Ask,
             action => action,
         }
@@ -203,7 +210,8 @@ impl PermissionFile {
     #[must_use]
     pub fn rule(&self, program: &JudgedProgram) -> Option<PermissionAction> {
         let covering = self.rules.iter();
-        let covering = covering.filter_map(|rule| Some((program.covered_by(&rule.prefix)?, rule.action)));
+        let covering =
+            covering.filter_map(|rule| Some((program.covered_by(&rule.prefix)?, rule.action)));
         covering.max().map(|(_, action)| action)
     }
 
@@ -283,7 +291,8 @@ impl PermissionFile {
             Choice::Tool(tool, action) => drop(self.actions.insert(tool.clone(), *action)),
             Choice::Commands(prefixes) => {
                 self.rules.retain(|rule| !prefixes.contains(&rule.prefix));
-                self.rules.extend(prefixes.iter().map(CommandRule::always));
+                let rules = prefixes.iter().map(|prefix| CommandRule::always(prefix));
+                self.rules.extend(rules);
             }
         }
         if self.needs_trust(choice) {
@@ -296,7 +305,9 @@ impl PermissionFile {
         }
         self.form.set(choice);
         let now = now.with_timezone(&Utc);
-        let content = self.form.content(&now.to_rfc3339_opts(SecondsFormat::Millis, true));
+        let content = self
+            .form
+            .content(&now.to_rfc3339_opts(SecondsFormat::Millis, true));
         self.write(&content)?;
         if self.is_trusted {
             self.trusted.add([(FILE, &*content)])?;

@@ -321,7 +321,10 @@ fn a_script_that_the_session_has_written_is_asked_about_whatever_is_allowed() {
         std::fs::write(root.join(name), content).unwrap();
     }
     std::os::unix::fs::symlink("evil.sh", root.join("link.sh")).unwrap();
-    for arguments in [&["init", "-q"][..], &["add", "old.sh", "evil.sh", "link.sh"]] {
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "old.sh", "evil.sh", "link.sh"],
+    ] {
         duct::cmd("git", arguments).dir(&root).run().unwrap();
     }
     let (file, briefing) = world(&root);

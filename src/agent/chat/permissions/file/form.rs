@@ -79,9 +79,9 @@ pub(super) struct CommandRule {
 }
 
 impl CommandRule {
-    pub(super) fn always(prefix: &String) -> Self {
+    pub(super) fn always(prefix: &str) -> Self {
         Self {
-            prefix: prefix.clone(),
+            prefix: prefix.to_owned(),
             action: PermissionAction::Always,
         }
     }
@@ -102,7 +102,9 @@ impl Default for PermissionForm {
         let entries: Vec<Value> = DEFAULTS.iter().map(entry).collect();
         Self {
             json: json!({"version": VERSION, "permissions": entries}),
-            actions: DEFAULTS.map(|(tool, action)| (tool.to_owned(), action)).into(),
+            actions: DEFAULTS
+                .map(|(tool, action)| (tool.to_owned(), action))
+                .into(),
             rules: Vec::new(),
         }
     }
@@ -173,8 +175,13 @@ impl PermissionForm {
                 tool => format!("`{tool}`"),
             })
         });
-        let rules = self.rules.iter().filter(|rule| rule.action == PermissionAction::Always);
-        tools.chain(rules.map(|rule| rule_words(&rule.prefix))).collect()
+        let rules = self
+            .rules
+            .iter()
+            .filter(|rule| rule.action == PermissionAction::Always);
+        tools
+            .chain(rules.map(|rule| rule_words(&rule.prefix)))
+            .collect()
     }
 
     /// The tools that are listed, in the file's order.
@@ -230,7 +237,10 @@ impl PermissionForm {
 pub(crate) fn rule_words(prefix: &str) -> String {
     match prefix {
         LOOKS => "commands that only look".to_owned(),
-        prefix => format!("commands that begin with `{}`", one_line(prefix, LONGEST_NAME)),
+        prefix => format!(
+            "commands that begin with `{}`",
+            one_line(prefix, LONGEST_NAME)
+        ),
     }
 }
 
@@ -272,7 +282,8 @@ fn parse_rule(at: &Positions<'_>, entry: &str) -> Result<CommandRule, Misplaced>
         text == LOOKS || words.first().is_some_and(|first| !first.starts_with('@'))
     };
     let Some(text) = string(prefix).filter(is_prefix) else {
-        let expected = format!("`prefix` must be the first words of a command, in quotes, or `\"{LOOKS}\"`");
+        let expected =
+            format!("`prefix` must be the first words of a command, in quotes, or `\"{LOOKS}\"`");
         return Err(at.problem(prefix, expected));
     };
     let action = parse_action(at, action)?;

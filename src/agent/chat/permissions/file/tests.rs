@@ -66,7 +66,8 @@ fn without_a_file_the_defaults_hold_and_are_saved_with_the_first_choice() {
     }
     assert!(!dir.path().join(AGENT_FOLDER).exists());
     file.remember(&tool("edit_file", Always), now()).unwrap();
-    file.remember(&tool("search_project", Never), now()).unwrap();
+    file.remember(&tool("search_project", Never), now())
+        .unwrap();
     let expected = r#"{
   "version": 1,
   "permissions": [
@@ -122,7 +123,8 @@ fn what_a_file_does_not_list_is_asked_about_and_what_it_has_besides_stays() {
     ] {
         assert_eq!(file.action(tool), action, "{tool}");
     }
-    file.remember(&tool("execute_command", Always), now()).unwrap();
+    file.remember(&tool("execute_command", Always), now())
+        .unwrap();
     let expected = json!({
         "note": {"by": "me"},
         "permissions": [
@@ -220,23 +222,38 @@ fn a_mistake_is_told_by_its_place() {
         assert_eq!(error.to_string(), expected, "{content}");
         assert!(!error.hint().is_empty());
     }
+    let twice_the_same = r#"{"version": 1, "permissions": [{"tool": "edit_file", "action": "never"}, {"tool": "edit_file", "action": "never"}]}"#;
+    let dir = project(Some(twice_the_same));
+    let file = load(dir.path()).unwrap();
+    assert_eq!(file.action("edit_file"), Never);
+}
+
+#[test]
+fn a_mistake_in_a_rule_is_told_by_its_place() {
     for (commands, said) in [
         ("{}", "`commands` must be a list"),
         (r#"[{"prefix": "x"}]"#, "`action` is missing"),
         (r#"[{"prefix": " ", "action": "ask"}]"#, "`prefix` must be"),
         (r#"[{"prefix": "'", "action": "ask"}]"#, "`prefix` must be"),
-        (r#"[{"prefix": "@all", "action": "always"}]"#, "`prefix` must be"),
-        (r#"[{"prefix": ["x"], "action": "always"}]"#, "`prefix` must be"),
+        (
+            r#"[{"prefix": "@all", "action": "always"}]"#,
+            "`prefix` must be",
+        ),
+        (
+            r#"[{"prefix": ["x"], "action": "always"}]"#,
+            "`prefix` must be",
+        ),
         (r#"[{"prefix": "x", "action": "yes"}]"#, "`action` must be"),
     ] {
         let content = format!(r#"{{"version": 1, "permissions": [], "commands": {commands}}}"#);
-        let problem = load(project(Some(&content)).path()).unwrap_err().to_string();
-        assert!(problem.contains(said) && problem.contains("line 1, column"), "{problem}");
+        let problem = load(project(Some(&content)).path())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            problem.contains(said) && problem.contains("line 1, column"),
+            "{problem}"
+        );
     }
-    let twice_the_same = r#"{"version": 1, "permissions": [{"tool": "edit_file", "action": "never"}, {"tool": "edit_file", "action": "never"}]}"#;
-    let dir = project(Some(twice_the_same));
-    let file = load(dir.path()).unwrap();
-    assert_eq!(file.action("edit_file"), Never);
 }
 
 #[test]
@@ -358,7 +375,15 @@ fn what_has_come_with_a_project_only_narrows_until_its_bytes_are_trusted() {
     let dir = project(Some(brought));
     let actions = |file: &PermissionFile| {
         let tools = ["read_file", "list_files", "write_file"].map(|tool| file.action(tool));
-        let commands = ["ls", "git log -1", "git status", "cargo test x", "npm test", "make", "rm x"];
+        let commands = [
+            "ls",
+            "git log -1",
+            "git status",
+            "cargo test x",
+            "npm test",
+            "make",
+            "rm x",
+        ];
         let commands = commands.map(|command| {
             let judged = judge(command, &|_| ScriptState::Tracked);
             file.action_on("execute_command", &judged)
@@ -366,7 +391,10 @@ fn what_has_come_with_a_project_only_narrows_until_its_bytes_are_trusted() {
         (tools, commands)
     };
     let narrowed = ([Always, Never, Ask], [Ask, Never, Ask, Ask, Ask, Ask, Ask]);
-    let trusted = ([Always, Never, Always], [Always, Never, Always, Always, Ask, Always, Ask]);
+    let trusted = (
+        [Always, Never, Always],
+        [Always, Never, Always, Always, Ask, Always, Ask],
+    );
     let mut file = load(dir.path()).unwrap();
     assert_eq!(actions(&file), narrowed);
     let withheld = [
@@ -399,6 +427,9 @@ fn what_has_come_with_a_project_only_narrows_until_its_bytes_are_trusted() {
     assert_eq!(json["commands"].as_array().unwrap().len(), 5);
     assert_eq!(actions(&load(dir.path()).unwrap()), trusted);
     // What somebody else writes is not.
-    put(&dir, &on_disk(&dir).replace("\"edit_file\"", "\"edit_file\" "));
+    put(
+        &dir,
+        &on_disk(&dir).replace("\"edit_file\"", "\"edit_file\" "),
+    );
     assert_eq!(actions(&load(dir.path()).unwrap()), narrowed);
 }
