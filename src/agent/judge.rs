@@ -16,10 +16,10 @@ use regex::Regex;
 
 pub(in crate::agent) use self::table::{AUDITED, AuditedProgram};
 use self::table::{
-    CHANGES_REPOSITORY, CODE, GIT_PASSES, GNU, GUARDED, Guarded, HARMFUL, HARMLESS_VARIABLES,
-    INTERPRETERS, LOOKING, Looking, MODULES, NESTED, NEW_SCRIPT, OPTIONS, OVERWRITES, OVERWRITING,
-    Operands, RUN_FILES, RUNNER_OPTIONS, RUNNERS, RUNS, SCRIPTS, SHELL_WORDS, VERSIONED,
-    WITHOUT_SCRIPT, WITHOUT_SUBCOMMANDS, WRAPPERS,
+    CHANGES_REPOSITORY, CODE, GNU, GUARDED, HARMFUL, HARMLESS_VARIABLES, INTERPRETERS, LOOKING,
+    MODULES, NESTED, NEW_SCRIPT, OPTIONS, OVERWRITES, OVERWRITING, Operands, RUN_FILES,
+    RUNNER_OPTIONS, RUNNERS, RUNS, SCRIPTS, SHELL_WORDS, VERSIONED, WITHOUT_SCRIPT,
+    WITHOUT_SUBCOMMANDS, WRAPPERS,
 };
 use self::words::{ShellWord, UNCLEAR, is_device};
 use crate::sys::text::regex;
@@ -160,24 +160,26 @@ impl Judge<'_> {
             return None;
         }
         let name = &*name(&program.text);
-        let word = SHELL_WORDS.iter().find(|(_, names)| has(names, name));
-        let row = GUARDED.iter().find(|row| row.holds(name, arguments));
-        let looks = LOOKING.iter().any(|row| row.is_named(name));
-        let written = || {
-            arguments
-                .iter()
-                .any(|word| is_whole(&word.text, OVERWRITING))
-        };
-        match (word, row) {
-            (Some((reason, _)), _) => Some(reason),
-            (_, Some(row)) => Some(row.reason),
-            _ if name == "git" => (!is_passing_git(arguments)).then_some(CHANGES_REPOSITORY),
+        let mut words = SHELL_WORDS.iter();
+        if let Some((reason, _)) = words.find(|(_, names)| has(names, name)) {
+            return Some(reason);
+        }
+        if let Some(reason) = guarded(name, arguments) {
+            return Some(reason);
+        }
+        let looks = LOOKING.iter().any(|row| is_named(row, name));
+        match name {
             // A pattern may stand for more operands, or for an option.
             _ if looks && arguments.iter().any(|word| word.is_glob) => Some(UNCLEAR),
             _ if looks => Some(OPTIONS),
-            _ if name.starts_with("git-") => Some(CHANGES_REPOSITORY),
-            _ if name.starts_with("ld-") => Some(RUNS),
-            _ if written() => Some(OVERWRITES),
+            name if name.starts_with("git-") => Some(CHANGES_REPOSITORY),
+            name if name.starts_with("ld-") => Some(RUNS),
+            _ if arguments
+                .iter()
+                .any(|word| is_whole(&word.text, OVERWRITING)) =>
+            {
+                Some(OVERWRITES)
+            }
             _ => self
                 .guard_script(program, name, arguments)
                 .or_else(|| harmful(name, arguments))
@@ -256,18 +258,18 @@ impl Judge<'_> {
     }
 }
 
-impl Guarded {
-    fn holds(&self, name: &str, arguments: &[ShellWord]) -> bool {
-        let any = |pattern: &str| {
-            let mut words = arguments.iter();
-            words.any(|word| is_whole(&word.text, pattern))
-        };
-        (has(self.names, name) || has(self.names, stem(name)))
-            && (self.subcommands.is_empty()
-                || subcommands(name, arguments).any(|word| has(self.subcommands, word)))
-            && (self.with.is_empty() || any(self.with))
-            && (self.without.is_empty() || !any(self.without))
-    }
+/// The reason of the first row of the table that holds for a program.
+fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
+    let any = |pattern: &str| arguments.iter().any(|word| is_whole(&word.text, pattern));
+    let rows = GUARDED.iter();
+    let mut rows = rows.filter(|(_, names, only, with, without)| {
+        (has(names, name) || has(names, stem(name)))
+            && (only.is_empty()
+                || subcommands(name, arguments).any(|word| has(only, word) || word.contains('*')))
+            && (with.is_empty() || any(with))
+            && (without.is_empty() || !any(without))
+    });
+    rows.next().map(|(reason, ..)| *reason)
 }
 
 /// The words that may be a program's subcommand: the first one that is no option, or any where an option stands before
@@ -287,23 +289,15 @@ fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item
     plain.map(|word| &*word.text)
 }
 
-/// What a subcommand says of itself, whatever the program is.
+/// What a program or its subcommand says by its name.
 fn harmful(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     let mut rows = HARMFUL.iter();
-    let is_one = |names| subcommands(name, arguments).any(|word| has(names, &word.to_lowercase()));
+    let is_one = |names: &str| {
+        let mut words = subcommands(name, arguments);
+        has(names, name) || words.any(|word| has(names, &word.to_lowercase()))
+    };
     rows.find(|(_, names)| is_one(names))
         .map(|(reason, _)| *reason)
-}
-
-/// Whether git does nothing that is asked about always.
-fn is_passing_git(arguments: &[ShellWord]) -> bool {
-    let Some((subcommand, rest)) = arguments.split_first() else {
-        return false;
-    };
-    GIT_PASSES.iter().any(|(name, options)| {
-        let mut options_given = rest.iter().filter(|word| word.may_be_option());
-        *name == subcommand.text && options_given.all(|word| is_whole(&word.text, options))
-    })
 }
 
 /// How many words stand between a runner and the program that it runs; `None`: it runs none.
@@ -410,43 +404,42 @@ fn only_looks(words: &[ShellWord]) -> bool {
         for word in arguments.get(..count)? {
             full.extend([" ", &word.text]);
         }
-        let row = LOOKING.iter().find(|row| row.is_named(&full))?;
+        let row = LOOKING.iter().find(|row| is_named(row, &full))?;
         Some((row, arguments.get(count..)?))
     });
-    found.is_some_and(|(row, rest)| row.takes(rest))
+    found.is_some_and(|(row, rest)| takes(row, rest))
 }
 
-impl Looking {
-    fn is_named(&self, name: &str) -> bool {
-        if self.names.starts_with("git ") {
-            return self.names.split(';').any(|known| known == name);
-        }
-        has(self.names, name)
+/// Whether a row of what looks is that of a program, or of a subcommand of git.
+fn is_named((names, ..): &(&str, &str, Operands), name: &str) -> bool {
+    if names.starts_with("git ") {
+        return names.split(';').any(|known| known == name);
     }
+    has(names, name)
+}
 
-    /// Whether nothing but looking comes of these words.
-    fn takes(&self, words: &[ShellWord]) -> bool {
-        let is_operand = |word: &ShellWord| !word.may_be_option();
-        let operands = || words.iter().filter(|word| is_operand(word));
-        let mut options = words.iter().filter(|word| word.may_be_option());
-        options.all(|word| is_whole(&word.text, self.options))
-            && match self.operands {
-                Operands::Any => true,
-                Operands::AtMost(most) => {
-                    operands().count() <= most && !operands().any(|word| word.is_glob)
-                }
-                Operands::Each(is_harmless) => operands().all(|word| is_harmless(&word.text)),
-                Operands::Script(is_harmless) => {
-                    operands()
-                        .next()
-                        .is_some_and(|script| is_harmless(&script.text))
-                        && words
-                            .iter()
-                            .skip_while(|word| !is_operand(word))
-                            .all(is_operand)
-                }
+/// Whether nothing but looking comes of these words.
+fn takes((_, options, operands): &(&str, &str, Operands), words: &[ShellWord]) -> bool {
+    let is_operand = |word: &&ShellWord| !word.may_be_option();
+    let plain = || words.iter().filter(is_operand);
+    words
+        .iter()
+        .filter(|word| !is_operand(word))
+        .all(|word| is_whole(&word.text, options))
+        && match operands {
+            Operands::Any => true,
+            Operands::AtMost(most) => plain().count() <= *most && !plain().any(|word| word.is_glob),
+            Operands::Each(is_harmless) => plain().all(|word| is_harmless(&word.text)),
+            Operands::Script(is_harmless) => {
+                plain()
+                    .next()
+                    .is_some_and(|script| is_harmless(&script.text))
+                    && words
+                        .iter()
+                        .skip_while(|word| !is_operand(word))
+                        .all(|word| is_operand(&word))
             }
-    }
+        }
 }
 
 /// A program's own name, as the table has it.

@@ -198,60 +198,58 @@ fn checked(words: &[String], root: &Path) -> Result<Vec<String>, String> {
         [name, rest @ ..] => ((*name).to_owned(), rest),
         [] => return Err("there is no command".to_owned()),
     };
-    let program = AUDITED.iter().find(|program| program.name == name);
+    let program = AUDITED.iter().find(|(known, ..)| *known == name);
     let program = program.ok_or_else(|| format!("{} is not allowed", quoted(&name)))?;
-    program.checked(rest, root)
+    checked_words(program, rest, root)
 }
 
-impl AuditedProgram {
-    fn checked(&self, words: &[&str], root: &Path) -> Result<Vec<String>, String> {
-        let allowed = regex(&format!("^(?:{})$", self.flags));
-        let is_git = self.name.starts_with("git ");
-        let (mut flags, mut files, mut paths) = (Vec::new(), Vec::new(), Vec::new());
-        let mut words = words.iter().copied();
-        while let Some(word) = words.next() {
-            if word == "--" {
-                paths.extend(words.by_ref());
-            } else if !word.starts_with('-') {
-                files.push(word);
-            } else if let Some((_, value)) = self.takes.iter().find(|(flag, _)| *flag == word) {
-                let next = words.next().unwrap_or_default();
-                if next.is_empty() || !allowed.is_match(&format!("{word} {next}")) {
-                    return Err(format!("{} wants {value} behind it", quoted(word)));
-                }
-                flags.extend([word, next]);
-            } else if allowed.is_match(word) && !SIGNATURE.is_match(word) {
-                flags.push(word);
-            } else {
-                return Err(format!(
-                    "{} is not allowed with {}",
-                    quoted(word),
-                    self.name
-                ));
+fn checked_words(
+    &(name, flags_allowed, takes, added): &AuditedProgram,
+    words: &[&str],
+    root: &Path,
+) -> Result<Vec<String>, String> {
+    let allowed = regex(&format!("^(?:{})$", flags_allowed));
+    let is_git = name.starts_with("git ");
+    let (mut flags, mut files, mut paths) = (Vec::new(), Vec::new(), Vec::new());
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            paths.extend(words.by_ref());
+        } else if !word.starts_with('-') {
+            files.push(word);
+        } else if let Some((_, value)) = takes.iter().find(|(flag, _)| *flag == word) {
+            let next = words.next().unwrap_or_default();
+            if next.is_empty() || !allowed.is_match(&format!("{word} {next}")) {
+                return Err(format!("{} wants {value} behind it", quoted(word)));
             }
+            flags.extend([word, next]);
+        } else if allowed.is_match(word) && !SIGNATURE.is_match(word) {
+            flags.push(word);
+        } else {
+            return Err(format!("{} is not allowed with {}", quoted(word), name));
         }
-        if NEED_FILE.contains(&self.name) && files.is_empty() && paths.is_empty() {
-            return Err(format!("{} wants a file", self.name));
-        }
-        let mut argv: Vec<&str> = self.name.split(' ').collect();
-        argv.extend(self.added.split_terminator(' '));
-        argv.extend(flags);
-        let mut argv = owned(&argv);
-        for file in files {
-            argv.push(if is_git {
-                revision_or_path(file, root)?
-            } else {
-                file_argument(file, root)?
-            });
-        }
-        if is_git && !paths.is_empty() {
-            argv.push("--".to_owned());
-        }
-        for path in paths {
-            argv.push(file_argument(path, root)?);
-        }
-        Ok(argv)
     }
+    if NEED_FILE.contains(&name) && files.is_empty() && paths.is_empty() {
+        return Err(format!("{} wants a file", name));
+    }
+    let mut argv: Vec<&str> = name.split(' ').collect();
+    argv.extend(added.split_terminator(' '));
+    argv.extend(flags);
+    let mut argv = owned(&argv);
+    for file in files {
+        argv.push(if is_git {
+            revision_or_path(file, root)?
+        } else {
+            file_argument(file, root)?
+        });
+    }
+    if is_git && !paths.is_empty() {
+        argv.push("--".to_owned());
+    }
+    for path in paths {
+        argv.push(file_argument(path, root)?);
+    }
+    Ok(argv)
 }
 
 /// A file argument, spelled so that the system finds what was checked, and nobody takes it for a flag, nor git

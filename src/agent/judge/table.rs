@@ -40,208 +40,99 @@ pub(super) const SHELL_WORDS: [(&str, &str); 3] = [
 /// Variables that change how much a program says, and not what it runs.
 pub(super) const HARMLESS_VARIABLES: &str = "CARGO_TERM_COLOR CI DEBUG FORCE_COLOR NODE_ENV NO_COLOR PYTHONUNBUFFERED RUST_BACKTRACE RUST_LOG TZ";
 
-/// A program, or a subcommand of git, that only looks.
-pub(in crate::agent) struct Looking {
-    /// Names of programs, or of git's subcommands with a `;` between them.
-    pub names: &'static str,
-    /// The options that do no harm, as a pattern.
-    pub options: &'static str,
-    /// The operands.
-    pub operands: Operands,
-}
-
 /// The words of a command that are no options.
-pub(in crate::agent) enum Operands {
+pub(super) enum Operands {
     /// Any.
     Any,
     /// At most so many; no pattern of file names, which may stand for more.
     AtMost(usize),
     /// A script that only prints, behind the options, then files.
     Script(fn(&str) -> bool),
-    /// Words that a shell does not evaluate.
+    /// Words that are harmless each.
     Each(fn(&str) -> bool),
 }
+use Operands::{Any, AtMost, Each, Script};
 
-const fn looking(names: &'static str, options: &'static str, operands: Operands) -> Looking {
-    Looking {
-        names,
-        options,
-        operands,
-    }
-}
-
-/// What only looks.
-pub(in crate::agent) const LOOKING: &[Looking] = &[
-    looking(
-        ": basename cat cd cksum cmp column comm cut df diff dir dirname du echo egrep exit expand expr false fgrep fold free \
-         grep head hexdump id join jq ls md5sum nl nproc od paste pgrep popd printenv ps pushd pwd readlink realpath rev seq \
-         set sha1sum sha256sum sha512sum shasum sleep stat strings sum tac tail tr true type uname unexpand uptime wc \
-         whereis which who whoami",
-        ".*",
-        Operands::Any,
-    ),
-    looking(
-        "[ test",
-        r"-(?:[a-oq-uw-zGLNOS]|ef|eq|ge|gt|le|lt|ne|nt|ot|\d+)",
-        Operands::Each(is_not_evaluated),
-    ),
-    looking("wait", "-[fn]", Operands::Each(is_not_evaluated)),
-    looking("env", "", Operands::AtMost(0)),
-    looking(
-        "date",
-        r"-[uRdI].*|--(?:date|iso-8601|rfc-3339|utc)(?:=.*)?",
-        Operands::Each(sets_no_clock),
-    ),
-    looking("printf", "--", Operands::Any),
-    looking(
-        "file",
-        "-[bhikLz0]+|--brief|--mime(-type|-encoding)?",
-        Operands::Any,
-    ),
-    looking(
-        "find",
-        r"(?x)-(?: [HLP] | \d+[a-zA-Z]? | a | and | o | or | not | [acm](?:min|time) | depth | empty | executable | group
-        | i?(?:name|path|regex|wholename) | inum | links | ls | maxdepth | mindepth | mount | newer\w* | perm | print0?
-        | printf | prune | quit | readable | regextype | samefile | size | true | false | type | user | writable | xdev )",
-        Operands::Any,
-    ),
-    looking(
-        "fd fdfind",
-        r"-[FHILaegilpstu0]+|--(?:exclude|extension|glob|hidden|max-depth|no-ignore|type)(?:=.*)?",
-        Operands::Any,
-    ),
-    looking(
-        "rg",
-        r"-[a-zA-Z0-9].*|--|--(?:[a-gi-oq-z][\w-]*|hidden|heading|help|passthru|path-separator|pcre2|pretty)(?:=.*)?",
-        Operands::Any,
-    ),
-    looking(
-        "sort",
-        r"-[CMRVbcdfghimnrsuz]*(?:[Skt].*)?|--(?:field-separator|ignore-case|key|(?:human-)?numeric-sort|reverse|stable|unique|version-sort)(?:=.*)?",
-        Operands::Any,
-    ),
-    looking("uniq", r"-[Dcdiuz]+|-[fsw]\d+", Operands::AtMost(1)),
-    looking("xxd", r"-[Eabeiu]+|-[cgls]\d+", Operands::AtMost(1)),
-    looking(
-        "tree",
-        r"-[CDFNadfghilpqstuvx]+|-[ILP]\w*|--(?:dirsfirst|gitignore|noreport|prune)",
-        Operands::Any,
-    ),
-    looking(
-        "sed",
-        "-n|-E|-r|-nE|-nr|-e|-ne",
-        Operands::Script(is_printing_sed),
-    ),
-    looking("awk mawk nawk", "-v|-F.*", Operands::Each(is_printing_awk)),
-    looking(
-        "git blame;git cat-file;git check-ignore;git cherry;git count-objects;git describe;git diff;git diff-tree;\
-         git for-each-ref;git grep;git log;git ls-files;git ls-tree;git merge-base;git name-rev;git range-diff;\
-         git rev-list;git rev-parse;git shortlog;git show;git show-ref;git stash list;git stash show;git status;\
-         git whatchanged",
-        r"-[^-O][^O]*|--|--(?:[a-df-np-z].*|encoding=.*|error-unmatch|exact-match|exclude\S*|exit-code|extended-regexp|oneline|only\S*|others|ours)",
-        Operands::Any,
-    ),
-    looking(
-        "git branch",
-        "-[arv]+|--(?:all|list|remotes|show-current|verbose)",
-        Operands::AtMost(0),
-    ),
-    looking(
-        "git remote;git tag;git reflog;git worktree list;git submodule status;git version",
-        r"-v|--verbose|-l|--list|-n\d*|--porcelain",
-        Operands::AtMost(0),
-    ),
-    looking(
-        "git remote show;git remote get-url;git reflog show;git config --get",
-        r"-\d+",
-        Operands::AtMost(1),
-    ),
-    looking(
-        "git config --list;git config -l;git --version",
-        "--(?:show-origin|global|local)",
-        Operands::AtMost(0),
-    ),
+/// Programs, or subcommands of git with a `;` between them, that only look; their options that do no harm, as a pattern;
+/// and their operands.
+#[rustfmt::skip]
+pub(super) const LOOKING: &[(&str, &str, Operands)] = &[
+    (": basename cat cd cksum cmp column comm cut df diff dir dirname du echo egrep exit expand expr false fgrep fold \
+      free grep head hexdump id join jq ls md5sum nl nproc od paste pgrep popd printenv ps pushd pwd readlink realpath \
+      rev seq set sha1sum sha256sum sha512sum shasum sleep stat strings sum tac tail tr true type uname unexpand uptime \
+      wc whereis which who whoami", ".*", Any),
+    ("[ test", r"-(?:[a-oq-uw-zGLNOS]|ef|eq|ge|gt|le|lt|ne|nt|ot|\d+)", Each(is_not_evaluated)),
+    ("wait", "-[fn]", Each(is_not_evaluated)),
+    ("env", "", AtMost(0)),
+    ("date", r"-[uRdI].*|--(?:date|iso-8601|rfc-3339|utc)(?:=.*)?", Each(sets_no_clock)),
+    ("printf", "--", Any),
+    ("file", "-[bhikLz0]+|--brief|--mime(-type|-encoding)?", Any),
+    ("find", r"(?x)-(?: [HLP] | \d+[a-zA-Z]? | a | and | o | or | not | [acm](?:min|time) | depth | empty | executable
+        | group | i?(?:name|path|regex|wholename) | inum | links | ls | maxdepth | mindepth | mount | newer\w* | perm
+        | print0? | printf | prune | quit | readable | regextype | samefile | size | true | false | type | user
+        | writable | xdev )", Any),
+    ("fd fdfind", r"-[FHILaegilpstu0]+|--(?:exclude|extension|glob|hidden|max-depth|no-ignore|type)(?:=.*)?", Any),
+    ("rg", r"-[a-zA-Z0-9].*|--|--(?:[a-gi-oq-z][\w-]*|hidden|heading|help|passthru|path-separator|pcre2|pretty)(?:=.*)?", Any),
+    ("sort", r"(?x)-[CMRVbcdfghimnrsuz]*(?:[Skt].*)? | --(?:field-separator|ignore-case|key|(?:human-)?numeric-sort
+        |reverse|stable|unique|version-sort)(?:=.*)?", Any),
+    ("uniq", r"-[Dcdiuz]+|-[fsw]\d+", AtMost(1)),
+    ("xxd", r"-[Eabeiu]+|-[cgls]\d+", AtMost(1)),
+    ("tree", r"-[CDFNadfghilpqstuvx]+|-[ILP]\w*|--(?:dirsfirst|gitignore|noreport|prune)", Any),
+    ("sed", "-n|-E|-r|-nE|-nr|-e|-ne", Script(is_printing_sed)),
+    ("awk mawk nawk", "-v|-F.*", Each(is_printing_awk)),
+    ("git blame;git cat-file;git check-ignore;git cherry;git count-objects;git describe;git diff;git diff-tree;\
+      git for-each-ref;git grep;git log;git ls-files;git ls-tree;git merge-base;git name-rev;git range-diff;\
+      git rev-list;git rev-parse;git shortlog;git show;git show-ref;git stash list;git stash show;git status;\
+      git whatchanged", r"(?x)-[^-O][^O]* | -- | --(?:[a-df-np-su-z].*|encoding=.*|error-unmatch|exact-match|exclude\S*
+        |exit-code|extended-regexp|oneline|only\S*|others|ours|tags|text|topo-order|theirs)", Any),
+    ("git branch", "-[arv]+|--(?:all|list|remotes|show-current|verbose)", AtMost(0)),
+    ("git remote;git tag;git reflog;git worktree list;git submodule status;git version",
+        r"-v|--verbose|-l|--list|-n\d*|--porcelain", AtMost(0)),
+    ("git remote show;git remote get-url;git reflog show;git config --get", r"-\d+", AtMost(1)),
+    ("git config --list;git config -l;git --version", "--(?:show-origin|global|local)", AtMost(0)),
 ];
 
 /// Programs that only look with nothing but `--version`.
-pub(super) const VERSIONED: &str = "bun cargo deno dotnet gcc go java javac make node npm perl php pip pip3 pnpm python python3 ruby rustc tsc yarn";
+#[rustfmt::skip]
+pub(super) const VERSIONED: &str = "bun cargo deno dotnet gcc go java javac make node npm perl php pip pip3 pnpm python \
+                                    python3 ruby rustc tsc yarn";
 
-/// Subcommands of git that do more than look and pass under `always`, with their options.
-pub(super) const GIT_PASSES: [(&str, &str); 2] = [
-    (
-        "add",
-        "-[AfnuvN]+|--(?:all|dry-run|force|intent-to-add|update|verbose)|--",
-    ),
-    (
-        "fetch",
-        r"-[apqtv]+|--(?:all|depth=\d+|prune|quiet|tags|unshallow|verbose)",
-    ),
-];
+/// A program that looks, or a subcommand of git, as an auditor may run it without a shell: its name; the flags that it
+/// may be given, as a pattern, with a value behind a blank; the flags whose value may be the next word, and what that is;
+/// and what git is told besides, behind the subcommand.
+pub(in crate::agent) type AuditedProgram = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
 
-/// A program that looks, or a subcommand of git, as an auditor may run it without a shell.
-pub(in crate::agent) struct AuditedProgram {
-    pub name: &'static str,
-    /// The flags that it may be given, as a pattern; a value stands behind a blank.
-    pub flags: &'static str,
-    /// The flags whose value may be the next word, and what that is.
-    pub takes: &'static [(&'static str, &'static str)],
-    /// What git is told besides, behind the subcommand.
-    pub added: &'static str,
-}
-
-/// What auditors may run: of what looks, the programs and options that their instructions name.
+/// The programs and options that an auditor's instructions name.
+// A format that a configuration defines may run a program.
+#[rustfmt::skip]
 pub(in crate::agent) const AUDITED: [AuditedProgram; 9] = [
-    audited("cat", "-[nbsAETv]+", &[], ""),
-    audited("head", HEAD_FLAGS, NUMBERS, ""),
-    audited("tail", HEAD_FLAGS, NUMBERS, ""),
-    audited("ls", LS_FLAGS, &[], ""),
-    audited("dir", LS_FLAGS, &[], ""),
-    audited("tree", TREE_FLAGS, TREE_VALUES, ""),
-    audited("git status", STATUS_FLAGS, &[], "--ignore-submodules=dirty"),
-    audited(
-        "git diff",
-        DIFF_FLAGS,
-        &[],
-        "--no-ext-diff --no-textconv --ignore-submodules=dirty",
-    ),
-    audited(
-        "git log",
-        LOG_FLAGS,
-        &[("-n", "a number")],
-        "--no-ext-diff --no-textconv",
-    ),
+    ("cat", "-[nbsAETv]+", &[], ""),
+    ("head", HEAD_FLAGS, NUMBERS, ""),
+    ("tail", HEAD_FLAGS, NUMBERS, ""),
+    ("ls", LS_FLAGS, &[], ""),
+    ("dir", LS_FLAGS, &[], ""),
+    ("tree", r"-[adfsh]+|--noreport|-L ?\d{1,9}|-[IP] .*",
+        &[("-L", "a number"), ("-I", "a pattern"), ("-P", "a pattern")], ""),
+    ("git status", "-s|--short|-b|--branch|-sb|--porcelain(=v[12])?|-u(no|normal|all)?|--ignored", &[],
+        "--ignore-submodules=dirty"),
+    ("git diff", r"(?x: -w | -b | -U\d{1,9}
+        | --(stat|numstat|shortstat|name-only|name-status|cached|staged|summary|word-diff) )", &[],
+        "--no-ext-diff --no-textconv --ignore-submodules=dirty"),
+    ("git log", r"(?x: -p | -\d{1,9} | -n\x20?[+-]?\d{1,9}
+        | --(oneline|stat|patch|name-only|name-status|graph|decorate|all)
+        | --(since|until|author|grep)=.*
+        | --(format|pretty)=(oneline|short|medium|full|fuller|reference|raw|.*%.*) )", &[("-n", "a number")],
+        "--no-ext-diff --no-textconv"),
 ];
 
 const HEAD_FLAGS: &str = r"-[qv]+|-\d{1,9}|-[nc] ?[+-]?\d{1,9}";
 const NUMBERS: &[(&str, &str)] = &[("-n", "a number"), ("-c", "a number")];
-const TREE_FLAGS: &str = r"-[adfsh]+|--noreport|-L ?\d{1,9}|-[IP] .*";
-const TREE_VALUES: &[(&str, &str)] =
-    &[("-L", "a number"), ("-I", "a pattern"), ("-P", "a pattern")];
-const STATUS_FLAGS: &str =
-    "-s|--short|-b|--branch|-sb|--porcelain(=v[12])?|-u(no|normal|all)?|--ignored";
 const LS_FLAGS: &str = "-[aAlhRrtS1Fdpsi]+|--color=never|--group-directories-first";
-
-const DIFF_FLAGS: &str = r"(?x: -w | -b | -U\d{1,9}
-    | --(stat|numstat|shortstat|name-only|name-status|cached|staged|summary|word-diff) )";
-// A format that a configuration defines may run a program.
-const LOG_FLAGS: &str = r"(?x: -p | -\d{1,9} | -n\x20?[+-]?\d{1,9}
-    | --(oneline|stat|patch|name-only|name-status|graph|decorate|all)
-    | --(since|until|author|grep)=.*
-    | --(format|pretty)=(oneline|short|medium|full|fuller|reference|raw|.*%.*) )";
-
-const fn audited(
-    name: &'static str,
-    flags: &'static str,
-    takes: &'static [(&'static str, &'static str)],
-    added: &'static str,
-) -> AuditedProgram {
-    AuditedProgram {
-        name,
-        flags,
-        takes,
-        added,
-    }
-}
 
 /// Whether a word of `test` stays what it is: bash evaluates a subscript, which may substitute commands.
 fn is_not_evaluated(word: &str) -> bool {
@@ -272,140 +163,76 @@ fn is_printing_sed(script: &str) -> bool {
     )
 }
 
-/// Programs that are asked about whatever is allowed.
-pub(super) struct Guarded {
-    /// Why.
-    pub reason: &'static str,
-    /// The programs.
-    pub names: &'static str,
-    /// Their subcommands that are meant; "": all.
-    pub subcommands: &'static str,
-    /// Words of which one must be there, as a pattern; "": whatever is there.
-    pub with: &'static str,
-    /// Words of which none may be there, as a pattern; "": whatever is there.
-    pub without: &'static str,
-}
-
-const fn guarded(reason: &'static str, names: &'static str) -> Guarded {
-    Guarded {
-        reason,
-        names,
-        subcommands: "",
-        with: "",
-        without: "",
-    }
-}
-
-impl Guarded {
-    const fn only(self, subcommands: &'static str) -> Self {
-        Self {
-            subcommands,
-            ..self
-        }
-    }
-
-    const fn with(self, with: &'static str) -> Self {
-        Self { with, ..self }
-    }
-
-    const fn without(self, without: &'static str) -> Self {
-        Self { without, ..self }
-    }
-}
-
-/// An option by which a formatter changes nothing.
+/// Options by which a formatter changes nothing.
 const CHECKS: &str = "--check(?:-only|-formatted)?|--diff|--dry-run|--lint|--verify-no-changes|-check|-c|--version|--help";
 
-/// What is asked about whatever is allowed.
-pub(super) const GUARDED: &[Guarded] = &[
-    guarded(DELETES, "dropdb git-clean rimraf rm rmdir shred srm trash trash-put unlink wipefs"),
-    guarded(
-        OVERWRITES,
-        "7z 7za 7zz ar aria2c brotli bsdtar bunzip2 bzip2 convert cp cpio cpp csplit ctags dd dos2unix etags fallocate ffmpeg \
-         ftp gunzip gzip install jar ln lzma mogrify mv objcopy patch pax qemu-img rar rclone rename rsync scp sftp split \
-         sponge strip tar tee truncate uncompress unix2dos unlzma unrar unxz unzip unzstd wget xz zip zstd",
-    ),
-    guarded(OVERWRITES, "curl").with(
-        r"-[a-zA-Z]*[oOJKTcDQ].*|--(?:config|cookie-jar|create-dirs|dump-header|netrc-file|output|quote|remote|upload|trace)\S*",
-    ),
-    guarded(OVERWRITES, "cmake").with("-E"),
-    guarded(DELETES, "py.test pytest").with("--basetemp.*"),
-    guarded(CHANGES_REPOSITORY, "bzr cvs darcs fossil hg jj svn"),
-    guarded(COMMITS, "bumpversion bump2version semantic-release"),
-    guarded(COMMITS, "npm pnpm yarn").only("version"),
-    guarded(
-        SYSTEM,
-        "chattr chgrp chmod chown dpkg fdisk halt insmod iptables kill killall launchctl losetup mkfs mkswap modprobe mount \
-         nft pacman parted passwd pkill poweroff reboot rmmod rpm service setfacl shutdown swapoff sysctl systemctl umount \
-         useradd userdel usermod visudo",
-    ),
-    guarded(SYSTEM, "cmake gmake make meson ninja").only("install"),
-    // What runs its words as another program, though not in a way that could be followed.
-    guarded(
-        RUNS,
-        "at batch busybox chroot crontab dc direnv doas dotenv entr env expect flock gdb hyperfine ionice ld linux32 linux64 lldb ltrace nc \
-         ncat nsenter parallel perf pkexec prlimit runuser screen script setarch setpriv setsid socat ssh stdbuf strace su \
-         sudo systemd-inhibit systemd-run taskset tmux toybox unbuffer unshare valgrind watch xargs",
-    ),
-    guarded(
-        CODE,
-        "mariadb mongo mongosh mysql psql r redis-cli sqlcmd sqlite3",
-    ),
-    guarded(CODE, "make gmake").with(r"--eval.*|-E.*|-f-?|-|SHELL=.*"),
-    guarded(CODE, "cargo").with("--config.*"),
-    guarded(CODE, "go").with("-{1,2}(?:toolexec|exec|overlay).*"),
-    guarded(CODE, "deno").only("eval"),
-    // Containers and clusters.
-    guarded(RUNS, "ansible ansible-playbook docker-compose podman-compose"),
-    guarded(RUNS, "buildah docker nerdctl podman").only(
-        "attach commit create down exec import kill load restart run save scale start stop unpause up update",
-    ),
-    guarded(RUNS, "helm kubectl oc skaffold").only(
-        "annotate attach autoscale cordon create debug dev drain edit exec expose install label patch replace rollout run \
-         scale set taint uncordon upgrade",
-    ),
-    guarded(RUNS, "pulumi terraform terragrunt tofu vagrant").only("import ssh state taint untaint up"),
-    // Editors and formatters.
-    guarded(
-        OVERWRITES,
-        "ed emacs emacs-gtk emacs-nox ex evim gvim helix hx kak less man mcedit mg micro more nano nvim pico rview rvim vi view vim vimdiff",
-    ),
-    guarded(
-        OVERWRITES,
-        "autoflake black docformatter isort rustfmt standardrb stylua swiftformat",
-    )
-    .without(CHECKS),
-    guarded(OVERWRITES, "biome buf cargo deno dotnet dprint go mix ruff taplo terraform tofu zig")
-        .only("fmt format")
-        .without(CHECKS),
-    guarded(OVERWRITES, "cargo go").only("fix"),
-    guarded(OVERWRITES, "gofmt gofumpt goimports prettier shfmt").with("-[a-z]*w"),
-    guarded(OVERWRITES, "autopep8 clang-format yapf yq").with(r"-[a-z]*i\S*"),
-    guarded(OVERWRITES, "rubocop").with("-[aAx]|--auto-?correct.*|--auto-gen-config"),
-    guarded(OVERWRITES, "ktlint").with("-F|--format"),
-    guarded(OVERWRITES, "php-cs-fixer phpcbf"),
+/// Programs that are asked about whatever is allowed: why; their names; the subcommands that are meant, ""
+/// for all; words of which one must be there, and words of which none may be there, as patterns.
+#[rustfmt::skip]
+pub(super) const GUARDED: &[(&str, &str, &str, &str, &str)] = &[
+    (DELETES, "dropdb rimraf shred srm trash trash-put wipefs", "", "", ""),
+    (DELETES, "py.test pytest", "", "--basetemp.*", ""),
+    (OVERWRITES, "7z 7za 7zz ar aria2c brotli bsdtar bunzip2 bzip2 convert cpio cpp csplit ctags dd dos2unix etags \
+        fallocate ffmpeg ftp gunzip gzip install jar ln lzma mogrify objcopy patch pax qemu-img rar rclone rsync scp \
+        sftp split sponge strip tar tee uncompress unix2dos unlzma unrar unxz unzip unzstd wget xz zip zstd", "", "", ""),
+    (OVERWRITES, "curl", "", r"(?x)-[a-zA-Z]*[oOJKTcDQ].*
+        | --(?:config|cookie-jar|create-dirs|dump-header|netrc-file|output|quote|remote|upload|trace)\S*", ""),
+    (OVERWRITES, "cmake", "", "-E", ""),
+    (CHANGES_REPOSITORY, "bzr cvs darcs fossil hg jj svn", "", "", ""),
+    (CHANGES_REPOSITORY, "git", "am archive bisect branch cherry-pick clone config daemon fast-import filter-branch \
+        filter-repo format-patch gc hash-object init notes pull reflog remote replace submodule switch symbolic-ref tag \
+        update-index update-ref worktree", "", ""),
+    (CODE, "git", "", r"(?x)-c | -e | -O.* | --(?:config-env|edit|exec|ext-diff|git-dir|no-index|open-files|outp|patch-with
+        |receive-pack|textconv|upload-pack|work-tree).*", ""),
+    (COMMITS, "bump2version bumpversion semantic-release", "", "", ""),
+    (COMMITS, "npm pnpm yarn", "version", "", ""),
+    (SYSTEM, "chattr chgrp chmod chown dpkg fdisk halt insmod iptables kill killall launchctl losetup mkfs mkswap \
+        modprobe mount nft pacman parted passwd pkill poweroff reboot rmmod rpm service setfacl shutdown swapoff sysctl \
+        systemctl umount useradd userdel usermod visudo", "", "", ""),
+    (SYSTEM, "cmake gmake make meson ninja", "install", "", ""),
+    (RUNS, "at batch busybox chroot crontab dc direnv doas dotenv entr env expect flock gdb hyperfine ionice ld linux32 \
+        linux64 lldb ltrace nc ncat nsenter parallel perf pkexec prlimit runuser screen script setarch setpriv setsid \
+        socat ssh stdbuf strace su sudo systemd-inhibit systemd-run taskset tmux toybox unbuffer unshare valgrind watch \
+        xargs", "", "", ""),
+    (CODE, "mariadb mongo mongosh mysql psql r redis-cli sqlcmd sqlite3", "", "", ""),
+    (CODE, "gmake make", "", r"--eval.*|-E.*|-f-?|-|SHELL=.*", ""),
+    (CODE, "cargo", "", "--config.*", ""),
+    (CODE, "go", "", "-{1,2}(?:toolexec|exec|overlay).*", ""),
+    (CODE, "deno", "eval", "", ""),
+    (RUNS, "ansible ansible-playbook docker-compose podman-compose", "", "", ""),
+    (RUNS, "buildah docker nerdctl podman", "attach create down exec import kill load restart run save scale start stop \
+        unpause up update", "", ""),
+    (RUNS, "helm kubectl oc skaffold", "annotate attach autoscale cordon create debug dev drain edit exec expose install \
+        label patch replace rollout run scale set taint uncordon upgrade", "", ""),
+    (RUNS, "pulumi terraform terragrunt tofu vagrant", "import ssh state taint untaint up", "", ""),
+    (OVERWRITES, "ed emacs emacs-gtk emacs-nox ex evim gvim helix hx kak less man mcedit mg micro more nano nvim pico \
+        rview rvim vi view vim vimdiff", "", "", ""),
+    (OVERWRITES, "autoflake black docformatter isort rustfmt standardrb stylua swiftformat", "", "", CHECKS),
+    (OVERWRITES, "biome buf cargo deno dotnet dprint go mix ruff taplo terraform tofu zig", "fmt format", "", CHECKS),
+    (OVERWRITES, "cargo go", "fix", "", ""),
+    (OVERWRITES, "gofmt gofumpt goimports prettier shfmt", "", "-[a-z]*w", ""),
+    (OVERWRITES, "autopep8 clang-format yapf yq", "", r"-[a-z]*i\S*", ""),
+    (OVERWRITES, "rubocop", "", "-[aAx]|--auto-?correct.*|--auto-gen-config", ""),
+    (OVERWRITES, "ktlint", "", "-F|--format", ""),
+    (OVERWRITES, "php-cs-fixer phpcbf", "", "", ""),
 ];
 
 /// Options by which any program overwrites files.
 pub(super) const OVERWRITING: &str = "--(?:fix|in-?place|overwrite|write)(?:=.*)?";
 
-/// Words that mean the same wherever a subcommand stands: `npm uninstall`, `make clean`, `kubectl delete`.
+/// Words that mean the same where a program or its subcommand stands: `rm`, `npm rm`, `make clean`, `kubectl delete`.
+#[rustfmt::skip]
 pub(super) const HARMFUL: [(&str, &str); 3] = [
-    (
-        DELETES,
-        "clean del delete destroy drop erase prune purge remove rm rmdir rmi uninstall unlink wipe",
-    ),
-    (
-        OVERWRITES,
-        "apply checkout cp mv overwrite rename reset restore revert rollback stash truncate",
-    ),
+    (DELETES, "clean del delete destroy drop erase prune purge remove rm rmdir rmi uninstall unlink wipe"),
+    (OVERWRITES, "apply checkout cp mv overwrite rename reset restore revert rollback stash truncate"),
     (COMMITS, "amend commit merge publish push rebase"),
 ];
 
 /// Programs with several subcommands, or subcommands of subcommands: each of their words may be one.
-pub(super) const NESTED: &str = "az aws buildah bun docker flyctl gcloud gh glab gmake gradle gradlew helm heroku just kubectl make meson mvn mvnw \
-                                 nerdctl ninja npm oc php pnpm podman pulumi rake rails sbt terraform terragrunt tofu \
-                                 vagrant yarn";
+#[rustfmt::skip]
+pub(super) const NESTED: &str = "az aws buildah bun docker flyctl gcloud gh glab gmake gradle gradlew helm heroku just \
+                                 kubectl make meson mvn mvnw nerdctl ninja npm oc php pnpm podman pulumi rake rails sbt \
+                                 terraform terragrunt tofu vagrant yarn";
 
 /// Programs without subcommands: their words are files or names.
 pub(super) const WITHOUT_SUBCOMMANDS: &str =

@@ -159,7 +159,7 @@ fn the_reasons_name_the_harm() {
         ("mv a b", &["overwrites"]),
         (
             "rm x; git commit; tee y",
-            &["changes the repository", "deletes", "overwrites"],
+            &["commits", "deletes", "overwrites"],
         ),
         ("echo $(rm x)", &["substitutes"]),
         ("ls > out", &["overwrites"]),
