@@ -208,7 +208,7 @@ fn checked_words(
     words: &[&str],
     root: &Path,
 ) -> Result<Vec<String>, String> {
-    let allowed = regex(&format!("^(?:{})$", flags_allowed));
+    let allowed = regex(&format!("^(?:{flags_allowed})$"));
     let is_git = name.starts_with("git ");
     let (mut flags, mut files, mut paths) = (Vec::new(), Vec::new(), Vec::new());
     let mut words = words.iter().copied();
@@ -230,7 +230,7 @@ fn checked_words(
         }
     }
     if NEED_FILE.contains(&name) && files.is_empty() && paths.is_empty() {
-        return Err(format!("{} wants a file", name));
+        return Err(format!("{name} wants a file"));
     }
     let mut argv: Vec<&str> = name.split(' ').collect();
     argv.extend(added.split_terminator(' '));

@@ -31,7 +31,7 @@ pub fn ask_at_start(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error>
     if untrusted.lines.is_empty() || place.permissions.borrow().is_declined {
         return Ok(());
     }
-    ask(place, screen, &untrusted.lines)
+    ask(place, screen, &untrusted)
 }
 
 /// Asks the same before this is written into a file that the user does not trust.
@@ -48,18 +48,19 @@ pub fn ask_before(place: &ChatPlace<'_>, screen: &Screen, choice: &Choice) -> Re
     let mut untrusted = Untrusted::default();
     untrusted.add(FILE, "has come with the project, and would allow", allowed);
     drop(permissions);
-    ask(place, screen, &untrusted.lines)
+    ask(place, screen, &untrusted)
 }
 
-fn ask(place: &ChatPlace<'_>, screen: &Screen, lines: &[String]) -> Result<(), Error> {
+fn ask(place: &ChatPlace<'_>, screen: &Screen, untrusted: &Untrusted) -> Result<(), Error> {
     let question = Question {
         sentence: QUESTION.to_owned(),
         ..Question::default()
     };
-    let verdict = screen.ask(question, Some(lines.join("\n")))?;
+    let verdict = screen.ask(question, Some(untrusted.lines.join("\n")))?;
     let mut permissions = place.permissions.borrow_mut();
     if verdict.answer == Answer::Yes {
-        permissions.trust(&place.commands).map_err(NotReady::from)?;
+        let trusted = permissions.trust(&untrusted.commands);
+        trusted.map_err(NotReady::from)?;
     } else {
         permissions.is_declined = true;
         screen
@@ -90,7 +91,9 @@ pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> 
             "nothing was trusted: `always` counts as `ask` here",
         ));
     }
-    let trusted = permissions.trust(&commands).map_err(NotReady::from);
+    let trusted = permissions
+        .trust(&untrusted.commands)
+        .map_err(NotReady::from);
     trusted.map_err(Error::from)?;
     let paths = untrusted.paths.iter().map(|path| format!("`{path}`"));
     let paths = paths.collect::<Vec<_>>().join(", ");

@@ -10,6 +10,8 @@ pub struct Untrusted {
     pub lines: Vec<String>,
     /// Their paths from the root.
     pub paths: Vec<String>,
+    /// The commands among them.
+    pub commands: Vec<CommandFile>,
 }
 
 impl Untrusted {
@@ -33,6 +35,7 @@ impl Untrusted {
                 && let Some((path, _)) = command.source()
             {
                 found.add(path, "would run", run);
+                found.commands.push(command.clone());
             }
         }
         found
