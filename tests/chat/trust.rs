@@ -277,3 +277,19 @@ fn without_a_file_a_yes_for_good_needs_no_trust() {
         run.stdout
     );
 }
+
+#[test]
+fn a_command_that_the_program_writes_with_the_users_yes_is_trusted() {
+    let (chat, _server) = ChatProject::scripted([say("Look: !`ls`")]);
+    let Some(mut screen) = opened(&chat) else {
+        return;
+    };
+    screen
+        .types("/command look Looks around\r")
+        .shows("Write `.agent/commands/look.md`?")
+        .rests()
+        .types("y")
+        .shows("it was written");
+    let trusted = std::fs::read_to_string(chat.home("trusted.json")).unwrap();
+    assert!(trusted.contains(".agent/commands/look.md"), "{trusted}");
+}

@@ -445,6 +445,7 @@ impl Talk<'_, '_> {
         self.remember_changes();
         self.place.reload_commands(self.context);
         self.show_commands();
+        trust::trust_written(self.place, name, &content)?;
         self.screen.say(said);
         Ok(())
     }

@@ -51,6 +51,22 @@ pub fn ask_before(place: &ChatPlace<'_>, screen: &Screen, choice: &Choice) -> Re
     ask(place, screen, &untrusted)
 }
 
+/// Trusts the project's command of this name if it has the content that the program has just shown and written.
+///
+/// # Errors
+/// When that cannot be kept.
+pub fn trust_written(place: &ChatPlace<'_>, name: &str, content: &str) -> Result<(), Error> {
+    let is_it = |command: &&CommandFile| {
+        let source = command.source();
+        source.is_some_and(|(_, found)| found == content.as_bytes())
+    };
+    let Some(command) = place.command(name).filter(is_it) else {
+        return Ok(());
+    };
+    let trusted = place.permissions.borrow_mut().trust_command(command);
+    Ok(trusted.map_err(NotReady::from)?)
+}
+
 fn ask(place: &ChatPlace<'_>, screen: &Screen, untrusted: &Untrusted) -> Result<(), Error> {
     let question = Question {
         sentence: QUESTION.to_owned(),

@@ -264,12 +264,20 @@ impl PermissionFile {
     ///
     /// # Errors
     /// When that cannot be kept; then it does not hold.
-    pub fn trust(&mut self, others: &[CommandFile]) -> Result<(), TrustProblem> {
-        let others = others.iter().filter_map(CommandFile::source);
+    pub fn trust(&mut self, commands: &[CommandFile]) -> Result<(), TrustProblem> {
+        let commands = commands.iter().filter_map(CommandFile::source);
         let own = self.known.iter().map(|content| (FILE, &**content));
-        self.trusted.add(own.chain(others))?;
+        self.trusted.add(own.chain(commands))?;
         *self = self.as_trusted();
         Ok(())
+    }
+
+    /// The same after the user has agreed to a command file alone.
+    ///
+    /// # Errors
+    /// Those of [`trust`](Self::trust).
+    pub fn trust_command(&mut self, command: &CommandFile) -> Result<(), TrustProblem> {
+        self.trusted.add(command.source())
     }
 
     /// Whether the user must trust the file before this can be written there.

@@ -24,6 +24,9 @@ const DEFAULTS: [(&str, PermissionAction); 5] = [
     ("execute_command", PermissionAction::Ask),
 ];
 
+/// The tools that are not asked about.
+const UNASKED: [&str; 2] = ["update_todos", "spawn_agent"];
+
 /// The tools that may be listed: all that there are.
 pub(crate) const TOOLS: [&str; 13] = [
     "read_file",
@@ -244,9 +247,10 @@ pub(crate) fn rule_words(prefix: &str) -> String {
     }
 }
 
-/// Whether an action allows more than the user has agreed to without a file.
+/// Whether an action allows more than is allowed without a file.
 fn allows_more(tool: &str, action: PermissionAction) -> bool {
-    action == PermissionAction::Always && !DEFAULTS.contains(&(tool, action))
+    let is_free = DEFAULTS.contains(&(tool, action)) || UNASKED.contains(&tool);
+    action == PermissionAction::Always && !is_free
 }
 
 fn list<'t>(
