@@ -64,7 +64,7 @@ fn what_a_clone_allows_counts_as_asked_about_and_a_line_says_so() {
     let told: Vec<&str> = run
         .stderr
         .lines()
-        .filter(|line| line.contains("chat trust"))
+        .filter(|line| line.contains("is not trusted"))
         .collect();
     assert_eq!(told.len(), 1, "{}", run.stderr);
     assert!(told[0].contains("`always` counts as `ask`"), "{}", told[0]);
@@ -286,7 +286,7 @@ fn a_command_that_the_program_writes_with_the_users_yes_is_trusted() {
     };
     screen
         .types("/command look Looks around\r")
-        .shows("Write `.agent/commands/look.md`?")
+        .shows(".agent/commands/look.md")
         .rests()
         .types("y")
         .shows("it was written");
