@@ -42,7 +42,7 @@ pub fn elisions(path: &str, old: &str, new: &str) -> Vec<Elision> {
     }
     let (before, after) = (language.lines(old), language.lines(new));
     let runs = hunks.iter().flat_map(|hunk| {
-        let is_changed = |line: &Line<'_>| line.kind != Change::Context;
+        let is_changed = |line: &Line<'_>| line.kind != Change::Context || says_nothing(line.text);
         hunk.lines
             .chunk_by(move |one, next| is_changed(one) && is_changed(next))
     });
@@ -64,6 +64,13 @@ pub fn elisions(path: &str, old: &str, new: &str) -> Vec<Elision> {
         elision(language, &removed, &added)
     });
     elisions.collect()
+}
+
+/// Whether a line is blank, or brackets alone: of such lines, a search for differences finds some alike anywhere.
+fn says_nothing(line: &[u8]) -> bool {
+    !line
+        .iter()
+        .any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())
 }
 
 /// A line with its number and kind.
