@@ -38,6 +38,9 @@ const DIFFS: [&str; 3] = ["diff", "patch", "rej"];
 /// So many lines at least tell that all are numbered.
 const FEWEST_NUMBERED: usize = 3;
 
+/// Gives the line of a text that shows its form, if it is of that.
+type Shows = fn(&str) -> Option<usize>;
+
 /// The other form that the new text of the file at `path` is in, and the line of the text that shows it, from 1 on.
 /// A form that the old text has, too, is the file's own.
 pub fn foreign(path: &str, old: Option<&str>, new: &str) -> Option<(usize, EditForm)> {
@@ -45,9 +48,9 @@ pub fn foreign(path: &str, old: Option<&str>, new: &str) -> Option<(usize, EditF
     let end = name.rsplit('.').next().unwrap_or_default();
     // A new file's form is told by its name alone.
     let is_free = |ends: &[&str]| old.is_none() && ends.contains(&end);
-    let had = |form: fn(&str) -> Option<usize>| old.and_then(form).is_some();
+    let had = |form: Shows| old.and_then(form).is_some();
     let is_prose = is_free(&PROSE);
-    let checks: [(EditForm, fn(&str) -> Option<usize>, bool); 4] = [
+    let checks: [(EditForm, Shows, bool); 4] = [
         (EditForm::Fenced, fenced, is_prose),
         (EditForm::Marked, marked, false),
         (EditForm::Diff, diff, DIFFS.contains(&end)),

@@ -277,26 +277,27 @@ impl PathPolicy {
             return Ok(Vec::new());
         };
         let path = &edit.path;
-        let mut warn = |change: String| warnings.push(format!("`{path}` {change}"));
+        let mut warn = |change: &str| warnings.push(format!("`{path}` {change}"));
         let old = match present.map(|present| present.fingerprint.size) {
+            None => None,
             Some(size) if size > LARGEST_COMPARED => {
-                warn("is too large to compare and is replaced as a whole".to_owned());
+                warn("is too large to compare and is replaced as a whole");
                 return Ok(Vec::new());
             }
-            Some(_) => files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED)?,
-            None => Vec::new(),
+            Some(_) => {
+                let old = files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED)?;
+                comparison::silent_changes(&old, new)
+                    .into_iter()
+                    .for_each(&mut warn);
+                Some(String::from_utf8(old).unwrap_or_default())
+            }
         };
-        let changes = comparison::silent_changes(&old, new);
-        changes.iter().for_each(|change| warn((*change).to_owned()));
         let others = edits.iter().filter_map(|other| match &other.kind {
             EditKind::Write(text) if other.path != *path => Some(text.as_str()),
             _ => None,
         });
-        let old = present
-            .is_some()
-            .then(|| String::from_utf8(old).unwrap_or_default());
         let loss = self.guard.loss(path, old.as_deref(), new, others);
-        loss.warnings.into_iter().for_each(warn);
+        loss.warnings.iter().for_each(|warning| warn(warning));
         let faults = loss.faults.into_iter().map(|(line, kind)| ReplyFault {
             line: edit.line + line,
             kind,

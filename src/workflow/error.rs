@@ -293,6 +293,7 @@ impl From<Error> for AgentError {
 impl Error {
     /// How the process ends.
     #[must_use]
+    #[expect(clippy::too_many_lines, reason = "it is a table")]
     pub fn exit(&self) -> Exit {
         match self {
             Self::Model(ModelError::Interrupted(interrupted))
