@@ -63,9 +63,10 @@ impl Language {
     pub fn lines(self, text: &str) -> Vec<LineKind> {
         // The block comment that is open: its end, and what its lines are.
         let mut open: Option<(&str, LineKind)> = None;
-        let mut rest = text;
+        let last = ["*/", "-->"].map(|end| (end, text.rfind(end).unwrap_or(0)));
+        let mut next = 0;
         let kinds = text.split_inclusive('\n').map(|line| {
-            rest = &rest[line.len()..];
+            next += line.len();
             if let Some((end, kind)) = open {
                 open = open.filter(|_| !line.contains(end));
                 return kind;
@@ -85,7 +86,7 @@ impl Language {
             match line[mark.len()..].split_once(end) {
                 Some((_, behind)) if !behind.trim_matches(['}', ' ']).is_empty() => LineKind::Code,
                 // One that never ends is none: `/*` is a pattern, too.
-                None if rest.contains(end) => {
+                None if last.iter().any(|known| known.0 == end && known.1 >= next) => {
                     open = Some((end, kind));
                     kind
                 }

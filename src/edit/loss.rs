@@ -47,23 +47,25 @@ pub fn elisions(path: &str, old: &str, new: &str) -> Vec<Elision> {
             .chunk_by(move |one, next| is_changed(one) && is_changed(next))
     });
     let elisions = runs.filter_map(|run| {
-        let of = |wanted, kinds: &[LineKind], number: fn(&Line<'_>) -> Option<usize>| {
-            let lines = run.iter().filter(|line| line.kind == wanted);
-            let lines = lines.filter_map(|line| {
-                let number = number(line)?;
-                Some((
-                    number,
-                    std::str::from_utf8(line.text).ok()?,
-                    *kinds.get(number - 1)?,
-                ))
-            });
-            lines.collect::<Vec<_>>()
-        };
-        let removed = of(Change::Removed, &before, |line| line.before_line);
-        let added = of(Change::Added, &after, |line| line.after_line);
+        let removed = numbered(run, Change::Removed, &before);
+        let added = numbered(run, Change::Added, &after);
         elision(language, &removed, &added)
     });
     elisions.collect()
+}
+
+/// A line with its number and kind.
+type Numbered<'t> = (usize, &'t str, LineKind);
+
+/// The lines of a run that are removed or added; `kinds` are those of all lines of the text that they stand in.
+fn numbered<'t>(run: &[Line<'t>], change: Change, kinds: &[LineKind]) -> Vec<Numbered<'t>> {
+    let lines = run.iter().filter(|line| line.kind == change);
+    let numbered = lines.filter_map(|line| {
+        let number = line.before_line.or(line.after_line)?;
+        let text = std::str::from_utf8(line.text).ok()?;
+        Some((number, text, *kinds.get(number - 1)?))
+    });
+    numbered.collect()
 }
 
 /// Whether a line is blank, or brackets alone: of such lines, a search for differences finds some alike anywhere.
@@ -72,9 +74,6 @@ fn says_nothing(line: &[u8]) -> bool {
         .iter()
         .any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())
 }
-
-/// A line with its number and kind.
-type Numbered<'t> = (usize, &'t str, LineKind);
 
 fn elision(
     language: Language,
@@ -87,6 +86,7 @@ fn elision(
     };
     let lost = code(removed).checked_sub(code(added));
     let lost = lost.filter(|lost| *lost >= LOST)?;
+    // Code that is commented out, or a comment that moves with it, stands for nothing.
     let had: HashSet<&str> = removed.iter().map(|(_, line, _)| bare(line)).collect();
     let are_one = |one: &Numbered<'_>, next: &Numbered<'_>| {
         one.0 + 1 == next.0 && [one.2, next.2] == [LineKind::Comment; 2]
@@ -95,21 +95,14 @@ fn elision(
         let texts = lines.iter().filter_map(|(number, line, kind)| {
             Some((*number, bare(language.comment(line, *kind)?)))
         });
-        texts
-            .filter(|(_, text)| !had.contains(text))
-            .collect::<Vec<_>>()
+        let texts = texts.filter(|(_, text)| !text.is_empty() && !had.contains(text));
+        texts.collect::<Vec<_>>()
     });
-    let comments: Vec<Vec<(usize, &str)>> = comments.filter(|lines| !lines.is_empty()).collect();
+    let comments: Vec<Vec<(usize, &str)>> = comments.collect();
     let said = comments.iter().find_map(|lines| stands_for_code(lines));
-    let count = comments.iter().flatten().count();
-    let is_bare = (1..=2).contains(&count) && code(added) == 0;
-    let line = said.or_else(|| {
-        comments
-            .first()?
-            .first()
-            .filter(|_| is_bare)
-            .map(|(line, _)| *line)
-    })?;
+    let lines: Vec<usize> = comments.iter().flatten().map(|(line, _)| *line).collect();
+    let is_bare = lines.len() <= 2 && code(added) == 0;
+    let line = said.or(lines.first().copied().filter(|_| is_bare))?;
     Some(Elision {
         line,
         lost,
@@ -120,12 +113,9 @@ fn elision(
 /// The line on which a comment, given by its lines, says that it stands for code.
 fn stands_for_code(comment: &[(usize, &str)]) -> Option<usize> {
     let is_cut = |text: &str| text.contains("...") || text.contains('…');
-    let mut lines = comment.iter();
-    let cut = lines.find(|(_, text)| is_cut(text));
+    let cut = comment.iter().find(|(_, text)| is_cut(text));
     let whole: Vec<&str> = comment.iter().map(|(_, text)| *text).collect();
-    let first = comment
-        .first()
-        .filter(|_| is_in_brackets(whole.join(" ").trim()));
+    let first = comment.first().filter(|_| is_in_brackets(&whole.join(" ")));
     cut.or(first).map(|(line, _)| *line)
 }
 

@@ -113,6 +113,7 @@ fn a_bare_comment_in_place_of_code_is_only_warned_of() {
     for (comment, expected) in [
         ("// as before", Some(2)),
         ("// das Übrige\n// wie bisher", Some(2)),
+        ("/*\n * as before\n */", Some(3)),
         ("// one\n// two\n// three", None),
         ("// as before\ncall();", None),
         ("call(); // as before", None),
