@@ -85,7 +85,10 @@ fn diff(text: &str) -> Option<usize> {
     let (first, rest) = text.split_once('\n')?;
     let is_diff = first.starts_with("diff --git ")
         || first.starts_with("*** Begin Patch")
-        || first.starts_with("@@ -") && first[4..].contains(" @@")
+        || first.starts_with("*** Update File: ")
+        || first
+            .strip_prefix("@@ ")
+            .is_some_and(|rest| rest.contains("@@"))
         || first.starts_with("--- ") && rest.starts_with("+++ ");
     is_diff.then_some(1)
 }

@@ -69,8 +69,9 @@ impl PathScope {
 }
 
 /// What may stand around a path as a whole.
-const DECORATIONS: [(&str, &str); 6] = [
+const DECORATIONS: [(&str, &str); 7] = [
     ("[", "]"),
+    ("(", ")"),
     ("<", ">"),
     ("`", "`"),
     ("\"", "\""),
@@ -313,6 +314,7 @@ mod tests {
             ("**`src/app.js`**:", Some("src/app.js")),
             ("file:src/app.js", Some("src/app.js")),
             ("file: src/app.js", Some("src/app.js")),
+            ("(src/app.js)", Some("src/app.js")),
             ("src/app.js (new)", Some("src/app.js")),
             ("src/app.js:", Some("src/app.js")),
             ("[app/[slug]/page.tsx]", Some("app/[slug]/page.tsx")),
@@ -322,6 +324,7 @@ mod tests {
             ("'a'/'b'", None),
             ("app/(group)", None),
             ("app/(group)/page.tsx", None),
+            ("(group)/page.tsx", None),
             ("[id].tsx", None),
             ("src/app.js", None),
             (" src/app.js", None),

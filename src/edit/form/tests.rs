@@ -13,6 +13,8 @@ fn another_form_of_edits_is_told_and_a_files_own_is_none() {
     let unified = "--- a/x.js\n+++ b/x.js\n@@ -1 +1 @@\n-a\n+b\n";
     let git = "diff --git a/x.js b/x.js\n--- a/x.js\n";
     let patch = "*** Begin Patch\n*** Update File: x.js\n";
+    let update = "*** Update File: x.js\n@@ def a():\n-b\n";
+    let without_numbers = "@@ ... @@\n-a\n+b\n";
     let bars = "1 | a();\n2 | b();\n3 | c();\n4 | d();\n";
     let tabs = "   98\ta();\n   99\t\n  100\tc();\n";
     let colons = "1: a();\n2: b();\n3:\n";
@@ -25,6 +27,8 @@ fn another_form_of_edits_is_told_and_a_files_own_is_none() {
         (unified, (1, Diff)),
         (git, (1, Diff)),
         (patch, (1, Diff)),
+        (update, (1, Diff)),
+        (without_numbers, (1, Diff)),
         (bars, (1, Numbered)),
         (tabs, (1, Numbered)),
         (colons, (1, Numbered)),
