@@ -129,8 +129,8 @@ fn bare(comment: &str) -> &str {
 
 fn is_in_brackets(text: &str) -> bool {
     let mut brackets = BRACKETS.iter();
-    brackets
-        .any(|(open, close)| text.len() > 2 && text.starts_with(*open) && text.ends_with(*close))
+    text.contains(char::is_alphabetic)
+        && brackets.any(|(open, close)| text.starts_with(*open) && text.ends_with(*close))
 }
 
 /// How many lines a file of more than 40 has had and has now, where at most a third is left.
