@@ -7,10 +7,13 @@
 const LANGUAGES: [(&str, &[&str]); 8] = [
     (
         "c cc cpp cs css cts cxx dart go gradle groovy h hh hpp java js cjs json json5 jsonc jsx kt kts less mjs mm \
-         mts php proto rs sass scala scss sol sv swift ts tsx wgsl zig",
+         mts proto rs sass scala scss sol sv swift ts tsx wgsl zig",
         &["{/*", "/*", "//"],
     ),
-    ("astro html htm svelte vue", &["<!--", "{/*", "/*", "//"]),
+    (
+        "astro htm html php svelte vue",
+        &["<!--", "{/*", "/*", "//"],
+    ),
     (
         "csproj markdown md mdx svg xaml xhtml xml xsl",
         &["<!--", "{/*"],
