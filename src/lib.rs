@@ -125,6 +125,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         program: world.program.as_deref(),
         document: None,
         passed: cli.passed_variables(),
+        allowances: cli.losses().into(),
         models: &models,
     };
     let stdin = Stdin {

@@ -52,6 +52,24 @@ fn a_rejected_reply_is_asked_for_again_with_all_its_faults() {
 }
 
 #[test]
+fn a_reply_that_loses_code_is_asked_for_again() {
+    let cut = "^^^long.rs\nfn a() {}\n// … остальной код без изменений\n^^^end\n^^^a.rs\n```\nx\n```\n^^^end\n";
+    let server = ModelServer::gemini(&[cut, GOOD]);
+    let project = TestProject::new().with(&server);
+    let project = project.file("long.rs", "fn f() {}\n".repeat(100));
+    project.run(&["--reask", "1"]).exits(0);
+    let told = server.requests()[1].user();
+    for fault in [
+        "rejected for 2 faults",
+        "line 3: `long.rs`: a comment on line 2",
+        "line 6: `a.rs`: the text stands between code fences",
+    ] {
+        assert!(told.contains(fault), "{told}");
+    }
+    assert_eq!(project.read("long.rs").lines().count(), 100);
+}
+
+#[test]
 fn it_is_asked_as_often_as_is_allowed_in_the_whole_run() {
     for (reasks, calls, code) in [("0", 1, 5), ("1", 3, 5), ("2", 4, 5), ("3", 5, 0)] {
         let server =

@@ -238,17 +238,131 @@ fn what_changes_throughout_a_file_is_warned_about() {
     ]);
 }
 
+/// A file of a hundred lines, none of which is like another.
+fn with_long_file(project: TestProject) -> TestProject {
+    let lines: String = (0..100).map(|n| format!("fn f{n}() {{}}\n")).collect();
+    project.file("src/long.rs", lines)
+}
+
 #[test]
-fn a_file_is_not_replaced_by_a_piece_of_itself() {
-    let reply = "^^^src/long.rs\nfn a() {}\n// ... rest of the code unchanged\n^^^end\n";
-    let long = |project: TestProject| project.file("src/long.rs", "fn f() {}\n".repeat(100));
-    rejected(
-        long,
-        reply,
-        &["line 3: `src/long.rs` would shrink to less than a third"],
+fn a_reply_that_loses_code_is_rejected_and_the_hint_names_what_accepts_it() {
+    for (text, fault, flags) in [
+        (
+            "fn a() {}\n// ... 其余代码保持不变\n",
+            "line 3: `src/long.rs`: a comment on line 2 of the new text takes the place of 99 lines of code",
+            "--allow-elision",
+        ),
+        (
+            "fn a() {}\nfn f1() {} // ... resto del código\n",
+            "line 3: `src/long.rs`: a comment on line 2",
+            "--allow-elision",
+        ),
+        (
+            "fn f0() {}\nfn f1() {}\n",
+            "line 1: `src/long.rs` would shrink from 100 lines to 2",
+            "--allow-shrink",
+        ),
+        (
+            "```rust\nfn f0() {}\n```\n",
+            "line 2: `src/long.rs`: the text stands between code fences",
+            "--allow-form --allow-shrink",
+        ),
+        (
+            "@@ -1,2 +1,1 @@\n fn f0() {}\n-fn f1() {}\n",
+            "line 2: `src/long.rs`: a diff, on line 1 of the new text",
+            "--allow-form --allow-shrink",
+        ),
+    ] {
+        let reply = format!("^^^src/long.rs\n{text}^^^end\n");
+        rejected(with_long_file, &reply, &[fault]);
+        let server = ModelServer::gemini(&[&reply]);
+        let project = with_long_file(TestProject::new().with(&server));
+        let result = project.run(&[]).exits(5).result();
+        let hint = result["error"]["hint"].as_str().unwrap();
+        let command = hint
+            .split('`')
+            .find_map(|part| part.strip_prefix("code-commit "));
+        let command: Vec<&str> = command.expect(hint).split(' ').collect();
+        assert_eq!(command[0], "--replay", "{hint}");
+        assert_eq!(command[2..].join(" "), flags);
+        project.run(&command[..command.len() - 1]).exits(5);
+        project.run(&command).exits(0);
+        assert_eq!(project.read("src/long.rs"), text);
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
+fn a_file_may_shrink_where_that_is_asked_for_or_its_lines_move() {
+    let long = |n| {
+        (0..n)
+            .map(|n| format!("fn f{n}() {{}}\n"))
+            .collect::<String>()
+    };
+    let moved = format!(
+        "^^^src/long.rs\nmod f;\n^^^end\n^^^src/f.rs\n{}^^^end\n",
+        long(60)
     );
-    let server = ModelServer::gemini(&[reply]);
-    long(TestProject::new().with(&server))
-        .run(&["--allow-elision"])
-        .exits(0);
+    let cut = "^^^src/long.rs\nfn a() {}\n^^^end\n".to_owned();
+    let removed = "^^^src/long.rs\n^^^delete\n".to_owned();
+    for (query, reply) in [
+        ("Shorten it.", moved),
+        ("Shorten `long.rs`.", cut.clone()),
+        ("Shorten it.", removed),
+    ] {
+        let server = ModelServer::gemini(&[&reply]);
+        let project = with_long_file(TestProject::new().with(&server));
+        project
+            .file("agent-config/query.txt", query)
+            .run(&[])
+            .exits(0);
+    }
+    let server = ModelServer::gemini(&[&cut]);
+    let project = with_long_file(TestProject::new().with(&server));
+    project.run(&["--allow-elision"]).exits(0);
+}
+
+#[test]
+fn a_comment_in_place_of_code_is_warned_of() {
+    let reply = format!(
+        "^^^src/a.rs\n{}// as before\n^^^end\n",
+        "fn a() {}\n".repeat(9)
+    );
+    let server = ModelServer::gemini(&[&reply]);
+    let project = TestProject::new().with(&server);
+    let project = project.file(
+        "src/a.rs",
+        "fn a() {}\n".repeat(9) + &"fn b() {}\n".repeat(9),
+    );
+    project
+        .run(&[])
+        .exits(0)
+        .says(&["warning: `src/a.rs` has a comment in place of 9 lines of code, on line 10"]);
+}
+
+#[test]
+fn a_path_with_something_around_it_is_no_name_of_a_file() {
+    for path in [
+        "[src/app.js]",
+        "`src/app.js`",
+        "**src/app.js**",
+        "src/app.js (new)",
+        "src/app.js:",
+    ] {
+        let reply = format!("^^^good\nx\n^^^end\n^^^{path}\nx\n^^^end\n");
+        let fault =
+            format!("line 4: `{path}` is a path with something around it: write `src/app.js`");
+        rejected(|project| project, &reply, &[&fault]);
+    }
+    let protected = "^^^[build.sh]\nx\n^^^end\n";
+    rejected(
+        |project| project,
+        protected,
+        &["`[build.sh]`: this file is protected"],
+    );
+    let server = ModelServer::gemini(&["^^^[odd]\nx\n^^^end\n^^^app/[slug]/page.tsx\nx\n^^^end\n"]);
+    let project = TestProject::new().with(&server).file("[odd]", "a\n");
+    project.run(&[]).exits(0);
+    assert_eq!(project.read("[odd]"), "x\n");
+    assert_eq!(project.read("app/[slug]/page.tsx"), "x\n");
 }

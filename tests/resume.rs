@@ -81,6 +81,17 @@ fn a_run_whose_repairs_are_used_up_gets_three_more_and_its_replies_for_nothing()
 }
 
 #[test]
+fn a_recorded_reply_loses_nothing_of_what_later_ones_have_written() {
+    let repair = format!("^^^a\n{}^^^end\n", "3\n".repeat(100));
+    let replies = ["^^^a\n0\n^^^end\n", &repair, EDIT[2], EDIT[2], EDIT[5]];
+    let server = ModelServer::gemini(&replies);
+    let project = project(&server);
+    let run = project.run(&[]).exits(1);
+    resume(&project, &run, &[]).exits(0);
+    assert_eq!(project.read("a").lines().count(), 100);
+}
+
+#[test]
 fn a_run_that_was_undone_is_applied_again_from_its_beginning() {
     let server = ModelServer::gemini(&EDIT);
     let project = project(&server);

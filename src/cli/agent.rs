@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{SELDOM, parse_dollars, parse_variable};
+use super::{LossArgs, SELDOM, parse_dollars, parse_variable};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::Tier;
@@ -29,6 +29,10 @@ pub struct AgentArgs {
     /// Let the agent read and write files outside the project
     #[arg(long)]
     pub allow_outside: bool,
+
+    /// What changes may lose.
+    #[command(flatten)]
+    pub losses: LossArgs,
 
     /// Take the replies from an earlier run's folder instead of a model
     #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "resume", "session"], help_heading = SELDOM)]

@@ -32,7 +32,7 @@ pub use self::mcp::{McpArgs, McpCommand};
 use self::orchestrate::DevAgent;
 pub use self::orchestrate::OrchestrateArgs;
 pub use self::plan::{PlanArgs, PlanCommand, ReliabilityArgs, StepGate};
-pub use self::replies::ReplyArgs;
+pub use self::replies::{LossArgs, ReplyArgs};
 use self::values::{parse_dollars, parse_duration, parse_variable};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
@@ -111,7 +111,7 @@ pub struct Cli {
     pub inputs: InputArgs,
 
     /// Write a consistency report instead of changing the project
-    #[arg(long, visible_aliases = ["consistency", "cc"])]
+    #[arg(long, visible_aliases = ["consistency", "cc"], conflicts_with_all = ["allow_elision", "allow_shrink", "allow_form"])]
     pub consistency_check: bool,
 
     /// Model to ask: gemini-2.5-pro, gpt-5, or one listed in agent-config/models.json; the default
@@ -176,6 +176,10 @@ pub struct Cli {
     /// Flags for replies.
     #[command(flatten)]
     pub replies: ReplyArgs,
+
+    /// What replies may lose.
+    #[command(flatten)]
+    pub losses: LossArgs,
 
     /// Build flags.
     #[command(flatten)]
@@ -320,6 +324,12 @@ impl Cli {
             self.command,
             Some(Command::Orchestrate(_) | Command::Mcp(_))
         )
+    }
+
+    /// What replies may lose of the files that they replace.
+    #[must_use]
+    pub fn losses(&self) -> LossArgs {
+        self.agent().map_or(self.losses, |agent| agent.losses)
     }
 
     /// The flags of the agent that is started, if one is.

@@ -27,8 +27,21 @@ pub struct ReplyArgs {
     /// Reject a reply without edits, with exit code 5, instead of building the project as it is
     #[arg(long, conflicts_with = "consistency_check", help_heading = SELDOM)]
     pub require_edits: bool,
+}
 
-    /// Accept a reply that replaces most of a file with a comment like "rest unchanged"
-    #[arg(long, conflicts_with = "consistency_check", help_heading = SELDOM)]
+/// Flags for what a reply may lose of the files that it replaces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
+pub struct LossArgs {
+    /// Accept a comment in place of code, like "... rest unchanged"; implies --allow-shrink
+    #[arg(long, help_heading = SELDOM)]
     pub allow_elision: bool,
+
+    /// Accept a file of more than 40 lines that loses two thirds or more of them
+    #[arg(long, help_heading = SELDOM)]
+    pub allow_shrink: bool,
+
+    /// Accept a file whose text is a diff, has conflict markers or numbered lines, or stands between code
+    /// fences
+    #[arg(long, help_heading = SELDOM)]
+    pub allow_form: bool,
 }

@@ -2,7 +2,7 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | `parse`, `spelling`, `rule`, `comparison`, `executed`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
+//! | `parse`, `spelling`, `rule`, `comparison`, `comments`, `loss`, `form`, `guard`, `executed`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
 //! | `apply`, `operation`, `plan`, `stage`, `place` | from edits to the disk |
 //! | `journal`, `record` | what is under way |
 //! | `recovery`, `rollback`, `torn`, `mend` | what becomes of an application that was cut short |
@@ -18,12 +18,16 @@ pub(crate) mod apply;
 pub(crate) mod attributes;
 pub(crate) mod beneath;
 pub(crate) mod changes;
+mod comments;
 mod comparison;
 mod digest;
 mod disk;
 pub(crate) mod error;
 mod executed;
+mod form;
+mod guard;
 mod journal;
+mod loss;
 mod mend;
 mod operation;
 mod parse;
@@ -40,6 +44,7 @@ pub(crate) mod undo;
 pub(crate) mod undo_log;
 mod verify;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use apply::{Applied, Journalling, Tree};
@@ -50,6 +55,8 @@ use undo_log::UndoLog;
 use crate::sys::numbers::counted;
 
 pub(crate) use digest::{Digest, Stamp, stamp};
+pub use form::EditForm;
+pub use guard::LossGuard;
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;
 pub(crate) use spelling::PROTECTED_FILES;
@@ -135,15 +142,77 @@ pub enum FaultKind {
         /// The rule that it breaks.
         rule: Rule,
     },
-    /// A file is to be replaced by a piece of itself.
+    /// A path is not written as it is.
     #[error(
-        "`{}` would shrink to less than a third, and its new content leaves code out",
+        "`{}` is a path with something around it: write `{}`",
+        .path.escape_debug(), .plain.escape_debug()
+    )]
+    Decorated {
+        /// The path as the reply has it.
+        path: String,
+        /// The path in it.
+        plain: String,
+    },
+    /// A comment stands for code of the file that is to be replaced.
+    #[error(
+        "`{}`: a comment on line {line} of the new text takes the place of {lost} lines of code: write them out",
         .path.escape_debug()
     )]
     Elided {
         /// The path of the file.
         path: String,
+        /// The line of its new text, from 1 on.
+        line: usize,
+        /// How many lines of code more are removed than added.
+        lost: usize,
     },
+    /// Most of a file is to be lost.
+    #[error(
+        "`{}` would shrink from {before} lines to {after}: write the whole file, or write what moves elsewhere first",
+        .path.escape_debug()
+    )]
+    Shrunk {
+        /// The path of the file.
+        path: String,
+        /// How many lines it has,
+        before: usize,
+        /// and how many it would have.
+        after: usize,
+    },
+    /// A file's new text is in another form of edits.
+    #[error("`{}`: {form}, on line {line} of the new text: write the file's own text alone", .path.escape_debug())]
+    Foreign {
+        /// The path of the file.
+        path: String,
+        /// The line of its new text that shows the form, from 1 on.
+        line: usize,
+        /// The form.
+        form: EditForm,
+    },
+}
+
+impl FaultKind {
+    /// The flag that lets it pass, if there is one.
+    #[must_use]
+    pub fn flag(&self) -> Option<&'static str> {
+        match self {
+            Self::Elided { .. } => Some("--allow-elision"),
+            Self::Shrunk { .. } => Some("--allow-shrink"),
+            Self::Foreign { .. } => Some("--allow-form"),
+            _ => None,
+        }
+    }
+}
+
+/// What a reply may lose of the files that it replaces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Allowances {
+    /// Code that a comment stands for, and most of a file.
+    pub elision: bool,
+    /// Most of a file.
+    pub shrink: bool,
+    /// The form of a whole file's text.
+    pub form: bool,
 }
 
 /// A reply of which nothing is applied, with all that is wrong with it.
@@ -151,6 +220,16 @@ pub enum FaultKind {
 pub struct Rejection {
     /// At least one, in the order of the reply's lines.
     pub faults: Vec<ReplyFault>,
+}
+
+impl Rejection {
+    /// The flags that together let all of the reply pass; none where something in it is wrong in any case.
+    #[must_use]
+    pub fn flags(&self) -> Option<String> {
+        let flags = self.faults.iter().map(|fault| fault.kind.flag());
+        let flags: BTreeSet<&str> = flags.collect::<Option<_>>()?;
+        Some(flags.into_iter().collect::<Vec<_>>().join(" "))
+    }
 }
 
 impl fmt::Display for Rejection {

@@ -68,6 +68,17 @@ impl PathScope {
     }
 }
 
+/// What may stand around a path as a whole.
+const DECORATIONS: [(&str, &str); 7] = [
+    ("[", "]"),
+    ("(", ")"),
+    ("<", ">"),
+    ("`", "`"),
+    ("\"", "\""),
+    ("'", "'"),
+    ("**", "**"),
+];
+
 /// No file system in use takes longer names, in bytes.
 const LONGEST_NAME: usize = 255;
 /// Linux' limit for a whole path is 4,096 bytes; the root's own path needs some of it.
@@ -139,6 +150,34 @@ fn is_spelling_of(folded: &str, protected: &str) -> bool {
     stem == &base[..base.len().min(6)]
         && !digits.is_empty()
         && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The path in one that has something around it as a whole: brackets, quotes, marks of Markdown, `file:`, or a remark
+/// behind it. What has such marks only inside, as `app/[slug]/page.tsx`, is a path.
+pub fn undecorated(path: &str) -> Option<&str> {
+    let mut plain = path.trim();
+    while let Some(inner) = without_decoration(plain) {
+        plain = inner.trim();
+    }
+    (plain != path.trim() && !plain.is_empty() && !plain.ends_with('/')).then_some(plain)
+}
+
+fn without_decoration(path: &str) -> Option<&str> {
+    let inner = |(open, close): &(&str, &str)| {
+        let inner = path.strip_prefix(open)?.strip_suffix(close)?;
+        let is_pair = match (inner.find(open), inner.find(close)) {
+            (None, None) => true,
+            (Some(opened), Some(closed)) => opened < closed,
+            _ => false,
+        };
+        is_pair.then_some(inner)
+    };
+    let remark = || Some(path.strip_suffix(')')?.rsplit_once('(')?.0);
+    let inner = DECORATIONS.iter().find_map(inner);
+    inner
+        .or_else(|| path.strip_prefix("file:"))
+        .or_else(|| path.strip_suffix(':'))
+        .or_else(remark)
 }
 
 fn path_rule(path: &str) -> Option<Rule> {
@@ -261,6 +300,39 @@ mod tests {
             broken_rule(&"a/".repeat(2001), PathScope::Reply),
             Some(Rule::NameTooLong)
         );
+    }
+
+    #[test]
+    fn only_what_stands_around_a_whole_path_is_taken_off() {
+        for (path, expected) in [
+            ("[src/app.js]", Some("src/app.js")),
+            ("<src/app.js>", Some("src/app.js")),
+            ("`src/app.js`", Some("src/app.js")),
+            ("\"src/app.js\"", Some("src/app.js")),
+            ("'src/app.js'", Some("src/app.js")),
+            ("**src/app.js**", Some("src/app.js")),
+            ("**`src/app.js`**:", Some("src/app.js")),
+            ("file:src/app.js", Some("src/app.js")),
+            ("file: src/app.js", Some("src/app.js")),
+            ("(src/app.js)", Some("src/app.js")),
+            ("src/app.js (new)", Some("src/app.js")),
+            ("src/app.js:", Some("src/app.js")),
+            ("[app/[slug]/page.tsx]", Some("app/[slug]/page.tsx")),
+            ("app/[slug]/page.tsx", None),
+            ("[slug]/page.tsx", None),
+            ("[a]/[b]", None),
+            ("'a'/'b'", None),
+            ("app/(group)", None),
+            ("app/(group)/page.tsx", None),
+            ("(group)/page.tsx", None),
+            ("[id].tsx", None),
+            ("src/app.js", None),
+            (" src/app.js", None),
+            ("[]", None),
+            ("file.js", None),
+        ] {
+            assert_eq!(undecorated(path), expected, "{path}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::attributes::{PERMISSIONS, Rights};
 use super::beneath::{ancestors, split};
 use super::digest::{Fingerprint, Present};
 use super::executed::runs_code;
+use super::guard::LossGuard;
 use super::operation::{FileOperation, Operation};
 use super::spelling::PathScope;
 use super::{
@@ -134,7 +135,7 @@ enum Obstacle {
 pub struct PathPolicy {
     root: PathBuf,
     scope: PathScope,
-    allows_elision: bool,
+    guard: LossGuard,
     mount: Mount,
     ignored: IgnoreRules,
     program: Option<(PathBuf, Option<FileId>)>,
@@ -178,7 +179,7 @@ impl PathPolicy {
         });
         Ok(Self {
             scope,
-            allows_elision: false,
+            guard: LossGuard::default(),
             mount: mount_of(root, &metadata).map_err(failed())?,
             ignored: IgnoreRules::load(root)?,
             program,
@@ -189,13 +190,10 @@ impl PathPolicy {
         })
     }
 
-    /// The same policy; says whether a reply may leave code out of a file, and be taken at its word.
+    /// The same policy, with this guard of what replaced files lose.
     #[must_use]
-    pub fn allow_elision(self, allows_elision: bool) -> Self {
-        Self {
-            allows_elision,
-            ..self
-        }
+    pub fn guarded(self, guard: LossGuard) -> Self {
+        Self { guard, ..self }
     }
 
     /// Verifies a reply as a whole.
@@ -216,26 +214,41 @@ impl PathPolicy {
                 path.escape_debug()
             ));
         }
-        for edit in reply.edits {
+        let mut looked_at = Vec::new();
+        for edit in &reply.edits {
             let failed = || PathError::of("look at", &edit.path);
+            if let Some(plain) = self.undecorated(&edit.path) {
+                faults.push(misnamed(edit, plain, self.scope));
+                continue;
+            }
             match self.look(&edit.path) {
                 Err(Obstacle::Io(error)) => return Err(failed()(error).into()),
                 Err(Obstacle::Rules(error)) => return Err(error.into()),
-                Err(Obstacle::Rule(rule)) => faults.push(breach(&edit, rule)),
+                Err(Obstacle::Rule(rule)) => faults.push(breach(edit, rule)),
                 Ok(present) => {
                     let warnings = &mut verified.warnings;
                     warnings.extend(self.beyond_replies(&edit.path)?);
-                    let elided = self.compare(&edit, present, warnings).map_err(failed())?;
-                    faults.extend(elided);
-                    verified.admit(edit, present);
+                    let lost = self.compare(edit, present, &reply.edits, warnings);
+                    faults.extend(lost.map_err(failed())?);
+                    looked_at.push(present);
                 }
             }
         }
-        if faults.is_empty() {
-            return Ok(verified);
+        if !faults.is_empty() {
+            faults.sort_by_key(|fault| fault.line);
+            return Err(Rejection { faults }.into());
         }
-        faults.sort_by_key(|fault| fault.line);
-        Err(Rejection { faults }.into())
+        for (edit, present) in reply.edits.into_iter().zip(looked_at) {
+            verified.admit(edit, present);
+        }
+        Ok(verified)
+    }
+
+    /// The path in one that has something around it, unless there is a file of that very name.
+    fn undecorated<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let plain = spelling::undecorated(path)?;
+        let is_there = self.root.join(path).symlink_metadata().is_ok();
+        (!is_there).then_some(plain)
     }
 
     /// What is to be said of a path that no reply could write to.
@@ -252,29 +265,44 @@ impl PathPolicy {
         })
     }
 
-    /// Compares a file that is to be replaced with its new content.
+    /// Compares the new content of a file with the one that it replaces, if any. `edits` are those of the whole reply.
     fn compare(
         &self,
         edit: &FileEdit,
         present: Option<Present>,
+        edits: &[FileEdit],
         warnings: &mut Vec<String>,
-    ) -> io::Result<Option<ReplyFault>> {
-        let (EditKind::Write(new), Some(present)) = (&edit.kind, present) else {
-            return Ok(None);
+    ) -> io::Result<Vec<ReplyFault>> {
+        let EditKind::Write(new) = &edit.kind else {
+            return Ok(Vec::new());
         };
-        let (path, size) = (&edit.path, present.fingerprint.size);
-        let changes = if size > LARGEST_COMPARED {
-            vec!["is too large to compare and is replaced as a whole"]
-        } else {
-            let present = files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED)?;
-            comparison::silent_changes(&present, new)
+        let path = &edit.path;
+        let mut warn = |change: &str| warnings.push(format!("`{path}` {change}"));
+        let old = match present.map(|present| present.fingerprint.size) {
+            None => None,
+            Some(size) if size > LARGEST_COMPARED => {
+                warn("is too large to compare and is replaced as a whole");
+                return Ok(Vec::new());
+            }
+            Some(_) => {
+                let old = files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED)?;
+                comparison::silent_changes(&old, new)
+                    .into_iter()
+                    .for_each(&mut warn);
+                Some(String::from_utf8(old).unwrap_or_default())
+            }
         };
-        warnings.extend(changes.iter().map(|change| format!("`{path}` {change}")));
-        let elided = comparison::elided_at(size, new).filter(|_| !self.allows_elision);
-        Ok(elided.map(|line| ReplyFault {
+        let others = edits.iter().filter_map(|other| match &other.kind {
+            EditKind::Write(text) if other.path != *path => Some(text.as_str()),
+            _ => None,
+        });
+        let loss = self.guard.loss(path, old.as_deref(), new, others);
+        loss.warnings.iter().for_each(|warning| warn(warning));
+        let faults = loss.faults.into_iter().map(|(line, kind)| ReplyFault {
             line: edit.line + line,
-            kind: FaultKind::Elided { path: path.clone() },
-        }))
+            kind,
+        });
+        Ok(faults.collect())
     }
 
     /// What is now at a path that may be written to.
@@ -469,6 +497,23 @@ fn breach(edit: &FileEdit, rule: Rule) -> ReplyFault {
     ReplyFault {
         line: edit.line,
         kind: FaultKind::Path { path, rule },
+    }
+}
+
+/// The fault of a path with something around `plain`: what that may not be comes first.
+fn misnamed(edit: &FileEdit, plain: &str, scope: PathScope) -> ReplyFault {
+    let path = edit.path.clone();
+    let rule = spelling::broken_rule(plain, scope);
+    let kind = match rule {
+        Some(rule) => FaultKind::Path { path, rule },
+        None => FaultKind::Decorated {
+            path,
+            plain: plain.to_owned(),
+        },
+    };
+    ReplyFault {
+        line: edit.line,
+        kind,
     }
 }
 

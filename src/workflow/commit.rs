@@ -15,7 +15,7 @@ use super::run::selection::{Models, RecordedReplies};
 use super::run::tree::RunTree;
 use super::{Context, Failure, ModelChoice, Outcome};
 use crate::cli::{OnFailure, ReplyArgs};
-use crate::edit::{self, EditKind, PathPolicy, VerifiedEdits, VerifyError};
+use crate::edit::{self, EditKind, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::BuildError;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxProblem;
@@ -204,7 +204,8 @@ impl<'c> Commit<'c> {
                 Some(output) => Prompt::repair(output, inputs, replacements.for_query(), order),
             };
             let needs_edits = self.options.replies.require_edits && replacements.is_none();
-            let edits = self.ask(run, &ready.models, &mut step, prompt, needs_edits)?;
+            let asked = (inputs.query.as_str(), prompt);
+            let edits = self.ask(run, &ready.models, &mut step, asked, needs_edits)?;
             let log = if let Some(applied) = self.resumed.applied(&step) {
                 run.note(|step| step.is_on_disk = true);
                 replacements.remember_reply(&applied.reply);
@@ -243,7 +244,7 @@ impl<'c> Commit<'c> {
         run: &mut Run<'_>,
         models: &Models<'_>,
         step: &mut StepId,
-        prompt: impl Fn() -> Prompt<'p>,
+        (query, prompt): (&str, impl Fn() -> Prompt<'p>),
         needs_edits: bool,
     ) -> Result<VerifiedEdits, Error> {
         let allowed = self.options.replies.reask.max(models.reasks);
@@ -253,7 +254,8 @@ impl<'c> Commit<'c> {
                 None => prompt(),
                 Some(rejection) => prompt().after_rejection(&rejection.to_string()),
             };
-            let asked = run.ask(models, step, prompt, |reply| self.verify(reply));
+            let guard = self.guard(step, query);
+            let asked = run.ask(models, step, prompt, |reply| self.verify(reply, guard));
             let (_, (prose, verified)) = match (asked, rejected) {
                 // That the reply is rejected is why the run ends, and not that another one is too dear.
                 (Err(why @ (Error::OverBudget(_) | Error::DoesNotFit { .. })), Some(rejection)) => {
@@ -266,7 +268,10 @@ impl<'c> Commit<'c> {
             let rejection = match verified {
                 Ok(edits) if !(needs_edits && edits.edits().is_empty()) => return Ok(edits),
                 Ok(_) => Error::NoEdits,
-                Err(VerifyError::Rejected(rejection)) => VerifyError::from(rejection).into(),
+                Err(VerifyError::Rejected(rejection)) => Error::Rejected {
+                    rejection,
+                    run: run.log.name().to_owned(),
+                },
                 Err(error) => return Err(error.into()),
             };
             run.note(|step| step.rejected = Some(rejection.to_string()));
@@ -280,13 +285,28 @@ impl<'c> Commit<'c> {
         }
     }
 
+    /// What a reply may lose; a recorded one whose edits are on the disk has passed already.
+    fn guard(&self, step: &StepId, query: &str) -> LossGuard {
+        if self.resumed.applied(step).is_some() {
+            return LossGuard::off();
+        }
+        LossGuard {
+            allowances: self.context.allowances,
+            query: query.to_owned(),
+            ..LossGuard::default()
+        }
+    }
+
     /// Takes the reply apart and holds all of it against the policy. What it says besides is not judged.
-    fn verify(&self, reply: &Reply) -> (String, Result<VerifiedEdits, VerifyError>) {
+    fn verify(
+        &self,
+        reply: &Reply,
+        guard: LossGuard,
+    ) -> (String, Result<VerifiedEdits, VerifyError>) {
         let mut parsed = edit::parse(&reply.text);
         let prose = mem::take(&mut parsed.prose);
         let policy = PathPolicy::load(self.context.project.root(), self.context.program);
-        let policy = policy.map(|policy| policy.allow_elision(self.options.replies.allow_elision));
-        let verified = policy.and_then(|policy| policy.verify(parsed));
+        let verified = policy.and_then(|policy| policy.guarded(guard).verify(parsed));
         (prose, verified)
     }
 }

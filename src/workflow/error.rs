@@ -14,7 +14,7 @@ use crate::agent::session::SessionError;
 use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
-use crate::edit::{Rule, VerifyError};
+use crate::edit::{Rejection, Rule, VerifyError};
 use crate::exec::build_script::BuildError;
 use crate::exec::process::ProcessError;
 use crate::exec::sandbox::SandboxProblem;
@@ -98,6 +98,14 @@ pub(crate) enum Error {
     /// The reply is not verified.
     #[error(transparent)]
     Verify(#[from] VerifyError),
+    /// The reply breaks the grammar or the policy, or loses code.
+    #[error("{rejection}")]
+    Rejected {
+        /// All that is wrong with it.
+        rejection: Rejection,
+        /// The run's folder, relative to the root.
+        run: String,
+    },
     /// The reply changes nothing, though it is to.
     #[error("the reply is rejected: it has no edits, and `--require-edits` was given")]
     NoEdits,
@@ -285,6 +293,7 @@ impl From<Error> for AgentError {
 impl Error {
     /// How the process ends.
     #[must_use]
+    #[expect(clippy::too_many_lines, reason = "it is a table")]
     pub fn exit(&self) -> Exit {
         match self {
             Self::Model(ModelError::Interrupted(interrupted))
@@ -353,6 +362,7 @@ impl Error {
             ) => Exit::ModelFailed,
             Self::Changed(_)
             | Self::NoEdits
+            | Self::Rejected { .. }
             | Self::Verify(VerifyError::Rejected(_))
             | Self::Agent(AgentError::NotUnderstood { .. }) => Exit::ReplyRejected,
             Self::BuildFailed { .. } | Self::OverBudget(_) | Self::DoesNotFit { .. } => {
@@ -444,6 +454,7 @@ impl Error {
             }
             Self::OverBudget(over) => return Some(format!("{}, and run again", over.hint())),
             Self::DemoNotEmpty(_) => "name another directory: `code-commit demo DIR`",
+            Self::Rejected { rejection, run } => return Some(rejected_hint(rejection, run)),
             Self::Verify(VerifyError::Rejected(_)) => REJECTED_HINT,
             Self::NoEdits => NO_EDITS_HINT,
             Self::Changed(_) => CHANGED_HINT,
@@ -491,6 +502,14 @@ impl Error {
         };
         Some(hint.to_owned())
     }
+}
+
+/// Names the flags that accept the reply as it is, where that is all it needs.
+fn rejected_hint(rejection: &Rejection, run: &str) -> String {
+    let accepting = rejection.flags().map(|flags| {
+        format!("; if it is right as it is, `code-commit --replay {run} {flags}` accepts it without a call")
+    });
+    format!("{REJECTED_HINT}{}", accepting.unwrap_or_default())
 }
 
 fn input_hint(error: &InputError) -> &'static str {

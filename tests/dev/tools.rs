@@ -112,6 +112,66 @@ fn writes_are_held_against_the_path_policy_and_can_be_undone() {
 }
 
 #[test]
+fn a_change_that_loses_code_is_refused_and_a_file_that_is_split_may_shrink() {
+    let lines = |numbers: std::ops::Range<u32>| {
+        numbers
+            .map(|n| format!("fn f{n}() {{}}\n"))
+            .collect::<String>()
+    };
+    let rest = lines(5..100);
+    let replace =
+        format!("\"src/long.rs\"\n\n```find\n{rest}```\n\n```replace\n// [остальной код]\n```");
+    let steps = [
+        write("src/long.rs", "fn f0() {}\n// ... le reste du code\n"),
+        reply("FIND_AND_REPLACE_IN_FILE", &replace),
+        write("src/long.rs", "mod part;\n"),
+        write("[src/new.rs]", "fn a() {}\n"),
+        write(
+            "src/new.rs",
+            "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
+        ),
+        write("src/part.rs", &lines(0..90)),
+        write("src/long.rs", "mod part;\n"),
+    ];
+    let (agent, server) = script(&steps);
+    let agent = agent.with_file("src/long.rs", &lines(0..100));
+    let run = agent.work("go").exits(0);
+    let told: Vec<String> = (1..=7).map(|nth| last_told(&server, nth)).collect();
+    for (told, fault) in told.iter().zip([
+        "ERROR: `src/long.rs`: a comment on line 2 of the new text takes the place of 99 lines",
+        "ERROR: `src/long.rs`: a comment on line 6 of the new text takes the place of 95 lines",
+        "ERROR: `src/long.rs` would shrink from 100 lines to 1",
+        "ERROR: `[src/new.rs]` is a path with something around it: write `src/new.rs`",
+        "ERROR: `src/new.rs`: a conflict or search/replace marker, on line 1",
+    ]) {
+        assert!(told.contains(fault), "{told}");
+    }
+    assert!(
+        !told[5].contains("ERROR: ") && !told[6].contains("ERROR: "),
+        "{told:?}"
+    );
+    assert_eq!(agent.project.read("src/long.rs"), "mod part;\n");
+    assert!(!agent.project.path("[src/new.rs]").exists());
+    run.says(&[
+        "`--allow-elision` accepts it",
+        "`--allow-shrink` accepts it",
+        "`--allow-form` accepts it",
+    ]);
+}
+
+#[test]
+fn the_user_may_let_an_agent_shrink_a_file() {
+    let long = "fn f() {}\n".repeat(100);
+    let steps = [write("src/long.rs", "fn f() {}\n")];
+    for arguments in [&["-p", "go", "--allow-shrink"][..], &["-p", "cut long.rs"]] {
+        let (agent, _server) = script(&steps);
+        let agent = agent.with_file("src/long.rs", &long);
+        agent.run(arguments).exits(0);
+        assert_eq!(agent.project.read("src/long.rs"), "fn f() {}\n");
+    }
+}
+
+#[test]
 fn what_a_command_could_change_unseen_is_written_with_a_warning_and_can_be_undone() {
     let replace = "\"build.sh\"\n\n```find\necho one\n```\n\n```replace\necho two\n```";
     let steps = [

@@ -1,4 +1,4 @@
-//! What a reviewer is told of changes throughout a file, and which comments count as left-out code.
+//! What a reviewer is told of changes throughout a file.
 
 use super::*;
 
@@ -40,66 +40,4 @@ fn what_changes_throughout_is_told_and_nothing_else() {
     ] {
         assert_eq!(silent_changes(old, new), expected, "{old:?} -> {new:?}");
     }
-}
-
-#[test]
-fn an_elision_is_a_comment_that_stands_for_code() {
-    for line in [
-        "// ... rest of the code unchanged",
-        "// rest of code remains the same",
-        "    # ... existing code ...",
-        "/* … omitted for brevity */",
-        "<!-- same as before -->",
-        "-- remaining functions here unchanged",
-        "// ... other methods unchanged ...",
-        "# The rest of the file stays as before",
-        "// (previous implementation)",
-        "{/* existing code */}",
-        "; everything else unchanged",
-    ] {
-        assert_eq!(
-            elided_at(10_000, &format!("fn a() {{}}\n{line}\n")),
-            Some(2),
-            "{line}"
-        );
-    }
-    for line in [
-        "// ...",
-        "    //...",
-        "// [...]",
-        "/* … */",
-        "<!-- ... -->",
-        "// [unchanged]",
-        "// unchanged",
-        "// ... (unchanged)",
-        "# --- snip ---",
-        "<!-- rest of page -->",
-        "{{!-- rest unchanged --}}",
-        "code(); // ... rest of the code unchanged",
-        "REM ...",
-    ] {
-        assert_eq!(elided_at(10_000, &format!("{line}\n")), Some(1), "{line}");
-    }
-    for line in [
-        "let all = [first, ...rest];",
-        "for x in 0...9 {",
-        "print('...')",
-        "# Loading ...",
-        "// -----",
-        "// changed",
-        "let rest = code.unchanged();",
-        "// waits for the remaining requests",
-        "// The previous value is kept.",
-        "# Unlike before, this returns early.",
-        "// See below.",
-    ] {
-        assert_eq!(elided_at(10_000, &format!("{line}\n")), None, "{line}");
-    }
-}
-
-#[test]
-fn a_file_that_keeps_a_third_of_its_size_is_not_elided() {
-    let new = "// rest of the code unchanged\n";
-    assert_eq!(elided_at(new.len() as u64 * 3, new), None);
-    assert_eq!(elided_at(new.len() as u64 * 3 + 1, new), Some(1));
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::AgentRun;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::diff::ChangesSoFar;
-use crate::edit::{EditKind, ParsedReply, PathPolicy};
+use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy};
 use crate::exec::build_script::BuildStatus;
 use crate::record::TreeState;
 use crate::record::run_files::Artifact;
@@ -80,6 +80,7 @@ impl AgentRun<'_> {
         }
         let root = self.context.project.root();
         let policy = PathPolicy::load_for_agent(root, self.context.program)?;
+        let policy = policy.guarded(LossGuard::off());
         let edits = policy.verify(ParsedReply::of_files(reverted))?;
         let mut run = self.run.borrow_mut();
         if !left.is_empty() {

@@ -117,6 +117,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
         program: None,
         document: None,
         passed: &[],
+        allowances: crate::edit::Allowances::default(),
         models: &models,
         project,
     };

@@ -2,13 +2,14 @@
 //! they can be undone.
 
 use std::cell::RefCell;
+use std::iter;
 
 use super::AgentRun;
 use super::part::Written;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::{Files, PathEdit};
 use crate::edit::error::ApplyError;
-use crate::edit::{EditKind, ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
+use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
 use crate::project::dirty::dirty;
 use crate::record::diff::{self, FileChange};
 use crate::sys::files::IfThere as _;
@@ -137,15 +138,42 @@ fn diff_of(edits: &[PathEdit], before: impl Iterator<Item = Option<Vec<u8>>>) ->
 }
 
 impl AgentRun<'_> {
+    /// What a change may lose: lines of a file may have moved to what the part has written before.
+    fn guard(&self) -> LossGuard {
+        let written = self.worktree.iter().flat_map(|worktree| {
+            let (tree, written) = (worktree.tree.borrow(), worktree.written.borrow());
+            let read = |path: &String| String::from_utf8(tree.read(path).ok()??).ok();
+            written.keys().filter_map(read).collect::<Vec<_>>()
+        });
+        let run = self.run.borrow();
+        let asked = run.record.agent.iter();
+        let asked = asked.flat_map(|agent| iter::once(&agent.request).chain(&agent.answers));
+        let asked: Vec<&str> = asked.filter_map(Option::as_deref).collect();
+        LossGuard {
+            allowances: self.context.allowances,
+            query: asked.join("\n"),
+            written: written.collect(),
+        }
+    }
+
     /// Holds files against the policy for agents.
     fn verified(&self, edits: Vec<PathEdit>) -> Result<VerifiedEdits, ToolError> {
         let load = PathPolicy::load_for_agent(self.context.project.root(), self.context.program);
-        let verified = load.and_then(|policy| policy.verify(ParsedReply::of_files(edits)));
+        let verified = load.and_then(|policy| {
+            let policy = policy.guarded(self.guard());
+            policy.verify(ParsedReply::of_files(edits))
+        });
         verified.map_err(|error| match error {
             VerifyError::Rejected(rejection) => {
                 let faults = rejection.faults.iter();
                 let faults: Vec<String> = faults.map(|fault| fault.kind.to_string()).collect();
-                ToolError::failed(faults.join("; "))
+                let faults = faults.join("; ");
+                if let Some(flags) = rejection.flags() {
+                    self.warn(format!(
+                        "a change was refused: {faults}; `{flags}` accepts it"
+                    ));
+                }
+                ToolError::failed(faults)
             }
             error @ VerifyError::Io { .. } => ToolError::failed(error.to_string()),
         })

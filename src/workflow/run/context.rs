@@ -11,7 +11,8 @@ use crate::agent::chat::accounts::keys_in_file;
 use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::agent::orchestrate::config;
 use crate::agent::settings::key_in_file;
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, LossArgs};
+use crate::edit::Allowances;
 use crate::edit::apply::Tree;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
@@ -48,6 +49,8 @@ pub struct Context<'a> {
     pub document: Option<PathBuf>,
     /// The variables that a sandbox lets through though their names say that they hold a secret.
     pub passed: &'a [String],
+    /// What replies may lose of the files that they replace.
+    pub allowances: Allowances,
     /// The models that can be asked, or why their table cannot be used.
     pub models: &'a Result<ModelTable, ModelsProblem>,
 }
@@ -89,6 +92,16 @@ impl Context<'_> {
             journal,
             now: self.clock.now().into(),
             staged: None,
+        }
+    }
+}
+
+impl From<LossArgs> for Allowances {
+    fn from(flags: LossArgs) -> Self {
+        Self {
+            elision: flags.allow_elision,
+            shrink: flags.allow_shrink,
+            form: flags.allow_form,
         }
     }
 }

@@ -1,0 +1,118 @@
+//! Texts that are in another form of edits than that of whole files. Pure.
+
+use std::fmt;
+
+/// Another form of edits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EditForm {
+    /// Between code fences.
+    Fenced,
+    /// Conflict markers, or those of searches and replacements.
+    Marked,
+    /// A diff or a patch.
+    Diff,
+    /// With a number in front of each line.
+    Numbered,
+}
+
+impl fmt::Display for EditForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fenced => "the text stands between code fences",
+            Self::Marked => "a conflict or search/replace marker",
+            Self::Diff => "a diff",
+            Self::Numbered => "the lines are numbered",
+        })
+    }
+}
+
+/// Ends of names of files that may be fenced from their beginning to their end.
+const PROSE: [&str; 4] = ["md", "markdown", "mdx", "txt"];
+/// Those of files whose lines may begin with numbers.
+const DATA: [&str; 9] = [
+    "csv", "dat", "log", "rst", "tab", "tsv", "txt", "yaml", "yml",
+];
+/// Those of diffs.
+const DIFFS: [&str; 3] = ["diff", "patch", "rej"];
+
+/// So many lines at least tell that all are numbered.
+const FEWEST_NUMBERED: usize = 3;
+
+/// Gives the line of a text that shows its form, if it is of that.
+type Shows = fn(&str) -> Option<usize>;
+
+/// The other form that the new text of the file at `path` is in, and the line of the text that shows it, from 1 on.
+/// A form that the old text has, too, is the file's own.
+pub fn foreign(path: &str, old: Option<&str>, new: &str) -> Option<(usize, EditForm)> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let end = name.rsplit('.').next().unwrap_or_default();
+    // A new file's form is told by its name alone.
+    let is_free = |ends: &[&str]| old.is_none() && ends.contains(&end);
+    let had = |form: Shows| old.and_then(form).is_some();
+    let is_prose = is_free(&PROSE);
+    let checks: [(EditForm, Shows, bool); 4] = [
+        (EditForm::Fenced, fenced, is_prose),
+        (EditForm::Marked, marked, false),
+        (EditForm::Diff, diff, DIFFS.contains(&end)),
+        (EditForm::Numbered, numbered, is_prose || is_free(&DATA)),
+    ];
+    checks.into_iter().find_map(|(form, shows, is_own)| {
+        let line = shows(new).filter(|_| !is_own && !had(shows))?;
+        Some((line, form))
+    })
+}
+
+fn fenced(text: &str) -> Option<usize> {
+    let is_fence = |line: &str| line.starts_with("```") || line.starts_with("~~~");
+    let mut lines = text.trim().lines();
+    let is_fenced = lines.next().is_some_and(is_fence) && lines.next_back().is_some_and(is_fence);
+    is_fenced.then_some(1)
+}
+
+fn marked(text: &str) -> Option<usize> {
+    let is_mark = |line: &str| {
+        let line = line.trim_end();
+        ["<<<<<<< ", ">>>>>>> "]
+            .iter()
+            .any(|mark| line.starts_with(mark))
+            || ["<<<<<<<", ">>>>>>>", "------- SEARCH", "+++++++ REPLACE"].contains(&line)
+    };
+    text.lines().position(is_mark).map(|at| at + 1)
+}
+
+fn diff(text: &str) -> Option<usize> {
+    let text = text.trim_start();
+    let (first, rest) = text.split_once('\n')?;
+    let is_diff = first.starts_with("diff --git ")
+        || first.starts_with("*** Begin Patch")
+        || first.starts_with("*** Update File: ")
+        || first
+            .strip_prefix("@@ ")
+            .is_some_and(|rest| rest.contains("@@"))
+        || first.starts_with("--- ") && rest.starts_with("+++ ");
+    is_diff.then_some(1)
+}
+
+/// Whether nine of ten lines that are not blank are numbered in order.
+fn numbered(text: &str) -> Option<usize> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let numbers: Vec<Option<u64>> = lines.map(number).collect();
+    let next =
+        |pair: &&[Option<u64>]| pair[0].is_some() && pair[1] == pair[0].map(|number| number + 1);
+    let in_order = numbers.windows(2).filter(next).count() + 1;
+    (numbers.len() >= FEWEST_NUMBERED && in_order * 10 >= numbers.len() * 9).then_some(1)
+}
+
+/// The number in front of a line, as tools that show files print it.
+fn number(line: &str) -> Option<u64> {
+    let line = line.trim_start();
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_marked =
+        rest.trim_start_matches(' ').starts_with(['|', ':', '→']) || rest.starts_with('\t');
+    let digits = &line[..line.len() - rest.len()];
+    let is_number = is_marked && !digits.starts_with('0');
+    digits.parse().ok().filter(|_| is_number)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! What a new text of a file loses of the old one in silence: code that a comment stands for, and most of the file.
+//! Pure.
+
+use std::collections::{HashMap, HashSet};
+
+use super::comments::{Language, LineKind};
+use crate::record::diff::{self, Line, LineKind as Change};
+
+/// So many lines of code more than are added are removed where a comment stands for them.
+const LOST: usize = 5;
+
+/// A file of no more lines may shrink.
+const SMALL: usize = 40;
+
+/// Brackets that the whole text of a comment stands in where it stands for code.
+const BRACKETS: [(char, char); 5] = [
+    ('[', ']'),
+    ('(', ')'),
+    ('<', '>'),
+    ('（', '）'),
+    ('【', '】'),
+];
+
+/// Code that has given way to a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Elision {
+    /// The comment's line in the new text, from 1 on.
+    pub line: usize,
+    /// How many lines of code more are removed than added.
+    pub lost: usize,
+    /// Whether the comment says that it stands for code; else it may speak of something else.
+    pub is_said: bool,
+}
+
+/// Where lines of code have given way to a comment, in a file at `path`: each unbroken run of changed lines is looked at by
+/// itself.
+pub fn elisions(path: &str, old: &str, new: &str) -> Vec<Elision> {
+    let language = Language::of(path);
+    let hunks = diff::hunks(old.as_bytes(), new.as_bytes()).unwrap_or_default();
+    if hunks.is_empty() {
+        return Vec::new();
+    }
+    let (before, after) = (language.lines(old), language.lines(new));
+    let runs = hunks.iter().flat_map(|hunk| {
+        let is_changed = |line: &Line<'_>| line.kind != Change::Context || says_nothing(line.text);
+        hunk.lines
+            .chunk_by(move |one, next| is_changed(one) && is_changed(next))
+    });
+    let elisions = runs.filter_map(|run| {
+        let removed = numbered(run, Change::Removed, &before);
+        let added = numbered(run, Change::Added, &after);
+        elision(language, &removed, &added)
+    });
+    elisions.collect()
+}
+
+/// A line with its number and kind.
+type Numbered<'t> = (usize, &'t str, LineKind);
+
+/// The lines of a run that are removed or added; `kinds` are those of all lines of the text that they stand in.
+fn numbered<'t>(run: &[Line<'t>], change: Change, kinds: &[LineKind]) -> Vec<Numbered<'t>> {
+    let lines = run.iter().filter(|line| line.kind == change);
+    let numbered = lines.filter_map(|line| {
+        let number = line.before_line.or(line.after_line)?;
+        let text = std::str::from_utf8(line.text).ok()?;
+        Some((number, text, *kinds.get(number - 1)?))
+    });
+    numbered.collect()
+}
+
+/// Whether a line is blank, or brackets alone: of such lines, a search for differences finds some alike anywhere.
+fn says_nothing(line: &[u8]) -> bool {
+    !line
+        .iter()
+        .any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())
+}
+
+fn elision(
+    language: Language,
+    removed: &[Numbered<'_>],
+    added: &[Numbered<'_>],
+) -> Option<Elision> {
+    let code = |lines: &[Numbered<'_>]| {
+        let code = lines.iter().filter(|(.., kind)| *kind == LineKind::Code);
+        code.count()
+    };
+    let lost = code(removed).checked_sub(code(added));
+    let lost = lost.filter(|lost| *lost >= LOST)?;
+    // Code that is commented out, or a comment that moves with it, stands for nothing.
+    let had: HashSet<&str> = removed.iter().map(|(_, line, _)| bare(line)).collect();
+    let are_one = |one: &Numbered<'_>, next: &Numbered<'_>| {
+        one.0 + 1 == next.0 && [one.2, next.2] == [LineKind::Comment; 2]
+    };
+    let comments = added.chunk_by(are_one).map(|lines| {
+        let texts = lines.iter().filter_map(|(number, line, kind)| {
+            Some((*number, bare(language.comment(line, *kind)?)))
+        });
+        let texts = texts.filter(|(_, text)| !text.is_empty() && !had.contains(text));
+        texts.collect::<Vec<_>>()
+    });
+    let comments: Vec<Vec<(usize, &str)>> = comments.collect();
+    let said = comments.iter().find_map(|lines| stands_for_code(lines));
+    let lines: Vec<usize> = comments.iter().flatten().map(|(line, _)| *line).collect();
+    let is_bare = lines.len() <= 2 && code(added) == 0;
+    let line = said.or(lines.first().copied().filter(|_| is_bare))?;
+    Some(Elision {
+        line,
+        lost,
+        is_said: said.is_some(),
+    })
+}
+
+/// The line on which a comment, given by its lines, says that it stands for code.
+fn stands_for_code(comment: &[(usize, &str)]) -> Option<usize> {
+    let is_cut = |text: &str| text.contains("...") || text.contains('…');
+    let cut = comment.iter().find(|(_, text)| is_cut(text));
+    let whole: Vec<&str> = comment.iter().map(|(_, text)| *text).collect();
+    let first = comment.first().filter(|_| is_in_brackets(&whole.join(" ")));
+    cut.or(first).map(|(line, _)| *line)
+}
+
+/// A comment without its marks.
+fn bare(comment: &str) -> &str {
+    let text = comment.trim();
+    let text = text.strip_prefix("<!--").unwrap_or(text);
+    let text = text.strip_suffix("-->").unwrap_or(text);
+    text.trim_matches(|c: char| c.is_whitespace() || "/*#-;%=!{}".contains(c))
+}
+
+fn is_in_brackets(text: &str) -> bool {
+    let mut brackets = BRACKETS.iter();
+    text.contains(char::is_alphabetic)
+        && brackets.any(|(open, close)| text.starts_with(*open) && text.ends_with(*close))
+}
+
+/// How many lines a file of more than 40 has had and has now, where at most a third is left.
+pub fn shrinkage(old: &str, new: &str) -> Option<(usize, usize)> {
+    let (before, after) = (old.lines().count(), new.lines().count());
+    (before > SMALL && after * 3 <= before).then_some((before, after))
+}
+
+/// Whether at least half of the lines that `new` lacks stand in other texts.
+pub fn is_moved<'t>(old: &'t str, new: &'t str, others: impl Iterator<Item = &'t str>) -> bool {
+    let mut missing: HashMap<&str, usize> = HashMap::new();
+    for line in lines(old) {
+        *missing.entry(line).or_default() += 1;
+    }
+    for line in lines(new) {
+        missing
+            .entry(line)
+            .and_modify(|count| *count = count.saturating_sub(1));
+    }
+    let others: HashSet<&str> = others.flat_map(lines).collect();
+    let moved = missing.iter().filter(|(line, _)| others.contains(*line));
+    moved.map(|(_, count)| count).sum::<usize>() * 2 >= missing.values().sum()
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty())
+}
+
+/// Whether a text names the file at `path`, by its path or its name, as a word.
+pub fn names(text: &str, path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        !before.ends_with(is_part) && !after.starts_with(is_part)
+    })
+}
+
+#[cfg(test)]
+mod tests;
