@@ -3,7 +3,6 @@
 //! Touches that program. Guarantees that no wait is longer than was said, that a signal ends each, and that the
 //! program and its process group are gone when this is dropped.
 
-use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
@@ -17,6 +16,7 @@ use rustix::event::PollFlags;
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use super::child_env::ChildEnv;
 use crate::sys::interrupt::Interrupt;
 
 /// How much of the end of what it says on stderr is kept, in bytes.
@@ -36,12 +36,12 @@ pub struct PipedProgram {
 }
 
 impl PipedProgram {
-    /// Starts a program with these words as its name and arguments, in a process group of its own, without the
-    /// variables in `hidden`.
+    /// Starts a program with these words as its name and arguments, in a process group of its own, in
+    /// this environment.
     ///
     /// # Errors
     /// The system's; of kind [`ErrorKind::InvalidInput`] where there are no words.
-    pub fn start(words: &[String], hidden: &[OsString]) -> io::Result<Self> {
+    pub fn start(words: &[String], env: &ChildEnv) -> io::Result<Self> {
         let (program, arguments) = words.split_first().ok_or(ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command
@@ -50,9 +50,7 @@ impl PipedProgram {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        for variable in hidden {
-            command.env_remove(variable);
-        }
+        env.apply(&mut command);
         let mut child = command.spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -204,7 +202,7 @@ pub fn output(
     interrupt: &Interrupt,
     left: &dyn Fn() -> Duration,
 ) -> io::Result<(Vec<u8>, Option<i32>)> {
-    let mut program = PipedProgram::start(words, &[])?;
+    let mut program = PipedProgram::start(words, &ChildEnv::default())?;
     program.stdin = None;
     let (mut output, mut chunk) = (Vec::new(), [0; 4096]);
     let read = loop {
@@ -234,12 +232,14 @@ fn keep_end(mut stderr: ChildStderr, kept: &Mutex<Vec<u8>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::environment::Environment;
 
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn start(script: &str) -> PipedProgram {
         let words = ["sh", "-c", script].map(str::to_owned);
-        PipedProgram::start(&words, &["HOME".into()]).unwrap()
+        let env = ChildEnv::new(&Environment::default(), vec!["HOME".into()]);
+        PipedProgram::start(&words, &env).unwrap()
     }
 
     fn read(program: &mut PipedProgram) -> String {

@@ -32,6 +32,7 @@ use self::mounts::MountTable;
 pub use self::repositories::settings;
 use self::repositories::{Nested, with_linked};
 use self::targets::{KeyTarget, key_target, present, resolved};
+use super::child_env::ChildEnv;
 use super::hosts::AllowedHost;
 use super::proxy::HostProxy;
 use super::supervised_child::SupervisedChild;
@@ -285,22 +286,22 @@ impl Sandbox {
     /// # Errors
     /// When it does not.
     pub fn try_out(&self, interrupt: &Interrupt) -> Result<(), SandboxProblem> {
-        self.enter(interrupt, &[]).map(drop)
+        self.enter(interrupt, &ChildEnv::default()).map(drop)
     }
 
-    /// Starts the sandbox, with nothing in it yet. The variables in `hidden` are not in its environment.
+    /// Starts the sandbox, with nothing in it yet.
     ///
     /// # Errors
     /// When it does not work here.
     pub(super) fn enter(
         &self,
         interrupt: &Interrupt,
-        hidden: &[OsString],
+        env: &ChildEnv,
     ) -> Result<SupervisedChild, SandboxProblem> {
         self.check_unmoved()?;
         let mut arguments = self.arguments();
         for _ in 1..ATTEMPTS {
-            match self.enter_with(&arguments, interrupt, hidden) {
+            match self.enter_with(&arguments, interrupt, env) {
                 Err(SandboxProblem::Unusable(reason)) => {
                     let before = std::mem::replace(&mut arguments, self.arguments());
                     if before == arguments {
@@ -310,14 +311,14 @@ impl Sandbox {
                 entered => return entered,
             }
         }
-        self.enter_with(&arguments, interrupt, hidden)
+        self.enter_with(&arguments, interrupt, env)
     }
 
     fn enter_with(
         &self,
         arguments: &[OsString],
         interrupt: &Interrupt,
-        hidden: &[OsString],
+        env: &ChildEnv,
     ) -> Result<SupervisedChild, SandboxProblem> {
         let (mut errors, complaints) = io::pipe()?;
         let mut command = Command::new(&self.bwrap);
@@ -329,7 +330,7 @@ impl Sandbox {
             .arg(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
             .stderr(complaints);
         let root = &self.policy.root;
-        match SupervisedChild::spawn(command, SupervisorPlace::Sandbox, root, hidden, interrupt) {
+        match SupervisedChild::spawn(command, SupervisorPlace::Sandbox, root, env, interrupt) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
                 Err(SandboxProblem::Unusable(complaint(&mut errors)))
             }

@@ -3,7 +3,6 @@
 //! Touches the supervisor and, where it stands in a sandbox, whatever is in there. Guarantees that nothing of a
 //! command is left when this is dropped; where its supervisor was lost, as far as [`subreaper`] guarantees it.
 
-use std::ffi::OsString;
 use std::io::{self, PipeWriter, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,6 +17,7 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use super::child_env::ChildEnv;
 use super::descriptors;
 use super::process_tree::Scope;
 use super::proxy::HostProxy;
@@ -60,7 +60,7 @@ enum SupervisorHandle {
 
 impl SupervisedChild {
     /// Starts a supervisor that is a process: `command` becomes one in this place. It and what it is told to start
-    /// work in `root`, and do not get the variables in `hidden`.
+    /// work in `root`, in this environment.
     ///
     /// # Errors
     /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came, and
@@ -69,7 +69,7 @@ impl SupervisedChild {
         mut command: Command,
         place: SupervisorPlace,
         root: &Path,
-        hidden: &[OsString],
+        env: &ChildEnv,
         interrupt: &Interrupt,
     ) -> io::Result<Self> {
         let (line, theirs) = UnixStream::pair()?;
@@ -77,7 +77,7 @@ impl SupervisedChild {
             .arg(place.command())
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null());
-        prepare(&mut command, root, hidden);
+        prepare(&mut command, root, env);
         let host = match place {
             SupervisorPlace::Sandbox => {
                 SupervisorHandle::Sandbox(command.process_group(0).spawn()?)
@@ -99,14 +99,14 @@ impl SupervisedChild {
         scope: &'scope thread::Scope<'scope, '_>,
         clock: &'scope dyn Clock,
         root: &'scope Path,
-        hidden: &'scope [OsString],
+        env: &'scope ChildEnv,
         interrupt: &Interrupt,
     ) -> io::Result<Self> {
         let (line, theirs) = UnixStream::pair()?;
         // The program's end of the line tells it of signals.
         let never = Interrupt::never()?;
         thread::Builder::new().spawn_scoped(scope, move || {
-            let prepare = |command: &mut Command| prepare(command, root, hidden);
+            let prepare = |command: &mut Command| prepare(command, root, env);
             let adoption = Adoption::begin();
             let supervised = supervise(theirs, Scope::Group, clock, &never, prepare);
             adoption.end();
@@ -235,12 +235,9 @@ impl SupervisedChild {
     }
 }
 
-/// Has a program work in `root`, without the variables in `hidden`.
-fn prepare(command: &mut Command, root: &Path, hidden: &[OsString]) {
-    command.current_dir(root);
-    for variable in hidden {
-        command.env_remove(variable);
-    }
+/// Has a program work in `root`, in this environment.
+fn prepare(command: &mut Command, root: &Path, env: &ChildEnv) {
+    env.apply(command.current_dir(root));
 }
 
 /// The kernel ends what is inside when the first process in there ends; then bwrap ends by itself, and leaves no

@@ -2,7 +2,6 @@
 //!
 //! Touches that program. Guarantees that it is gone when the client is.
 
-use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use serde_json::Value;
 use super::error::{Failed, McpError};
 use super::message::{Incoming, Outgoing};
 use super::transport::{ANSWER_LIMIT, CHUNK, CallDeadline, FAREWELL_LIMIT, Transport};
+use crate::exec::child_env::ChildEnv;
 use crate::exec::pipes::PipedProgram;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::one_line;
@@ -24,7 +24,7 @@ const TOLD_LINES: usize = 3;
 /// A server that is spoken to so.
 pub(super) struct Stdio {
     words: Vec<String>,
-    hidden: Vec<OsString>,
+    env: ChildEnv,
     interrupt: Interrupt,
     program: Option<PipedProgram>,
     /// What has come that is no whole line yet.
@@ -32,11 +32,11 @@ pub(super) struct Stdio {
 }
 
 impl Stdio {
-    /// One that has not been started. The program does not get the variables in `hidden`.
-    pub fn new(words: Vec<String>, hidden: Vec<OsString>, interrupt: Interrupt) -> Self {
+    /// One that has not been started, and will be in this environment.
+    pub fn new(words: Vec<String>, env: ChildEnv, interrupt: Interrupt) -> Self {
         Self {
             words,
-            hidden,
+            env,
             interrupt,
             program: None,
             received: Vec::new(),
@@ -128,7 +128,7 @@ impl Transport for Stdio {
     fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
         self.program = None;
         self.received.clear();
-        let started = PipedProgram::start(&self.words, &self.hidden);
+        let started = PipedProgram::start(&self.words, &self.env);
         self.program =
             Some(started.map_err(|error| self.failed(&format!("cannot be started: {error}")))?);
         Ok(())

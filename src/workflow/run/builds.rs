@@ -14,6 +14,7 @@ use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::agent::session::SESSIONS;
 use crate::agent::settings;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatus};
+use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
 use crate::project::configured::ConfiguredPaths;
@@ -49,8 +50,7 @@ pub struct BuildOptions {
 pub struct Builds<'c> {
     context: &'c Context<'c>,
     options: BuildOptions,
-    /// The variables that builds do not get.
-    hidden: Vec<OsString>,
+    env: ChildEnv,
     sandbox: Option<Sandbox>,
     /// Why there is none, though there should be one; until somebody has taken note of it.
     uncontained: Option<String>,
@@ -73,7 +73,7 @@ impl<'c> Builds<'c> {
         let mut builds = Self {
             context,
             options,
-            hidden: hidden_variables(context, options.sandbox),
+            env: command_env(context, options.sandbox),
             sandbox: None,
             uncontained: None,
             sandboxed: false,
@@ -170,7 +170,7 @@ impl<'c> Builds<'c> {
             timeout: self.options.timeout,
             clock: self.context.clock,
             interrupt: self.context.interrupt,
-            hidden: &self.hidden,
+            env: &self.env,
             sandbox: self.sandbox.as_ref(),
         }
     }
@@ -250,9 +250,9 @@ fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) -> String {
     warning
 }
 
-/// The variables that builds and commands do not get: those that commonly hold keys, and those that hold one of this
-/// project's; and in a sandbox those that hold other secrets, but for what is to be passed.
-pub fn hidden_variables(context: &Context<'_>, mode: SandboxMode) -> Vec<OsString> {
+/// The environment of builds and commands, without the variables that commonly hold keys, and those that hold one of
+/// this project's; and in a sandbox without those that hold other secrets, but for what is to be passed.
+pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
     let is_key = |(_, kind)| kind == SecretKind::Key;
     let holds_key = |value: &str| context.redactor.find(value).any(is_key);
     let mut names = context.environment.names_where(holds_key);
@@ -262,7 +262,7 @@ pub fn hidden_variables(context: &Context<'_>, mode: SandboxMode) -> Vec<OsStrin
         let is_passed = |name: &&OsStr| context.passed.iter().any(|passed| **name == **passed);
         names.extend(secrets.filter(|name| !is_passed(name)).map(OsString::from));
     }
-    names
+    ChildEnv::new(context.environment, names)
 }
 
 fn try_out(

@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::builds::command_env;
 use super::context::Context;
 use super::not_ready::{NotReady, Problem};
 use crate::agent::mcp::{Exchange, McpAddress, McpClient, McpObserver, McpOptions};
+use crate::exec::sandbox::SandboxMode;
 use crate::record::run_files::MCP;
 use crate::record::run_log::RunLog;
 use crate::secret::ApiKey;
-use crate::sys::environment::{KEY_VARIABLES, RecordedClock};
+use crate::sys::environment::RecordedClock;
 use crate::sys::http::endpoint::Proxies;
 use crate::ui::Event;
 use crate::workflow::error::Error;
@@ -124,7 +126,7 @@ pub fn connect<'a>(
     let options = |proxies, token| McpOptions {
         proxies,
         token,
-        hidden: KEY_VARIABLES.map(Into::into).to_vec(),
+        env: command_env(context, SandboxMode::Auto),
         timeout,
         redactor: context.redactor,
         clock: context.clock,
