@@ -64,7 +64,7 @@ prepare() {
     if [ -L agent-config ]; then
         fail "agent-config is a symbolic link; keys are not written through it"
     fi
-    mkdir -p agent-config
+    mkdir -p -m 700 agent-config
     case ${INPUT_QUERY:+text}${INPUT_QUERY_FILE:+file} in
         text) printf '%s\n' "$INPUT_QUERY" | put agent-config/query.txt ;;
         file)

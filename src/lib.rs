@@ -125,6 +125,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         program: world.program.as_deref(),
         document: None,
         passed: cli.passed_variables(),
+        allowed_sockets: cli.allowed_sockets(),
         models: &models,
     };
     let stdin = Stdin {

@@ -117,6 +117,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
         program: None,
         document: None,
         passed: &[],
+        allowed_sockets: &[],
         models: &models,
         project,
     };

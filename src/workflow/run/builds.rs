@@ -1,10 +1,11 @@
 //! The builds of a run: each is run by `build.sh`, sandboxed as far as was asked for.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::process::getuid;
 
 use super::context::Context;
 use super::not_ready::NotReady;
@@ -16,13 +17,14 @@ use crate::agent::settings;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatus};
 use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
-use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
+use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
 use crate::project::configured::ConfiguredPaths;
 use crate::project::repositories::ProjectSearch;
 use crate::project::repository::{DOT_GIT, Repository};
 use crate::record::run_log::{BuildLog, BuildOutput, LogError};
 use crate::record::{BuildRecord, Seconds};
 use crate::secret::SecretKind;
+use crate::sys::atomic_file;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::ui::Event;
 use crate::workflow::error::Error;
@@ -80,7 +82,7 @@ impl<'c> Builds<'c> {
         };
         // A sandbox is mounted over it, and would make it; nobody is to take that for somebody else's doing. Where it
         // cannot be made, the sandbox says so.
-        let _ = fs::create_dir(context.project.config());
+        let _ = atomic_file::private_directory(&context.project.config());
         match find(context, options.sandbox, None, repositories) {
             Ok(sandbox) => {
                 builds.sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));
@@ -335,6 +337,8 @@ fn find(
         repositories,
         hidden: hidden.flatten().collect(),
         home: context.home().map(Path::to_path_buf),
+        services: services::places(context.environment, getuid().as_raw()),
+        allowed_sockets: context.allowed_sockets.to_vec(),
         protected: protected.chain(named).collect(),
         read_only: std::iter::once(project.logs())
             .chain(context.document.clone())

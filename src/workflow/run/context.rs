@@ -48,6 +48,8 @@ pub struct Context<'a> {
     pub document: Option<PathBuf>,
     /// The variables that a sandbox lets through though their names say that they hold a secret.
     pub passed: &'a [String],
+    /// The sockets that a sandbox does not hide.
+    pub allowed_sockets: &'a [PathBuf],
     /// The models that can be asked, or why their table cannot be used.
     pub models: &'a Result<ModelTable, ModelsProblem>,
 }
