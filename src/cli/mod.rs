@@ -313,11 +313,15 @@ impl Cli {
         agent.map_or(&self.build.allow_socket, |agent| &agent.allow_socket)
     }
 
-    /// The variables that a sandbox lets through though their names say that they hold a secret.
+    /// The variables that a sandbox, or an MCP server, gets though their names say that they hold a secret.
     #[must_use]
     pub fn passed_variables(&self) -> &[String] {
-        let agent = self.agent();
-        agent.map_or(&self.build.pass_env, |agent| &agent.pass_env)
+        match &self.command {
+            Some(Command::Mcp(mcp)) => mcp.command.passed_variables(),
+            _ => self
+                .agent()
+                .map_or(&self.build.pass_env, |agent| &agent.pass_env),
+        }
     }
 
     /// Whether the command takes variables from a `.env`: those that talk to servers which no file of the project names.

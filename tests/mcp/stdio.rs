@@ -78,3 +78,30 @@ fn a_program_gets_no_key_of_ours_and_is_gone_after_a_signal() {
     assert!(project.read("more").contains("notifications/cancelled"));
     assert!(ends(project.read("child").trim()));
 }
+
+#[test]
+fn a_program_gets_no_secret_unless_it_is_passed() {
+    let names = ["MCP_BEARER_TOKEN", "GITHUB_TOKEN", "DB_PASSWORD", "DB_URL"];
+    let told = "echo \"$MCP_BEARER_TOKEN,$GITHUB_TOKEN,$DB_PASSWORD,$DB_URL,$PLAIN\" > got";
+    let body = format!("{told}; {}", say("far"));
+    let project = names.iter().fold(TestProject::new(), |project, name| {
+        project.variable(name, &format!("https://a:{name}@b"))
+    });
+    let project = project.variable("PLAIN", "plain");
+    for (flags, expected) in [
+        (&[][..], ",,,,plain\n"),
+        (
+            &["--pass-env", "GITHUB_TOKEN", "--pass-env", "DB_URL"],
+            ",https://a:GITHUB_TOKEN@b,,https://a:DB_URL@b,plain\n",
+        ),
+    ] {
+        let server = server(&body);
+        let command = [&["mcp", "call", &server, "say"], flags].concat();
+        project.run(&command).exits(0);
+        assert_eq!(project.read("got"), expected);
+    }
+    project
+        .run(&["mcp", "tools", "stdio:x", "--pass-env", "GEMINI_API_KEY"])
+        .exits(2)
+        .says(&["it holds a key of this program's own"]);
+}

@@ -255,16 +255,34 @@ fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) -> String {
 /// The environment of builds and commands, without the variables that commonly hold keys, and those that hold one of
 /// this project's; and in a sandbox without those that hold other secrets, but for what is to be passed.
 pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
+    let mut names = key_variables(context);
+    if mode != SandboxMode::Off {
+        let secrets = context.environment.secret_names().map(OsString::from);
+        names.extend(secrets.filter(|name| !is_passed(context, name)));
+    }
+    names.extend(KEY_VARIABLES.map(OsString::from));
+    ChildEnv::new(context.environment, names)
+}
+
+/// The environment of an MCP server that is a program: as in a sandbox, but what is to be passed may be a key for
+/// servers, such as the token that is pushed with.
+pub fn server_env(context: &Context<'_>) -> ChildEnv {
+    let secrets = context.environment.secret_names().map(OsString::from);
+    let mut names: Vec<_> = secrets.chain(key_variables(context)).collect();
+    names.retain(|name| !is_passed(context, name));
+    names.extend(KEY_VARIABLES.map(OsString::from));
+    ChildEnv::new(context.environment, names)
+}
+
+/// The variables that hold a key.
+fn key_variables(context: &Context<'_>) -> Vec<OsString> {
     let is_key = |(_, kind)| kind == SecretKind::Key;
     let holds_key = |value: &str| context.redactor.find(value).any(is_key);
-    let mut names = context.environment.names_where(holds_key);
-    names.extend(KEY_VARIABLES.map(OsString::from));
-    if mode != SandboxMode::Off {
-        let secrets = context.environment.secret_names();
-        let is_passed = |name: &&OsStr| context.passed.iter().any(|passed| **name == **passed);
-        names.extend(secrets.filter(|name| !is_passed(name)).map(OsString::from));
-    }
-    ChildEnv::new(context.environment, names)
+    context.environment.names_where(holds_key)
+}
+
+fn is_passed(context: &Context<'_>, name: &OsStr) -> bool {
+    context.passed.iter().any(|passed| name == &**passed)
 }
 
 fn try_out(

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::builds::command_env;
+use super::builds::server_env;
 use super::context::Context;
 use super::not_ready::{NotReady, Problem};
 use crate::agent::mcp::{Exchange, McpAddress, McpClient, McpObserver, McpOptions};
-use crate::exec::sandbox::SandboxMode;
 use crate::record::run_files::MCP;
 use crate::record::run_log::RunLog;
 use crate::secret::ApiKey;
@@ -126,7 +125,7 @@ pub fn connect<'a>(
     let options = |proxies, token| McpOptions {
         proxies,
         token,
-        env: command_env(context, SandboxMode::Auto),
+        env: server_env(context),
         timeout,
         redactor: context.redactor,
         clock: context.clock,
