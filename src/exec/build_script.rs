@@ -20,7 +20,7 @@ use super::runner::Running;
 use super::sandbox::{Sandbox, SandboxProblem};
 use super::supervised_child::SupervisedChild;
 use super::supervisor::GRACE;
-use super::wire::{CommandStatus, Leftovers, SpawnRequest};
+use super::wire::{CommandStatus, Leftovers, SpawnRequest, Streams};
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, IfThere as _, Links};
 use crate::sys::interrupt::{Interrupt, Interrupted};
@@ -294,6 +294,7 @@ impl BuildScript<'_> {
             grace: GRACE,
             words: vec![PROGRAM.to_owned()],
             // What they print belongs to the build.
+            streams: Streams::Output,
             leftovers: Leftovers::Stay,
         };
         let started = Running::start(child, &request, self.clock);

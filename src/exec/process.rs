@@ -24,7 +24,7 @@ use super::sandbox::Sandbox;
 use super::subreaper;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::{GRACE, SupervisorPlace};
-use super::wire::{Leftovers, SpawnRequest};
+use super::wire::{Leftovers, SpawnRequest, Streams};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::files::{Links, open};
@@ -480,6 +480,7 @@ fn request(invocation: Invocation<'_>, grace: Duration) -> Result<SpawnRequest, 
     } else {
         return Ok(SpawnRequest {
             words,
+            streams: Streams::Output,
             leftovers: Leftovers::End,
             grace,
         });

@@ -3,7 +3,7 @@
 //! Touches the supervisor and, where it stands in a sandbox, whatever is in there. Guarantees that nothing of a
 //! command is left when this is dropped; where its supervisor was lost, as far as [`subreaper`] guarantees it.
 
-use std::io::{self, PipeWriter, Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -23,7 +23,7 @@ use super::process_tree::Scope;
 use super::proxy::HostProxy;
 use super::subreaper::{self, Adoption};
 use super::supervisor::{GRACE, SupervisorPlace, TEAR_DOWN, supervise};
-use super::wire::{MAX_REQUEST, Notice, SpawnRequest};
+use super::wire::{CommandStatus, MAX_REQUEST, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::files::{Links, MIB, read};
 use crate::sys::interrupt::{Interrupt, is_readable_within};
@@ -151,18 +151,19 @@ impl SupervisedChild {
         self
     }
 
-    /// Starts a command in the project's root. What it prints, on both streams, goes to `output`.
+    /// Starts a command in the project's root, with the pipes that the request says.
     ///
     /// # Errors
     /// When the request is too long, or the supervisor is gone.
-    pub fn start(&self, request: &SpawnRequest, output: &PipeWriter) -> io::Result<()> {
+    pub fn start(&self, request: &SpawnRequest, streams: &[BorrowedFd<'_>]) -> io::Result<()> {
         let request = format!("{}\n", serde_json::to_string(request)?);
         if request.len() > MAX_REQUEST {
             let reason = "it is longer than 1 MiB";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         let proxied = self.proxy.as_ref().map(HostProxy::start).transpose()?;
-        let fds = std::iter::once(output.as_fd()).chain(proxied.as_ref().map(AsFd::as_fd));
+        let proxied = proxied.as_ref().map(AsFd::as_fd);
+        let fds = streams.iter().copied().chain(proxied);
         // The line is empty, and holds a byte in any case.
         descriptors::send(&self.line, &fds.collect::<Vec<_>>())?;
         // A long request is more than the line holds at once.
@@ -170,6 +171,27 @@ impl SupervisedChild {
         self.line.set_write_timeout(Some(SET_UP))?;
         (&self.line).write_all(request.as_bytes())?;
         self.line.set_nonblocking(true)
+    }
+
+    /// Waits until the command runs.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn wait_for_start(&mut self, interrupt: &Interrupt) -> io::Result<()> {
+        loop {
+            match self.receive()? {
+                Some(Notice::Started) => return Ok(()),
+                Some(Notice::Ended(CommandStatus::NotStarted(number), _)) => {
+                    return Err(io::Error::from_raw_os_error(number));
+                }
+                Some(_) => {}
+                None => {
+                    if !interrupt.poll(&[self.as_fd()], PollFlags::IN, Some(SET_UP))? {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+            }
+        }
     }
 
     /// Asks the command to end, by a SIGTERM to all of it. What has not ended after the request's

@@ -105,3 +105,20 @@ fn a_program_gets_no_secret_unless_it_is_passed() {
         .exits(2)
         .says(&["it holds a key of this program's own"]);
 }
+
+#[test]
+fn what_a_program_leaves_in_a_session_of_its_own_ends_with_it() {
+    let daemon = "(setsid sleep 600 </dev/null >/dev/null 2>&1 & echo $! > daemon)";
+    for (answer, is_killed) in [(say("far"), false), ("sleep 600".to_owned(), true)] {
+        let project = TestProject::new();
+        let body = format!("{daemon}; {answer}");
+        let mut child = project.start(&["mcp", "call", &server(&body), "say"]);
+        let started = || project.path("daemon").exists() && project.read("daemon").ends_with('\n');
+        assert!(within_a_minute(started));
+        if is_killed {
+            child.kill().unwrap();
+        }
+        assert_eq!(child.wait().unwrap().success(), !is_killed);
+        assert!(ends(project.read("daemon").trim()), "{is_killed}");
+    }
+}

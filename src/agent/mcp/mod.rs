@@ -26,6 +26,7 @@ mod transport;
 mod version;
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -68,6 +69,8 @@ pub struct McpOptions<'a> {
     pub token: Option<ApiKey>,
     /// The environment of a server that is a program.
     pub env: ChildEnv,
+    /// This program's own file, for the supervisor of such a server.
+    pub program: Option<&'a Path>,
     /// How long a call may take: all tries, and the waits between them.
     pub timeout: Duration,
     /// Tells the time.
@@ -130,8 +133,9 @@ impl<'a> McpClient<'a> {
         let (endpoint, interrupt) = match address {
             McpAddress::Http { endpoint, .. } => (endpoint, options.interrupt.clone()),
             McpAddress::Stdio(words) => {
+                let own = options.program.map(Path::to_path_buf);
                 let (env, interrupt) = (options.env.clone(), options.interrupt.clone());
-                let stdio = Stdio::new(words.clone(), env, interrupt);
+                let stdio = Stdio::new(words.clone(), env, own, interrupt);
                 let server = words.first().cloned().unwrap_or_default();
                 let client = Self::new(server, Box::new(stdio), options);
                 client.initialize()?;

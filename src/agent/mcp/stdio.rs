@@ -1,8 +1,9 @@
 //! A server that is a program: messages are lines on its stdin and stdout.
 //!
-//! Touches that program. Guarantees that it is gone when the client is.
+//! Touches that program. Guarantees that it and all that it has started are gone when the client is.
 
 use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -25,6 +26,7 @@ const TOLD_LINES: usize = 3;
 pub(super) struct Stdio {
     words: Vec<String>,
     env: ChildEnv,
+    own: Option<PathBuf>,
     interrupt: Interrupt,
     program: Option<PipedProgram>,
     /// What has come that is no whole line yet.
@@ -32,11 +34,17 @@ pub(super) struct Stdio {
 }
 
 impl Stdio {
-    /// One that has not been started, and will be in this environment.
-    pub fn new(words: Vec<String>, env: ChildEnv, interrupt: Interrupt) -> Self {
+    /// One that has not been started, and will be in this environment; `own` is this program's file, for its supervisor.
+    pub fn new(
+        words: Vec<String>,
+        env: ChildEnv,
+        own: Option<PathBuf>,
+        interrupt: Interrupt,
+    ) -> Self {
         Self {
             words,
             env,
+            own,
             interrupt,
             program: None,
             received: Vec::new(),
@@ -128,7 +136,12 @@ impl Transport for Stdio {
     fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
         self.program = None;
         self.received.clear();
-        let started = PipedProgram::start(&self.words, &self.env);
+        let started = PipedProgram::start_supervised(
+            &self.words,
+            &self.env,
+            self.own.as_deref(),
+            &self.interrupt,
+        );
         self.program =
             Some(started.map_err(|error| self.failed(&format!("cannot be started: {error}")))?);
         Ok(())

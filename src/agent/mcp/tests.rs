@@ -81,6 +81,7 @@ fn options<'a>(
         proxies: Proxies::default(),
         token: None,
         env: ChildEnv::default(),
+        program: None,
         redactor: &NO_KEYS,
         timeout: Duration::from_secs(60),
         clock,

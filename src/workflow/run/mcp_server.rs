@@ -126,6 +126,7 @@ pub fn connect<'a>(
         proxies,
         token,
         env: server_env(context),
+        program: context.program,
         timeout,
         redactor: context.redactor,
         clock: context.clock,
