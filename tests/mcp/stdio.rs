@@ -108,7 +108,8 @@ fn a_program_gets_no_secret_unless_it_is_passed() {
 
 #[test]
 fn what_a_program_leaves_in_a_session_of_its_own_ends_with_it() {
-    let daemon = "(setsid sleep 600 </dev/null >/dev/null 2>&1 & echo $! > daemon)";
+    let daemon = "(setsid sh -c \"echo \\$\\$ > daemon; exec sleep 600\" </dev/null >/dev/null 2>&1 &); \
+        until test -s daemon; do :; done";
     for (answer, is_killed) in [(say("far"), false), ("sleep 600".to_owned(), true)] {
         let project = TestProject::new();
         let body = format!("{daemon}; {answer}");
