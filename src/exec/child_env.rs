@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::sys::environment::Environment;
 use crate::sys::git;
 
-/// How a command's environment differs from this program's.
+/// The differences between a command's environment and this program's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChildEnv {
     hidden: Vec<OsString>,
@@ -17,7 +17,7 @@ pub struct ChildEnv {
 }
 
 impl ChildEnv {
-    /// That of a command which does not get the variables in `hidden`; `environment` is this program's.
+    /// The environment of a command without the variables in `hidden`; `environment` is this program's.
     #[must_use]
     pub fn new(environment: &Environment, hidden: Vec<OsString>) -> Self {
         Self {

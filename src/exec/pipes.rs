@@ -40,10 +40,10 @@ pub struct PipedProgram {
     stderr_end: Receiver<()>,
 }
 
-/// Who has started a program.
+/// The process that has started a program.
 #[derive(Debug)]
 enum Host {
-    /// This one.
+    /// This process.
     Own(Child),
     /// A supervisor, which has said how the program has ended if it has.
     Supervisor(SupervisedChild, Option<CommandStatus>),
@@ -66,7 +66,7 @@ impl PipedProgram {
         })
     }
 
-    /// The same with a supervisor beside the program, which ends all that comes of it, daemons too, however this process
+    /// Starts one with a supervisor beside it, which ends all that comes of it, daemons too, however this process
     /// ends. `own` is this program's file; where there is none, or processes cannot be looked for, there is no supervisor.
     ///
     /// # Errors

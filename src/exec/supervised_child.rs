@@ -176,7 +176,7 @@ impl SupervisedChild {
     /// Waits until the command runs.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason that it does not.
     pub fn wait_for_start(&mut self, interrupt: &Interrupt) -> io::Result<()> {
         loop {
             match self.receive()? {

@@ -246,7 +246,7 @@ fn notify(line: &mut UnixStream, notice: Notice) -> io::Result<()> {
     line.write_all(format!("{}\n", notice.to_line()).as_bytes())
 }
 
-/// What a command reads, and what it prints to.
+/// The ends of pipes that a command reads from and prints to.
 struct Pipes {
     stdin: Stdio,
     stdout: Stdio,

@@ -17,7 +17,7 @@ use crate::project::LOGS;
 use crate::sys::files::open_directory_in;
 use crate::sys::identity::identity;
 
-/// What a log tells is its owner's.
+/// Mode of directories with logs, which tell what was sent and built.
 const PRIVATE: u32 = 0o700;
 
 /// A run's folder. It is held open: no other one gets its number meanwhile.

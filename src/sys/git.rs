@@ -31,14 +31,14 @@ const ENVIRONMENT: [&str; 10] = [
     "GIT_EDITOR=false",
 ];
 
-/// What counts before the configuration of a repository that somebody else may have made, whoever starts git: it has no
-/// program run by looking at files, and takes no directory of a work tree for a bare repository.
+/// Settings for a git that anybody starts in somebody else's repository: looking at files runs no program, and no
+/// directory of a work tree is taken for a bare repository.
 const SAFE: [&str; 2] = ["core.fsmonitor=false", "safe.bareRepository=explicit"];
 
 /// The variable that counts the settings in the environment.
 const COUNT: &str = "GIT_CONFIG_COUNT";
 
-/// What counts before a repository's configuration, besides [`SAFE`].
+/// Settings for this program's own git, besides [`SAFE`]; they override a repository's configuration.
 const SETTINGS: [&str; 22] = [
     "core.hooksPath=/dev/null",
     "core.pager=cat",

@@ -1,14 +1,14 @@
-//! What a sandbox is to keep from what. Plain data.
+//! The policy of a sandbox: paths to hide and to protect. Plain data.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::repositories::settings;
 
-/// What this program is called.
+/// Names of this program.
 const NAMES: [&str; 3] = ["code-commit", "dev", "dev-agent"];
 
-/// What is to be sandboxed, and away from what.
+/// The project that is sandboxed, and the paths to hide from it or protect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SandboxPolicy {
     /// The project's root.
@@ -25,13 +25,13 @@ pub struct SandboxPolicy {
     pub hidden: Vec<PathBuf>,
     /// The user's home directory, where there is one; a strict sandbox hides credentials in there.
     pub home: Option<PathBuf>,
-    /// Where services of the user's may have sockets, which nothing inside reaches;
+    /// Possible sockets of the user's services, which nothing inside reaches;
     pub services: Vec<PathBuf>,
-    /// but for these, or those in there.
+    /// except these, or those in these directories.
     pub allowed_sockets: Vec<PathBuf>,
-    /// What nothing inside may write to, as far as it is there, besides git's settings and hooks and this program.
+    /// Read-only paths, as far as they exist, besides git's settings and hooks and this program.
     pub protected: Vec<PathBuf>,
-    /// What the program itself writes to while the run goes on, and nothing inside may.
+    /// Paths that the program itself writes to while the run goes on, and nothing inside may.
     pub read_only: Vec<PathBuf>,
 }
 

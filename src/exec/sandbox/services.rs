@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::targets::present;
 use crate::sys::environment::Environment;
 
-/// Where a place begins.
+/// The beginning of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     /// `XDG_RUNTIME_DIR`, and what it commonly is.
@@ -115,16 +115,16 @@ pub fn places(environment: &Environment, uid: u32) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The path in the value of one of [`VARIABLES`].
+/// The socket that one of [`VARIABLES`] names. Only sockets count: some use these names for other things.
 fn path_in(value: &OsStr) -> Option<PathBuf> {
     let value = value.to_str()?;
     let mut prefixes = PREFIXES.iter();
     let behind = prefixes.find_map(|prefix| value.strip_prefix(prefix));
     let path = behind.unwrap_or(value).split(',').next()?;
-    path.starts_with('/').then(|| path.into())
+    path.starts_with('/').then(|| format!("{path}*").into())
 }
 
-/// What is there of these places now, with links resolved.
+/// The places that exist now, with links resolved.
 pub(super) fn found(places: &[PathBuf]) -> Vec<PathBuf> {
     let all: Vec<PathBuf> = places.iter().flat_map(|place| expanded(place)).collect();
     let mut found: Vec<PathBuf> = present(&all).collect();
@@ -139,13 +139,13 @@ fn expanded(place: &Path) -> Vec<PathBuf> {
         return vec![place.to_path_buf()];
     };
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let sockets = entries.filter(|entry| {
-        let kind = entry.file_type();
-        entry.file_name().as_bytes().starts_with(beginning)
-            // An old screen has pipes.
-            && kind.is_ok_and(|kind| kind.is_socket() || kind.is_fifo())
-    });
-    sockets.map(|entry| entry.path()).collect()
+    let named = entries.filter(|entry| entry.file_name().as_bytes().starts_with(beginning));
+    let is_socket = |path: &PathBuf| {
+        let kind = path.metadata().map(|found| found.file_type());
+        // An old screen has pipes.
+        kind.is_ok_and(|kind| kind.is_socket() || kind.is_fifo())
+    };
+    named.map(|entry| entry.path()).filter(is_socket).collect()
 }
 
 #[cfg(test)]
@@ -178,9 +178,9 @@ mod tests {
             "/tmp/emacs7/*",
             "/home/me/.emacs.d/server",
             "/run/docker.sock",
-            "/own/tmux",
-            "/own/docker.sock",
-            "/own/bus",
+            "/own/tmux*",
+            "/own/docker.sock*",
+            "/own/bus*",
         ] {
             assert!(all.contains(&path.into()), "{path}");
         }
@@ -199,7 +199,8 @@ mod tests {
         fs::write(path("s.file"), "").unwrap();
         fs::create_dir(path("whole")).unwrap();
         let places = [path("s.*"), path("whole"), path("missing"), path("none/*")];
-        let expected = [path("s.one"), path("s.two"), path("whole")];
+        std::os::unix::fs::symlink("other", path("s.link")).unwrap();
+        let expected = [path("other"), path("s.one"), path("s.two"), path("whole")];
         assert_eq!(found(&places), expected);
     }
 }
