@@ -1,5 +1,5 @@
 #!/bin/sh
-# The steps of action.yml, one a name: fingerprint, install, prepare, run, clean, collect, gate.
+# The steps of action.yml, one a name: fingerprint, install, digest, prepare, run, clean, collect, gate.
 #
 # All that comes from outside comes in variables and is never read as a script. What comes from the model,
 # from builds and from the project is never read as a command to the runner either.
@@ -58,13 +58,33 @@ install() {
     cargo install --path . --locked --root "$RUNNER_TEMP/code-commit" --target-dir "$RUNNER_TEMP/code-commit-build"
 }
 
+sha256() {
+    if command -v sha256sum >/dev/null; then
+        sha256sum
+    else
+        shasum -a 256
+    fi <"$1" | cut -d ' ' -f 1
+}
+
+digest() {
+    output digest "$(sha256 "$program")"
+}
+
+# Whether the program is still the one that was installed.
+is_unchanged() {
+    [ "$(sha256 "$program")" = "$DIGEST" ] || {
+        echo "$program is not what was installed: a build has changed it, and it is not run" >&2
+        return 1
+    }
+}
+
 prepare() {
     workspace=$PWD
     to_project
     if [ -L agent-config ]; then
         fail "agent-config is a symbolic link; keys are not written through it"
     fi
-    mkdir -p agent-config
+    mkdir -p -m 700 agent-config
     case ${INPUT_QUERY:+text}${INPUT_QUERY_FILE:+file} in
         text) printf '%s\n' "$INPUT_QUERY" | put agent-config/query.txt ;;
         file)
@@ -114,6 +134,8 @@ name_of() {
 
 # Runs the program, passes a request to end on to it, and gives back its exit code.
 supervise() {
+    # As if it were not ready: nothing is sent.
+    is_unchanged || return 3
     # What a build writes to these would be outputs and variables of the job.
     (
         unset GITHUB_ENV GITHUB_OUTPUT GITHUB_PATH GITHUB_STATE GITHUB_STEP_SUMMARY
@@ -216,7 +238,8 @@ collect() {
     if [ -n "$log" ]; then
         # An upload would follow links.
         find "$artifact/logs" -type l -exec rm -f {} +
-        "$program" report "logs/$name" --output "$artifact/report.html" >/dev/null 2>&1 || rm -f "$artifact/report.html"
+        { is_unchanged && "$program" report "logs/$name" --output "$artifact/report.html" >/dev/null 2>&1; } ||
+            rm -f "$artifact/report.html"
     fi
 
     before=$(cat "$FOLDER/tree-before")
@@ -253,6 +276,6 @@ gate() {
 }
 
 case $1 in
-    fingerprint | install | prepare | run | clean | collect | gate) "$1" ;;
+    fingerprint | install | digest | prepare | run | clean | collect | gate) "$1" ;;
     *) fail "no such step" ;;
 esac

@@ -126,6 +126,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         document: None,
         passed: cli.passed_variables(),
         allowances: cli.losses().into(),
+        allowed_sockets: cli.allowed_sockets(),
         models: &models,
     };
     let stdin = Stdin {

@@ -181,8 +181,14 @@ impl Runner {
         self.step("prepare", &[&keys, inputs].concat())
     }
 
+    fn digest(&self) -> String {
+        self.step("digest", &[]).ends(0).outputs["digest"].clone()
+    }
+
     fn run(&self, folder: &str, inputs: &[(&str, &str)]) -> Step {
+        let digest = self.digest();
         let defaults = [
+            ("DIGEST", &*digest),
             ("INPUT_MODEL", ""),
             ("INPUT_MAX_COST", ""),
             ("INPUT_SANDBOX", "auto"),
@@ -199,6 +205,7 @@ impl Runner {
         query: &str,
         inputs: &[(&str, &str)],
     ) -> (BTreeMap<String, String>, Option<i32>, String) {
+        let digest = self.digest();
         let folder = self.prepare(&[("INPUT_QUERY", query)]).ends(0).outputs["folder"].clone();
         let mut run = self.run(&folder, inputs);
         self.step(
@@ -207,9 +214,12 @@ impl Runner {
         )
         .ends(0);
         let code = run.outputs["exit-code"].clone();
-        let collect = self
-            .step("collect", &[("FOLDER", &folder), ("EXIT_CODE", &code)])
-            .ends(0);
+        let results = [
+            ("FOLDER", &*folder),
+            ("EXIT_CODE", &code),
+            ("DIGEST", &digest),
+        ];
+        let collect = self.step("collect", &results).ends(0);
         let gate = self.step("gate", &[("EXIT_CODE", &code)]);
         run.outputs.extend(collect.outputs);
         run.outputs.insert("folder".into(), folder);
@@ -488,6 +498,38 @@ fn the_cached_program_is_known_by_its_source() {
     assert_eq!(print("ubuntu24").len(), 40);
     assert_eq!(print("ubuntu24"), print("ubuntu24"));
     assert_ne!(print("ubuntu24"), print("ubuntu22"));
+}
+
+#[test]
+fn a_program_that_a_build_has_replaced_is_neither_run_nor_cached() {
+    // By a rollup's program, and by a run's build.
+    let evil = "echo '# evil' >>\"$0\"";
+    for (rollup, ending, code) in [(evil, "", "3"), ("", evil, "0")] {
+        let runner = Runner::new(ending);
+        let program = runner.path("temp/code-commit/bin/code-commit");
+        let script = read(&program).replace("rollup)", &format!("rollup) {rollup}\n"));
+        write_script(&program, &script);
+        let (outputs, gate, _) = runner.job("Do something.", &[]);
+        assert_eq!(outputs["exit-code"], code);
+        assert_eq!(gate.unwrap().to_string(), code);
+        let arguments = runner.file("notes/arguments");
+        assert_eq!(arguments.contains("--summary-file"), rollup.is_empty());
+        assert!(!arguments.contains("report"), "{arguments}");
+        assert!(
+            !Path::new(&outputs["folder"])
+                .join("artifact/report.html")
+                .exists()
+        );
+    }
+    let action = read(source("action.yml"));
+    let place = |part: &str| action.find(part).unwrap_or_else(|| panic!("{part}"));
+    assert!(
+        !action.contains("actions/cache@"),
+        "it saves when all is over"
+    );
+    assert!(place("action/run.sh\" install") < place("actions/cache/save@"));
+    assert!(place("actions/cache/save@") < place("action/run.sh\" digest"));
+    assert!(place("action/run.sh\" digest") < place("action/run.sh\" prepare"));
 }
 
 /// The real program, on the demo's recorded replies.

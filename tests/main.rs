@@ -60,6 +60,7 @@ mod screen;
 mod secrets;
 mod sending;
 mod served;
+mod services;
 mod signals;
 mod steps;
 mod streaming;

@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 use code_commit::agent::tool::{Arguments, Tool, ToolError};
 use code_commit::agent::tools::background::{BackgroundAction, BackgroundTool};
 use code_commit::agent::tools::command::{AllowedCommand, ExecuteCommand, RunCommand, Shell};
+use code_commit::exec::child_env::ChildEnv;
 use code_commit::exec::process::{
     CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
 };
 use code_commit::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy};
 use code_commit::exec::subreaper;
 use code_commit::secret::Redactor;
-use code_commit::sys::environment::SystemClock;
+use code_commit::sys::environment::{Environment, SystemClock};
 use code_commit::sys::interrupt::Interrupt;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -66,7 +67,7 @@ impl Place {
         Processes::new(SpawnOptions {
             root: &self.dir,
             program: Some(program()),
-            hidden: vec![OsString::from("CARGO_PKG_NAME")],
+            env: ChildEnv::new(&Environment::default(), vec!["CARGO_PKG_NAME".into()]),
             clock: &self.clock,
             interrupt: &self.interrupt,
             redactor: &self.redactor,

@@ -80,6 +80,44 @@ fn no_program_that_a_repository_or_the_environment_names_is_run_to_list_files() 
 }
 
 #[test]
+fn the_git_of_a_build_or_a_command_runs_no_program_that_a_clone_brings() {
+    let bare = |project: TestProject, trap: &Path| {
+        let settings = format!(
+            "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = ..\nfsmonitor = touch '{}'\n",
+            trap.display()
+        );
+        project
+            .file("kit/HEAD", "ref: refs/heads/main\n")
+            .file("kit/config", &settings)
+            .file("kit/objects/x", "")
+            .file("kit/refs/x", "")
+            // The user's own setting still counts.
+            .variable("GIT_CONFIG_COUNT", "1")
+            .variable("GIT_CONFIG_KEY_0", "user.name")
+            .variable("GIT_CONFIG_VALUE_0", "Theirs")
+    };
+    let look = "(cd kit && git status); git --git-dir=kit status; git config user.name";
+    for mode in ["off", "auto"] {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let trap = elsewhere.path().join("trap");
+        let server = ModelServer::gemini(&["Nothing to do."]);
+        let project = bare(TestProject::new().with(&server), &trap).build(look);
+        let run = project.run(&["--sandbox", mode]).exits(0);
+        let log = run.logged("initial-build.txt");
+        assert!(log.ends_with("\nTheirs\n"), "{log}");
+        assert!(!trap.exists(), "{log}");
+
+        let texts = [reply("COMMAND", look), done(), PASS.to_owned()];
+        let (mut agent, server) = AgentProject::scripted(&texts);
+        agent.project = bare(agent.project, &trap);
+        agent.run(&["-p", "Go.", "--sandbox", mode]).exits(0);
+        let told = last_told(&server, 1);
+        assert!(told.contains("Theirs"), "{told}");
+        assert!(!trap.exists(), "{told}");
+    }
+}
+
+#[test]
 fn a_damaged_index_is_told_by_name() {
     let project = tracked().file(".git/index", "nonsense");
     project.run(&["rollup"]).exits(3).says(&[

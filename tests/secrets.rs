@@ -1,8 +1,13 @@
 //! What a build prints, and what its environment holds, does not reach the model.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use serde_json::{Value, json};
 
-use crate::support::agent::{AgentProject, Endless, PASS, done, last_told, reply};
+use crate::support::agent::{self, AgentProject, Endless, PASS, done, last_told, reply};
 use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, bubblewrap_works};
 
 const NOTHING: &str = "Nothing to do.";
@@ -230,4 +235,47 @@ fn neither_the_program_nor_what_it_starts_dumps_core() {
         .envs(variables.filter_map(|(name, value)| Some((name, value?))));
     let run = Finished::new(&project, &[], shell.output().unwrap()).exits(0);
     assert!(run.logged("initial-build.txt").ends_with("\n0\n"));
+}
+
+#[test]
+fn nobody_else_looks_into_directories_that_the_program_makes() {
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let commands: [&[&str]; 5] = [
+        &["init"],
+        &["rollup"],
+        &["demo", "--quiet", "shown"],
+        &["-m", "Do it.", "--rollup", "--sandbox", "off"],
+        &["dev", "-p", "Go."],
+    ];
+    for command in commands {
+        let server = ModelServer::gemini(&[NOTHING]);
+        let agent_server = agent::server(&[done(), PASS.to_owned()]);
+        let AgentProject { project, home } = AgentProject::new(&agent_server);
+        let project = project.with(&server);
+        fs::remove_dir_all(project.path("agent-config")).unwrap();
+        let project = project.variable("GEMINI_API_KEY", GEMINI_KEY);
+        for arguments in [&["init", "-q"][..], &["add", "src"]] {
+            let mut git = Command::new("git");
+            let git = git.args(arguments).current_dir(project.path(""));
+            assert!(git.status().unwrap().success());
+        }
+        project.run(command).exits(0);
+        drop(home);
+        let found = ["agent-config", "logs", "shown/agent-config", "shown/logs"]
+            .map(|name| project.path(name))
+            .into_iter()
+            .filter(|path| path.exists());
+        let made: Vec<PathBuf> = found
+            .flat_map(|path| {
+                let entries = fs::read_dir(&path).unwrap();
+                let inner = entries.map(|entry| entry.unwrap().path());
+                let inner: Vec<_> = inner.filter(|path| path.is_dir()).collect();
+                std::iter::once(path).chain(inner)
+            })
+            .collect();
+        assert!(!made.is_empty(), "{command:?}");
+        for path in made {
+            assert_eq!(mode(&path), 0o700, "{command:?}: {}", path.display());
+        }
+    }
 }

@@ -69,7 +69,7 @@ run() {
     rm -rf agent-config
     (
         umask 077
-        mkdir agent-config
+        mkdir -m 700 agent-config
         cat "$(query)" >agent-config/query.txt
         for key in gemini-key.txt openai-key.txt; do
             if [ -f "$keys/$key" ]; then

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{LossArgs, SELDOM, parse_dollars, parse_variable};
+use super::{LossArgs, SELDOM, parse_absolute, parse_dollars, parse_variable};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::Tier;
@@ -47,6 +47,11 @@ pub struct AgentArgs {
     /// repeated
     #[arg(long, value_name = "NAME", help_heading = SELDOM)]
     pub allow_host: Vec<AllowedHost>,
+
+    /// Let commands use this socket of a service, such as /run/docker.sock, which is hidden from them
+    /// otherwise; may be repeated
+    #[arg(long, value_name = "PATH", value_parser = parse_absolute, help_heading = SELDOM)]
+    pub allow_socket: Vec<PathBuf>,
 
     /// Pass this environment variable on to commands in a sandbox, though its name says that it holds a
     /// secret (*_TOKEN, *_KEY, ...); may be repeated

@@ -1,10 +1,11 @@
 //! The flags of builds.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::{SELDOM, parse_duration, parse_variable};
+use super::{SELDOM, parse_absolute, parse_duration, parse_variable};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 
@@ -29,6 +30,11 @@ pub struct BuildArgs {
     /// repeated
     #[arg(long, value_name = "NAME", help_heading = SELDOM)]
     pub allow_host: Vec<AllowedHost>,
+
+    /// Let builds use this socket of a service, such as /run/docker.sock, which is hidden from them
+    /// otherwise; may be repeated
+    #[arg(long, value_name = "PATH", value_parser = parse_absolute, conflicts_with = "consistency_check", help_heading = SELDOM)]
+    pub allow_socket: Vec<PathBuf>,
 
     /// Pass this environment variable on to builds in a sandbox, though its name says that it holds a
     /// secret (*_TOKEN, *_KEY, ...); may be repeated

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use uuid::Uuid;
 
-use super::{AgentArgs, OutputArgs, PlaceArgs, SELDOM, check_hosts, parse_duration};
+use super::{AgentArgs, OutputArgs, PlaceArgs, SELDOM, check_allowed, parse_duration};
 
 const DEV_ABOUT: &str = "\
 Run an agent in the project until an independent audit passes.
@@ -122,14 +122,15 @@ pub(super) struct Dev {
 }
 
 impl Dev {
-    /// The same, if the hosts that it allows can be.
-    pub(super) fn with_hosts_allowed(self) -> Result<Self, clap::Error> {
+    /// The same, if the hosts and sockets that it allows can be.
+    pub(super) fn with_sandbox_checked(self) -> Result<Self, clap::Error> {
         let AgentArgs {
             sandbox,
             allow_host,
+            allow_socket,
             ..
         } = &self.arguments.agent;
-        check_hosts(*sandbox, allow_host, Self::command)?;
+        check_allowed(*sandbox, allow_host, allow_socket, Self::command)?;
         Ok(self)
     }
 }

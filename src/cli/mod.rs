@@ -33,7 +33,7 @@ use self::orchestrate::DevAgent;
 pub use self::orchestrate::OrchestrateArgs;
 pub use self::plan::{PlanArgs, PlanCommand, ReliabilityArgs, StepGate};
 pub use self::replies::{LossArgs, ReplyArgs};
-use self::values::{parse_dollars, parse_duration, parse_variable};
+use self::values::{parse_absolute, parse_dollars, parse_duration, parse_variable};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::Tier;
@@ -237,7 +237,7 @@ impl Cli {
     pub fn read(arguments: &[OsString]) -> Result<Self, CliMessage> {
         let read = Self::try_parse_from(arguments);
         let read = read.or_else(|error| Self::with_flags_in_front(arguments).ok_or(error));
-        let read = read.and_then(Self::with_hosts_allowed);
+        let read = read.and_then(Self::with_sandbox_checked);
         let cli = read.map_err(|error| message(&error, Self::command(), arguments))?;
         Ok(cli.settled())
     }
@@ -247,7 +247,7 @@ impl Cli {
     /// # Errors
     /// A [`CliMessage`] where it asks for help, or is wrong.
     pub fn read_dev(arguments: &[OsString]) -> Result<Self, CliMessage> {
-        let read = Dev::try_parse_from(arguments).and_then(Dev::with_hosts_allowed);
+        let read = Dev::try_parse_from(arguments).and_then(Dev::with_sandbox_checked);
         let dev = read.map_err(|error| message(&error, Dev::command(), arguments))?;
         Self::of_command(Command::Dev(dev.arguments), dev.output, dev.place)
     }
@@ -300,21 +300,32 @@ impl Cli {
         Self::from_arg_matches(&matches).ok()
     }
 
-    /// The same, if the hosts that it allows can be.
-    fn with_hosts_allowed(self) -> Result<Self, clap::Error> {
+    /// The same, if the hosts and sockets that it allows can be.
+    fn with_sandbox_checked(self) -> Result<Self, clap::Error> {
         let (sandbox, hosts) = match self.agent() {
             Some(agent) => (agent.sandbox, &agent.allow_host),
             None => (self.build.sandbox, &self.build.allow_host),
         };
-        check_hosts(sandbox, hosts, Self::command)?;
+        check_allowed(sandbox, hosts, self.allowed_sockets(), Self::command)?;
         Ok(self)
     }
 
-    /// The variables that a sandbox lets through though their names say that they hold a secret.
+    /// The sockets that a sandbox does not hide.
+    #[must_use]
+    pub fn allowed_sockets(&self) -> &[PathBuf] {
+        let agent = self.agent();
+        agent.map_or(&self.build.allow_socket, |agent| &agent.allow_socket)
+    }
+
+    /// The variables that a sandbox, or an MCP server, gets though their names say that they hold a secret.
     #[must_use]
     pub fn passed_variables(&self) -> &[String] {
-        let agent = self.agent();
-        agent.map_or(&self.build.pass_env, |agent| &agent.pass_env)
+        match &self.command {
+            Some(Command::Mcp(mcp)) => mcp.command.passed_variables(),
+            _ => self
+                .agent()
+                .map_or(&self.build.pass_env, |agent| &agent.pass_env),
+        }
     }
 
     /// Whether the command takes variables from a `.env`: those that talk to servers which no file of the project names.
@@ -369,17 +380,21 @@ impl Cli {
     }
 }
 
-/// Hosts are allowed where nothing else is.
-fn check_hosts(
+/// Hosts are allowed where nothing else is, and sockets where there are any.
+fn check_allowed(
     sandbox: SandboxMode,
     hosts: &[AllowedHost],
+    sockets: &[PathBuf],
     whole: impl FnOnce() -> clap::Command,
 ) -> Result<(), clap::Error> {
-    if hosts.is_empty() || sandbox == SandboxMode::Strict {
+    let is_strict = sandbox == SandboxMode::Strict;
+    let reason = if !hosts.is_empty() && !is_strict {
+        "`--allow-host` needs `--sandbox strict`: other builds and commands reach every host"
+    } else if !sockets.is_empty() && is_strict {
+        "`--allow-socket` needs `--sandbox auto`: a strict sandbox has no sockets of the file system"
+    } else {
         return Ok(());
-    }
-    let reason =
-        "`--allow-host` needs `--sandbox strict`: other builds and commands reach every host";
+    };
     Err(whole().error(ArgumentConflict, reason))
 }
 

@@ -1,5 +1,6 @@
 //! How values of flags are written. Pure.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::model::price::Usd;
@@ -24,6 +25,12 @@ pub(super) fn parse_variable(name: &str) -> Result<String, String> {
     let is_name = !name.is_empty() && !name.contains('=');
     let named = is_name.then(|| name.to_owned());
     named.ok_or_else(|| "name the variable alone, like `NPM_TOKEN`".to_owned())
+}
+
+/// Reads a path that means the same wherever it is read.
+pub(super) fn parse_absolute(path: &str) -> Result<PathBuf, String> {
+    let found = path.starts_with('/').then(|| PathBuf::from(path));
+    found.ok_or_else(|| "write the whole path, from `/` on".to_owned())
 }
 
 /// Reads `90s`, `30m` or `1h`.

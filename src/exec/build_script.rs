@@ -5,7 +5,7 @@
 //! its output; that its time is limited; that what it has started ends with it; and that it does not see
 //! the variables that it is not to see.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,12 @@ use std::time::Duration;
 use rustix::fs::{Access, access};
 use rustix::process::Signal;
 
+use super::child_env::ChildEnv;
 use super::runner::Running;
 use super::sandbox::{Sandbox, SandboxProblem};
 use super::supervised_child::SupervisedChild;
 use super::supervisor::GRACE;
-use super::wire::{CommandStatus, Leftovers, SpawnRequest};
+use super::wire::{CommandStatus, Leftovers, SpawnRequest, Streams};
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, IfThere as _, Links};
 use crate::sys::interrupt::{Interrupt, Interrupted};
@@ -236,7 +237,7 @@ pub struct BuildScript<'a> {
     /// Ends it early.
     pub interrupt: &'a Interrupt,
     /// The variables that it does not get.
-    pub hidden: &'a [OsString],
+    pub env: &'a ChildEnv,
     /// What it is sandboxed by, if anything.
     pub sandbox: Option<&'a Sandbox>,
 }
@@ -276,9 +277,9 @@ impl BuildScript<'_> {
         scope: &'scope Scope<'scope, '_>,
     ) -> Result<SupervisedChild, BuildError> {
         if let Some(sandbox) = self.sandbox {
-            return Ok(sandbox.enter(self.interrupt, self.hidden)?);
+            return Ok(sandbox.enter(self.interrupt, self.env)?);
         }
-        SupervisedChild::on_thread(scope, self.clock, self.root, self.hidden, self.interrupt)
+        SupervisedChild::on_thread(scope, self.clock, self.root, self.env, self.interrupt)
             .map_err(|source| self.failed(source))
     }
 
@@ -293,6 +294,7 @@ impl BuildScript<'_> {
             grace: GRACE,
             words: vec![PROGRAM.to_owned()],
             // What they print belongs to the build.
+            streams: Streams::Output,
             leftovers: Leftovers::Stay,
         };
         let started = Running::start(child, &request, self.clock);

@@ -13,7 +13,7 @@ use rustix::net::{
 };
 
 /// How many are handed over at once, at the most.
-const MAX: usize = 2;
+const MAX: usize = 3;
 
 #[cfg(target_os = "linux")]
 const SENDING: SendFlags = SendFlags::NOSIGNAL;

@@ -5,6 +5,7 @@
 //! What a strict sandbox may reach of the network, it reaches through `proxy`.
 
 pub(crate) mod build_script;
+pub mod child_env;
 mod descriptors;
 pub(crate) mod hosts;
 mod output;

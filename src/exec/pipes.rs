@@ -1,13 +1,13 @@
 //! A program that is spoken to through pipes, by lines, for as long as this one likes.
 //!
 //! Touches that program. Guarantees that no wait is longer than was said, that a signal ends each, and that the
-//! program and its process group are gone when this is dropped.
+//! program and its process group are gone when this is dropped; one with a supervisor, and all that it has started.
 
-use std::ffi::OsString;
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -17,7 +17,12 @@ use rustix::event::PollFlags;
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use crate::sys::interrupt::Interrupt;
+use super::child_env::ChildEnv;
+use super::subreaper;
+use super::supervised_child::SupervisedChild;
+use super::supervisor::{GRACE, SupervisorPlace};
+use super::wire::{CommandStatus, Leftovers, Notice, SpawnRequest, Streams};
+use crate::sys::interrupt::{Interrupt, is_readable_within};
 
 /// How much of the end of what it says on stderr is kept, in bytes.
 const LAST_WORDS: usize = 2000;
@@ -27,41 +32,82 @@ const TICK: Duration = Duration::from_millis(10);
 /// A program that runs.
 #[derive(Debug)]
 pub struct PipedProgram {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: ChildStdout,
+    host: Host,
+    stdin: Option<PipeWriter>,
+    stdout: PipeReader,
     last_words: Arc<Mutex<Vec<u8>>>,
     /// Closes when all has been read that it says on stderr.
     stderr_end: Receiver<()>,
 }
 
+/// The process that has started a program.
+#[derive(Debug)]
+enum Host {
+    /// This process.
+    Own(Child),
+    /// A supervisor, which has said how the program has ended if it has.
+    Supervisor(SupervisedChild, Option<CommandStatus>),
+}
+
 impl PipedProgram {
-    /// Starts a program with these words as its name and arguments, in a process group of its own, without the
-    /// variables in `hidden`.
+    /// Starts a program with these words as its name and arguments, in a process group of its own, in
+    /// this environment.
     ///
     /// # Errors
     /// The system's; of kind [`ErrorKind::InvalidInput`] where there are no words.
-    pub fn start(words: &[String], hidden: &[OsString]) -> io::Result<Self> {
+    pub fn start(words: &[String], env: &ChildEnv) -> io::Result<Self> {
         let (program, arguments) = words.split_first().ok_or(ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
-        for variable in hidden {
-            command.env_remove(variable);
-        }
-        let mut child = command.spawn()?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(ErrorKind::BrokenPipe.into());
+        command.args(arguments).process_group(0);
+        env.apply(&mut command);
+        Self::start_with(|stdin, stdout, stderr| {
+            let command = command.stdin(stdin).stdout(stdout).stderr(stderr);
+            Ok(Host::Own(command.spawn()?))
+        })
+    }
+
+    /// Starts one with a supervisor beside it, which ends all that comes of it, daemons too, however this process
+    /// ends. `own` is this program's file; where there is none, or processes cannot be looked for, there is no supervisor.
+    ///
+    /// # Errors
+    /// Those of [`start`](Self::start); of kind [`ErrorKind::Interrupted`] where a signal came.
+    pub fn start_supervised(
+        words: &[String],
+        env: &ChildEnv,
+        own: Option<&Path>,
+        interrupt: &Interrupt,
+    ) -> io::Result<Self> {
+        let Some(own) = own.filter(|_| subreaper::can_look()) else {
+            return Self::start(words, env);
         };
+        let mut command = Command::new(own);
+        command.arg0("code-commit").stderr(Stdio::null());
+        let here = Path::new(".");
+        let place = SupervisorPlace::Outside;
+        let mut child = SupervisedChild::spawn(command, place, here, env, interrupt)?;
+        let request = SpawnRequest {
+            words: words.to_vec(),
+            streams: Streams::Three,
+            leftovers: Leftovers::Stay,
+            grace: GRACE,
+        };
+        Self::start_with(|stdin, stdout, stderr| {
+            child.start(&request, &[stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])?;
+            child.wait_for_start(interrupt)?;
+            Ok(Host::Supervisor(child, None))
+        })
+    }
+
+    /// One that `start` starts with the other ends of its pipes.
+    fn start_with(
+        start: impl FnOnce(PipeReader, PipeWriter, PipeWriter) -> io::Result<Host>,
+    ) -> io::Result<Self> {
+        let ((input, stdin), (stdout, output)) = (io::pipe()?, io::pipe()?);
+        let (stderr, errors) = io::pipe()?;
         let last_words = Arc::new(Mutex::new(Vec::new()));
         let (at_end, stderr_end) = mpsc::channel();
         let program = Self {
-            child,
+            host: start(input, output, errors)?,
             stdin: Some(stdin),
             stdout,
             last_words: Arc::clone(&last_words),
@@ -149,38 +195,81 @@ impl PipedProgram {
     /// its exit code, if it has one.
     pub fn end(&mut self, limit: Duration) -> Option<i32> {
         self.stdin = None;
-        if !self.has_ended_within(limit) {
-            self.signal(Signal::TERM);
-            self.has_ended_within(limit);
+        if !self.host.has_ended_within(limit) {
+            self.host.ask_to_end();
+            self.host.has_ended_within(limit);
         }
-        // What it has started may still be there; as long as it is not waited for, its number is its own.
-        self.signal(Signal::KILL);
-        self.child.wait().ok()?.code()
+        self.host.end()
+    }
+}
+
+impl Host {
+    fn has_ended_within(&mut self, limit: Duration) -> bool {
+        match self {
+            Self::Own(child) => has_ended_within(child, limit),
+            Self::Supervisor(child, status) => {
+                while status.is_none() {
+                    match child.receive() {
+                        Ok(Some(Notice::Ended(ended, _))) => *status = Some(ended),
+                        Ok(Some(_)) => {}
+                        Ok(None) if is_readable_within(child.as_fd(), limit) => {}
+                        Ok(None) => return false,
+                        Err(_) => return true,
+                    }
+                }
+                true
+            }
+        }
     }
 
-    fn has_ended_within(&self, limit: Duration) -> bool {
-        let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) else {
+    fn ask_to_end(&self) {
+        match self {
+            Self::Own(child) => signal(child, Signal::TERM),
+            Self::Supervisor(child, _) => child.ask_to_end(),
+        }
+    }
+
+    /// Ends it; its exit code, if it has one.
+    fn end(&mut self) -> Option<i32> {
+        match self {
+            Self::Own(child) => {
+                // What it has started may still be there; as long as it is not waited for, its number is its own.
+                signal(child, Signal::KILL);
+                child.wait().ok()?.code()
+            }
+            Self::Supervisor(child, status) => {
+                child.end();
+                match status {
+                    Some(CommandStatus::Exited(code)) => Some(*code),
+                    _ => None,
+                }
+            }
+        }
+    }
+}
+
+fn has_ended_within(child: &Child, limit: Duration) -> bool {
+    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else {
+        return true;
+    };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let mut waited = Duration::ZERO;
+    loop {
+        // Where it cannot be asked for, it has been waited for.
+        if !matches!(waitid(WaitId::Pid(pid), options), Ok(None)) {
             return true;
-        };
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let mut waited = Duration::ZERO;
-        loop {
-            // Where it cannot be asked for, it has been waited for.
-            if !matches!(waitid(WaitId::Pid(pid), options), Ok(None)) {
-                return true;
-            }
-            if waited >= limit {
-                return false;
-            }
-            thread::sleep(TICK);
-            waited += TICK;
         }
+        if waited >= limit {
+            return false;
+        }
+        thread::sleep(TICK);
+        waited += TICK;
     }
+}
 
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
-            let _ = kill_process_group(group, signal);
-        }
+fn signal(child: &Child, signal: Signal) {
+    if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
+        let _ = kill_process_group(group, signal);
     }
 }
 
@@ -204,7 +293,7 @@ pub fn output(
     interrupt: &Interrupt,
     left: &dyn Fn() -> Duration,
 ) -> io::Result<(Vec<u8>, Option<i32>)> {
-    let mut program = PipedProgram::start(words, &[])?;
+    let mut program = PipedProgram::start(words, &ChildEnv::default())?;
     program.stdin = None;
     let (mut output, mut chunk) = (Vec::new(), [0; 4096]);
     let read = loop {
@@ -221,7 +310,7 @@ pub fn output(
     read.map(|()| (output, code))
 }
 
-fn keep_end(mut stderr: ChildStderr, kept: &Mutex<Vec<u8>>) {
+fn keep_end(mut stderr: PipeReader, kept: &Mutex<Vec<u8>>) {
     let mut chunk = [0; 4096];
     while let Ok(amount @ 1..) = stderr.read(&mut chunk) {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,12 +323,14 @@ fn keep_end(mut stderr: ChildStderr, kept: &Mutex<Vec<u8>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::environment::Environment;
 
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn start(script: &str) -> PipedProgram {
         let words = ["sh", "-c", script].map(str::to_owned);
-        PipedProgram::start(&words, &["HOME".into()]).unwrap()
+        let env = ChildEnv::new(&Environment::default(), vec!["HOME".into()]);
+        PipedProgram::start(&words, &env).unwrap()
     }
 
     fn read(program: &mut PipedProgram) -> String {

@@ -6,7 +6,6 @@
 //! of disk and memory; that no key reaches the disk; and that nobody waits for longer than was said, give or take the
 //! seconds that a command has to end.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -18,13 +17,14 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::child_env::ChildEnv;
 use super::output::{CapturedOutput, CredentialKinds};
 use super::runner::Running;
 use super::sandbox::Sandbox;
 use super::subreaper;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::{GRACE, SupervisorPlace};
-use super::wire::{Leftovers, SpawnRequest};
+use super::wire::{Leftovers, SpawnRequest, Streams};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::files::{Links, open};
@@ -55,8 +55,8 @@ pub struct SpawnOptions<'a> {
     pub root: &'a Path,
     /// This program's own file, for the supervisor; without it there are no commands.
     pub program: Option<&'a Path>,
-    /// The variables that they do not get.
-    pub hidden: Vec<OsString>,
+    /// Their environment.
+    pub env: ChildEnv,
     /// Tells how long they take.
     pub clock: &'a dyn Clock,
     /// Ends what runs in the foreground.
@@ -386,7 +386,7 @@ impl<'a> Processes<'a> {
         options.interrupt.check()?;
         let request = request(invocation, self.grace)?;
         let child = match &options.sandbox {
-            Some(sandbox) => sandbox.enter(options.interrupt, &options.hidden)?,
+            Some(sandbox) => sandbox.enter(options.interrupt, &options.env)?,
             None => self.start_supervisor()?,
         };
         let output = CapturedOutput::create(output_file).map_err(|source| {
@@ -428,7 +428,7 @@ impl<'a> Processes<'a> {
             command,
             place,
             options.root,
-            &options.hidden,
+            &options.env,
             options.interrupt,
         )
         .map_err(|error| self.failed(error))
@@ -480,6 +480,7 @@ fn request(invocation: Invocation<'_>, grace: Duration) -> Result<SpawnRequest, 
     } else {
         return Ok(SpawnRequest {
             words,
+            streams: Streams::Output,
             leftovers: Leftovers::End,
             grace,
         });

@@ -62,7 +62,7 @@ impl<'c> Running<'c> {
         let (reading, pump) = Pump::new(reader)?;
         let started = clock.elapsed();
         // The writer is closed when this returns; else the output would never come to its end.
-        child.start(request, &writer)?;
+        child.start(request, &[writer.as_fd()])?;
         let running = Self {
             clock,
             started,
@@ -84,7 +84,7 @@ impl<'c> Running<'c> {
                     self.stage = Stage::Ending(Ending { status, took });
                 }
                 Ok(Some(Notice::LeftBehind(count))) => self.left_behind = count,
-                Ok(Some(Notice::Ready)) => {}
+                Ok(Some(Notice::Ready | Notice::Started)) => {}
                 Err(_) => self.close(),
             }
         }

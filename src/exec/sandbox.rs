@@ -2,13 +2,16 @@
 //!
 //! Starts `bwrap` with this program inside it, which starts the command and tells how it ends. Guarantees
 //! that a command which was started here sees neither the keys, under whatever name the folder is mounted, nor other
-//! processes; that it writes neither to what is protected nor to git's settings and hooks; that all of it ends
-//! with the sandbox; and, where it is strict, that it has no network, reaches no service of the machine, sees no
+//! processes; that it writes neither to what is protected, nor to git's settings and hooks, nor to this program's
+//! own files; that it has no known service of the user's run anything outside; that all of it ends with the sandbox; and, where it is strict, that it has no network, reaches no service of the machine, sees no
 //! credentials in their known places, and writes to the project alone.
 
+mod arguments;
 mod elsewhere;
 mod mounts;
+mod policy;
 mod repositories;
+pub mod services;
 #[cfg(target_os = "linux")]
 mod syscalls;
 mod targets;
@@ -28,10 +31,14 @@ use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
+use self::arguments::{add, add_empty, add_read_only};
 use self::mounts::MountTable;
+pub use self::policy::SandboxPolicy;
+use self::policy::own_files;
 pub use self::repositories::settings;
 use self::repositories::{Nested, with_linked};
 use self::targets::{KeyTarget, key_target, present, resolved};
+use super::child_env::ChildEnv;
 use super::hosts::AllowedHost;
 use super::proxy::HostProxy;
 use super::supervised_child::SupervisedChild;
@@ -97,44 +104,14 @@ pub enum SandboxProblem {
     Interrupted(#[from] Interrupted),
 }
 
-/// What is to be sandboxed, and away from what.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SandboxPolicy {
-    /// The project's root.
-    pub root: PathBuf,
-    /// The folder with the keys, which is empty inside.
-    pub keys: PathBuf,
-    /// Key files, which may be links to somewhere else.
-    pub key_files: Vec<PathBuf>,
-    /// git's folder, which may be missing.
-    pub git: PathBuf,
-    /// Other repositories in the project: each a `.git`, or the directory of a bare one.
-    pub repositories: Vec<PathBuf>,
-    /// Other directories and files that are empty inside, as far as they are there in the beginning.
-    pub hidden: Vec<PathBuf>,
-    /// The user's home directory, where there is one; a strict sandbox hides credentials in there.
-    pub home: Option<PathBuf>,
-    /// What nothing inside may write to, as far as it is there, besides git's settings and hooks.
-    pub protected: Vec<PathBuf>,
-    /// What the program itself writes to while the run goes on, and nothing inside may.
-    pub read_only: Vec<PathBuf>,
-}
-
-impl SandboxPolicy {
-    /// Of the repositories, what git takes settings and programs from.
-    fn settings(&self) -> Vec<PathBuf> {
-        let repositories = std::iter::once(&self.git).chain(&self.repositories);
-        let settings: BTreeSet<PathBuf> = repositories.flat_map(|git| settings(git)).collect();
-        settings.into_iter().collect()
-    }
-}
-
 /// A way to sandbox commands.
 #[derive(Debug)]
 pub struct Sandbox {
     bwrap: PathBuf,
     /// This program, to be started inside. Open, so that it is the same whatever becomes of its path.
     program: File,
+    /// Its path, and those of its other names beside it: nothing inside may write there.
+    own: Vec<PathBuf>,
     policy: SandboxPolicy,
     mode: SandboxMode,
     /// What else must stay what it is, be it there or not: directories that are hidden, and settings that git
@@ -174,6 +151,7 @@ impl Sandbox {
         let Some(bwrap) = bwrap else {
             return Err(SandboxProblem::NotInstalled);
         };
+        let own = own_files(program);
         let program = open(program, Links::Followed)?;
         // It is to be inherited by bwrap, which starts it by its number.
         fcntl_setfd(&program, FdFlags::empty()).map_err(io::Error::from)?;
@@ -181,6 +159,7 @@ impl Sandbox {
         let mut sandbox = Self {
             bwrap,
             program,
+            own,
             watched: watched(&policy, mode, &nested),
             nested_keys: nested.keys,
             identities: BTreeMap::new(),
@@ -285,22 +264,22 @@ impl Sandbox {
     /// # Errors
     /// When it does not.
     pub fn try_out(&self, interrupt: &Interrupt) -> Result<(), SandboxProblem> {
-        self.enter(interrupt, &[]).map(drop)
+        self.enter(interrupt, &ChildEnv::default()).map(drop)
     }
 
-    /// Starts the sandbox, with nothing in it yet. The variables in `hidden` are not in its environment.
+    /// Starts the sandbox, with nothing in it yet.
     ///
     /// # Errors
     /// When it does not work here.
     pub(super) fn enter(
         &self,
         interrupt: &Interrupt,
-        hidden: &[OsString],
+        env: &ChildEnv,
     ) -> Result<SupervisedChild, SandboxProblem> {
         self.check_unmoved()?;
         let mut arguments = self.arguments();
         for _ in 1..ATTEMPTS {
-            match self.enter_with(&arguments, interrupt, hidden) {
+            match self.enter_with(&arguments, interrupt, env) {
                 Err(SandboxProblem::Unusable(reason)) => {
                     let before = std::mem::replace(&mut arguments, self.arguments());
                     if before == arguments {
@@ -310,14 +289,14 @@ impl Sandbox {
                 entered => return entered,
             }
         }
-        self.enter_with(&arguments, interrupt, hidden)
+        self.enter_with(&arguments, interrupt, env)
     }
 
     fn enter_with(
         &self,
         arguments: &[OsString],
         interrupt: &Interrupt,
-        hidden: &[OsString],
+        env: &ChildEnv,
     ) -> Result<SupervisedChild, SandboxProblem> {
         let (mut errors, complaints) = io::pipe()?;
         let mut command = Command::new(&self.bwrap);
@@ -329,7 +308,7 @@ impl Sandbox {
             .arg(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
             .stderr(complaints);
         let root = &self.policy.root;
-        match SupervisedChild::spawn(command, SupervisorPlace::Sandbox, root, hidden, interrupt) {
+        match SupervisedChild::spawn(command, SupervisorPlace::Sandbox, root, env, interrupt) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
                 Err(SandboxProblem::Unusable(complaint(&mut errors)))
             }
@@ -380,7 +359,18 @@ impl Sandbox {
         let SandboxPolicy { root, git, .. } = &self.policy;
         add(list, "--dev-bind", &["/", "/"]);
         // What is mounted cannot be renamed.
+        let services = self.hidden_services();
+        let sockets = services.iter().filter(|path| !path.is_dir());
+        for directory in sockets
+            .filter_map(|path| path.parent())
+            .collect::<BTreeSet<_>>()
+        {
+            add(list, "--dev-bind-try", &[directory, directory]);
+        }
         add(list, "--dev-bind", &[root, root]);
+        if let Some(directory) = self.own_directory() {
+            add(list, "--dev-bind-try", &[directory, directory]);
+        }
         for folder in with_linked([git]).iter().map(|path| resolved(path)) {
             if folder.is_dir() {
                 add(list, "--dev-bind", &[&folder, &folder]);
@@ -393,8 +383,14 @@ impl Sandbox {
             }
         }
         let policy = &self.policy;
-        let closed = [&*policy.protected, &policy.read_only, &policy.settings()].concat();
-        add_read_only(list, mounts, &closed);
+        let closed = [
+            &*policy.protected,
+            &policy.read_only,
+            &policy.settings(),
+            &self.own,
+        ];
+        add_read_only(list, mounts, &closed.concat());
+        self.add_services(list, mounts, &services);
         self.add_hidden(list, mounts, others);
         add(list, "--proc", &["/proc"]);
         for capability in FORBIDDEN {
@@ -415,6 +411,9 @@ impl Sandbox {
             add(list, "--ro-bind", &[NIX_SYSTEM, NIX_SYSTEM]);
         }
         add(list, "--bind", &[root, root]);
+        if let Some(directory) = self.own_directory().filter(|own| own.starts_with(root)) {
+            add(list, "--bind-try", &[directory, directory]);
+        }
         let nested = self.nested_repositories().into_iter();
         let (old, new): (Vec<PathBuf>, Vec<PathBuf>) =
             nested.partition(|git| self.identities.contains_key(git));
@@ -423,6 +422,7 @@ impl Sandbox {
         closed.retain(|path| resolved(path).starts_with(root) || path.join("HEAD").is_file());
         let mut inside = self.policy.settings();
         inside.extend_from_slice(&self.policy.protected);
+        inside.extend_from_slice(&self.own);
         closed.extend(present(&inside).filter(|path| path.starts_with(root)));
         closed.extend_from_slice(&self.policy.read_only);
         add_read_only(list, mounts, &closed);
@@ -443,18 +443,47 @@ impl Sandbox {
         add(list, "--cap-drop", &["ALL"]);
     }
 
+    /// The directory of this program's own files, unless the project is in there.
+    fn own_directory(&self) -> Option<&Path> {
+        let directory = self.own.first()?.parent()?;
+        (!self.policy.root.starts_with(directory)).then_some(directory)
+    }
+
     /// Has everything empty that is hidden, by whatever name. Later than all else: nothing is to show it again.
     fn add_hidden(&self, list: &mut Vec<OsString>, mounts: &MountTable, others: &[PathBuf]) {
         let hidden = self.hidden(others).into_iter();
         for name in hidden.flat_map(|path| mounts.names(&path)) {
-            if name.exists() && !name.is_dir() {
-                add(list, "--ro-bind", &[Path::new("/dev/null"), &name]);
-                continue;
-            }
-            add(list, "--tmpfs", &[&name]);
-            if self.mode == SandboxMode::Strict {
+            let is_directory = add_empty(list, &name);
+            if is_directory && self.mode == SandboxMode::Strict {
                 add(list, "--remount-ro", &[&name]);
             }
+        }
+    }
+
+    /// The user's services that are there, but for those that are allowed.
+    fn hidden_services(&self) -> Vec<PathBuf> {
+        let mut found = services::found(&self.policy.services);
+        let allowed = self.allowed_sockets();
+        found.retain(|path| {
+            let is_allowed = allowed.iter().any(|socket| path.starts_with(socket));
+            !is_allowed && !self.policy.root.starts_with(path)
+        });
+        found
+    }
+
+    fn allowed_sockets(&self) -> Vec<PathBuf> {
+        let sockets = self.policy.allowed_sockets.iter();
+        sockets.map(|path| resolved(path)).collect()
+    }
+
+    /// Hides these services. A strict sandbox need not: no socket leads out of it.
+    fn add_services(&self, list: &mut Vec<OsString>, mounts: &MountTable, services: &[PathBuf]) {
+        for name in services.iter().flat_map(|path| mounts.names(path)) {
+            add_empty(list, &name);
+        }
+        let is_hidden = |socket: &&PathBuf| services.iter().any(|path| socket.starts_with(path));
+        for socket in self.allowed_sockets().iter().filter(is_hidden) {
+            add(list, "--bind-try", &[socket, socket]);
         }
     }
 
@@ -478,26 +507,6 @@ impl Sandbox {
         }
         hidden
     }
-}
-
-/// Lets nothing inside write to these, as far as they are there, by whatever name. What lies in one of them is closed
-/// with it.
-fn add_read_only(list: &mut Vec<OsString>, mounts: &MountTable, paths: &[PathBuf]) {
-    let mut closed: Vec<PathBuf> = Vec::new();
-    for path in present(paths).collect::<BTreeSet<_>>() {
-        // Whatever contains it comes before it.
-        if !closed.iter().any(|outer| path.starts_with(outer)) {
-            closed.push(path);
-        }
-    }
-    for name in closed.iter().flat_map(|path| mounts.names(path)) {
-        add(list, "--ro-bind", &[&name, &name]);
-    }
-}
-
-fn add(list: &mut Vec<OsString>, option: &str, values: &[impl AsRef<OsStr>]) {
-    list.push(option.into());
-    list.extend(values.iter().map(|value| value.as_ref().to_owned()));
 }
 
 /// What is not in the policy and must stay what it is.
@@ -538,6 +547,7 @@ mod tests {
         Sandbox {
             bwrap: "/usr/bin/bwrap".into(),
             program: tempfile::tempfile().unwrap(),
+            own: Vec::new(),
             policy: SandboxPolicy {
                 root: "/no/such/project".into(),
                 keys: "/no/such/project/agent-config".into(),

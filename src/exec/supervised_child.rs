@@ -3,8 +3,7 @@
 //! Touches the supervisor and, where it stands in a sandbox, whatever is in there. Guarantees that nothing of a
 //! command is left when this is dropped; where its supervisor was lost, as far as [`subreaper`] guarantees it.
 
-use std::ffi::OsString;
-use std::io::{self, PipeWriter, Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -18,12 +17,13 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use super::child_env::ChildEnv;
 use super::descriptors;
 use super::process_tree::Scope;
 use super::proxy::HostProxy;
 use super::subreaper::{self, Adoption};
 use super::supervisor::{GRACE, SupervisorPlace, TEAR_DOWN, supervise};
-use super::wire::{MAX_REQUEST, Notice, SpawnRequest};
+use super::wire::{CommandStatus, MAX_REQUEST, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::files::{Links, MIB, read};
 use crate::sys::interrupt::{Interrupt, is_readable_within};
@@ -60,7 +60,7 @@ enum SupervisorHandle {
 
 impl SupervisedChild {
     /// Starts a supervisor that is a process: `command` becomes one in this place. It and what it is told to start
-    /// work in `root`, and do not get the variables in `hidden`.
+    /// work in `root`, in this environment.
     ///
     /// # Errors
     /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came, and
@@ -69,7 +69,7 @@ impl SupervisedChild {
         mut command: Command,
         place: SupervisorPlace,
         root: &Path,
-        hidden: &[OsString],
+        env: &ChildEnv,
         interrupt: &Interrupt,
     ) -> io::Result<Self> {
         let (line, theirs) = UnixStream::pair()?;
@@ -77,7 +77,7 @@ impl SupervisedChild {
             .arg(place.command())
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null());
-        prepare(&mut command, root, hidden);
+        prepare(&mut command, root, env);
         let host = match place {
             SupervisorPlace::Sandbox => {
                 SupervisorHandle::Sandbox(command.process_group(0).spawn()?)
@@ -99,14 +99,14 @@ impl SupervisedChild {
         scope: &'scope thread::Scope<'scope, '_>,
         clock: &'scope dyn Clock,
         root: &'scope Path,
-        hidden: &'scope [OsString],
+        env: &'scope ChildEnv,
         interrupt: &Interrupt,
     ) -> io::Result<Self> {
         let (line, theirs) = UnixStream::pair()?;
         // The program's end of the line tells it of signals.
         let never = Interrupt::never()?;
         thread::Builder::new().spawn_scoped(scope, move || {
-            let prepare = |command: &mut Command| prepare(command, root, hidden);
+            let prepare = |command: &mut Command| prepare(command, root, env);
             let adoption = Adoption::begin();
             let supervised = supervise(theirs, Scope::Group, clock, &never, prepare);
             adoption.end();
@@ -151,18 +151,19 @@ impl SupervisedChild {
         self
     }
 
-    /// Starts a command in the project's root. What it prints, on both streams, goes to `output`.
+    /// Starts a command in the project's root, with the pipes that the request says.
     ///
     /// # Errors
     /// When the request is too long, or the supervisor is gone.
-    pub fn start(&self, request: &SpawnRequest, output: &PipeWriter) -> io::Result<()> {
+    pub fn start(&self, request: &SpawnRequest, streams: &[BorrowedFd<'_>]) -> io::Result<()> {
         let request = format!("{}\n", serde_json::to_string(request)?);
         if request.len() > MAX_REQUEST {
             let reason = "it is longer than 1 MiB";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         let proxied = self.proxy.as_ref().map(HostProxy::start).transpose()?;
-        let fds = std::iter::once(output.as_fd()).chain(proxied.as_ref().map(AsFd::as_fd));
+        let proxied = proxied.as_ref().map(AsFd::as_fd);
+        let fds = streams.iter().copied().chain(proxied);
         // The line is empty, and holds a byte in any case.
         descriptors::send(&self.line, &fds.collect::<Vec<_>>())?;
         // A long request is more than the line holds at once.
@@ -170,6 +171,27 @@ impl SupervisedChild {
         self.line.set_write_timeout(Some(SET_UP))?;
         (&self.line).write_all(request.as_bytes())?;
         self.line.set_nonblocking(true)
+    }
+
+    /// Waits until the command runs.
+    ///
+    /// # Errors
+    /// The reason that it does not.
+    pub fn wait_for_start(&mut self, interrupt: &Interrupt) -> io::Result<()> {
+        loop {
+            match self.receive()? {
+                Some(Notice::Started) => return Ok(()),
+                Some(Notice::Ended(CommandStatus::NotStarted(number), _)) => {
+                    return Err(io::Error::from_raw_os_error(number));
+                }
+                Some(_) => {}
+                None => {
+                    if !interrupt.poll(&[self.as_fd()], PollFlags::IN, Some(SET_UP))? {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+            }
+        }
     }
 
     /// Asks the command to end, by a SIGTERM to all of it. What has not ended after the request's
@@ -235,12 +257,9 @@ impl SupervisedChild {
     }
 }
 
-/// Has a program work in `root`, without the variables in `hidden`.
-fn prepare(command: &mut Command, root: &Path, hidden: &[OsString]) {
-    command.current_dir(root);
-    for variable in hidden {
-        command.env_remove(variable);
-    }
+/// Has a program work in `root`, in this environment.
+fn prepare(command: &mut Command, root: &Path, env: &ChildEnv) {
+    env.apply(command.current_dir(root));
 }
 
 /// The kernel ends what is inside when the first process in there ends; then bwrap ends by itself, and leaves no

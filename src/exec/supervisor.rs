@@ -28,7 +28,7 @@ use super::descriptors;
 use super::process_tree::{ProcessTree, Scope};
 use super::proxy;
 use super::subreaper;
-use super::wire::{CommandStatus, Leftovers, MAX_REQUEST, Notice, SpawnRequest};
+use super::wire::{CommandStatus, Leftovers, MAX_REQUEST, Notice, SpawnRequest, Streams};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
@@ -107,12 +107,12 @@ pub(super) fn supervise(
     prepare: impl FnOnce(&mut Command),
 ) -> io::Result<()> {
     notify(&mut line, Notice::Ready)?;
-    let Some((request, output, proxied)) = receive(&line)? else {
+    let Some((request, pipes, proxied)) = receive(&line)? else {
         return Ok(());
     };
     let started = clock.elapsed();
     let listening = proxied.map(proxy::listen).transpose();
-    let spawned = listening.and_then(|line| Ok((line, spawn(&request.words, output, prepare)?)));
+    let spawned = listening.and_then(|line| Ok((line, spawn(&request.words, pipes, prepare)?)));
     let (_held, leader) = match spawned {
         Ok(spawned) => spawned,
         Err(error) => {
@@ -120,6 +120,7 @@ pub(super) fn supervise(
             return notify(&mut line, Notice::Ended(status, Duration::ZERO));
         }
     };
+    notify(&mut line, Notice::Started)?;
     let mut supervisor = Supervisor {
         tree: ProcessTree::of(leader, scope),
         line,
@@ -245,30 +246,53 @@ fn notify(line: &mut UnixStream, notice: Notice) -> io::Result<()> {
     line.write_all(format!("{}\n", notice.to_line()).as_bytes())
 }
 
-/// Waits for the request, the pipe that the command is to print to and, if it may reach hosts, the line to their
-/// proxy; `None` where the other end is closed instead.
-fn receive(line: &UnixStream) -> io::Result<Option<(SpawnRequest, OwnedFd, Option<OwnedFd>)>> {
+/// The ends of pipes that a command reads from and prints to.
+struct Pipes {
+    stdin: Stdio,
+    stdout: Stdio,
+    stderr: Stdio,
+}
+
+/// Waits for the request, the command's pipes and, if it may reach hosts, the line to their proxy; `None` where the
+/// other end is closed instead.
+fn receive(line: &UnixStream) -> io::Result<Option<(SpawnRequest, Pipes, Option<OwnedFd>)>> {
     let mut fds = descriptors::receive(line)?.into_iter();
-    let Some(output) = fds.next() else {
+    let Some(first) = fds.next() else {
         return Ok(None);
     };
     let mut request = String::new();
     BufReader::new(line.take(MAX_REQUEST as u64)).read_line(&mut request)?;
-    Ok(Some((serde_json::from_str(&request)?, output, fds.next())))
+    let request: SpawnRequest = serde_json::from_str(&request)?;
+    let pipes = match request.streams {
+        Streams::Output => Pipes {
+            stdin: Stdio::null(),
+            stderr: first.try_clone()?.into(),
+            stdout: first.into(),
+        },
+        Streams::Three => {
+            let mut next = || fds.next().ok_or(io::ErrorKind::InvalidData);
+            Pipes {
+                stdin: first.into(),
+                stdout: next()?.into(),
+                stderr: next()?.into(),
+            }
+        }
+    };
+    Ok(Some((request, pipes, fds.next())))
 }
 
 /// Starts the command in a process group of its own. In a sandbox, nothing of this program stays open in
 /// it but its own file, for reading, by whose number it was started.
-fn spawn(words: &[String], output: OwnedFd, prepare: impl FnOnce(&mut Command)) -> io::Result<Pid> {
+fn spawn(words: &[String], pipes: Pipes, prepare: impl FnOnce(&mut Command)) -> io::Result<Pid> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let mut command = Command::new(program);
     command
         .args(arguments)
-        .stdin(Stdio::null())
-        .stderr(output.try_clone()?)
-        .stdout(output)
+        .stdin(pipes.stdin)
+        .stdout(pipes.stdout)
+        .stderr(pipes.stderr)
         .process_group(0);
     prepare(&mut command);
     let child = command.spawn()?;

@@ -1,6 +1,6 @@
 //! What the program and a command's supervisor say to each other. Pure.
 //!
-//! One request goes in, after a byte that carries the pipe for the output; notices come back. Each is a line of
+//! One request goes in, after a byte that carries the pipes for the command; notices come back. Each is a line of
 //! JSON. A request of any content up to [`MAX_REQUEST`] arrives as it was given.
 
 use std::fmt;
@@ -17,9 +17,19 @@ pub(super) const MAX_REQUEST: usize = 1 << 20;
 pub(super) struct SpawnRequest {
     /// The program and its arguments. A program without a slash is looked up in `PATH`.
     pub words: Vec<String>,
+    pub streams: Streams,
     pub leftovers: Leftovers,
     /// How long its processes have to end by themselves after a SIGTERM.
     pub grace: Duration,
+}
+
+/// The pipes that a command gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Streams {
+    /// One for what it prints on both streams; then, if it may reach hosts, the line to their proxy. It has no input.
+    Output,
+    /// Its input, its output and its errors.
+    Three,
 }
 
 /// What becomes of the processes that a command leaves running.
@@ -62,6 +72,8 @@ impl fmt::Display for CommandStatus {
 pub(super) enum Notice {
     /// All is set up: the request may come.
     Ready,
+    /// The command runs.
+    Started,
     /// How the command has ended, and how long after its start.
     Ended(CommandStatus, Duration),
     /// The command has ended, and so many of its processes have not: they are being ended.
@@ -89,6 +101,7 @@ mod tests {
         let after = Duration::from_millis(1234);
         for notice in [
             Notice::Ready,
+            Notice::Started,
             Notice::LeftBehind(3),
             Notice::Ended(CommandStatus::Exited(0), Duration::ZERO),
             Notice::Ended(CommandStatus::Exited(139), after),

@@ -1,11 +1,12 @@
 //! The folder of a run: which one it is, whatever becomes of its path.
 //!
 //! Makes the folder and `logs`, and opens them. Guarantees that no link is followed on the way to a folder that it
-//! opens, and that this is the one that was made.
+//! opens, that this is the one that was made, and that nobody else may look into what was made here.
 
-use std::fs::{self, File};
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -15,6 +16,9 @@ use rustix::io::Errno;
 use crate::project::LOGS;
 use crate::sys::files::open_directory_in;
 use crate::sys::identity::identity;
+
+/// Mode of directories with logs, which tell what was sent and built.
+const PRIVATE: u32 = 0o700;
 
 /// A run's folder. It is held open: no other one gets its number meanwhile.
 #[derive(Debug)]
@@ -106,13 +110,13 @@ fn open(logs: &Path, name: &str) -> io::Result<File> {
 }
 
 fn make_in(directory: impl AsFd, name: &str) -> Result<(), Errno> {
-    mkdirat(directory, name, Mode::from_raw_mode(0o777))
+    mkdirat(directory, name, Mode::from_raw_mode(PRIVATE))
 }
 
-/// Makes a directory, unless it is there; whether it was made. A link to one is refused: what is logged stays in
+/// Makes a directory that nobody but its owner may look into, unless it is there; whether it was made. A link to one is refused: what is logged stays in
 /// the project.
 pub(super) fn make_directory(path: &Path) -> io::Result<bool> {
-    match fs::create_dir(path) {
+    match DirBuilder::new().mode(PRIVATE).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let is_directory = path.symlink_metadata()?.is_dir();
             let refused = || io::ErrorKind::NotADirectory.into();

@@ -1,5 +1,6 @@
 //! The one place that makes a command which starts git: for the demo's own repository, and for what an auditor looks
-//! at. Whatever else is to be known of a repository is read without git.
+//! at; and the settings for the git of all other commands. Whatever else is to be known of a repository is read without
+//! git.
 //!
 //! Looks programs up, and starts none. Guarantees that it is a git from an absolute entry of `PATH` outside the
 //! project, that no variable of the environment reaches it, and that it reads no configuration but the repository's
@@ -12,6 +13,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{Access, access};
+
+use super::environment::Environment;
 
 /// All that is in git's environment.
 const ENVIRONMENT: [&str; 10] = [
@@ -28,9 +31,15 @@ const ENVIRONMENT: [&str; 10] = [
     "GIT_EDITOR=false",
 ];
 
-/// What counts before a repository's configuration.
-const SETTINGS: [&str; 24] = [
-    "core.fsmonitor=false",
+/// Settings for a git that anybody starts in somebody else's repository: looking at files runs no program, and no
+/// directory of a work tree is taken for a bare repository.
+const SAFE: [&str; 2] = ["core.fsmonitor=false", "safe.bareRepository=explicit"];
+
+/// The variable that counts the settings in the environment.
+const COUNT: &str = "GIT_CONFIG_COUNT";
+
+/// Settings for this program's own git, besides [`SAFE`]; they override a repository's configuration.
+const SETTINGS: [&str; 22] = [
     "core.hooksPath=/dev/null",
     "core.pager=cat",
     "core.editor=false",
@@ -52,7 +61,6 @@ const SETTINGS: [&str; 24] = [
     "gpg.program=false",
     "log.showSignature=false",
     "protocol.allow=never",
-    "safe.bareRepository=explicit",
     "safe.directory=*",
     "status.submoduleSummary=false",
     "submodule.recurse=false",
@@ -93,7 +101,7 @@ impl Git {
         words.extend(ENVIRONMENT.map(str::to_owned));
         words.push(self.git.clone());
         words.extend(["--no-pager", "--no-optional-locks"].map(str::to_owned));
-        for setting in SETTINGS {
+        for setting in SAFE.iter().chain(&SETTINGS) {
             words.extend(["-c", setting].map(str::to_owned));
         }
         if let Some(place) = place {
@@ -120,6 +128,31 @@ impl Git {
     }
 }
 
+/// The variables by which the git of any command has [`SAFE`] besides the settings that `environment` already gives it.
+/// None where git cannot count those: it says so itself.
+#[must_use]
+pub fn safe_variables(environment: &Environment) -> Vec<(String, String)> {
+    let count = environment.os(COUNT).map_or(Some(0), |count| {
+        count.to_str()?.trim_start().parse::<u32>().ok()
+    });
+    let Some(count) = count else {
+        return Vec::new();
+    };
+    let pairs = SAFE.iter().filter_map(|setting| setting.split_once('='));
+    let numbered = (u64::from(count)..).zip(pairs);
+    let mut variables: Vec<_> = numbered
+        .flat_map(|(number, (key, value))| {
+            [
+                (format!("GIT_CONFIG_KEY_{number}"), key.to_owned()),
+                (format!("GIT_CONFIG_VALUE_{number}"), value.to_owned()),
+            ]
+        })
+        .collect();
+    let total = u64::from(count) + SAFE.len() as u64;
+    variables.push((COUNT.to_owned(), total.to_string()));
+    variables
+}
+
 /// The program of this name that `path`, a list of directories, leads to; not by a relative one, nor by one in `project`,
 /// which has links resolved.
 pub(crate) fn program_outside(name: &str, path: &OsStr, project: &Path) -> Option<String> {
@@ -140,6 +173,36 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::path::PathBuf;
+
+    #[test]
+    fn every_git_gets_two_settings_more() {
+        for (count, expected) in [
+            ("", Some(0)),
+            ("0", Some(0)),
+            ("2", Some(2)),
+            (" 7", Some(7)),
+            ("4294967295", Some(4_294_967_295)),
+            ("many", None),
+            ("2x", None),
+            ("-1", None),
+        ] {
+            let environment = Environment::of(&[(COUNT, count)]);
+            let expected = expected.map_or_else(Vec::new, |first: u64| {
+                [
+                    (format!("GIT_CONFIG_KEY_{first}"), "core.fsmonitor".into()),
+                    (format!("GIT_CONFIG_VALUE_{first}"), "false".into()),
+                    (
+                        format!("GIT_CONFIG_KEY_{}", first + 1),
+                        "safe.bareRepository".into(),
+                    ),
+                    (format!("GIT_CONFIG_VALUE_{}", first + 1), "explicit".into()),
+                    (COUNT.into(), (first + 2).to_string()),
+                ]
+                .to_vec()
+            });
+            assert_eq!(safe_variables(&environment), expected, "{count}");
+        }
+    }
 
     #[test]
     fn git_is_not_taken_from_the_project_nor_by_a_relative_entry() {

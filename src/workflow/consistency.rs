@@ -1,6 +1,5 @@
 //! The consistency report: ask, and put the answer where it is expected. Nothing else changes.
 
-use std::fs;
 use std::io::Write as _;
 
 use super::run::Run;
@@ -28,7 +27,7 @@ pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcom
 
 fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result<String, Error> {
     let config = context.project.config();
-    fs::create_dir_all(&config).map_err(PathError::of("make", config))?;
+    atomic_file::private_directory(&config).map_err(PathError::of("make", config))?;
     let order = ready.models.model(&StepId::REPORT).spec.prompt_order;
     let prompt = Prompt::consistency(&ready.inputs, order);
     let (reply, ()) = run.ask(&ready.models, &StepId::REPORT, prompt, |_| ())?;

@@ -21,8 +21,9 @@ use crate::model::price::Usd;
 use crate::project::gitignore::GITIGNORE;
 use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::project::kind::ProjectKind;
-use crate::project::{EXAMPLE_QUERY, LOGS, ProjectProblem, QUERY, ROLLUP};
+use crate::project::{CONFIG, EXAMPLE_QUERY, LOGS, ProjectProblem, QUERY, ROLLUP};
 use crate::record::BuildRecord;
+use crate::sys::atomic_file;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::text::line_end;
@@ -318,7 +319,11 @@ pub fn write_new(path: &Path, content: &str) -> Result<bool, Error> {
         if folder.is_symlink() {
             return Err(io::Error::other("its folder is a symbolic link"));
         }
-        fs::create_dir_all(folder)?;
+        if folder.ends_with(CONFIG) {
+            atomic_file::private_directory(folder)?;
+        } else {
+            fs::create_dir_all(folder)?;
+        }
         let mut file = match files::create_new(path, 0o666) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             created => created?,

@@ -34,7 +34,9 @@ pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failu
         )
     };
     match command {
-        McpCommand::Tools { server, timeout } => {
+        McpCommand::Tools {
+            server, timeout, ..
+        } => {
             let client = connect(server, *timeout)?;
             let tools = client.tools()?;
             let json: Vec<&Value> = tools.iter().map(|tool| &tool.whole).collect();
@@ -46,6 +48,7 @@ pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failu
             tool,
             arguments,
             timeout,
+            ..
         } => {
             let arguments = object(arguments)?;
             let client = connect(server, *timeout)?;

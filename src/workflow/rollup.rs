@@ -1,6 +1,5 @@
 //! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone.
 
-use std::fs;
 use std::io::{self, Write as _};
 
 use serde_json::{Value, json};
@@ -47,7 +46,7 @@ fn write(context: &Context<'_>, code_base: &CodeBase) -> io::Result<()> {
     if directory.is_symlink() {
         return Err(io::Error::other("`agent-config` is a symbolic link"));
     }
-    fs::create_dir_all(directory)?;
+    atomic_file::private_directory(&directory)?;
     atomic_file::replace(&context.project.root().join(ROLLUP), |out| {
         let mut out = io::BufWriter::new(out);
         code_base.write(&mut out)?;

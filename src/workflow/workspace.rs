@@ -358,7 +358,7 @@ pub fn processes<'c>(
     let processes = Processes::new(SpawnOptions {
         root: context.project.root(),
         program: context.program,
-        hidden: builds::hidden_variables(context, mode),
+        env: builds::command_env(context, mode),
         clock: context.clock,
         interrupt: context.interrupt,
         redactor: context.redactor,

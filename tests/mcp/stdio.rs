@@ -78,3 +78,48 @@ fn a_program_gets_no_key_of_ours_and_is_gone_after_a_signal() {
     assert!(project.read("more").contains("notifications/cancelled"));
     assert!(ends(project.read("child").trim()));
 }
+
+#[test]
+fn a_program_gets_no_secret_unless_it_is_passed() {
+    let names = ["MCP_BEARER_TOKEN", "GITHUB_TOKEN", "DB_PASSWORD", "DB_URL"];
+    let told = "echo \"$MCP_BEARER_TOKEN,$GITHUB_TOKEN,$DB_PASSWORD,$DB_URL,$PLAIN\" > got";
+    let body = format!("{told}; {}", say("far"));
+    let project = names.iter().fold(TestProject::new(), |project, name| {
+        project.variable(name, &format!("https://a:{name}@b"))
+    });
+    let project = project.variable("PLAIN", "plain");
+    for (flags, expected) in [
+        (&[][..], ",,,,plain\n"),
+        (
+            &["--pass-env", "GITHUB_TOKEN", "--pass-env", "DB_URL"],
+            ",https://a:GITHUB_TOKEN@b,,https://a:DB_URL@b,plain\n",
+        ),
+    ] {
+        let server = server(&body);
+        let command = [&["mcp", "call", &server, "say"], flags].concat();
+        project.run(&command).exits(0);
+        assert_eq!(project.read("got"), expected);
+    }
+    project
+        .run(&["mcp", "tools", "stdio:x", "--pass-env", "GEMINI_API_KEY"])
+        .exits(2)
+        .says(&["it holds a key of this program's own"]);
+}
+
+#[test]
+fn what_a_program_leaves_in_a_session_of_its_own_ends_with_it() {
+    let daemon = "(setsid sh -c \"echo \\$\\$ > daemon; exec sleep 600\" </dev/null >/dev/null 2>&1 &); \
+        until test -s daemon; do :; done";
+    for (answer, is_killed) in [(say("far"), false), ("sleep 600".to_owned(), true)] {
+        let project = TestProject::new();
+        let body = format!("{daemon}; {answer}");
+        let mut child = project.start(&["mcp", "call", &server(&body), "say"]);
+        let started = || project.path("daemon").exists() && project.read("daemon").ends_with('\n');
+        assert!(within_a_minute(started));
+        if is_killed {
+            child.kill().unwrap();
+        }
+        assert_eq!(child.wait().unwrap().success(), !is_killed);
+        assert!(ends(project.read("daemon").trim()), "{is_killed}");
+    }
+}

@@ -26,7 +26,7 @@ mod transport;
 mod version;
 
 use std::cell::RefCell;
-use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ use self::stdio::Stdio;
 use self::streamable::Streamable;
 use self::transport::{CallDeadline, Transport};
 use self::version::{Version, supported};
+use crate::exec::child_env::ChildEnv;
 use crate::secret::{ApiKey, Redactor};
 use crate::sys::environment::{Clock, RecordedClock};
 use crate::sys::http::HttpClient;
@@ -66,8 +67,10 @@ pub struct McpOptions<'a> {
     pub proxies: Proxies,
     /// The token that travels along, where the server wants one.
     pub token: Option<ApiKey>,
-    /// The variables that a program that is the server does not get.
-    pub hidden: Vec<OsString>,
+    /// The environment of a server that is a program.
+    pub env: ChildEnv,
+    /// This program's own file, for the supervisor of such a server.
+    pub program: Option<&'a Path>,
     /// How long a call may take: all tries, and the waits between them.
     pub timeout: Duration,
     /// Tells the time.
@@ -130,8 +133,9 @@ impl<'a> McpClient<'a> {
         let (endpoint, interrupt) = match address {
             McpAddress::Http { endpoint, .. } => (endpoint, options.interrupt.clone()),
             McpAddress::Stdio(words) => {
-                let (hidden, interrupt) = (options.hidden.clone(), options.interrupt.clone());
-                let stdio = Stdio::new(words.clone(), hidden, interrupt);
+                let own = options.program.map(Path::to_path_buf);
+                let (env, interrupt) = (options.env.clone(), options.interrupt.clone());
+                let stdio = Stdio::new(words.clone(), env, own, interrupt);
                 let server = words.first().cloned().unwrap_or_default();
                 let client = Self::new(server, Box::new(stdio), options);
                 client.initialize()?;

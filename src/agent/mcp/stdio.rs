@@ -1,9 +1,9 @@
 //! A server that is a program: messages are lines on its stdin and stdout.
 //!
-//! Touches that program. Guarantees that it is gone when the client is.
+//! Touches that program. Guarantees that it and all that it has started are gone when the client is.
 
-use std::ffi::OsString;
 use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::error::{Failed, McpError};
 use super::message::{Incoming, Outgoing};
 use super::transport::{ANSWER_LIMIT, CHUNK, CallDeadline, FAREWELL_LIMIT, Transport};
+use crate::exec::child_env::ChildEnv;
 use crate::exec::pipes::PipedProgram;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::one_line;
@@ -24,7 +25,8 @@ const TOLD_LINES: usize = 3;
 /// A server that is spoken to so.
 pub(super) struct Stdio {
     words: Vec<String>,
-    hidden: Vec<OsString>,
+    env: ChildEnv,
+    own: Option<PathBuf>,
     interrupt: Interrupt,
     program: Option<PipedProgram>,
     /// What has come that is no whole line yet.
@@ -32,11 +34,17 @@ pub(super) struct Stdio {
 }
 
 impl Stdio {
-    /// One that has not been started. The program does not get the variables in `hidden`.
-    pub fn new(words: Vec<String>, hidden: Vec<OsString>, interrupt: Interrupt) -> Self {
+    /// One that has not been started, and will be in this environment; `own` is this program's file, for its supervisor.
+    pub fn new(
+        words: Vec<String>,
+        env: ChildEnv,
+        own: Option<PathBuf>,
+        interrupt: Interrupt,
+    ) -> Self {
         Self {
             words,
-            hidden,
+            env,
+            own,
             interrupt,
             program: None,
             received: Vec::new(),
@@ -128,7 +136,12 @@ impl Transport for Stdio {
     fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
         self.program = None;
         self.received.clear();
-        let started = PipedProgram::start(&self.words, &self.hidden);
+        let started = PipedProgram::start_supervised(
+            &self.words,
+            &self.env,
+            self.own.as_deref(),
+            &self.interrupt,
+        );
         self.program =
             Some(started.map_err(|error| self.failed(&format!("cannot be started: {error}")))?);
         Ok(())

@@ -80,7 +80,8 @@ fn options<'a>(
     McpOptions {
         proxies: Proxies::default(),
         token: None,
-        hidden: Vec::new(),
+        env: ChildEnv::default(),
+        program: None,
         redactor: &NO_KEYS,
         timeout: Duration::from_secs(60),
         clock,

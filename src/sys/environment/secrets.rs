@@ -72,6 +72,10 @@ pub(super) fn searched(value: &str) -> Vec<Cow<'_, str>> {
 }
 
 fn is_secret_name(name: &str) -> bool {
+    // It names a setting of git's; the value is another variable's.
+    if name.starts_with("GIT_CONFIG_KEY_") {
+        return false;
+    }
     let words = words(name);
     let is_form = |word: &&String| FORMS.contains(&word.as_str());
     let behind = words.iter().rev().take_while(is_form).count();
@@ -190,6 +194,7 @@ mod tests {
         for name in [
             "SSH_AUTH_SOCK",
             "SSH_ASKPASS",
+            "GIT_CONFIG_KEY_0",
             "TOKENIZERS_PARALLELISM",
             "KEYBOARD",
             "MONKEY",

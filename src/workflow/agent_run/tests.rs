@@ -118,6 +118,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
         document: None,
         passed: &[],
         allowances: crate::edit::Allowances::default(),
+        allowed_sockets: &[],
         models: &models,
         project,
     };

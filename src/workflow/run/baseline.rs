@@ -69,7 +69,8 @@ impl Baseline<'_> {
     /// The trees that have passed when they were built so.
     pub fn passed_trees<'c>(&self, context: &'c Context<'_>) -> PassedTrees<'c> {
         let Self { build, hosts } = self;
-        let how = format!("{:?} {hosts:?} {:?}", build.sandbox, context.passed);
+        let (passed, sockets) = (context.passed, context.allowed_sockets);
+        let how = format!("{:?} {hosts:?} {passed:?} {sockets:?}", build.sandbox);
         PassedTrees::new(&context.project, how)
     }
 

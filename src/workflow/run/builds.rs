@@ -1,10 +1,11 @@
 //! The builds of a run: each is run by `build.sh`, sandboxed as far as was asked for.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::process::getuid;
 
 use super::context::Context;
 use super::not_ready::NotReady;
@@ -14,14 +15,16 @@ use crate::agent::home::{self, PLAN_MODELS, System};
 use crate::agent::session::SESSIONS;
 use crate::agent::settings;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatus};
+use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
-use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem};
+use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
 use crate::project::configured::ConfiguredPaths;
 use crate::project::repositories::ProjectSearch;
 use crate::project::repository::{DOT_GIT, Repository};
 use crate::record::run_log::{BuildLog, BuildOutput, LogError};
 use crate::record::{BuildRecord, Seconds};
 use crate::secret::SecretKind;
+use crate::sys::atomic_file;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::ui::Event;
 use crate::workflow::error::Error;
@@ -49,8 +52,7 @@ pub struct BuildOptions {
 pub struct Builds<'c> {
     context: &'c Context<'c>,
     options: BuildOptions,
-    /// The variables that builds do not get.
-    hidden: Vec<OsString>,
+    env: ChildEnv,
     sandbox: Option<Sandbox>,
     /// Why there is none, though there should be one; until somebody has taken note of it.
     uncontained: Option<String>,
@@ -73,14 +75,14 @@ impl<'c> Builds<'c> {
         let mut builds = Self {
             context,
             options,
-            hidden: hidden_variables(context, options.sandbox),
+            env: command_env(context, options.sandbox),
             sandbox: None,
             uncontained: None,
             sandboxed: false,
         };
         // A sandbox is mounted over it, and would make it; nobody is to take that for somebody else's doing. Where it
         // cannot be made, the sandbox says so.
-        let _ = fs::create_dir(context.project.config());
+        let _ = atomic_file::private_directory(&context.project.config());
         match find(context, options.sandbox, None, repositories) {
             Ok(sandbox) => {
                 builds.sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));
@@ -170,7 +172,7 @@ impl<'c> Builds<'c> {
             timeout: self.options.timeout,
             clock: self.context.clock,
             interrupt: self.context.interrupt,
-            hidden: &self.hidden,
+            env: &self.env,
             sandbox: self.sandbox.as_ref(),
         }
     }
@@ -250,19 +252,37 @@ fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) -> String {
     warning
 }
 
-/// The variables that builds and commands do not get: those that commonly hold keys, and those that hold one of this
-/// project's; and in a sandbox those that hold other secrets, but for what is to be passed.
-pub fn hidden_variables(context: &Context<'_>, mode: SandboxMode) -> Vec<OsString> {
+/// The environment of builds and commands, without the variables that commonly hold keys, and those that hold one of
+/// this project's; and in a sandbox without those that hold other secrets, but for what is to be passed.
+pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
+    let mut names = key_variables(context);
+    if mode != SandboxMode::Off {
+        let secrets = context.environment.secret_names().map(OsString::from);
+        names.extend(secrets.filter(|name| !is_passed(context, name)));
+    }
+    names.extend(KEY_VARIABLES.map(OsString::from));
+    ChildEnv::new(context.environment, names)
+}
+
+/// The environment of an MCP server that is a program: as in a sandbox, but what is to be passed may be a key for
+/// servers, such as the token that is pushed with.
+pub fn server_env(context: &Context<'_>) -> ChildEnv {
+    let secrets = context.environment.secret_names().map(OsString::from);
+    let mut names: Vec<_> = secrets.chain(key_variables(context)).collect();
+    names.retain(|name| !is_passed(context, name));
+    names.extend(KEY_VARIABLES.map(OsString::from));
+    ChildEnv::new(context.environment, names)
+}
+
+/// The variables that hold a key.
+fn key_variables(context: &Context<'_>) -> Vec<OsString> {
     let is_key = |(_, kind)| kind == SecretKind::Key;
     let holds_key = |value: &str| context.redactor.find(value).any(is_key);
-    let mut names = context.environment.names_where(holds_key);
-    names.extend(KEY_VARIABLES.map(OsString::from));
-    if mode != SandboxMode::Off {
-        let secrets = context.environment.secret_names();
-        let is_passed = |name: &&OsStr| context.passed.iter().any(|passed| **name == **passed);
-        names.extend(secrets.filter(|name| !is_passed(name)).map(OsString::from));
-    }
-    names
+    context.environment.names_where(holds_key)
+}
+
+fn is_passed(context: &Context<'_>, name: &OsStr) -> bool {
+    context.passed.iter().any(|passed| name == &**passed)
 }
 
 fn try_out(
@@ -335,6 +355,8 @@ fn find(
         repositories,
         hidden: hidden.flatten().collect(),
         home: context.home().map(Path::to_path_buf),
+        services: services::places(context.environment, getuid().as_raw()),
+        allowed_sockets: context.allowed_sockets.to_vec(),
         protected: protected.chain(named).collect(),
         read_only: std::iter::once(project.logs())
             .chain(context.document.clone())

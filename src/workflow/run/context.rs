@@ -47,10 +47,12 @@ pub struct Context<'a> {
     pub program: Option<&'a Path>,
     /// A file of the program's own in the project, which nothing sandboxed may write to.
     pub document: Option<PathBuf>,
-    /// The variables that a sandbox lets through though their names say that they hold a secret.
+    /// The variables that a sandbox, or an MCP server, gets though their names say that they hold a secret.
     pub passed: &'a [String],
     /// What replies may lose of the files that they replace.
     pub allowances: Allowances,
+    /// The sockets that a sandbox does not hide.
+    pub allowed_sockets: &'a [PathBuf],
     /// The models that can be asked, or why their table cannot be used.
     pub models: &'a Result<ModelTable, ModelsProblem>,
 }

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::builds::server_env;
 use super::context::Context;
 use super::not_ready::{NotReady, Problem};
 use crate::agent::mcp::{Exchange, McpAddress, McpClient, McpObserver, McpOptions};
 use crate::record::run_files::MCP;
 use crate::record::run_log::RunLog;
 use crate::secret::ApiKey;
-use crate::sys::environment::{KEY_VARIABLES, RecordedClock};
+use crate::sys::environment::RecordedClock;
 use crate::sys::http::endpoint::Proxies;
 use crate::ui::Event;
 use crate::workflow::error::Error;
@@ -124,7 +125,8 @@ pub fn connect<'a>(
     let options = |proxies, token| McpOptions {
         proxies,
         token,
-        hidden: KEY_VARIABLES.map(Into::into).to_vec(),
+        env: server_env(context),
+        program: context.program,
         timeout,
         redactor: context.redactor,
         clock: context.clock,

@@ -70,7 +70,7 @@ impl<'p> PassedTrees<'p> {
         lines.push(tree);
         lines.drain(..lines.len().saturating_sub(REMEMBERED));
         let write = || {
-            fs::create_dir_all(self.project.config())?;
+            atomic_file::private_directory(&self.project.config())?;
             atomic_file::replace(&path, |file| {
                 lines.iter().try_for_each(|line| writeln!(file, "{line}"))
             })

@@ -12,6 +12,7 @@ use crate::agent::chat::permissions::file::TOOLS;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::PathEdit;
 use crate::edit::EditKind;
+use crate::exec::child_env::ChildEnv;
 use crate::exec::process::SpawnOptions;
 use crate::model::message::Call;
 use crate::secret::Redactor;
@@ -51,7 +52,7 @@ impl World {
         let processes = RefCell::new(Processes::new(SpawnOptions {
             root: &self.root,
             program: None,
-            hidden: Vec::new(),
+            env: ChildEnv::default(),
             clock: &clock,
             interrupt: &interrupt,
             redactor: &redactor,

@@ -18,6 +18,7 @@ use crate::agent::tools::PathEdit;
 use crate::agent::tools::command::{AllowedCommand, Shell};
 use crate::agent::tools::plan::PlanUpdate;
 use crate::edit::EditKind;
+use crate::exec::child_env::ChildEnv;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::model::message::Call;
 use crate::secret::Redactor;
@@ -58,7 +59,7 @@ impl World {
         let processes = RefCell::new(Processes::new(SpawnOptions {
             root: &self.root,
             program: None,
-            hidden: Vec::new(),
+            env: ChildEnv::default(),
             clock: &clock,
             interrupt: &interrupt,
             redactor: &redactor,

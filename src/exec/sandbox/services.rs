@@ -1,0 +1,206 @@
+//! Sockets by which services of the user's run what they are asked to, outside of any sandbox: by what programs commonly
+//! call them, and by what the environment says.
+//!
+//! Reads directories only. What is no socket in the file system, such as one of Linux' abstract names, it does not know.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use super::targets::present;
+use crate::sys::environment::Environment;
+
+/// The beginning of a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Base {
+    /// `XDG_RUNTIME_DIR`, and what it commonly is.
+    Runtime,
+    /// `/tmp`, and what `TMPDIR` and `TMUX_TMPDIR` say.
+    Temporary,
+    Home,
+    Root,
+}
+
+/// Directories and sockets. `{uid}` is the user's number; a `*` at the end stands for all sockets whose names begin as
+/// the last part does, where the directory is one in which a build may have others of its own.
+#[rustfmt::skip]
+const PLACES: [(Base, &str); 34] = [
+    // Buses and managers of services start programs. The machine's bus hands requests on to those that run as root.
+    (Base::Runtime, "bus"),
+    (Base::Runtime, "dbus-1"),
+    (Base::Runtime, "systemd"),
+    (Base::Root, "run/dbus/system_bus_socket"),
+    (Base::Root, "run/systemd/private"),
+    // Terminals and window managers type commands, or run them.
+    (Base::Temporary, "tmux-{uid}/*"),
+    (Base::Temporary, "screens"),
+    (Base::Home, ".screen"),
+    (Base::Root, "run/screen"),
+    (Base::Root, "var/run/screen"),
+    (Base::Runtime, "zellij"),
+    (Base::Runtime, "wezterm"),
+    (Base::Runtime, "kitty*"),
+    (Base::Runtime, "hypr"),
+    (Base::Runtime, "i3"),
+    (Base::Runtime, "sway-ipc.*"),
+    // Editors evaluate code.
+    (Base::Runtime, "emacs/*"),
+    (Base::Temporary, "emacs{uid}/*"),
+    (Base::Home, ".emacs.d/server"),
+    (Base::Runtime, "nvim.*"),
+    // Containers have the machine's disk mounted.
+    (Base::Runtime, "docker.sock"),
+    (Base::Root, "run/docker.sock"),
+    (Base::Root, "var/run/docker.sock"),
+    (Base::Home, ".docker/run/docker.sock"),
+    (Base::Home, ".docker/desktop/docker.sock"),
+    (Base::Runtime, "podman"),
+    (Base::Root, "run/podman"),
+    (Base::Root, "run/containerd/containerd.sock"),
+    (Base::Root, "run/crio/crio.sock"),
+    (Base::Root, "run/buildkit/buildkitd.sock"),
+    (Base::Root, "run/libvirt"),
+    (Base::Root, "var/lib/incus/unix.socket"),
+    (Base::Root, "var/lib/lxd/unix.socket"),
+    (Base::Root, "var/snap/lxd/common/lxd/unix.socket"),
+];
+
+/// Variables that hold such a socket's path, alone or behind one of the prefixes, and up to a comma.
+const VARIABLES: [&str; 9] = [
+    "CONTAINER_HOST",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DOCKER_HOST",
+    "EMACS_SOCKET_NAME",
+    "I3SOCK",
+    "KITTY_LISTEN_ON",
+    "NVIM",
+    "SWAYSOCK",
+    "TMUX",
+];
+const PREFIXES: [&str; 3] = ["unix://", "unix:path=", "unix:"];
+
+/// The places of a user's services, be they there or not.
+#[must_use]
+pub fn places(environment: &Environment, uid: u32) -> Vec<PathBuf> {
+    let directory = |name: &str| {
+        let found = environment.os(name).map(PathBuf::from);
+        found.filter(|path| path.is_absolute())
+    };
+    let bases = |base| match base {
+        Base::Runtime => {
+            let common = PathBuf::from(format!("/run/user/{uid}"));
+            directory("XDG_RUNTIME_DIR")
+                .into_iter()
+                .chain([common])
+                .collect()
+        }
+        Base::Temporary => {
+            let named = ["TMPDIR", "TMUX_TMPDIR"].into_iter().filter_map(directory);
+            named.chain(["/tmp".into()]).collect()
+        }
+        Base::Home => directory("HOME").into_iter().collect::<Vec<_>>(),
+        Base::Root => vec!["/".into()],
+    };
+    let known = PLACES.iter().flat_map(|(base, name)| {
+        let name = name.replace("{uid}", &uid.to_string());
+        bases(*base).into_iter().map(move |base| base.join(&name))
+    });
+    let screens = directory("SCREENDIR").map(|directory| directory.join("*"));
+    let named = VARIABLES.iter().filter_map(|name| environment.os(name));
+    known
+        .chain(screens)
+        .chain(named.filter_map(path_in))
+        .collect()
+}
+
+/// The socket that one of [`VARIABLES`] names. Only sockets count: some use these names for other things.
+fn path_in(value: &OsStr) -> Option<PathBuf> {
+    let value = value.to_str()?;
+    let mut prefixes = PREFIXES.iter();
+    let behind = prefixes.find_map(|prefix| value.strip_prefix(prefix));
+    let path = behind.unwrap_or(value).split(',').next()?;
+    path.starts_with('/').then(|| format!("{path}*").into())
+}
+
+/// The places that exist now, with links resolved.
+pub(super) fn found(places: &[PathBuf]) -> Vec<PathBuf> {
+    let all: Vec<PathBuf> = places.iter().flat_map(|place| expanded(place)).collect();
+    let mut found: Vec<PathBuf> = present(&all).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn expanded(place: &Path) -> Vec<PathBuf> {
+    let name = place.file_name().unwrap_or_default().as_bytes();
+    let Some((directory, beginning)) = place.parent().zip(name.strip_suffix(b"*")) else {
+        return vec![place.to_path_buf()];
+    };
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| entry.file_name().as_bytes().starts_with(beginning));
+    let is_socket = |path: &PathBuf| {
+        let kind = path.metadata().map(|found| found.file_type());
+        // An old screen has pipes.
+        kind.is_ok_and(|kind| kind.is_socket() || kind.is_fifo())
+    };
+    named.map(|entry| entry.path()).filter(is_socket).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn places_follow_the_environment() {
+        let all = places(
+            &Environment::of(&[
+                ("HOME", "/home/me"),
+                ("XDG_RUNTIME_DIR", "/run/mine"),
+                ("TMUX_TMPDIR", "/var/tmux"),
+                ("TMUX", "/own/tmux,12,0"),
+                ("DOCKER_HOST", "unix:///own/docker.sock"),
+                ("CONTAINER_HOST", "ssh://there/run/podman.sock"),
+                ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/own/bus,guid=1"),
+                ("KITTY_LISTEN_ON", "unix:@abstract"),
+                ("NVIM", "relative"),
+            ]),
+            7,
+        );
+        for path in [
+            "/run/mine/bus",
+            "/run/user/7/bus",
+            "/run/user/7/systemd",
+            "/var/tmux/tmux-7/*",
+            "/tmp/tmux-7/*",
+            "/tmp/emacs7/*",
+            "/home/me/.emacs.d/server",
+            "/run/docker.sock",
+            "/own/tmux*",
+            "/own/docker.sock*",
+            "/own/bus*",
+        ] {
+            assert!(all.contains(&path.into()), "{path}");
+        }
+        let odd = |path: &&PathBuf| !path.is_absolute() || path.to_string_lossy().contains("there");
+        assert_eq!(all.iter().find(odd), None);
+        let bare = places(&Environment::default(), 0);
+        assert!(bare.contains(&"/run/user/0/podman".into()));
+    }
+
+    #[test]
+    fn a_star_stands_for_sockets_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let path = |name: &str| dir.join(name);
+        let _sockets = ["s.one", "s.two", "other"].map(|name| UnixListener::bind(path(name)));
+        fs::write(path("s.file"), "").unwrap();
+        fs::create_dir(path("whole")).unwrap();
+        let places = [path("s.*"), path("whole"), path("missing"), path("none/*")];
+        std::os::unix::fs::symlink("other", path("s.link")).unwrap();
+        let expected = [path("other"), path("s.one"), path("s.two"), path("whole")];
+        assert_eq!(found(&places), expected);
+    }
+}
