@@ -16,10 +16,10 @@ use regex::Regex;
 
 pub(in crate::agent) use self::table::{AUDITED, AuditedProgram};
 use self::table::{
-    CHANGES_REPOSITORY, CODE, GNU, GUARDED, HARMFUL, HARMLESS_VARIABLES, INTERPRETERS, LOOKING,
-    MODULES, NESTED, NEW_SCRIPT, OPTIONS, OVERWRITES, OVERWRITING, Operands, RUN_FILES,
-    RUNNER_OPTIONS, RUNNERS, RUNS, SCRIPTS, SHELL_WORDS, VERSIONED, WITHOUT_SCRIPT,
-    WITHOUT_SUBCOMMANDS, WRAPPERS,
+    CHANGES_REPOSITORY, CODE, DEEP, GIT_PASSES, GNU, GUARDED, HARMFUL, HARMLESS_VARIABLES,
+    INTERPRETERS, LOOKING, MODULES, NESTED, NEW_SCRIPT, OPTIONS, OVERWRITES, OVERWRITING, Operands,
+    RUN_FILES, RUNNER_OPTIONS, RUNNERS, RUNS, SCRIPT_OPTIONS, SCRIPTS, SHELL_OPTIONS, SHELL_WORDS,
+    SHELLS, VERSIONED, WITHOUT_SCRIPT, WITHOUT_SUBCOMMANDS, WRAPPERS,
 };
 use self::words::{ShellWord, UNCLEAR, is_device};
 use crate::sys::text::regex;
@@ -159,6 +159,11 @@ impl Judge<'_> {
         if only_looks {
             return None;
         }
+        // A script of the project may have the name of a tool: `bin/test`.
+        let is_inside = program.text.contains('/') && !program.text.starts_with('/');
+        if is_inside && self.state(program) == ScriptState::Tracked {
+            return None;
+        }
         let name = &*name(&program.text);
         let mut words = SHELL_WORDS.iter();
         if let Some((reason, _)) = words.find(|(_, names)| has(names, name)) {
@@ -172,6 +177,8 @@ impl Judge<'_> {
             // A pattern may stand for more operands, or for an option.
             _ if looks && arguments.iter().any(|word| word.is_glob) => Some(UNCLEAR),
             _ if looks => Some(OPTIONS),
+            "git" => harmful(name, arguments)
+                .or_else(|| (!is_passing_git(arguments)).then_some(CHANGES_REPOSITORY)),
             name if name.starts_with("git-") => Some(CHANGES_REPOSITORY),
             name if name.starts_with("ld-") => Some(RUNS),
             _ if arguments
@@ -180,55 +187,56 @@ impl Judge<'_> {
             {
                 Some(OVERWRITES)
             }
+            _ if has(INTERPRETERS, name) || has(INTERPRETERS, stem(name)) => {
+                self.guard_interpreter(name, arguments)
+            }
             _ => self
                 .guard_script(program, name, arguments)
-                .or_else(|| harmful(name, arguments))
                 .or_else(|| self.guard_run(name, arguments)),
         }
     }
 
-    /// Asks about code, and about scripts that are not known.
+    /// Asks about code, modules and scripts that an interpreter is given, unless they are known.
+    fn guard_interpreter(&self, name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
+        let harmless = if has(SHELLS, name) {
+            SHELL_OPTIONS
+        } else {
+            SCRIPT_OPTIONS
+        };
+        let options = arguments.iter();
+        let options = options
+            .take_while(|word| is_whole(&word.text, harmless))
+            .count();
+        let (options, rest) = arguments.split_at(options);
+        match rest.split_first() {
+            // `node -v`
+            None => (!matches!(options, [only] if only.text == "-v")).then_some(CODE),
+            Some((first, module)) if first.text == "-m" => {
+                let is_known = module
+                    .first()
+                    .is_some_and(|module| has(MODULES, &module.text));
+                let unknown = (!is_known).then_some(CODE);
+                unknown.or_else(|| self.guard(module, only_looks(module)))
+            }
+            // In the place of a script no further option stands: `node --test --import=data:…`.
+            Some((first, rest)) if has(WITHOUT_SCRIPT, &first.text) => {
+                rest.iter().any(ShellWord::may_be_option).then_some(CODE)
+            }
+            Some((first, _)) if first.may_be_option() => Some(CODE),
+            Some((script, _)) => self.guard_file(script),
+        }
+    }
+
+    /// Asks about a script that is not known, where a program runs one, or is one.
     fn guard_script(
         &self,
         program: &ShellWord,
         name: &str,
         arguments: &[ShellWord],
     ) -> Option<&'static str> {
-        let mut words = arguments.iter();
-        if has(INTERPRETERS, name) || has(INTERPRETERS, stem(name)) {
-            return match words.next() {
-                None => Some(CODE),
-                Some(first) if first.text == "-m" => {
-                    let module = words.next().map(|word| &*word.text);
-                    let is_known = module.is_some_and(|module| has(MODULES, module));
-                    let rest = arguments.get(1..).unwrap_or_default();
-                    (!is_known)
-                        .then_some(CODE)
-                        .or_else(|| self.guard(rest, false))
-                }
-                // In the place of a script no further option stands: `node --test --import=data:…`.
-                Some(first) if has(WITHOUT_SCRIPT, &first.text) => {
-                    words.any(ShellWord::may_be_option).then_some(CODE)
-                }
-                Some(first) if first.may_be_option() => Some(CODE),
-                Some(script) => self.guard_file(script),
-            };
-        }
-        let is_script = |word: &ShellWord| {
-            let ending = word.text.rsplit_once('.').map(|(_, ending)| ending);
-            ending.is_some_and(|ending| has(SCRIPTS, ending))
-        };
         if has(RUN_FILES, name) {
-            if words
-                .clone()
-                .any(|word| matches!(&*word.text, "-e" | "--eval" | "-p" | "-"))
-            {
-                return Some(CODE);
-            }
-            let plain = words.filter(|word| !word.may_be_option());
-            let mut plain = plain.skip_while(|word| word.text == "run");
-            let script = plain.next().filter(|word| is_script(word));
-            return script.and_then(|script| self.guard_file(script));
+            let mut scripts = arguments.iter().filter(|word| is_script(word));
+            return scripts.find_map(|script| self.guard_file(script));
         }
         let is_written =
             || program.text.contains('/') && self.state(program) == ScriptState::Written;
@@ -246,16 +254,25 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges the program that another one runs: `npx prettier --write .`.
+    /// Judges the program that another one runs, `npx prettier --write .`, or else its subcommand.
     fn guard_run(&self, name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
         let texts: Vec<&str> = arguments.iter().map(|word| &*word.text).collect();
-        let before = runner(name, &texts)?;
+        let Some(before) = runner(name, &texts) else {
+            return harmful(name, arguments);
+        };
         let inner = arguments.get(before..).unwrap_or_default();
         match inner.first() {
             Some(first) if first.may_be_option() => Some(OPTIONS),
+            Some(first) if is_script(first) => self.guard_file(first),
             _ => self.guard(inner, only_looks(inner)),
         }
     }
+}
+
+/// Whether a word names a script by its ending.
+fn is_script(word: &ShellWord) -> bool {
+    let ending = word.text.rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| has(SCRIPTS, ending))
 }
 
 /// The reason of the first row of the table that holds for a program.
@@ -279,10 +296,13 @@ fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item
     let is_first = !arguments
         .first()
         .is_some_and(|word| word.text.starts_with('-'));
+    let first = arguments.first().map(|word| &*word.text);
     let count = match name {
         name if has(WITHOUT_SUBCOMMANDS, name) => 0,
-        name if is_first && !has(NESTED, name) => 1,
-        _ => usize::MAX,
+        name if !is_first || has(NESTED, name) => usize::MAX,
+        // `npm run clean`
+        _ if first == Some("run") => 2,
+        _ => 1,
     };
     let arguments = arguments.iter().take_while(|word| word.text != "--");
     let plain = arguments.filter(move |word| !is_option(word)).take(count);
@@ -291,13 +311,26 @@ fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item
 
 /// What a program or its subcommand says by its name.
 fn harmful(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
-    let mut rows = HARMFUL.iter();
+    // `dotnet restore` and `dotnet publish` write what a build does.
+    let mut rows = HARMFUL.iter().filter(|_| name != "dotnet");
     let is_one = |names: &str| {
         let mut words = subcommands(name, arguments);
-        has(names, name) || words.any(|word| has(names, &word.to_lowercase()))
+        let is_one = |word: &str| word.split(':').any(|part| has(names, &part.to_lowercase()));
+        has(names, name) || words.any(is_one)
     };
     rows.find(|(_, names)| is_one(names))
         .map(|(reason, _)| *reason)
+}
+
+/// Whether git does nothing that is asked about always.
+fn is_passing_git(arguments: &[ShellWord]) -> bool {
+    let Some((subcommand, rest)) = arguments.split_first() else {
+        return false;
+    };
+    GIT_PASSES.iter().any(|(name, options)| {
+        let mut given = rest.iter().filter(|word| word.may_be_option());
+        *name == subcommand.text && given.all(|word| is_whole(&word.text, options))
+    })
 }
 
 /// How many words stand between a runner and the program that it runs; `None`: it runs none.
@@ -306,7 +339,10 @@ fn runner(name: &str, words: &[&str]) -> Option<usize> {
     let (_, subcommands) = rows.find(|(names, _)| has(names, name))?;
     let subcommand = usize::from(!subcommands.is_empty());
     if subcommand == 1 && !words.first().is_some_and(|word| has(subcommands, word)) {
-        return None;
+        // Options in front may have values of their own.
+        let is_behind_options = words.first().is_some_and(|word| word.starts_with('-'))
+            && words.iter().any(|word| has(subcommands, word));
+        return is_behind_options.then_some(0);
     }
     let options = words.iter().skip(subcommand);
     let options = options.take_while(|word| is_whole(word, RUNNER_OPTIONS));
@@ -329,7 +365,12 @@ fn prefix_length(words: &[&str]) -> usize {
         .position(|word| !word.starts_with(['-', '+']));
     match plain.and_then(|at| Some((at, *arguments.get(at)?))) {
         Some((at, _)) if is_script => at + 2,
+        Some(_) if name == "curl" => words.len(),
         Some(_) if has(WITHOUT_SUBCOMMANDS, name) => 1,
+        Some((at, word)) if has(DEEP, name) && is_name(word) => {
+            let next = arguments.get(at + 1).filter(|word| is_name(word));
+            at + 2 + usize::from(next.is_some())
+        }
         // `npm run lint` is what `lint` is.
         Some((at, "run")) => {
             let next = arguments.get(at + 1).filter(|word| is_name(word));
@@ -396,6 +437,9 @@ fn only_looks(words: &[ShellWord]) -> bool {
     }
     let arguments = match arguments.split_first() {
         Some((first, rest)) if name == "git" && first.text == "--no-pager" => rest,
+        Some((first, rest)) if name == "git" && first.text == "-C" => {
+            rest.get(1..).unwrap_or_default()
+        }
         _ => arguments,
     };
     // The longest name is meant.

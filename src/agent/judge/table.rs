@@ -38,7 +38,7 @@ pub(super) const SHELL_WORDS: [(&str, &str); 3] = [
 ];
 
 /// Variables that change how much a program says, and not what it runs.
-pub(super) const HARMLESS_VARIABLES: &str = "CARGO_TERM_COLOR CI DEBUG FORCE_COLOR NODE_ENV NO_COLOR PYTHONUNBUFFERED RUST_BACKTRACE RUST_LOG TZ";
+pub(super) const HARMLESS_VARIABLES: &str = "CARGO_TERM_COLOR CGO_ENABLED CI DEBUG DOCKER_BUILDKIT FORCE_COLOR GOARCH GOOS LANG LC_ALL MIX_ENV NODE_ENV NO_COLOR PYTHONUNBUFFERED RAILS_ENV RUST_BACKTRACE RUST_LOG TZ";
 
 /// The words of a command that are no options.
 pub(super) enum Operands {
@@ -64,7 +64,7 @@ pub(super) const LOOKING: &[(&str, &str, Operands)] = &[
     ("[ test", r"-(?:[a-oq-uw-zGLNOS]|ef|eq|ge|gt|le|lt|ne|nt|ot|\d+)", Each(is_not_evaluated)),
     ("wait", "-[fn]", Each(is_not_evaluated)),
     ("env", "", AtMost(0)),
-    ("date", r"-[uRdI].*|--(?:date|iso-8601|rfc-3339|utc)(?:=.*)?", Each(sets_no_clock)),
+    ("date", r"-[uR]+|-[dI].*|--(?:date|iso-8601|rfc-3339|utc)(?:=.*)?", Each(sets_no_clock)),
     ("printf", "--", Any),
     ("file", "-[bhikLz0]+|--brief|--mime(-type|-encoding)?", Any),
     ("find", r"(?x)-(?: [HLP] | \d+[a-zA-Z]? | a | and | o | or | not | [acm](?:min|time) | depth | empty | executable
@@ -94,8 +94,8 @@ pub(super) const LOOKING: &[(&str, &str, Operands)] = &[
 
 /// Programs that only look with nothing but `--version`.
 #[rustfmt::skip]
-pub(super) const VERSIONED: &str = "bun cargo deno dotnet gcc go java javac make node npm perl php pip pip3 pnpm python \
-                                    python3 ruby rustc tsc yarn";
+pub(super) const VERSIONED: &str = "bun cargo deno gcc go java javac make node npm perl php pip pip3 python python3 \
+                                    ruby rustc tsc";
 
 /// A program that looks, or a subcommand of git, as an auditor may run it without a shell: its name; the flags that it
 /// may be given, as a pattern, with a value behind a blank; the flags whose value may be the next word, and what that is;
@@ -148,7 +148,7 @@ fn sets_no_clock(word: &str) -> bool {
 
 /// Whether a program of awk, or a file, does no more than print.
 fn is_printing_awk(script: &str) -> bool {
-    !script.contains(['>', '|', '@']) && !script.contains("system")
+    !script.contains(['>', '|', '@']) && !script.contains("system") && !script.contains("/inet")
 }
 
 /// Whether a script of sed only prints: addresses with `p`, `d`, `q` or `=`, and substitutions without the flags that
@@ -175,43 +175,52 @@ pub(super) const GUARDED: &[(&str, &str, &str, &str, &str)] = &[
     (OVERWRITES, "7z 7za 7zz ar aria2c brotli bsdtar bunzip2 bzip2 convert cpio cpp csplit ctags dd dos2unix etags \
         fallocate ffmpeg ftp gunzip gzip install jar ln lzma mogrify objcopy patch pax qemu-img rar rclone rsync scp \
         sftp split sponge strip tar tee uncompress unix2dos unlzma unrar unxz unzip unzstd wget xz zip zstd", "", "", ""),
-    (OVERWRITES, "curl", "", r"(?x)-[a-zA-Z]*[oOJKTcDQ].*
-        | --(?:config|cookie-jar|create-dirs|dump-header|netrc-file|output|quote|remote|upload|trace)\S*", ""),
+    (OVERWRITES, "curl", "", r"(?x)-[^-]*[oOJKTcDQ].* | --(?:alt-svc|config|cookie-jar|create-dirs|dump-header|etag-save
+        |hsts|libcurl|netrc-file|output|quote|remote|stderr|upload|trace)\S*", ""),
     (OVERWRITES, "cmake", "", "-E", ""),
     (CHANGES_REPOSITORY, "bzr cvs darcs fossil hg jj svn", "", "", ""),
-    (CHANGES_REPOSITORY, "git", "am archive bisect branch cherry-pick clone config daemon fast-import filter-branch \
-        filter-repo format-patch gc hash-object init notes pull reflog remote replace submodule switch symbolic-ref tag \
-        update-index update-ref worktree", "", ""),
-    (CODE, "git", "", r"(?x)-c | -e | -O.* | --(?:config-env|edit|exec|ext-diff|git-dir|no-index|open-files|outp|patch-with
-        |receive-pack|textconv|upload-pack|work-tree).*", ""),
     (COMMITS, "bump2version bumpversion semantic-release", "", "", ""),
     (COMMITS, "npm pnpm yarn", "version", "", ""),
+    (COMMITS, "mvn mvnw", "deploy release:perform release:prepare", "", ""),
+    (DELETES, "npm pnpm yarn", "r un unpublish", "", ""),
+    (DELETES, "gmake make", "clobber distclean realclean", "", ""),
+    (SYSTEM, "npm pip pip3 pnpm yarn", "config set", "", ""),
+    (SYSTEM, "go", "env", "-w", ""),
+    (SYSTEM, "gh", "alias extension", "", ""),
     (SYSTEM, "chattr chgrp chmod chown dpkg fdisk halt insmod iptables kill killall launchctl losetup mkfs mkswap \
         modprobe mount nft pacman parted passwd pkill poweroff reboot rmmod rpm service setfacl shutdown swapoff sysctl \
         systemctl umount useradd userdel usermod visudo", "", "", ""),
     (SYSTEM, "cmake gmake make meson ninja", "install", "", ""),
-    (RUNS, "at batch busybox chroot crontab dc direnv doas dotenv entr env expect flock gdb hyperfine ionice ld linux32 \
-        linux64 lldb ltrace nc ncat nsenter parallel perf pkexec prlimit runuser screen script setarch setpriv setsid \
-        socat ssh stdbuf strace su sudo systemd-inhibit systemd-run taskset tmux toybox unbuffer unshare valgrind watch \
+    (RUNS, "at batch busybox bwrap capsh chroot concurrently cross-env crontab dc direnv doas dotenv dotenv-cli entr env expect firejail flock gdb hyperfine ionice ld linux32 \
+        linux64 lldb ltrace nc ncat nsenter parallel perf pkexec nodemon prlimit run0 runuser screen script setarch setpriv setsid \
+        socat ssh stdbuf strace su sudo sudoedit systemd-inhibit systemd-nspawn systemd-run taskset tmux toybox unbuffer unshare valgrind watch \
         xargs", "", "", ""),
     (CODE, "mariadb mongo mongosh mysql psql r redis-cli sqlcmd sqlite3", "", "", ""),
-    (CODE, "gmake make", "", r"--eval.*|-E.*|-f-?|-|SHELL=.*", ""),
+    (CODE, "gmake make", "", r"--eval.*|-E.*|-[a-zA-Z]*f.+|--(?:make)?file=.*|-|SHELL=.*", ""),
+    (CODE, "npm pnpm yarn", "", "--(?:script-shell|node-options).*", ""),
+    (CODE, "bun deno elixir mix jruby kotlin swift", "", "-e|-p|--eval|--print|-", ""),
+    (CODE, "rails", "r runner", "", ""),
+    (RUNS, "cargo", "watch", "", ""),
+    (RUNS, "pnpm yarn", "bash git node rimraf sh ts-node tsx", "", ""),
+    (RUNS, "rustup", "run", "", ""),
     (CODE, "cargo", "", "--config.*", ""),
-    (CODE, "go", "", "-{1,2}(?:toolexec|exec|overlay).*", ""),
+    (CODE, "go", "", "-{1,2}(?:toolexec|exec|overlay|vettool).*", ""),
     (CODE, "deno", "eval", "", ""),
-    (RUNS, "ansible ansible-playbook docker-compose podman-compose", "", "", ""),
-    (RUNS, "buildah docker nerdctl podman", "attach create down exec import kill load restart run save scale start stop \
+    (RUNS, "ansible ansible-playbook crictl ctr docker-compose helmfile istioctl k3s limactl lxc minikube nomad podman-compose", "", "", ""),
+    (RUNS, "buildah docker nerdctl podman", "attach create deploy down exec import kill load play restart run save scale start stop \
         unpause up update", "", ""),
     (RUNS, "helm kubectl oc skaffold", "annotate attach autoscale cordon create debug dev drain edit exec expose install \
-        label patch replace rollout run scale set taint uncordon upgrade", "", ""),
-    (RUNS, "pulumi terraform terragrunt tofu vagrant", "import ssh state taint untaint up", "", ""),
+        label patch replace rollout rsh run scale set taint uncordon upgrade", "", ""),
+    (RUNS, "pulumi terraform terragrunt tofu vagrant", "force-unlock import refresh ssh state taint untaint up", "", ""),
     (OVERWRITES, "ed emacs emacs-gtk emacs-nox ex evim gvim helix hx kak less man mcedit mg micro more nano nvim pico \
         rview rvim vi view vim vimdiff", "", "", ""),
-    (OVERWRITES, "autoflake black docformatter isort rustfmt standardrb stylua swiftformat", "", "", CHECKS),
-    (OVERWRITES, "biome buf cargo deno dotnet dprint go mix ruff taplo terraform tofu zig", "fmt format", "", CHECKS),
-    (OVERWRITES, "cargo go", "fix", "", ""),
-    (OVERWRITES, "gofmt gofumpt goimports prettier shfmt", "", "-[a-z]*w", ""),
-    (OVERWRITES, "autopep8 clang-format yapf yq", "", r"-[a-z]*i\S*", ""),
+    (OVERWRITES, "alejandra autoflake black csharpier docformatter fourmolu isort nixfmt ormolu pint rustfmt scalafmt standardrb \
+        stylua swiftformat", "", "", CHECKS),
+    (OVERWRITES, "biome buf cargo dart deno dotnet dprint dune flutter go golangci-lint hatch mix nix ruff taplo terraform tofu zig", "fmt format", "", CHECKS),
+    (OVERWRITES, "cargo dart go", "fix", "", ""),
+    (OVERWRITES, "gradle gradlew mvn mvnw sbt", "formatKotlin ktlintFormat scalafmt scalafmtAll spotlessApply", "", ""),
+    (OVERWRITES, "gofmt gofumpt goimports golines prettier shfmt", "", "-{1,2}[a-z]*w(?:=.*)?", ""),
+    (OVERWRITES, "autopep8 clang-format google-java-format swift-format yapf yq", "", r"-{1,2}[a-z]*i\S*", ""),
     (OVERWRITES, "rubocop", "", "-[aAx]|--auto-?correct.*|--auto-gen-config", ""),
     (OVERWRITES, "ktlint", "", "-F|--format", ""),
     (OVERWRITES, "php-cs-fixer phpcbf", "", "", ""),
@@ -230,9 +239,20 @@ pub(super) const HARMFUL: [(&str, &str); 3] = [
 
 /// Programs with several subcommands, or subcommands of subcommands: each of their words may be one.
 #[rustfmt::skip]
-pub(super) const NESTED: &str = "az aws buildah bun docker flyctl gcloud gh glab gmake gradle gradlew helm heroku just \
-                                 kubectl make meson mvn mvnw nerdctl ninja npm oc php pnpm podman pulumi rake rails sbt \
-                                 terraform terragrunt tofu vagrant yarn";
+pub(super) const NESTED: &str = "az aws buildah conda docker flyctl gcloud gh glab gmake gradle gradlew helm heroku just \
+                                 kubectl make meson mvn mvnw nerdctl ninja oc php podman pulumi rake rails sbt terraform \
+                                 terragrunt tofu uv vagrant";
+
+/// Programs whose subcommands have subcommands.
+#[rustfmt::skip]
+pub(super) const DEEP: &str = "aws az conda docker flyctl gcloud gh glab helm heroku kubectl oc podman pulumi terraform tofu";
+
+/// Subcommands of git that do more than look and are not asked about always, with their options.
+#[rustfmt::skip]
+pub(super) const GIT_PASSES: [(&str, &str); 2] = [
+    ("add", "-[AfnuvN]+|--(?:all|dry-run|force|intent-to-add|update|verbose)|--"),
+    ("fetch", r"-[apqtv]+|--(?:all|depth=\d+|prune|quiet|tags|unshallow|verbose)"),
+];
 
 /// Programs without subcommands: their words are files or names.
 pub(super) const WITHOUT_SUBCOMMANDS: &str =
@@ -253,27 +273,36 @@ pub(super) const WRAPPERS: [(&str, &str, &str, usize); 4] = [
 ];
 
 /// Programs that run another one of a project or a registry: their names, and the subcommand that does; "": all do.
-pub(super) const RUNNERS: [(&str, &str); 4] = [
+pub(super) const RUNNERS: [(&str, &str); 5] = [
     ("bunx npx pnpx uvx", ""),
-    ("npm pnpm yarn", "dlx exec"),
+    ("npm pnpm yarn", "dlx exec x"),
+    ("bun", "exec x"),
     ("bundle", "exec"),
     ("hatch pdm pipenv pipx poetry rye uv", "run"),
 ];
 /// Options of these that change nothing about what is run.
-pub(super) const RUNNER_OPTIONS: &str = "-y|--yes|--no|--no-install|--";
+pub(super) const RUNNER_OPTIONS: &str =
+    "-q|-y|--yes|--no|--no-install|--|--frozen|--locked|--all-extras";
 
 /// Programs that run a script, or code that they are given.
 pub(super) const INTERPRETERS: &str = "ash bash bash-static csh dash elixir erl fish gnuplot groovy guile iex ipython irb jshell julia ksh lksh lua luajit \
                                        m4 mksh node nodejs nu ocaml octave osascript perl php powershell pwsh pypy python racket rbash \
                                        rscript ruby sbcl scala sh tclsh tcsh ts-node tsx xonsh yash zsh";
+/// Those that are shells.
+pub(super) const SHELLS: &str = "ash bash bash-static dash ksh mksh rbash sh zsh";
+/// Options of a shell that change nothing about what its script is.
+pub(super) const SHELL_OPTIONS: &str = "-[eunvx]+";
+/// The same of other interpreters.
+pub(super) const SCRIPT_OPTIONS: &str = r"-[uBOvw]+|-W\w+|--max-old-space-size=\d+";
 /// Options that take the place of a script.
 pub(super) const WITHOUT_SCRIPT: &str = "--check --help --test --version -V";
 /// Modules of Python that may be run.
-pub(super) const MODULES: &str = "flake8 http.server mypy pip pylint pyright pytest ruff unittest";
+pub(super) const MODULES: &str = "black build compileall coverage flake8 http.server isort json.tool mypy pip py_compile pylint pyright pytest ruff tox unittest venv";
 /// Programs that run a file like an interpreter, if one is named: `bun x.ts`, `go run x.go`.
-pub(super) const RUN_FILES: &str = "bun deno go";
+pub(super) const RUN_FILES: &str = "bun coverage dart deno dotnet go java jbang jruby kotlin make mix runghc runhaskell scala-cli streamlit swift zx";
 /// Endings of scripts.
-pub(super) const SCRIPTS: &str = "bash bat cjs go js jsx lua mjs mts php pl py rb sh ts tsx zsh";
+pub(super) const SCRIPTS: &str =
+    "bash bat cjs dart exs fsx go hs js jsx kts lua mjs mk mts php pl py rb sh swift ts tsx zsh";
 
 /// The names of GNU's tools where the system has its own.
 pub(super) const GNU: &str = "gawk gcp gchmod gchown gdd genv gfind ginstall gln gmv gnice gnohup grm grmdir gsed gshred \

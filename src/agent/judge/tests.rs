@@ -17,7 +17,13 @@ const LOOKING: &str = include_str!("tests/looking.txt");
 fn judge(command: &str) -> super::JudgedCommand {
     super::judge(command, &|path: &Path| match path.to_str() {
         Some(path) if path.contains("written") => ScriptState::Written,
-        Some(path) if path.contains("new") || path.starts_with('/') => ScriptState::Untracked,
+        Some(path) if path.contains("new") || path.starts_with(['/']) || path.contains("..") => {
+            ScriptState::Untracked
+        }
+        Some(path) if path.contains("node_modules") || path.contains("rm") => {
+            ScriptState::Untracked
+        }
+        Some("./a.out" | "./gradlew" | "target/debug/app") => ScriptState::Untracked,
         _ => ScriptState::Tracked,
     })
 }

@@ -68,7 +68,9 @@ pub(super) fn is_device(word: &str) -> bool {
     let path = path_clean::clean(path);
     let is_below = ["/dev", "/proc"].iter().any(|top| path.starts_with(top));
     // From whatever directory: `../../dev/stdin`.
-    let is_open = path.ends_with("stdin") || path.parent().is_some_and(|path| path.ends_with("fd"));
+    let text = path.to_string_lossy();
+    let is_open =
+        text.ends_with("dev/stdin") || text.contains("dev/fd/") || text.contains("self/fd/");
     (is_below || is_open) && path != Path::new("/dev/null")
 }
 
@@ -98,6 +100,16 @@ impl Splitter<'_> {
                 '<' | '>' => self.redirect(c)?,
                 '(' | ')' => return Err(UNCLEAR),
                 '$' if self.rest.next_if_eq(&'?').is_some() => self.push('0', true),
+                // `HEAD@{1}`: without a comma or a range, nothing is expanded.
+                '{' if self.is_literal_brace() => {
+                    self.push(c, true);
+                    while let Some(inner) = self.rest.next() {
+                        self.push(inner, true);
+                        if inner == '}' {
+                            break;
+                        }
+                    }
+                }
                 '$' | '`' | '{' | '}' => return Err(EXPANDS),
                 '\'' => self.single_quoted()?,
                 '"' => self.double_quoted()?,
@@ -110,6 +122,16 @@ impl Splitter<'_> {
             }
         }
         self.end_command()
+    }
+
+    /// Whether a brace that was just read stands within a word and around a plain name or number.
+    fn is_literal_brace(&self) -> bool {
+        let mut rest = self.rest.clone();
+        while rest
+            .next_if(|c| c.is_ascii_alphanumeric() || *c == '-')
+            .is_some()
+        {}
+        self.word.is_some() && rest.next() == Some('}')
     }
 
     fn push(&mut self, c: char, is_quoted: bool) {
