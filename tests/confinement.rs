@@ -354,6 +354,9 @@ fn the_keys_of_the_agent_and_of_other_projects_are_hidden() {
         fs::create_dir(parent.path().join("home/.dev-agent")).unwrap();
         let link = parent.path().join("home/.dev-agent/config.json");
         symlink("../linked.json", link).unwrap();
+        // An earlier build may have made these.
+        symlink(parent.path().join("two"), parent.path().join("planted")).unwrap();
+        symlink(parent.path().join("one"), parent.path().join("itself")).unwrap();
         let project = TestProject::within(parent.path(), "one")
             .variable("HOME", parent.path().join("home").to_str().unwrap());
         let expected = "0\n0\n0\n0\n0\n0\nsecret\nsecret\nsecret\n";

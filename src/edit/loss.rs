@@ -112,7 +112,11 @@ fn elision(
 
 /// The line on which a comment, given by its lines, says that it stands for code.
 fn stands_for_code(comment: &[(usize, &str)]) -> Option<usize> {
-    let is_cut = |text: &str| text.contains("...") || text.contains('…');
+    let is_cut = |text: &str| {
+        ["...", "…", "。。。", "⋯"]
+            .iter()
+            .any(|sign| text.contains(sign))
+    };
     let cut = comment.iter().find(|(_, text)| is_cut(text));
     let whole: Vec<&str> = comment.iter().map(|(_, text)| *text).collect();
     let first = comment.first().filter(|_| is_in_brackets(&whole.join(" ")));

@@ -69,14 +69,16 @@ impl PathScope {
 }
 
 /// What may stand around a path as a whole.
-const DECORATIONS: [(&str, &str); 7] = [
+const DECORATIONS: [(&str, &str); 9] = [
     ("[", "]"),
     ("(", ")"),
     ("<", ">"),
     ("`", "`"),
     ("\"", "\""),
     ("'", "'"),
+    ("“", "”"),
     ("**", "**"),
+    ("*", "*"),
 ];
 
 /// No file system in use takes longer names, in bytes.
@@ -312,6 +314,8 @@ mod tests {
             ("'src/app.js'", Some("src/app.js")),
             ("**src/app.js**", Some("src/app.js")),
             ("**`src/app.js`**:", Some("src/app.js")),
+            ("*src/app.js*", Some("src/app.js")),
+            ("“src/app.js”", Some("src/app.js")),
             ("file:src/app.js", Some("src/app.js")),
             ("file: src/app.js", Some("src/app.js")),
             ("(src/app.js)", Some("src/app.js")),

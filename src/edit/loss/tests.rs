@@ -3,7 +3,7 @@
 use super::*;
 
 /// What models write in place of code.
-const SAID: [&str; 36] = [
+const SAID: [&str; 37] = [
     "... rest of the code unchanged",
     "... keep all other functions as they were",
     "... rest of your existing code remains the same",
@@ -11,6 +11,7 @@ const SAID: [&str; 36] = [
     "(rest of the file stays as it is)",
     "[unchanged]",
     "... 其余代码保持不变",
+    "其余代码保持不变。。。",
     "…… 其余部分不变",
     "此处省略其他代码……",
     "（其余代码保持不变）",

@@ -17,7 +17,7 @@ pub(super) fn credentials(home: &Path) -> Vec<PathBuf> {
     all.filter(|path| path.exists()).collect()
 }
 
-/// The folders by the name of `keys` above the project and beside it.
+/// The folders by the name of `keys` above the project and beside it, links resolved.
 pub(super) fn other_projects(root: &Path, keys: &Path) -> Vec<PathBuf> {
     let Some((name, parent)) = keys.file_name().zip(root.parent()) else {
         return Vec::new();
@@ -35,5 +35,8 @@ pub(super) fn other_projects(root: &Path, keys: &Path) -> Vec<PathBuf> {
     above
         .chain(siblings.map(|sibling| sibling.join(name)))
         .filter(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()))
+        // Nothing can be mounted over a link, which a build may have made there.
+        .filter_map(|path| path.canonicalize().ok())
+        .filter(|path| !path.starts_with(root))
         .collect()
 }
