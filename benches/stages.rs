@@ -13,10 +13,10 @@ use std::hint::black_box;
 use std::io::Write as _;
 use std::time::Duration;
 
-use code_commit::agent::plan::{LogEntry, PlanDocument};
 use code_commit::edit;
 use code_commit::measured::{
-    App, Composer, ComposerOptions, Entry, Event, SharedMode, Theme, ToScreen, Usd,
+    App, Composer, ComposerOptions, Entry, Event, LogEntry, PlanDocument, SharedMode, Theme,
+    ToScreen, Usd,
 };
 use code_commit::model::message::{Message, Role};
 use code_commit::secret::Redactor;

@@ -4,7 +4,7 @@
 //! # The pipeline
 //!
 //! ```text
-//! main → workflow::dispatch → commit ─┬─ run::ready          is all there?
+//! main → commands::dispatch → commit ─┬─ run::ready          is all there?
 //!                                     ├─ model::prompt       query + code base → messages
 //!                                     ├─ model               messages → reply, over a wire or from a recording
 //!                                     ├─ edit                reply → parse → verify → apply
@@ -19,13 +19,12 @@
 //!
 //! | floor | room | what it is for |
 //! |---|---|---|
-//! | 6 | [`workflow`] | what a user starts, one file a command; what they share in `run`; the one error over all |
+//! | 6 | [`commands`] | what a user starts, one file a command; each agent whole in one folder; the one error over all |
 //! | 5 | [`agent`] | the engine of every agent: loop, protocols, tools, permissions, memory, sessions |
-//! | 5 | `review` | looking back: the runs that were, warnings about a change, the pages |
-//! | 4 | [`edit`] | from untrusted text to changed files: parse, verify, apply, recover, undo |
+//! | 4 | `run` | a run: what it needs, its builds, its proof, and the runs before it |
 //! | 4 | `ui` | what a person sees and types, and the events for programs |
-//! | 3 | `record` | what a run is as data: steps, files, diff, replay |
-//! | 3 | [`cli`] | the command line |
+//! | 3 | `record` | a run as data: events, steps, files, diff, replay |
+//! | 3 | [`edit`] | from untrusted text to changed files: parse, verify, apply, recover, undo |
 //! | 2 | `project`, [`model`], [`exec`] | the project on disk; every language model; running programs |
 //! | 1 | [`secret`], [`sys`] | keys and redaction; the system |
 //!
@@ -41,24 +40,25 @@
 )]
 
 pub mod agent;
-pub mod cli;
+pub mod commands;
 pub mod edit;
 pub mod exec;
 pub mod model;
 pub(crate) mod project;
 pub(crate) mod record;
-pub(crate) mod review;
+pub(crate) mod run;
 pub mod secret;
 pub mod sys;
 pub(crate) mod ui;
-pub mod workflow;
 
-/// What `benches/stages.rs` measures of the screen.
+/// What `benches/stages.rs` measures.
 #[doc(hidden)]
 pub mod measured {
+    pub use crate::commands::plan::document::PlanDocument;
+    pub use crate::commands::plan::types::LogEntry;
     pub use crate::model::price::Usd;
-    pub use crate::project::mode::SharedMode;
-    pub use crate::ui::Event;
+    pub use crate::record::event::Event;
+    pub use crate::record::mode::SharedMode;
     pub use crate::ui::tui::app::App;
     pub use crate::ui::tui::composer::{Composer, ComposerOptions};
     pub use crate::ui::tui::theme::Theme;
@@ -67,14 +67,16 @@ pub mod measured {
 
 use std::path::PathBuf;
 
-use crate::cli::{Cli, Command};
+use crate::commands::cli::{Cli, Command};
+use crate::commands::{ProjectPlace, SummaryFile};
 use crate::project::Project;
+pub use crate::record::exit::Exit;
+use crate::run::context::{Context, Stdin, redactor};
+use crate::run::env_file::EnvFile;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
 use crate::ui::links::Links;
 use crate::ui::{ConsoleOptions, Output};
-use crate::workflow::error::Exit;
-use crate::workflow::{Context, EnvFile, ProjectPlace, Stdin, SummaryFile, redactor};
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
 pub struct World {
@@ -102,7 +104,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     let place = ProjectPlace::find(cli, &world.directory);
     let project = Project::new(place.root().to_path_buf());
     let started = world.clock.now();
-    let models = workflow::table(&project, started.date_naive());
+    let models = crate::commands::table(&project, started.date_naive());
     let env_file = EnvFile::of(cli, &world.directory, place.root());
     let environment = env_file.below(&world.environment);
     let redactor = redactor(cli, &project, &models, &environment, &env_file);
@@ -136,18 +138,18 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     let cli = &place.resolve(cli);
     let run = || {
         place.enter(&context)?;
-        workflow::dispatch(cli, &context, stdin)
+        crate::commands::dispatch(cli, &context, stdin)
     };
     let done = match SummaryFile::find(cli, &context) {
         Err(error) => Err(error.into()),
         Ok(None) => run(),
         Ok(Some(summary)) => {
             let done = run();
-            workflow::summarize(summary, &context, &done);
+            crate::commands::summarize(summary, &context, &done);
             done
         }
     };
-    workflow::tell(cli, &output, started, place.seen_from(done))
+    crate::commands::tell(cli, &output, started, place.seen_from(done))
 }
 
 fn console_options(cli: &Cli, world: &World) -> ConsoleOptions {

@@ -10,14 +10,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use code_commit::Exit;
 use code_commit::World;
-use code_commit::cli::{Cli, CliMessage};
+use code_commit::commands::cli::{Cli, CliMessage};
 use code_commit::exec::supervisor::{self, SupervisorPlace};
 use code_commit::secret::Redactor;
 use code_commit::sys::core_dump;
 use code_commit::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
 use code_commit::sys::interrupt::Interrupt;
-use code_commit::workflow::error::Exit;
 
 fn main() -> ExitCode {
     core_dump::forbid();

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::CommandFactory as _;
-use code_commit::cli::Cli;
+use code_commit::Exit;
+use code_commit::commands::cli::Cli;
 use code_commit::sys::interrupt::Signal;
-use code_commit::workflow::error::Exit;
 use regex::Regex;
 
 use crate::support::agent::{AgentProject, PASS, done, told};

@@ -8,7 +8,7 @@ use super::{Agent, AgentError, Brief, Next, Progress};
 use crate::model::message::Message;
 use crate::model::prompt::Prompt;
 use crate::model::{End, Form, ModelError, Reply};
-use crate::ui::Event;
+use crate::record::event::Event;
 
 /// The temperature at which a model is asked again, at the most: it is to keep to the form.
 const COOL: f64 = 0.1;

@@ -5,9 +5,9 @@ use super::protocol::Fault;
 use super::tagged::{Tag, tagged, tagged_requests};
 use super::{Agent, AgentError, Note};
 use crate::model::Purpose;
+use crate::record::event::Event;
 use crate::record::tasks::Task;
 use crate::record::verdict::{self, Verdict};
-use crate::ui::Event;
 
 /// Takes up `conversation`, with a further request where there is one, and lets `worker` work until `auditor`
 /// passes what it has done; gives the worker's summary. The auditor's last words are to be a verdict.

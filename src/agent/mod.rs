@@ -16,20 +16,16 @@
 
 mod asking;
 pub(crate) mod audit;
-pub(crate) mod chat;
 pub(crate) mod conversation;
 mod ending;
 mod error;
-pub(crate) mod home;
 pub mod judge;
 pub(crate) mod mcp;
 pub(crate) mod memory;
-pub(crate) mod orchestrate;
 pub(crate) mod permissions;
-pub mod plan;
 pub(crate) mod protocol;
 pub(crate) mod restricted;
-mod schema;
+pub(crate) mod schema;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod tagged;
@@ -44,11 +40,11 @@ use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
 use crate::model::{End, Purpose, Reply, ToolChoice};
 use crate::record::Action;
+use crate::record::event::{Event, Reporter};
+use crate::record::question::{Answer, Question};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::excerpt::text::bounded;
-use crate::ui::question::{Answer, Question};
-use crate::ui::{Event, Reporter};
 
 pub use self::ending::{Ended, Next, Objection, ToolTries};
 pub use self::error::AgentError;

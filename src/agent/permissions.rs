@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::tool::{Effect, ParameterKind, ToolCall};
 use super::tools::command::AllowedCommand;
 use super::tools::place::{leads_into, quoted, resolved};
-use crate::ui::question::Question;
+use crate::record::question::Question;
 
 /// What becomes of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,7 +14,7 @@ const SHOWN: usize = 60;
 const ALIKE: f64 = 0.4;
 
 /// The name among `known` that is most like `name`; `None` where none is much like it.
-pub(super) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let likeness = |known: &str| strsim::sorensen_dice(&known.to_lowercase(), &name.to_lowercase());
     let rated = known.map(|known| (likeness(known), known));
     let best = rated.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
@@ -26,7 +26,7 @@ pub(super) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> O
 ///
 /// # Errors
 /// A sentence that names what is unknown, with the name that was meant perhaps, or missing.
-pub(super) fn check_names(
+pub(crate) fn check_names(
     at: &str,
     object: &Map<String, Value>,
     schema: &Value,
@@ -55,7 +55,7 @@ pub(super) fn check_names(
 }
 
 /// The type that `schema` names, where `value` is of another; of types that are not known, anything is.
-pub(super) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str> {
+pub(crate) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str> {
     let expected = schema["type"].as_str()?;
     let is_of = match expected {
         "string" => value.is_string(),
@@ -74,7 +74,7 @@ pub(super) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str
 ///
 /// # Errors
 /// What is wrong first, and where: `task_list[2].step`.
-pub(super) fn check(value: &Value, schema: &Value, at: &str) -> Result<(), String> {
+pub(crate) fn check(value: &Value, schema: &Value, at: &str) -> Result<(), String> {
     if let Some(expected) = other_type(value, schema) {
         return Err(format!("`{at}` must be a JSON {expected}"));
     }

@@ -19,14 +19,14 @@ use uuid::Uuid;
 
 pub use self::error::SessionError;
 pub use self::folder::LARGEST;
-pub(super) use self::folder::{SessionFolder, is_missing, modified_at, parse};
-use self::form::Outlined;
+pub(crate) use self::folder::{SessionFolder, is_missing, modified_at, parse};
+pub(crate) use self::form::Outlined;
 pub use self::form::SessionFile;
-pub(super) use self::form::{first_line, redacted_conversation};
+pub(crate) use self::form::{first_line, redacted_conversation};
 pub use self::summary::{Outline, SessionSummary, text, to_json};
-pub(super) use self::summary::{cells, table};
+pub(crate) use self::summary::{cells, table};
 use super::conversation::Conversation;
-use super::home::AgentHome;
+use crate::project::home::AgentHome;
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::file_lock::{self, FileLock};
@@ -98,7 +98,7 @@ pub struct Session {
 
 /// A session's lock. The lock file goes with it where there is no session: it was never saved, or is removed.
 #[derive(Debug)]
-struct SessionLock {
+pub struct SessionLock {
     lock: Option<FileLock>,
     session: PathBuf,
 }

@@ -147,7 +147,8 @@ pub fn key_in_file(environment: &Environment) -> Option<ApiKey> {
     struct Keyed {
         api_key: String,
     }
-    let home = super::home::DEV.directory(environment, super::home::System::current());
+    let home =
+        crate::project::home::DEV.directory(environment, crate::project::home::System::current());
     let home = home.ok()?;
     let content = read(&home.join(FILE)).ok()??;
     let keyed: Keyed = serde_json::from_str(positions::text(&content).ok()?).ok()?;

@@ -10,9 +10,9 @@ use super::tool::{Arguments, CallFailure, Effect, Tool, ToolError, ToolOutput, T
 use super::tools::OUTPUT_LIMIT;
 use super::{AgentError, Env, Note};
 use crate::model::message::Call;
+use crate::record::event::Event;
 use crate::record::{Action, Seconds, input_text};
 use crate::sys::excerpt::text::bounded;
-use crate::ui::Event;
 
 /// What came of the use of a tool.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,7 +13,11 @@
 //! Writes below `logs/` and nowhere else.
 
 pub mod diff;
+pub mod event;
+pub mod exit;
+pub mod mode;
 pub mod orchestration;
+pub mod question;
 pub mod replay;
 pub mod run_files;
 pub mod run_folder;
@@ -23,7 +27,7 @@ pub mod tasks;
 pub mod todos;
 pub mod verdict;
 
-use crate::project::mode::Mode;
+use crate::record::mode::Mode;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};

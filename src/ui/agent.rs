@@ -2,9 +2,9 @@
 
 use console::Style;
 
-use super::Event;
 use super::blocks::Painted;
 use crate::model::StepId;
+use crate::record::event::Event;
 use crate::record::tasks::{Task, TaskStatus};
 use crate::sys::numbers::{elapsed, grouped};
 use crate::sys::text::one_line;

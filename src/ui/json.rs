@@ -5,14 +5,12 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use chrono::SecondsFormat;
-use serde::{Serialize as _, Serializer};
 use serde_json::{Value, json};
 
-use super::Event;
-use crate::record::{RunRecord, Seconds};
+use crate::record::RunRecord;
+use crate::record::event::Event;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::text::{is_deceptive, is_ignorable};
@@ -171,16 +169,10 @@ fn named_fields(event: &Event) -> Value {
     }
 }
 
-/// Writes a duration as [`Seconds`].
-pub(super) fn seconds<S: Serializer>(
-    duration: &Duration,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    Seconds(*duration).serialize(serializer)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::model::price::Usd;
     use crate::model::{Purpose, StepId};

@@ -3,8 +3,8 @@
 //! Guarantees that nothing in it is a key or moves the cursor, that only whoever speaks begins a line at its first
 //! column, and that what one says is bounded.
 
-use super::Event;
 use super::blocks::fitted;
+use crate::record::event::Event;
 use crate::secret::Redactor;
 use crate::sys::text::one_line;
 

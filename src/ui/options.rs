@@ -1,6 +1,6 @@
 //! What the standard streams are capable of. Plain data.
 
-use crate::cli::OutputFormat;
+use crate::commands::cli::OutputFormat;
 use crate::sys::environment::Environment;
 
 /// How a console is to be used.

@@ -7,11 +7,11 @@ use std::mem::take;
 
 use console::{Style, measure_text_width, truncate_str};
 
-use super::Event;
 use super::agent::{awaited, connected, task_style};
 use super::blocks::{fitted, one_line, visible};
 use super::columns::folded;
 use super::markdown;
+use crate::record::event::Event;
 use crate::record::tasks::Task;
 use crate::sys::numbers::{counted, elapsed, grouped};
 

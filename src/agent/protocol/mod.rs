@@ -8,7 +8,7 @@
 pub mod json;
 pub mod markdown;
 pub mod native;
-pub(super) mod object;
+pub(crate) mod object;
 mod results;
 pub mod structured;
 pub mod tool_calls;

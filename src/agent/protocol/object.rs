@@ -54,7 +54,7 @@ pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
 }
 
 /// A key, as it stands in a sentence.
-pub(super) fn key(name: &str) -> String {
+pub(crate) fn key(name: &str) -> String {
     format!("`{}`", one_line(name, SHOWN))
 }
 
@@ -75,7 +75,7 @@ fn without_thought(text: &str) -> Result<&str, Fault> {
 }
 
 /// The text without the one fence around all of it.
-pub(super) fn unfenced(text: &str) -> &str {
+pub(crate) fn unfenced(text: &str) -> &str {
     let lines = text
         .split_once('\n')
         .and_then(|(first, rest)| Some((first, rest.rsplit_once('\n')?)));

@@ -16,9 +16,9 @@ use crate::model::message::{Part, Role};
 use crate::model::prompt::Prompt;
 use crate::model::{End, Purpose};
 use crate::record::Action;
+use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
 use crate::sys::environment::SystemClock;
-use crate::ui::{Event, Reporter};
 
 static READ: ToolSpec = ToolSpec::new(
     "READ_FILE",

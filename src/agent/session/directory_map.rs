@@ -17,7 +17,7 @@ pub type DirectoryMap = BTreeMap<String, Uuid>;
 
 impl SessionStore<'_> {
     /// The map as it stands. Sessions that it names may be gone.
-    pub(super) fn directory_map(&self) -> Result<DirectoryMap, SessionError> {
+    pub(crate) fn directory_map(&self) -> Result<DirectoryMap, SessionError> {
         let content = self.folder.read(&self.folder.path.join(FILE));
         match content
             .ok()
@@ -30,14 +30,14 @@ impl SessionStore<'_> {
     }
 
     /// Notes that `id` was used last in `directory`.
-    pub(super) fn note(&self, directory: &str, id: Uuid) -> Result<(), SessionError> {
+    pub(crate) fn note(&self, directory: &str, id: Uuid) -> Result<(), SessionError> {
         self.update(|map| {
             map.insert(directory.to_owned(), id);
         })
     }
 
     /// Drops the entries whose session is gone.
-    pub(super) fn forget_removed(&self) -> Result<(), SessionError> {
+    pub(crate) fn forget_removed(&self) -> Result<(), SessionError> {
         self.update(|_| {})
     }
 

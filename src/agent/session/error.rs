@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::agent::home::AgentHome;
+use crate::project::home::AgentHome;
 use crate::sys::file_lock::holder_words;
 
 /// Why a session cannot be used, or kept.

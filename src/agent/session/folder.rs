@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{SESSIONS, SessionError};
-use crate::agent::home::AgentHome;
+use crate::project::home::AgentHome;
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::file_lock::{FileLock, LockProblem};
@@ -22,7 +22,7 @@ pub const LARGEST: u64 = 1024 * MIB;
 
 /// The folder with the sessions of an agent's home.
 #[derive(Debug)]
-pub(in crate::agent) struct SessionFolder<'r> {
+pub(crate) struct SessionFolder<'r> {
     /// Where it is.
     pub path: PathBuf,
     /// What it knows as keys is not written.
@@ -180,18 +180,18 @@ impl<'r> SessionFolder<'r> {
 ///
 /// # Errors
 /// What is wrong in it, and where.
-pub(in crate::agent) fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
+pub(crate) fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
     let json = positions::text(content)?;
     Positions(json).object(json)
 }
 
 /// Whether nothing is there.
-pub(in crate::agent) fn is_missing(path: &Path) -> bool {
+pub(crate) fn is_missing(path: &Path) -> bool {
     matches!(path.symlink_metadata().if_there(), Ok(None))
 }
 
 /// When what is at a path was changed.
-pub(in crate::agent) fn modified_at(path: &Path) -> Option<DateTime<Utc>> {
+pub(crate) fn modified_at(path: &Path) -> Option<DateTime<Utc>> {
     let modified = path.symlink_metadata().ok()?.modified().ok()?;
     Some(modified.into())
 }

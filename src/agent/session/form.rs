@@ -18,32 +18,32 @@ use crate::secret::Redactor;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionFile {
-    pub(super) id: Uuid,
-    pub(super) created_at: DateTime<Utc>,
-    pub(super) updated_at: DateTime<Utc>,
+    pub(crate) id: Uuid,
+    pub(crate) created_at: DateTime<Utc>,
+    pub(crate) updated_at: DateTime<Utc>,
     #[serde(rename = "workingDirectory")]
-    pub(super) directory: String,
-    pub(super) original_prompt: String,
-    pub(super) task_list: Vec<Task>,
-    pub(super) history: Vec<HistoryMessage>,
+    pub(crate) directory: String,
+    pub(crate) original_prompt: String,
+    pub(crate) task_list: Vec<Task>,
+    pub(crate) history: Vec<HistoryMessage>,
     /// What was said before, and is in the history as a summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) earlier: Vec<HistoryMessage>,
+    pub(crate) earlier: Vec<HistoryMessage>,
     /// What is to be done, as an agent's user sees it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) todos: Vec<Todo>,
+    pub(crate) todos: Vec<Todo>,
     /// Whose thoughts are in the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) thinker: Option<String>,
+    pub(crate) thinker: Option<String>,
     /// What of the history is not sent any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) truncation: Option<Truncation>,
+    pub(crate) truncation: Option<Truncation>,
     /// How many tokens were sent and received so far.
     pub total_tokens: u64,
     #[serde(default)]
-    pub(super) compression_count: u64,
+    pub(crate) compression_count: u64,
     #[serde(default)]
-    pub(super) compressions: Vec<Compression>,
+    pub(crate) compressions: Vec<Compression>,
     /// How far the session has come.
     #[serde(default)]
     pub state: SessionState,
@@ -52,10 +52,10 @@ pub struct SessionFile {
     pub model: String,
     /// All requests, the original prompt being the first.
     #[serde(default)]
-    pub(super) requests: Vec<String>,
+    pub(crate) requests: Vec<String>,
     /// How many of them are not asked for any more.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub(super) settled: usize,
+    pub(crate) settled: usize,
     /// How many tokens of the model's window the history takes, as far as that is known; 0: it is not.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub context_tokens: u64,
@@ -64,13 +64,13 @@ pub struct SessionFile {
     pub briefing: Value,
     /// What the file holds besides, of a later version or of another program.
     #[serde(flatten)]
-    pub(super) other: Map<String, Value>,
+    pub(crate) other: Map<String, Value>,
 }
 
 impl SessionFile {
     /// A session as it is written: every text less the keys. Texts are redacted one by one, before they are escaped: so
     /// whatever a key looks like, the file stays JSON.
-    pub(super) fn of(session: &Session, redactor: &Redactor) -> Self {
+    pub(crate) fn of(session: &Session, redactor: &Redactor) -> Self {
         let Conversation {
             requests,
             settled,
@@ -102,7 +102,7 @@ impl SessionFile {
     }
 
     /// The session whose file it is. The file's name decides on the id: a copy is a session of its own.
-    pub(super) fn into_session(mut self, id: Uuid, hold: SessionLock) -> Session {
+    pub(crate) fn into_session(mut self, id: Uuid, hold: SessionLock) -> Session {
         self.id = id;
         let prompt = take(&mut self.original_prompt);
         let mut requests = take(&mut self.requests);
@@ -131,7 +131,7 @@ impl SessionFile {
 }
 
 /// What was said, as it is written: every text less the keys.
-pub(in crate::agent) fn redacted_conversation(
+pub(crate) fn redacted_conversation(
     conversation: &Conversation,
     redactor: &Redactor,
 ) -> Conversation {
@@ -162,7 +162,7 @@ pub(in crate::agent) fn redacted_conversation(
 }
 
 /// The same of messages by themselves.
-pub(in crate::agent) fn redacted_messages(
+pub(crate) fn redacted_messages(
     messages: &[HistoryMessage],
     redactor: &Redactor,
 ) -> Vec<HistoryMessage> {
@@ -205,7 +205,7 @@ impl Outlined {
 }
 
 /// The first line of a request that is not blank; "" where there is none.
-pub(in crate::agent) fn first_line(request: &str) -> &str {
+pub(crate) fn first_line(request: &str) -> &str {
     let mut lines = request.lines().map(str::trim);
     lines.find(|line| !line.is_empty()).unwrap_or_default()
 }

@@ -84,7 +84,7 @@ pub fn text(sessions: &[SessionSummary], zone: FixedOffset, columns: Option<usiz
 }
 
 /// A session's row of the table.
-pub(in crate::agent) fn cells(
+pub(crate) fn cells(
     id: impl Display,
     time: DateTime<FixedOffset>,
     state: &str,
@@ -104,7 +104,7 @@ pub(in crate::agent) fn cells(
 }
 
 /// The table of these rows; `time` is what their time is of.
-pub(in crate::agent) fn table(
+pub(crate) fn table(
     time: &'static str,
     sessions: Vec<Vec<String>>,
     columns: Option<usize>,

@@ -53,7 +53,7 @@ impl Home {
 
     fn store(&self) -> SessionStore<'_> {
         SessionStore::at(
-            &crate::agent::home::DEV,
+            &crate::project::home::DEV,
             &self.dir.path().join("home"),
             &self.redactor,
         )

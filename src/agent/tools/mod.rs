@@ -8,7 +8,6 @@ pub mod edit;
 pub mod list;
 pub mod notes;
 pub mod place;
-pub mod plan;
 pub mod read;
 pub mod replace;
 pub mod replace_all;

@@ -7,13 +7,14 @@ use std::io;
 use console::Term;
 
 use super::{Console, WIDEST};
+use crate::record::event::Event;
 use crate::sys::text;
 use crate::ui::markdown;
 use crate::ui::mirror;
 use crate::ui::options::CiRunner;
 use crate::ui::pager::Pager;
 use crate::ui::painting::{diff_line, lines_taken, told_line};
-use crate::ui::{Event, to_stdout};
+use crate::ui::to_stdout;
 
 /// What a line of a result begins with that tells a path.
 const TELLING: [&str; 2] = ["log: ", "done: the page is in "];

@@ -18,10 +18,10 @@ use super::spinner::{CallTimes, Wait, Waiting};
 use super::theme::Theme;
 use super::transcript::Transcript;
 use super::{Entry, FromScreen, Status, Submission, ToScreen};
-use crate::project::mode::SharedMode;
+use crate::record::event::Event;
+use crate::record::mode::SharedMode;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::numbers::elapsed;
-use crate::ui::Event;
 
 /// How long a hint is shown.
 const HINT: Duration = Duration::from_secs(4);

@@ -13,9 +13,9 @@ use std::time::Duration;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::ToScreen;
+use crate::record::event::Event;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::is_readable_within;
-use crate::ui::Event;
 
 /// How long an engine has to end.
 const LAST_WORDS: Duration = Duration::from_secs(2);

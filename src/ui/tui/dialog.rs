@@ -19,9 +19,10 @@ use nucleo_matcher::{Config, Matcher};
 
 use self::question::QuestionDialog;
 use super::theme::Theme;
-use super::{FromScreen, Menu, Verdict};
+use super::{FromScreen, Menu};
+use crate::record::question::Question;
+use crate::record::question::Verdict;
 use crate::sys::text::printable;
-use crate::ui::question::Question;
 
 /// What closes a dialog, told in each.
 const CANCEL: &str = "Press Esc to cancel";

@@ -1,7 +1,7 @@
 //! The full-screen terminal of an agent: what crosses between it and the engine, each on a thread of its own.
 //!
 //! The engine sends [`ToScreen`] and the screen [`FromScreen`]; neither waits for the other but where somebody is asked.
-//! A stop goes by the process's `Interrupt`, the mode by [`SharedMode`](crate::project::mode::SharedMode): both reach an
+//! A stop goes by the process's `Interrupt`, the mode by [`SharedMode`](crate::record::mode::SharedMode): both reach an
 //! engine that is busy.
 
 pub mod app;
@@ -22,9 +22,9 @@ pub mod theme;
 pub mod transcript;
 
 use crate::model::message::Image;
+use crate::record::event::Event;
+use crate::record::question::{Question, Verdict};
 use crate::record::todos::Todo;
-use crate::ui::Event;
-use crate::ui::question::{Answer, Question};
 
 /// What the engine tells the screen.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,15 +96,6 @@ pub struct Submission {
     pub images: Vec<Image>,
     /// What is shown of it: long pastes are one piece each. `None`: the text.
     pub shown: Option<String>,
-}
-
-/// What a user says of something that is to be allowed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    /// Whether it may be done now.
-    pub answer: Answer,
-    /// Whether that holds for the tool in this project from now on.
-    pub is_for_good: bool,
 }
 
 /// Something that stands in the transcript.

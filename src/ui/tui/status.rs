@@ -11,7 +11,7 @@ use ratatui::widgets::{Block, Borders, Widget};
 
 use super::theme::Theme;
 use super::{Connection, Status};
-use crate::project::mode::Mode;
+use crate::record::mode::Mode;
 use crate::ui::blocks::one_line;
 
 /// The keys that one has to know.

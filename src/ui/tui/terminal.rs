@@ -34,7 +34,7 @@ use super::dialog::is_cancel;
 use super::keys::{KeyDecoder, TerminalInput};
 use super::theme::Theme;
 use super::{FromScreen, Submission, ToScreen};
-use crate::project::mode::SharedMode;
+use crate::record::mode::SharedMode;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal, is_readable_within};
 use crate::sys::text::printable;

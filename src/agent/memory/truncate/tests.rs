@@ -11,9 +11,9 @@ use crate::agent::{Agent, Brief, Env, Note, ToolTries};
 use crate::model::message::{Call, Message};
 use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply};
+use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
 use crate::sys::environment::SystemClock;
-use crate::ui::{Event, Reporter};
 
 /// Answers with these words; of a truncation, nobody is asked.
 struct Says(&'static str);

@@ -20,12 +20,13 @@ use crate::model::Category;
 use crate::model::message::Image;
 use crate::model::price::Usd;
 use crate::model::{Purpose, StepId};
-use crate::project::mode::Mode;
+use crate::record::mode::Mode;
+use crate::record::question::Verdict;
+use crate::record::question::{Answer, Question};
 use crate::sys::counter::Counter;
 use crate::sys::text::is_deceptive;
-use crate::ui::question::{Answer, Question};
 use crate::ui::tui::composer::ComposerOptions;
-use crate::ui::tui::{CommandHint, Menu, Verdict};
+use crate::ui::tui::{CommandHint, Menu};
 
 fn app() -> App {
     let composer = Composer::new(ComposerOptions::default());

@@ -9,11 +9,11 @@ use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{CANCEL, TypedLine, is_cancel, put};
+use crate::record::question::Verdict;
+use crate::record::question::{Answer, Question};
 use crate::sys::text::printable;
 use crate::ui::columns::folded;
-use crate::ui::question::{Answer, Question};
 use crate::ui::steps::HANG;
-use crate::ui::tui::Verdict;
 use crate::ui::tui::theme::Theme;
 
 /// How a line looks.

@@ -1,7 +1,7 @@
 //! That a question is answered by its own keys alone, and menus and lines by theirs.
 
 use super::*;
-use crate::ui::question::Answer;
+use crate::record::question::Answer;
 use proptest::prelude::*;
 
 fn key(code: KeyCode) -> KeyEvent {

@@ -10,10 +10,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use crate::model::price::Usd;
+use crate::record::event::Event;
+use crate::record::question::Verdict;
+use crate::record::question::{Answer, Question};
 use crate::sys::environment::SystemClock;
-use crate::ui::Event;
-use crate::ui::question::{Answer, Question};
-use crate::ui::tui::Verdict;
 use crate::ui::tui::channel::{ScreenSender, channel as screen_channel};
 
 /// Nothing takes longer, unless it hangs.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Transcript;
 use super::item::{ItemBody, ShownTool, ToolEnd};
-use crate::ui::Event;
+use crate::record::event::Event;
 use crate::ui::tui::Entry;
 use crate::ui::tui::markdown::MarkdownBlock;
 

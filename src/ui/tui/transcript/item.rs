@@ -8,8 +8,8 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::record::event::Event;
 use crate::sys::numbers::counted;
-use crate::ui::Event;
 use crate::ui::blocks::{fitted, one_line, wrapped};
 use crate::ui::steps::{Look, Steps, diff_lines, is_failure, last_lines, sums};
 use crate::ui::tui::code_colors::CodeColors;

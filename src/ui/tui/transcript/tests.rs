@@ -6,8 +6,8 @@ use ratatui::style::Modifier;
 use super::*;
 use crate::model::StepId;
 use crate::model::price::Usd;
+use crate::record::event::Event;
 use crate::sys::text::is_deceptive;
-use crate::ui::Event;
 
 fn transcript() -> Transcript {
     Transcript::new(Theme::new(false))

@@ -1,0 +1,84 @@
+//! Writes a model of the catalogue into the project's `models.json`.
+//!
+//! Touches that file alone, and what is in it stays as it is. Guarantees that what it leaves is a table that can be
+//! read.
+
+use std::fs;
+use std::io::{self, Write as _};
+
+use serde_json::{Value, json};
+
+use super::init::write_new;
+use crate::commands::error::Error;
+use crate::model::{ModelTable, catalogue};
+use crate::project::ProjectProblem;
+use crate::run::context::Context;
+use crate::run::not_ready::NotReady;
+use crate::run::outcome::{Failure, Outcome};
+use crate::sys::atomic_file;
+use crate::sys::files::PathError;
+
+const TABLE: &str = ModelTable::FILE;
+
+/// Adds the entry of the model `name`.
+///
+/// # Errors
+/// When there is none in the catalogue, the table has one of that name, or the table cannot be used or written.
+pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> {
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    if table.named(name).is_some() {
+        return Err(Error::ModelIsThere(name.to_owned()).into());
+    }
+    let entry = catalogue::known(name).and_then(|known| known.entry.as_ref());
+    let entry = entry.ok_or_else(|| Error::NotInCatalogue {
+        name: name.to_owned(),
+        known: catalogue::names(),
+    })?;
+    let before = match context.project.models() {
+        Ok(json) => Some(json),
+        Err(ProjectProblem::Missing(_)) => None,
+        Err(problem) => return Err(NotReady::from(problem).into()),
+    };
+    let with = with_entry(context, before.as_deref(), name, entry.get());
+    let with = with
+        .map_err(PathError::of("write", TABLE))
+        .map_err(Error::from)?;
+    write(context, before.is_none(), &with)?;
+    let entry: Value = serde_json::from_str(entry.get()).unwrap_or_default();
+    let shown = serde_json::to_string_pretty(&json!({name: entry})).unwrap_or_default();
+    Ok(Outcome {
+        summary: format!("done: added `{name}` to `{TABLE}`"),
+        next: Some(format!(
+            "use it with `--model {name}`, or name it in `selectionRules`"
+        )),
+        ..Outcome::shown(
+            shown,
+            json!({"schema": 1, "file": TABLE, "model": name, "entry": entry}),
+        )
+    })
+}
+
+/// The table's text with the entry; it can be read.
+fn with_entry(
+    context: &Context<'_>,
+    before: Option<&str>,
+    name: &str,
+    entry: &str,
+) -> io::Result<String> {
+    let with = ModelTable::with_entry(before.unwrap_or("{}\n"), name, entry)?;
+    let today = context.clock.now().date_naive();
+    ModelTable::parse(&with, today).map_err(io::Error::other)?;
+    Ok(with)
+}
+
+fn write(context: &Context<'_>, is_new: bool, text: &str) -> Result<(), Error> {
+    let path = context.project.config().join("models.json");
+    if is_new && write_new(&path, text)? {
+        return Ok(());
+    }
+    // A link that leads to it is the user's own, and stays.
+    let path = fs::canonicalize(&path).unwrap_or(path);
+    let written = atomic_file::replace(&path, |file| file.write_all(text.as_bytes()));
+    Ok(written.map_err(PathError::of("write", TABLE))?)
+}

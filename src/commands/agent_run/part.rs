@@ -1,0 +1,107 @@
+//! A part of an agent's work that is proved by itself: what it has written, whether the project builds with that, and
+//! taking it back.
+
+use std::collections::BTreeMap;
+
+use super::AgentRun;
+use crate::agent::tool::ToolError;
+use crate::agent::tools::diff::ChangesSoFar;
+use crate::commands::error::Error;
+use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy};
+use crate::exec::build_script::BuildStatus;
+use crate::record::TreeState;
+use crate::record::run_files::Artifact;
+use crate::run::baseline::Baseline;
+use crate::run::builds::describe;
+use crate::run::closing;
+use crate::run::proof::Proof;
+
+/// The files that a part has written, as they were before it, where that could be read; `None`: there was none.
+pub type Written = BTreeMap<String, Option<Option<Vec<u8>>>>;
+
+/// A build that has failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedBuild {
+    /// How it has ended.
+    pub status: String,
+    /// What it has printed, less its middle where that is long.
+    pub output: String,
+    /// The file with all of it, relative to the root.
+    pub log: String,
+}
+
+impl AgentRun<'_> {
+    /// Begins a part: what is written from now on is its own.
+    pub fn begin_part(&self) {
+        if let Some(worktree) = &self.worktree {
+            worktree.written.take();
+        }
+    }
+
+    /// Builds what is there now, in the step that was made last.
+    ///
+    /// # Errors
+    /// When it cannot be built, the build changes what it is judged by, or the run may change nothing.
+    pub fn build(&self, how: Baseline<'_>) -> Result<Option<FailedBuild>, Error> {
+        let worktree = self.worktree()?;
+        let mut run = self.run.borrow_mut();
+        let step = self.latest.borrow().clone();
+        let log = run.log.build(&step)?;
+        let mut proof = Proof::new(self.context, how, false)?;
+        let (status, output) = proof.build(&mut run, &mut worktree.tree.borrow_mut(), log)?;
+        Ok((status != BuildStatus::Exited(0)).then(|| FailedBuild {
+            status: describe(status),
+            output,
+            log: run.log.path_of(&step, Artifact::Build),
+        }))
+    }
+
+    /// Takes back what the part has written, all or nothing.
+    ///
+    /// # Errors
+    /// When it cannot be taken back, or the run may change nothing.
+    pub fn revert_part(&self) -> Result<(), Error> {
+        let worktree = self.worktree()?;
+        let written = worktree.written.take();
+        let edits = written.into_iter().map(|(path, before)| {
+            let kind = match before.map(|before| before.map(String::from_utf8)) {
+                Some(None) => Ok(EditKind::Remove),
+                Some(Some(Ok(text))) => Ok(EditKind::Write(text)),
+                Some(Some(Err(_))) | None => Err(path.clone()),
+            };
+            kind.map(|kind| (path, kind))
+        });
+        let (mut reverted, mut left) = (Vec::new(), Vec::new());
+        for edit in edits {
+            match edit {
+                Ok(edit) => reverted.push(edit),
+                Err(path) => left.push(path),
+            }
+        }
+        let root = self.context.project.root();
+        let policy = PathPolicy::load_for_agent(root, self.context.program)?;
+        let policy = policy.guarded(LossGuard::off());
+        let edits = policy.verify(ParsedReply::of_files(reverted))?;
+        let mut run = self.run.borrow_mut();
+        if !left.is_empty() {
+            run.warn(format!(
+                "what was no text, or could not be read, is not taken back: {}; `code-commit undo` does that",
+                left.join(", ")
+            ));
+        }
+        let mut tree = worktree.tree.borrow_mut();
+        tree.apply(&mut run, &edits)?;
+        if tree.is_as_before() {
+            run.record.tree = TreeState::PutBack;
+        }
+        Ok(())
+    }
+}
+
+impl ChangesSoFar for AgentRun<'_> {
+    fn diff(&self) -> Result<String, ToolError> {
+        let worktree = self.worktree.as_ref();
+        let diff = worktree.map(|worktree| closing::diff_so_far(&worktree.tree.borrow()));
+        Ok(diff.unwrap_or_default())
+    }
+}

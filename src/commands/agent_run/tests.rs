@@ -1,0 +1,306 @@
+//! A run whose agents change no file of the project: what it leaves, and that nothing else is touched.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::agent::tools::Files as _;
+use crate::edit::EditKind;
+use crate::model::message::{Message, Role};
+use crate::model::{Delivery, ModelTable, Provider};
+use crate::project::Project;
+use crate::record::Seconds;
+use crate::record::event::Reporter;
+use crate::record::orchestration::{BranchRecord, Lineage, Polling};
+use crate::record::replay::Recording;
+use crate::record::run_files::{LINEAGE, MCP, RESULT, STEPS};
+use crate::run::context::InputOptions;
+use crate::run::context::ModelChoice;
+use crate::run::env_file::EnvFile;
+use crate::run::selection::recorded_model;
+use crate::secret::Redactor;
+use crate::sys::environment::{Environment, SystemClock};
+use crate::sys::interrupt::Interrupt;
+
+const TOKEN: &str = "ghp_0123456789abcdef";
+
+struct Silent;
+
+impl Reporter for Silent {
+    fn event(&self, _: &Event) {}
+
+    fn is_live(&self) -> bool {
+        false
+    }
+}
+
+fn settings() -> OrchestrationSettings {
+    OrchestrationSettings {
+        model: "deployed".to_owned(),
+        provider: Provider::OpenAi,
+        parent_branch_id: "start".to_owned(),
+        project_name: "proj".to_owned(),
+        workspace_dir: "/home/pan/workspace".to_owned(),
+        publishes: true,
+        polling: Polling {
+            initial: Seconds::default(),
+            max: Seconds::default(),
+            timeout: Seconds::default(),
+            factor: 2.0,
+        },
+    }
+}
+
+fn choice(model: Option<&str>) -> ModelChoice {
+    ModelChoice {
+        model: model.map(str::to_owned),
+        replay: None,
+        resume: None,
+        timeout: Duration::ZERO,
+        delivery: Delivery::Whole,
+        allow_secrets: false,
+        inputs: InputOptions::default(),
+        require_model: false,
+        tier: None,
+        max_cost: None,
+    }
+}
+
+fn limits() -> LimitsRecord {
+    LimitsRecord {
+        max_context_tokens: None,
+        max_retries: 3,
+        max_retries_automated: 3,
+        max_loops: 1,
+        command_timeout: None,
+    }
+}
+
+/// Does `work` in a project without git, in which a run is recorded that was killed behind its first reply.
+fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("logs/2026-01-01-00-00-00-orchestrate");
+    fs::create_dir_all(&folder).unwrap();
+    let answer = json!({"model": "deployed", "choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]});
+    fs::write(folder.join("0001-step-response.json"), answer.to_string()).unwrap();
+    let about = AgentRecord {
+        session: None,
+        request: Some("Mend it.".to_owned()),
+        interactive: false,
+        answers: Vec::new(),
+        questions: Vec::new(),
+        answer: None,
+        limits: limits(),
+        conventions: None,
+        from: 0,
+        orchestration: Some(settings()),
+        mode: None,
+    };
+    let about = serde_json::to_string(&about).unwrap();
+    fs::write(folder.join(AGENT), about).unwrap();
+    let project = Project::new(root.path().to_path_buf());
+    let (environment, clock) = (Environment::default(), SystemClock::start());
+    let interrupt = Interrupt::never().unwrap();
+    let (redactor, env_file) = (Redactor::new([TOKEN]), EnvFile::default());
+    let models = Ok(ModelTable::built_in());
+    let context = Context {
+        directory: root.path(),
+        environment: &environment,
+        env_file: &env_file,
+        clock: &clock,
+        interrupt: &interrupt,
+        redactor: &redactor,
+        reporter: &Silent,
+        program: None,
+        document: None,
+        passed: &[],
+        allowances: crate::edit::Allowances::default(),
+        allowed_sockets: &[],
+        models: &models,
+        project,
+    };
+    let found = Recording::find(root.path(), &root.path().join("logs"), &folder).unwrap();
+    work(&context, &found);
+    let entries = fs::read_dir(root.path()).unwrap();
+    let names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["logs"]);
+}
+
+fn start<'c>(context: &'c Context<'c>, models: &'c Models<'c>) -> AgentRun<'c> {
+    AgentRun::start(context, setup(models), Some("Mend it.")).unwrap()
+}
+
+fn setup<'c>(models: &'c Models<'c>) -> AgentSetup<'c> {
+    AgentSetup {
+        name: "orchestrate",
+        models,
+        limits: limits(),
+        session: None,
+        answers: AnswerSource::Nowhere,
+        warnings: Vec::new(),
+        conventions: None,
+        stops_at_no: false,
+        changes_files: false,
+        orchestration: Some(settings()),
+        mode: None,
+    }
+}
+
+fn ask(run: &AgentRun<'_>) -> Result<Reply, AgentError> {
+    let hello = Message::text(Role::User, "Hello?");
+    Host::ask(
+        run,
+        &Purpose::STEP,
+        Prompt::of_agent(["Answer."], vec![hello], 0),
+    )
+}
+
+#[test]
+fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
+    in_project(|context, recording| {
+        let told = recording.agent().and_then(|agent| agent.orchestration);
+        let models = recorded_model(context, &choice(None), recording, &told.unwrap()).unwrap();
+        let (run, other) = (start(context, &models), start(context, &models));
+        assert_ne!(run.folder(), other.folder());
+        assert_eq!(&*ask(&run).unwrap().text, "Hello.");
+        assert!(matches!(
+            run.apply(vec![("a.txt".to_owned(), EditKind::Write("x".to_owned()))]),
+            Err(ToolError::Failed(_))
+        ));
+        let input = json!({"prompt": format!("push with {TOKEN}")});
+        let step = (Purpose::PUBLISH, ("execute_agent", input));
+        let published = run.own_step(step.0, step.1, || {
+            Ok(ToolOutput::said(format!("pushed with {TOKEN}")))
+        });
+        let published = published.unwrap();
+        assert!(published.failure.is_none() && !published.text.contains(TOKEN));
+        run.log().line(MCP, &json!({"method": TOKEN})).unwrap();
+        run.log().line(MCP, &json!({"method": "2"})).unwrap();
+        let lineage = Lineage {
+            branches: vec![BranchRecord {
+                id: "b-1".to_owned(),
+                parent: "start".to_owned(),
+                agent: "codex".to_owned(),
+                status: TOKEN.to_owned(),
+                seconds: Seconds::default(),
+                verdict: None,
+            }],
+            ..Lineage::default()
+        };
+        run.log_json(LINEAGE, &lineage).unwrap();
+        let folder = context.project.root().join(run.folder());
+        let outcome = run.finish(Ok("done".to_owned())).unwrap();
+        assert!(outcome.record.unwrap().stat.is_none());
+        left_behind(&folder);
+    });
+}
+
+/// Holds the folder of the run above against what it did.
+fn left_behind(folder: &Path) {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains(TOKEN), "{}", path.display());
+        names.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+    }
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            ".gitignore",
+            "0001-step-response.json",
+            "0001-step-response.txt",
+            "0001-step.txt",
+            "0002-publish-tool.txt",
+            AGENT,
+            LINEAGE,
+            MCP,
+            RESULT,
+            STEPS,
+        ]
+    );
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    assert_eq!(read(MCP).lines().count(), 2);
+    let result: serde_json::Value = serde_json::from_str(&read(RESULT)).unwrap();
+    let steps = &result["attempts"];
+    assert_eq!(steps[0]["kind"], "step");
+    assert_eq!(
+        (&steps[1]["kind"], &steps[1]["number"]),
+        (&"publish".into(), &2.into())
+    );
+    assert_eq!(
+        steps[1]["tools"],
+        json!([{"name": "execute_agent", "failed": false}])
+    );
+    let last: serde_json::Value =
+        serde_json::from_str(read(STEPS).lines().last().unwrap()).unwrap();
+    assert_eq!(
+        last["tools"][0]["input"]["prompt"],
+        "push with [REDACTED]ef"
+    );
+    assert_eq!(last["model"], serde_json::Value::Null);
+}
+
+#[test]
+fn another_model_is_not_replayed_and_a_call_beyond_the_limit_not_made() {
+    in_project(|context, recording| {
+        let other = choice(Some("other"));
+        assert!(recorded_model(context, &other, recording, &settings()).is_err());
+        let models = recorded_model(context, &choice(None), recording, &settings()).unwrap();
+        let run = start(context, &models);
+        ask(&run).unwrap();
+        assert!(matches!(ask(&run), Err(AgentError::LoopLimit { loops: 1 })));
+    });
+}
+
+#[test]
+fn several_files_are_changed_together_or_none_is() {
+    in_project(|context, recording| {
+        let models = recorded_model(context, &choice(None), recording, &settings()).unwrap();
+        let setup = AgentSetup {
+            changes_files: true,
+            ..setup(&models)
+        };
+        let run = AgentRun::start(context, setup, Some("Mend it.")).unwrap();
+        let root = context.project.root();
+        let apply = |edits: &[(&str, Option<&str>)]| {
+            let edits = edits.iter().map(|(path, content)| {
+                let content = content.map(str::to_owned);
+                let kind = content.map_or(EditKind::Remove, EditKind::Write);
+                ((*path).to_owned(), kind)
+            });
+            run.apply(edits.collect())
+        };
+        let read = |path: &str| fs::read_to_string(root.join(path)).ok();
+        apply(&[("b", Some("1\n")), ("a", Some("2\n"))]).unwrap();
+        let refused = apply(&[("a", Some("3\n")), ("b", None), (".git/x", Some("4"))]);
+        let Err(ToolError::Failed(failure)) = refused else {
+            panic!("`.git` is not changed");
+        };
+        assert!(failure.message.contains("`.git`"), "{failure}");
+        assert_eq!(
+            (read("a").as_deref(), read("b").as_deref()),
+            (Some("2\n"), Some("1\n"))
+        );
+        apply(&[("b", None), ("a", Some("3\n"))]).unwrap();
+        assert_eq!((read("a").as_deref(), read("b")), (Some("3\n"), None));
+        let worktree = run.worktree.as_ref().unwrap();
+        let diff = worktree.diff.take().unwrap();
+        for line in ["-2\n", "+3\n", "deleted file mode 100644\n", "-1\n"] {
+            assert!(diff.contains(line), "{diff}");
+        }
+        let written: Vec<String> = worktree.written.borrow().keys().cloned().collect();
+        assert_eq!(written, ["a", "b"]);
+        // What a part has written is taken back, what it has removed as well.
+        run.begin_part();
+        apply(&[("c", Some("5\n")), ("a", None)]).unwrap();
+        run.revert_part().unwrap();
+        assert_eq!((read("a").as_deref(), read("c")), (Some("3\n"), None));
+        apply(&[("a", None)]).unwrap();
+        run.finish(Ok("done".to_owned())).unwrap();
+    });
+}

@@ -1,0 +1,155 @@
+//! The command line of `chat`.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use uuid::Uuid;
+
+use crate::commands::cli::{AgentArgs, SELDOM, parse_duration};
+use crate::commands::dev::args::SessionsCommand;
+use crate::record::mode::Mode;
+
+const CHAT_AFTER_HELP: &str = "\
+Files in ~/.agent:
+  auth.json               accounts and their keys
+  models.json             models, made at the first start
+  settings.json           settings, if there are any
+  sessions/<uuid>.json    the conversation, saved around every tool call
+  history.jsonl           what was typed
+  commands/<name>.md      slash commands for all projects
+  trusted.json            digests of the project files that you trust
+Files in the project's root:
+  AGENTS.md, .agent/context.md
+                          what the project tells the agent
+  .agent/permissions.json what the agent may do without asking
+  .agent/commands/<name>.md
+                          slash commands
+  logs/<time>-chat/       every query, reply and tool result of a request
+
+Exit codes (also in the run's result.json):
+  0  done             the request was answered, or the user has left
+  1  not-permitted    headless: a tool call was refused, since nobody could be
+                      asked
+     tools-failed     too many failures in a row
+     loop-limit       too many model calls
+     over-budget      the next call could exceed --max-cost
+  2  usage            invalid command line, no such session, or a model that is
+                      not known or retired
+  3  not-ready        no key, no terminal, an invalid file, first call over
+                      budget, or the session or project is in use by another
+                      process
+  4  model-failed     no complete reply
+  5  reply-rejected   the replies could not be understood
+  6  local-io         a read, write or log failed
+  129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; the session
+                      can be resumed
+
+Environment:
+  ANTHROPIC_API_KEY   key, instead of an account's
+  ANTHROPIC_BASE_URL  server [default: https://api.anthropic.com]
+  AGENT_HOME          directory instead of ~/.agent
+  VISUAL, EDITOR      the editor that Ctrl-G and `chat config` open
+  PAGER               the pager that `/transcript` opens
+  NO_COLOR            if set, no colors";
+
+/// Arguments of `chat`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = CHAT_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
+pub struct ChatArgs {
+    /// A command other than talking.
+    #[command(subcommand)]
+    pub command: Option<ChatCommand>,
+
+    /// First request
+    #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "replay"])]
+    pub first: Option<String>,
+
+    /// Answer this one request without a terminal, with the answer alone on standard output; `-` reads it
+    /// from standard input
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+
+    /// Resume the last session of the current directory
+    #[arg(long, conflicts_with = "session")]
+    pub resume: bool,
+
+    /// Resume the session with this UUID, or create it
+    #[arg(long, value_name = "UUID")]
+    pub session: Option<Uuid>,
+
+    /// How freely to act: regular asks first, auto-pilot asks nothing, planning does nothing but talk
+    /// [default: regular; that of the run with --replay]
+    #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
+    pub mode: Option<Mode>,
+
+    /// Same as --mode auto-pilot
+    #[arg(long, conflicts_with = "mode")]
+    pub auto_pilot: bool,
+
+    /// Model to ask, one of ~/.agent/models.json [default: what that file says]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// Send what looks like credentials, but for the user's own keys
+    #[arg(long)]
+    pub allow_secrets: bool,
+
+    /// Flags of every agent.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+
+    /// Time limit of a model call, retries included, such as 90s, 30m or 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
+    pub timeout: Duration,
+}
+
+impl ChatArgs {
+    /// Whether sessions are to be listed as JSON.
+    pub(crate) fn lists_json(&self) -> bool {
+        use ChatCommand::Sessions;
+        matches!(
+            self.command,
+            Some(Sessions(SessionsCommand::List { json: true }))
+        )
+    }
+
+    /// How freely the agent may act at first, where that is said.
+    #[must_use]
+    pub fn first_mode(&self) -> Option<Mode> {
+        self.auto_pilot.then_some(Mode::AutoPilot).or(self.mode)
+    }
+
+    /// Whether nobody is talked to at the terminal.
+    #[must_use]
+    pub fn is_headless(&self) -> bool {
+        self.prompt.is_some() || self.agent.replay.is_some()
+    }
+}
+
+/// A command of `chat` other than talking.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ChatCommand {
+    /// Sign in: check a key and store it; it is asked for unseen, or read from standard input
+    Login {
+        /// Name of the account [default: default]
+        #[arg(long, value_name = "NAME")]
+        account: Option<String>,
+
+        /// A key, say, which is refused: clap would show it
+        #[arg(hide = true)]
+        given: Vec<String>,
+    },
+    /// Remove the active account
+    Logout,
+    /// Manage sessions
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
+    /// Open settings.json in an editor
+    Config,
+    /// Show what the files of this folder would allow, and trust them as they are now
+    Trust {
+        /// Trust them without being asked
+        #[arg(long)]
+        yes: bool,
+    },
+}

@@ -1,0 +1,194 @@
+//! What a user sends with a request: the files that it names, and what their own commands stand for.
+//!
+//! Reads files and runs commands by the agent's own tools, so that the same is closed to both.
+
+use super::place::ChatPlace;
+use super::screen::Screen;
+use crate::agent::conversation::UserRequest;
+use crate::agent::tagged::{Tag, tagged};
+use crate::agent::tool::{Arguments, Tool as _, ToolError};
+use crate::agent::tools::place::leads_into;
+use crate::agent::tools::read::{ReadFile, ReadPart};
+use crate::commands::chat::commands::Piece;
+use crate::record::mode::Mode;
+use crate::record::question::{Answer, Question};
+use crate::run::context::Context;
+use crate::run::outcome::Failure;
+use crate::sys::numbers::counted;
+use crate::ui::tui::Submission;
+use crate::ui::tui::composer::named_paths;
+
+/// A request, with the files that it names by `@path` behind it. A file that cannot be read is told of, and the request
+/// goes without it.
+pub fn request(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    submission: &Submission,
+) -> UserRequest {
+    let paths = named(&submission.text).into_iter();
+    let mut missing = Vec::new();
+    let shown = paths.filter_map(|path| match shown_file(context, place, path) {
+        Some(Ok(content)) => Some(file(path, &content)),
+        Some(Err(problem)) => {
+            context.warn(format!("`@{path}` is not attached: {problem}"));
+            None
+        }
+        None => {
+            missing.push(format!("`@{path}`"));
+            None
+        }
+    });
+    let shown = shown.collect();
+    if let [first, others @ ..] = &missing[..] {
+        let more = match others.len() {
+            0 => String::new(),
+            others => format!(" (nor for {})", counted(others as u64, "other word")),
+        };
+        context.notice(format!(
+            "nothing is attached for {first}: there is no such file{more}"
+        ));
+    }
+    UserRequest {
+        shown,
+        images: submission.images.clone(),
+        text: super::request::censored(context, place, &submission.text),
+    }
+}
+
+/// What is in a file, by the tool that reads for the agent; why it is not shown, in a sentence. `None`: nothing is there,
+/// and the word is no path.
+fn shown_file(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    path: &str,
+) -> Option<Result<String, String>> {
+    let root = context.project.root();
+    if !root.join(path).exists() {
+        return None;
+    }
+    let is_closed = |closed: &std::path::PathBuf| leads_into(root, path, closed);
+    if place.closed.iter().any(is_closed) {
+        return Some(Err("it is of the agent's own settings".to_owned()));
+    }
+    let mut arguments = Arguments::default();
+    arguments.set("path", path);
+    let reads = ReadPart(ReadFile {
+        root,
+        outside: place.outside,
+    });
+    Some(match reads.run(&arguments) {
+        Ok(output) => Ok(super::request::censored(context, place, &output.text)),
+        Err(ToolError::Failed(failure)) => Err(failure.to_string()),
+        Err(ToolError::Fatal(error)) => Err(error.to_string()),
+    })
+}
+
+/// A file, as the model is shown it.
+fn file(path: &str, content: &str) -> String {
+    tagged(Tag::FILE, &[], &format!("path: {path}\n\n{content}"))
+}
+
+/// The paths that a text names by an `@`, each once.
+fn named(text: &str) -> Vec<&str> {
+    let marked = named_paths(text).filter(|named| named.is_marked);
+    let mut paths: Vec<&str> = Vec::new();
+    for named in marked {
+        if !paths.contains(&named.path) {
+            paths.push(named.path);
+        }
+    }
+    paths
+}
+
+/// What one of the user's own commands asks for; else why it is not carried out, in a sentence. Without a screen, nobody
+/// is there to allow what would be asked about.
+///
+/// # Errors
+/// When a command that it has run cannot be.
+pub fn expand(
+    context: &Context<'_>,
+    place: &mut ChatPlace<'_>,
+    screen: Option<&Screen>,
+    name: &str,
+    arguments: &str,
+) -> Result<Result<UserRequest, String>, Failure> {
+    let Some(command) = place.command(name) else {
+        return Ok(Err("there is no such command".to_owned()));
+    };
+    let (mode, is_projects, pieces) = (
+        command.mode,
+        command.is_projects(),
+        command.expand(arguments),
+    );
+    let is_trusted = place.permissions.borrow().trusts(command);
+    let now = place.mode.get();
+    if let Some(mode) = mode.filter(|mode| *mode != now) {
+        // What a project brings along allows itself nothing.
+        let is_freer = mode == Mode::AutoPilot || now == Mode::Planning;
+        if is_freer && is_projects && !may_switch(screen, name, mode)? {
+            let title = mode.title();
+            let problem = format!("it wants to switch to {title}, which was not allowed");
+            return Ok(Err(problem));
+        }
+        place.mode.set(mode);
+    }
+    let mut asked = UserRequest::default();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => asked.text.push_str(&text),
+            Piece::File(path) => {
+                match shown_file(context, place, &path) {
+                    Some(Ok(content)) => asked.shown.push(file(&path, &content)),
+                    Some(Err(problem)) => return Ok(Err(format!("`{path}`: {problem}"))),
+                    // It is but a word.
+                    None => {}
+                }
+                asked.text.push_str(&format!("@{path}"));
+            }
+            Piece::Command { command, arguments } => {
+                let output = super::shell::output_of(
+                    context, place, screen, &command, &arguments, is_trusted,
+                )?;
+                match output {
+                    Ok(output) => asked.text.push_str(&output),
+                    Err(problem) => return Ok(Err(problem)),
+                }
+            }
+        }
+    }
+    Ok(Ok(asked))
+}
+
+/// Whether a command of the project's may switch to this mode.
+fn may_switch(screen: Option<&Screen>, name: &str, mode: Mode) -> Result<bool, Failure> {
+    let Some(screen) = screen else {
+        return Ok(false);
+    };
+    let title = mode.title();
+    let question = Question {
+        sentence: format!("`/{name}` is the project's, and wants to switch to {title}. May it?"),
+        tool: title.to_ascii_lowercase(),
+        reasons: vec![format!("switches to {title} Mode for all that follows")],
+        ..Question::default()
+    };
+    Ok(screen.ask(question, None)?.answer == Answer::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_named_at_the_beginning_of_a_word() {
+        for (text, expected) in [
+            ("see @src/a.rs, and (@b)", &["src/a.rs"][..]),
+            ("@a @b? @a", &["a", "b"]),
+            ("mail me@here.org", &[]),
+            ("@ @.", &[]),
+            ("@\"my notes.txt\", @\"ä\"@x", &["my notes.txt", "ä"]),
+            ("@\"open @b", &["\"open", "b"]),
+        ] {
+            assert_eq!(named(text), expected, "{text}");
+        }
+    }
+}

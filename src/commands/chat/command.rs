@@ -1,0 +1,325 @@
+//! The agent at the terminal, `chat`: a user talks with it in a full screen, or asks it one thing headless.
+//!
+//! A profile: which parts of the engine it is made of. What it has is set up by `place`, what it works on by `request`,
+//! and what a user does at the screen is heard by `talk`.
+
+use std::sync::mpsc;
+use std::thread;
+
+use uuid::Uuid;
+
+use crate::agent::conversation::UserRequest;
+use crate::agent::tools::place::Outside;
+use crate::commands::chat::home_file;
+use crate::commands::chat::outgoing;
+use crate::commands::chat::place::ChatPlace;
+use crate::commands::chat::screen::Screen;
+use crate::commands::chat::settings;
+use crate::commands::chat::slash::SlashCommand;
+use crate::commands::chat::talk::TalkEnd;
+use crate::commands::error::{ChatError, Error};
+use crate::commands::workspace::{AnswerSource, SessionChoice};
+use crate::exec::hosts::AllowedHost;
+use crate::exec::sandbox::SandboxMode;
+use crate::project::home::CHAT;
+use crate::record::event::WithoutKeys;
+use crate::record::mode::{Mode, SharedMode};
+use crate::run::context::{Context, ModelChoice, Stdin};
+use crate::run::not_ready::NotReady;
+use crate::run::outcome::CHAT_RUN;
+use crate::run::outcome::{Failure, Outcome};
+use crate::ui::input::InputError;
+use crate::ui::input::history::History;
+use crate::ui::pager::Pager;
+use crate::ui::tui::channel;
+use crate::ui::tui::clipboard::Clipboard;
+use crate::ui::tui::composer;
+use crate::ui::tui::terminal::{self, ScreenOptions};
+use crate::ui::tui::{Submission, ToScreen};
+use crate::ui::{editor, is_dumb};
+
+/// What was sent before, in the home.
+const HISTORY: &str = "history.jsonl";
+/// The workflow's name.
+pub(crate) const NAME: &str = CHAT_RUN;
+
+/// How an agent at the terminal is to work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatOptions {
+    /// The first request at the terminal.
+    pub first: Option<String>,
+    /// The only request, without a terminal.
+    pub request: Option<String>,
+    /// In which session.
+    pub session: SessionChoice,
+    /// How freely it may act at first, where that is said.
+    pub mode: Option<Mode>,
+    /// Which model is to be asked.
+    pub choice: ModelChoice,
+    /// How far commands are sandboxed.
+    pub sandbox: SandboxMode,
+    /// What commands may reach, in a strict sandbox.
+    pub hosts: Vec<AllowedHost>,
+    /// Whether it may leave the project.
+    pub outside: Outside,
+}
+
+impl ChatOptions {
+    /// Whether nobody is talked to.
+    pub(crate) fn is_headless(&self) -> bool {
+        self.request.is_some() || self.choice.replay.is_some()
+    }
+}
+
+/// Talks with the user, or answers one request.
+///
+/// # Errors
+/// When something is missing; headless, when the request was not done.
+pub fn chat(
+    context: &Context<'_>,
+    options: &ChatOptions,
+    stdin: Stdin,
+) -> Result<Outcome, Failure> {
+    if options.is_headless() {
+        return headless(context, options);
+    }
+    if !stdin.is_terminal || !stdin.is_seen {
+        return Err(
+            Error::from(ChatError::NoTerminal("standard input or output is not one")).into(),
+        );
+    }
+    if is_dumb(context.environment) {
+        return Err(
+            Error::from(ChatError::NoTerminal("`TERM` says that it can do nothing")).into(),
+        );
+    }
+    interactive(context, options)
+}
+
+/// Answers one request.
+fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Failure> {
+    let request = options.request.as_deref();
+    if request.is_some_and(|request| request.trim().is_empty()) {
+        return Err(Error::from(InputError::Blank).into());
+    }
+    let own = request.map(own_command).transpose()?.flatten();
+    let key = crate::commands::chat::login::key(context, &options.choice)?;
+    let redactor = context.redactor.and(key.exposed());
+    // Who prints does not know a key that a program has told.
+    let reporter = WithoutKeys {
+        inner: context.reporter,
+        redactor: &redactor,
+    };
+    let context = &Context {
+        redactor: &redactor,
+        reporter: &reporter,
+        ..context.clone()
+    };
+    let mode = SharedMode::new(options.mode.unwrap_or_default());
+    let mut place = ChatPlace::open(context, options, key, mode, None)?;
+    place.tell_warnings(context);
+    let recorded = place.replay(context, options)?;
+    let asked = || (request.map(str::to_owned), AnswerSource::Nowhere);
+    let (request, answers) = recorded.unwrap_or_else(asked);
+    let asked = if let Some((name, argument)) = own {
+        let expanded = expanded(context, options, &mut place, &name, &argument);
+        // Its commands may have changed them.
+        crate::commands::chat::proposals::keep_permissions(context, &place);
+        Some(expanded?)
+    } else {
+        let submission = request.map(|text| submission(context, &text)).transpose()?;
+        submission
+            .map(|submission| crate::commands::chat::attach::request(context, &place, &submission))
+    };
+    let done = crate::commands::chat::request::work(context, &place, answers, asked.as_ref());
+    crate::commands::chat::proposals::keep_permissions(context, &place);
+    let redacted = |text: String| redactor.text(&text).into_owned();
+    match done {
+        Ok(mut outcome) => {
+            outcome.summary = redacted(outcome.summary);
+            Ok(outcome)
+        }
+        Err(mut failure) => {
+            failure.text = failure.text.map(redacted);
+            Err(failure)
+        }
+    }
+}
+
+/// The name of the user's own command that a request is, and what stands behind it. What only the screen does is no
+/// request: a key behind `/login` must not get anywhere.
+fn own_command(request: &str) -> Result<Option<(String, String)>, ChatError> {
+    let request = request.trim();
+    if request.starts_with('!') {
+        return Err(ChatError::ScreenCommand("!".to_owned()));
+    }
+    match SlashCommand::read(request, |_| true) {
+        None | Some(Err(_)) => Ok(None),
+        Some(Ok(SlashCommand::Own(name, argument))) => Ok(Some((name, argument))),
+        Some(Ok(_)) => {
+            let name = request.split_whitespace().next().unwrap_or_default();
+            Err(ChatError::ScreenCommand(name.to_owned()))
+        }
+    }
+}
+
+/// What one of the user's own commands asks for, by the model that it names.
+fn expanded<'c>(
+    context: &'c Context<'c>,
+    options: &ChatOptions,
+    place: &mut ChatPlace<'c>,
+    name: &str,
+    argument: &str,
+) -> Result<UserRequest, Failure> {
+    let Some(command) = place.command(name) else {
+        let name = outgoing::censored(name);
+        return Err(Error::from(ChatError::UnknownCommand(name)).into());
+    };
+    if let Some(model) = command.model.clone() {
+        place.choose_model(context, options, &model)?;
+    }
+    let argument = crate::commands::chat::request::censored(context, place, argument);
+    crate::commands::chat::attach::expand(context, place, None, name, &argument)?.map_err(
+        |problem| {
+            let name = name.to_owned();
+            Error::from(ChatError::NotExpanded { name, problem }).into()
+        },
+    )
+}
+
+/// A request that was not typed at the screen, with the pictures that it names.
+fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
+    let submission = composer::submission(text, context.project.root());
+    Ok(submission.map_err(ChatError::from)?)
+}
+
+/// Talks at the screen, which has a thread of its own; the engine stays on this one, for commands live only as long as
+/// the thread that started them.
+fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Failure> {
+    let home = crate::commands::chat::login::home(context)?;
+    let settings = crate::commands::chat::place::settings(&home)?;
+    let mode = SharedMode::new(options.mode.unwrap_or_default());
+    let (sender, receiver) = channel::channel().map_err(InputError::from)?;
+    let (answers, heard) = mpsc::channel();
+    let environment = context.environment;
+    let first = options.first.as_deref();
+    let screen_options = ScreenOptions {
+        first: first.map(|text| submission(context, text)).transpose()?,
+        clock: context.clock,
+        no_color: environment
+            .get("NO_COLOR")
+            .is_some_and(|value| !value.is_empty()),
+        mouse: settings.mouse,
+        root: context.project.root().to_owned(),
+        history: Some(History::of(home.join(HISTORY), context.redactor)),
+        editor: editor::chosen(environment).ok().map(str::to_owned),
+        draft: home.join(format!("draft-{}.md", Uuid::new_v4())),
+        pager: Pager::of_screen(environment, context.project.root()),
+        clipboard: Clipboard::of(environment, context.project.root()),
+    };
+    thread::scope(|scope| {
+        let (interrupt, shared) = (context.interrupt.clone(), mode.clone());
+        let drawn = thread::Builder::new().name("screen".to_owned());
+        let drawn = drawn.spawn_scoped(scope, || {
+            terminal::run(screen_options, receiver, answers, interrupt, shared)
+        });
+        let drawn = drawn.map_err(InputError::from)?;
+        let screen = Screen::new(sender, heard);
+        let mut farewell = String::new();
+        let talked = talk_until_left(context, options, &screen, &mode, &mut farewell);
+        screen.tell(ToScreen::End { farewell });
+        let shown = drawn.join();
+        // It does not come to this in a release build, which aborts.
+        let shown = shown.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
+        // A screen that fails stops the engine: that it was stopped says less.
+        shown.map_err(InputError::from)?;
+        talked?;
+        Ok(Outcome::default())
+    })
+}
+
+/// Talks, and sets up all anew where the account is another one. `farewell` is what stands on the terminal in the end,
+/// however that comes.
+fn talk_until_left(
+    context: &Context<'_>,
+    options: &ChatOptions,
+    screen: &Screen,
+    mode: &SharedMode,
+    farewell: &mut String,
+) -> Result<(), Failure> {
+    let mut options = options.clone();
+    let (mut briefing, mut permissions) = (None, None);
+    // With what the vendor's list has added, for the model that was chosen of it.
+    let mut table = None;
+    let context = &Context {
+        reporter: screen,
+        ..context.clone()
+    };
+    loop {
+        let key = crate::commands::chat::login::key(context, &options.choice)?;
+        let redactor = context.redactor.and(key.exposed());
+        let context = &Context {
+            redactor: &redactor,
+            ..context.clone()
+        };
+        screen.redact_with(&redactor);
+        let is_first = farewell.is_empty();
+        let mut place = ChatPlace::open(context, &options, key, mode.clone(), table)?;
+        if is_first && place.is_begun() {
+            screen.tell(ToScreen::Transcript(place.transcript()));
+        }
+        if let Some(known) = permissions.take() {
+            place.permissions.replace(known);
+        }
+        place.tell_warnings(context);
+        if let Some(uncontained) = &place.uncontained {
+            context.warn(uncontained.clone());
+        }
+        if let Some(known) = briefing.take() {
+            place.kept.briefing.replace(known);
+        }
+        let talked = crate::commands::chat::talk::talk(context, &options, &mut place, screen);
+        *farewell = place.farewell();
+        if talked? == TalkEnd::Left {
+            return Ok(());
+        }
+        screen.tell(ToScreen::SettingUp);
+        options.session = SessionChoice::Named(place.id());
+        options.choice.model = Some(place.models.first.spec.name.clone());
+        briefing = Some(place.kept.briefing.into_inner());
+        permissions = Some(place.permissions.into_inner());
+        table = Some(place.table);
+    }
+}
+
+/// Lists the sessions.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
+    crate::commands::sessions::list(
+        context,
+        &CHAT,
+        &crate::commands::chat::login::home(context)?,
+        crate::commands::chat::place::KEEPS_ALL,
+    )
+}
+
+/// Opens `settings.json` in the user's editor, and sees whether what they made of it can be used.
+///
+/// # Errors
+/// When there is no editor, or the settings cannot be used.
+pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let home = crate::commands::chat::login::home(context)?;
+    let path = home.join(settings::FILE);
+    if home_file::read(&path).map_err(NotReady::from)?.is_none() {
+        home_file::create(&path, settings::DEFAULTS.as_bytes())?;
+    }
+    let command = editor::command(context.environment);
+    editor::open(command, &path, context.interrupt)?;
+    crate::commands::chat::place::settings(&home)?;
+    Ok(Outcome::said(format!(
+        "done: `{}` can be used",
+        path.display()
+    )))
+}

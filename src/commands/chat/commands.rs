@@ -1,0 +1,441 @@
+//! Slash commands that users write: Markdown files with frontmatter, and what becomes of their arguments.
+//!
+//! Reads the files below `.agent/commands` of the project, then those of the user's home, and runs nothing. Guarantees
+//! that what stands in arguments is text: only what a file itself says names another file or a command, and a command is
+//! the file's, letter by letter.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use clap::ValueEnum as _;
+use regex::Regex;
+
+use super::context::AGENT_FOLDER;
+use crate::project::conventions::read_file;
+use crate::record::mode::Mode;
+use crate::sys::fences::Fence;
+use crate::sys::files::Links;
+use crate::sys::text::{escaped, line_end, one_line, regex};
+
+/// The folder with the commands, in a project's folder for agents and in the user's.
+pub const COMMANDS: &str = "commands";
+/// How a command's file ends.
+const ENDING: &str = ".md";
+/// So many commands are read of a folder, and so many folders deep.
+const MOST: usize = 500;
+const DEEPEST: usize = 4;
+/// How long a description may be that is the first line of a file.
+const LONGEST: usize = 100;
+
+/// A command that users have written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandFile {
+    /// Its name, without the slash: `git:commit` is `git/commit.md`.
+    pub name: String,
+    /// What it does, for who types it.
+    pub description: String,
+    /// What it takes, in the same way; may be blank.
+    pub argument_hint: String,
+    /// The model that is to be asked.
+    pub model: Option<String>,
+    /// The mode in which it is to be carried out.
+    pub mode: Option<Mode>,
+    /// Of one of the project's, its path from the root and its content; `None`: it is the user's own.
+    source: Option<(String, String)>,
+    template: String,
+}
+
+/// A piece of what a command says to the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Words.
+    Text(String),
+    /// The content of the file at this path.
+    File(String),
+    /// The output of a command.
+    Command {
+        /// The command, as the file has it.
+        command: String,
+        /// What the user has typed behind the name: the variable `ARGUMENTS` for the command's shell.
+        arguments: String,
+    },
+}
+
+impl CommandFile {
+    /// The path from the project's root and the bytes of a command of the project's; `None`: it is the user's own.
+    #[must_use]
+    pub fn source(&self) -> Option<(&str, &[u8])> {
+        let (path, content) = self.source.as_ref()?;
+        Some((path, content.as_bytes()))
+    }
+
+    /// Whether it is the project's, and not the user's own.
+    #[must_use]
+    pub fn is_projects(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// The commands that it runs.
+    #[must_use]
+    pub fn commands(&self) -> Vec<String> {
+        let commands = self.expand("").into_iter().filter_map(|piece| match piece {
+            Piece::Command { command, .. } => Some(command),
+            Piece::Text(_) | Piece::File(_) => None,
+        });
+        commands.collect()
+    }
+
+    /// What it says with what the user has typed behind its name. Where it does not say what becomes of that, it stands
+    /// at the end.
+    #[must_use]
+    pub fn expand(&self, arguments: &str) -> Vec<Piece> {
+        let arguments = arguments.trim();
+        let words = shlex::split(arguments);
+        let words =
+            words.unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect());
+        let mut expansion = Expansion {
+            arguments,
+            words,
+            pieces: Vec::new(),
+            is_used: false,
+        };
+        expansion.run(&self.template);
+        if !expansion.is_used && !arguments.is_empty() {
+            expansion.text(&format!("\n\nArguments: {arguments}"));
+        }
+        expansion.pieces
+    }
+
+    /// The command that a file holds, and what is odd about it.
+    fn parse(
+        name: String,
+        source: Option<(String, String)>,
+        text: &str,
+    ) -> Result<(Self, Vec<String>), String> {
+        let mut command = Self {
+            name,
+            description: String::new(),
+            argument_hint: String::new(),
+            model: None,
+            mode: None,
+            source,
+            template: String::new(),
+        };
+        let (front, template) = split_front(text)?;
+        template.trim().clone_into(&mut command.template);
+        let mut oddities = Vec::new();
+        for (line, number) in front.lines().zip(2..) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (key, value) = line
+                .split_once(':')
+                .ok_or_else(|| format!("line {number} of its frontmatter is not `key: value`"))?;
+            let value = unquoted(value.trim());
+            match key.trim() {
+                "description" => value.clone_into(&mut command.description),
+                "argument-hint" => value.clone_into(&mut command.argument_hint),
+                "model" => command.model = Some(value.to_owned()).filter(|name| !name.is_empty()),
+                "mode" => {
+                    let mode = Mode::from_str(value, true).map_err(|_| {
+                        let value = one_line(value, LONGEST);
+                        format!("line {number}: `{value}` is no mode: it is regular, auto-pilot or planning")
+                    })?;
+                    command.mode = Some(mode);
+                }
+                other => oddities.push(format!(
+                    "`{}` in its frontmatter means nothing here",
+                    one_line(other, LONGEST)
+                )),
+            }
+        }
+        if command.template.is_empty() {
+            return Err("there is nothing in it but its frontmatter".to_owned());
+        }
+        if command.description.is_empty() {
+            let first = command.template.lines().next().unwrap_or_default();
+            command.description = one_line(first.trim_start_matches(['#', ' ']), LONGEST);
+        }
+        Ok((command, oddities))
+    }
+}
+
+/// The frontmatter and what stands behind it.
+fn split_front(text: &str) -> Result<(&str, &str), String> {
+    let is_mark = |line: &str| line.trim_end() == "---";
+    let mut lines = text.split_inclusive('\n');
+    let Some(first) = lines.next().filter(|first| is_mark(first)) else {
+        return Ok(("", text));
+    };
+    let mut end = first.len();
+    for line in lines {
+        if is_mark(line) {
+            let front = text.get(first.len()..end).unwrap_or_default();
+            return Ok((front, text.get(end + line.len()..).unwrap_or_default()));
+        }
+        end += line.len();
+    }
+    Err("its frontmatter does not end: a line `---` is missing".to_owned())
+}
+
+/// The value without quotes around it.
+fn unquoted(value: &str) -> &str {
+    let quotes = ['"', '\''].into_iter();
+    let mut inner = quotes.filter_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
+    inner.next().unwrap_or(value)
+}
+
+/// What stands for something else in a template.
+static SIGN: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"!`(?P<command>[^`\n]+)`|@(?P<path>[^\s`]+)|\$(?P<name>ARGUMENTS|[1-9])")
+});
+/// The same of arguments alone.
+static ARGUMENT: LazyLock<Regex> = LazyLock::new(|| regex(r"\$(?P<name>ARGUMENTS|[1-9])"));
+
+/// What ends a sentence and no path.
+const BEHIND_PATH: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', ']', '"', '\''];
+
+/// A template on its way to pieces.
+struct Expansion<'a> {
+    arguments: &'a str,
+    words: Vec<String>,
+    pieces: Vec<Piece>,
+    /// Whether the template says what becomes of the arguments.
+    is_used: bool,
+}
+
+impl Expansion<'_> {
+    fn run(&mut self, template: &str) {
+        let mut from = 0;
+        let mut at = 0;
+        while let Some(found) = SIGN.captures_at(template, at) {
+            let Some(whole) = found.get(0) else { break };
+            let before = template.get(..whole.start()).unwrap_or_default();
+            let is_first = before.ends_with(|c: char| c.is_whitespace() || "([\"'".contains(c));
+            let is_first = is_first || before.is_empty();
+            let mut end = whole.end();
+            let piece = if let Some(command) = found.name("command").filter(|_| is_first) {
+                self.is_used |= command.as_str().contains("ARGUMENTS");
+                Some(Piece::Command {
+                    command: command.as_str().to_owned(),
+                    arguments: self.arguments.to_owned(),
+                })
+            } else if let Some(path) = found.name("path").filter(|_| is_first) {
+                let path = path.as_str().trim_end_matches(BEHIND_PATH);
+                end = whole.start() + 1 + path.len();
+                Some(self.filled(path))
+                    .filter(|path| !path.is_empty())
+                    .map(Piece::File)
+            } else {
+                let name = found.name("name");
+                let rest = template.get(end..).unwrap_or_default();
+                let value = name.and_then(|name| self.value(name.as_str(), rest));
+                value.map(Piece::Text)
+            };
+            let Some(piece) = piece else {
+                // It is what it looks like: text.
+                at = whole.start() + 1;
+                continue;
+            };
+            self.text(template.get(from..whole.start()).unwrap_or_default());
+            match piece {
+                Piece::Text(text) => self.text(&text),
+                other => self.pieces.push(other),
+            }
+            (from, at) = (end, end);
+        }
+        self.text(template.get(from..).unwrap_or_default());
+    }
+
+    /// The text with the arguments in it.
+    fn filled(&mut self, text: &str) -> String {
+        let mut filled = String::new();
+        let mut from = 0;
+        for found in ARGUMENT.captures_iter(text) {
+            let Some(whole) = found.get(0) else { break };
+            let rest = text.get(whole.end()..).unwrap_or_default();
+            if let Some(value) = self.value(&found["name"], rest) {
+                filled.push_str(text.get(from..whole.start()).unwrap_or_default());
+                filled.push_str(&value);
+                from = whole.end();
+            }
+        }
+        filled.push_str(text.get(from..).unwrap_or_default());
+        filled
+    }
+
+    /// What stands for an argument of this name; `None` where it is another name, as `$100` is.
+    fn value(&mut self, name: &str, rest: &str) -> Option<String> {
+        let goes_on = |c: char| {
+            c.is_ascii_digit() || name == "ARGUMENTS" && (c.is_alphanumeric() || c == '_')
+        };
+        if rest.starts_with(goes_on) {
+            return None;
+        }
+        self.is_used = true;
+        match name.parse::<usize>() {
+            Ok(number) => Some(self.words.get(number - 1).cloned().unwrap_or_default()),
+            Err(_) => Some(self.arguments.to_owned()),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        match self.pieces.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Piece::Text(before)) => before.push_str(text),
+            _ => self.pieces.push(Piece::Text(text.to_owned())),
+        }
+    }
+}
+
+/// The commands of the project in `root` and those of the user whose folder for agents `home` is, by their names; of two
+/// of one name, the project's. And warnings of files that cannot be used. Commands of the program's own keep their names:
+/// `taken`.
+#[must_use]
+pub fn load(root: &Path, home: &Path, taken: &[&str]) -> (Vec<CommandFile>, Vec<String>) {
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let projects = root.join(AGENT_FOLDER).join(COMMANDS);
+    let mut folder = Folder {
+        root: Some(root),
+        ..Folder::default()
+    };
+    folder.read(&projects, "", 0);
+    let projects = std::mem::take(&mut folder.commands);
+    folder.root = None;
+    folder.read(&home.join(COMMANDS), "", 0);
+    let is_projects =
+        |command: &CommandFile| projects.iter().any(|other| other.name == command.name);
+    folder.commands.retain(|command| !is_projects(command));
+    let mut commands = projects;
+    commands.append(&mut folder.commands);
+    commands.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut warnings = folder.warnings;
+    commands.retain(|command| {
+        let is_taken = taken.contains(&&*command.name);
+        if is_taken {
+            warnings.push(format!(
+                "the command file for `/{0}` is not used: `/{0}` is the program's own",
+                command.name
+            ));
+        }
+        !is_taken
+    });
+    (commands, warnings)
+}
+
+/// A folder of commands on its way to be read.
+#[derive(Default)]
+struct Folder {
+    /// The project's root, where it is the project's: what lies beyond that is not read.
+    root: Option<PathBuf>,
+    commands: Vec<CommandFile>,
+    warnings: Vec<String>,
+}
+
+impl Folder {
+    fn read(&mut self, directory: &Path, prefix: &str, depth: usize) {
+        if !directory.exists() {
+            return;
+        }
+        if let Err(problem) = self.place(directory) {
+            return self.warn(directory, &problem);
+        }
+        let entries = match directory.read_dir() {
+            Ok(entries) => entries,
+            Err(error) => return self.warn(directory, &error.to_string()),
+        };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let stem = name.strip_suffix(ENDING).unwrap_or(&name);
+            if path.is_dir() {
+                // A link may lead back up.
+                if is_part(&name) && depth < DEEPEST && !path.is_symlink() {
+                    self.read(&path, &format!("{prefix}{name}:"), depth + 1);
+                }
+            } else if self.commands.len() >= MOST {
+                let problem = format!("no more than {MOST} commands are read");
+                return self.warn(&path, &problem);
+            } else if stem.len() < name.len()
+                && let Err(problem) = self.file(&path, format!("{prefix}{stem}"), is_part(stem))
+            {
+                self.warn(&path, &problem);
+            }
+        }
+    }
+
+    fn file(&mut self, path: &Path, name: String, is_named: bool) -> Result<(), String> {
+        if !is_named {
+            return Err(format!("{NAMES}, with `{ENDING}` behind it"));
+        }
+        let place = self.place(path)?;
+        let text = read_file(&place, Links::Refused)?;
+        let text = text.ok_or("there is nothing in it")?;
+        let source = self.root.as_ref().map(|root| {
+            let named = path.strip_prefix(root).unwrap_or(path);
+            (named.to_string_lossy().into_owned(), text.clone())
+        });
+        let (command, oddities) = CommandFile::parse(name, source, &text)?;
+        for oddity in oddities {
+            let path = escaped(&path.to_string_lossy());
+            self.warnings.push(format!("`{path}`: {oddity}"));
+        }
+        self.commands.push(command);
+        Ok(())
+    }
+
+    /// Where it is, links followed; a project's must lie in it.
+    fn place(&self, path: &Path) -> Result<PathBuf, String> {
+        let place = path.canonicalize().map_err(|error| error.to_string())?;
+        match &self.root {
+            Some(root) if !place.starts_with(root) => {
+                Err("it is a link that leads out of the project".to_owned())
+            }
+            _ => Ok(place),
+        }
+    }
+
+    fn warn(&mut self, path: &Path, problem: &str) {
+        let path = escaped(&path.to_string_lossy());
+        self.warnings
+            .push(format!("`{path}` is not used: {problem}"));
+    }
+}
+
+/// What a command's name is made of.
+pub const NAMES: &str =
+    "a command's name is small letters, digits, `_` and `-`, a letter or a digit first";
+
+/// Whether that is the name of a command, or of a folder of commands.
+fn is_part(name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c == '_' || c == '-')
+}
+
+/// The file of a command, from the folder of commands on: `git/commit.md` of `git:commit`. `None` where that is no name.
+#[must_use]
+pub fn file_for(name: &str) -> Option<PathBuf> {
+    let parts: Vec<&str> = name.split(':').collect();
+    let is_name = parts.iter().all(|part| is_part(part)) && parts.len() <= DEEPEST + 1;
+    is_name.then(|| PathBuf::from(format!("{}{ENDING}", parts.join("/"))))
+}
+
+/// The file that a reply consists of: a fence around all of it is taken off.
+#[must_use]
+pub fn template(reply: &str) -> String {
+    let reply = reply.trim();
+    let inner = || {
+        let (first, rest) = reply.split_once('\n')?;
+        let (inner, last) = rest.rsplit_once('\n')?;
+        let (opening, closing) = (Fence::of(first)?, Fence::of(last)?);
+        let is_around = matches!(opening.info, "" | "markdown" | "md") && closing.closes(&opening);
+        is_around.then_some(inner)
+    };
+    let file = inner().unwrap_or(reply);
+    format!("{file}{}", line_end(file))
+}
+
+#[cfg(test)]
+mod tests;

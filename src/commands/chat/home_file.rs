@@ -1,0 +1,126 @@
+//! The files that a user keeps in the agent's home: read with care, and written for nobody but their owner.
+//!
+//! Touches those files and the home. Guarantees that no error shows what a file holds.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::sys::atomic_file;
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+use crate::sys::positions::Misplaced;
+
+/// The bits of a mode that let others in.
+const OTHERS: u32 = 0o077;
+
+/// A file of the user's cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeFileProblem {
+    /// It cannot be read.
+    #[error("`{}` cannot be read: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// There is a mistake in it.
+    #[error("`{}`, {mistake}", .path.display())]
+    Mistake {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        mistake: Misplaced,
+        /// What becomes of it where the user removes the file.
+        without: &'static str,
+    },
+}
+
+impl HomeFileProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unreadable { path, source } if files::is_too_large(source) => {
+                format!("make `{}` smaller, or remove it", path.display())
+            }
+            Self::Unreadable { path, .. } => format!("make `{}` a readable file", path.display()),
+            Self::Mistake { without, .. } => {
+                format!("fix it there, or remove the file: {without}")
+            }
+        }
+    }
+}
+
+/// What `parse` makes of the file's content; `None` where it is missing.
+///
+/// # Errors
+/// When it cannot be read, or has a mistake; `without` says what becomes of it where the user removes it.
+pub(crate) fn load<T>(
+    path: &Path,
+    without: &'static str,
+    parse: impl FnOnce(&[u8]) -> Result<T, Misplaced>,
+) -> Result<Option<T>, HomeFileProblem> {
+    let parsed = read(path)?.as_deref().map(parse).transpose();
+    parsed.map_err(|mistake| HomeFileProblem::Mistake {
+        path: path.to_owned(),
+        mistake,
+        without,
+    })
+}
+
+/// The file's content; `None` where it is missing.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read(path: &Path) -> Result<Option<Vec<u8>>, HomeFileProblem> {
+    let read = files::read(path, Links::Followed, MIB).if_there();
+    read.map_err(|source| HomeFileProblem::Unreadable {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Makes the file with this content, and the home; a file that is there by now stays.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn create(path: &Path, content: &[u8]) -> Result<(), PathError> {
+    let make = || {
+        atomic_file::private_directory(path.parent().unwrap_or(path))?;
+        atomic_file::create_private(path, |file| file.write_all(content))
+    };
+    match make() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(PathError::of("write", path)),
+    }
+}
+
+/// Writes a file that nobody but its owner may read, into a home that nobody else may look into.
+///
+/// # Errors
+/// When it cannot be written; what was there is then still there.
+pub(crate) fn save(path: &Path, content: &[u8]) -> Result<(), PathError> {
+    let write = || {
+        let home = path.parent().unwrap_or(path);
+        atomic_file::private_directory(home)?;
+        // A home that is somebody else's stays as it is: the file itself is closed.
+        let _ = close(home);
+        atomic_file::replace_private(path, |file| file.write_all(content))
+    };
+    write().map_err(PathError::of("write", path))
+}
+
+/// Takes the rights of others to a file or directory away, and says whether they had any.
+///
+/// # Errors
+/// When it is not the user's.
+pub(crate) fn close(path: &Path) -> io::Result<bool> {
+    let mode = path.metadata()?.permissions().mode();
+    let is_open = mode & OTHERS != 0;
+    if is_open {
+        fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS))?;
+    }
+    Ok(is_open)
+}

@@ -1,0 +1,169 @@
+//! What is stored and what is said when somebody signs in or out.
+
+use super::*;
+use crate::record::exit::Exit;
+
+const HOME_FILE: &str = "auth.json";
+
+/// The accounts in this home, the active one first.
+fn names(home: &Path) -> Vec<String> {
+    let accounts = Accounts::load(home).unwrap();
+    let active = accounts.active().map(|account| account.name.clone());
+    active
+        .into_iter()
+        .chain(accounts.names().map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn what_stands_behind_the_command_is_a_key_or_a_name() {
+    let key = |key, account| LoginArgument::Key { key, account };
+    for (argument, expected) in [
+        ("sk-ant-1", key("sk-ant-1", None)),
+        (" sk-1  --account work ", key("sk-1", Some("work"))),
+        ("--account work other-key", key("other-key", Some("work"))),
+        ("work", LoginArgument::Account("work")),
+        ("--account work", LoginArgument::Account("work")),
+    ] {
+        assert_eq!(LoginArgument::read(argument), Ok(expected), "{argument}");
+    }
+    for argument in ["", "a b", "sk-1 sk-2", "sk-1 --account", "--account a b c"] {
+        let read = LoginArgument::read(argument);
+        assert_eq!(read, Err(NoAccount::NotAName), "{argument}");
+    }
+}
+
+#[test]
+fn a_key_is_stored_and_counts_from_then_on() {
+    let taken = |_: &ApiKey| Ok(KeyCheck::Taken);
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join(".agent");
+    for (account, expected) in [
+        (DEFAULT, &["default", "default"][..]),
+        ("work", &["work", "default", "work"]),
+        (DEFAULT, &["default", "default", "work"]),
+    ] {
+        let said = store(&home, false, account, " sk-sekret\n", &taken).unwrap();
+        assert_eq!(said.markdown(), format!("Signed in as {account}"));
+        assert_eq!(names(&home), expected);
+    }
+    let said = switch(&home, true, "work").unwrap();
+    assert_eq!(
+        said.markdown(),
+        "Signed in as work\n\n`ANTHROPIC_API_KEY` is set, and goes before it"
+    );
+    assert_eq!(names(&home), ["work", "default", "work"]);
+}
+
+#[test]
+fn keys_that_are_stored_at_once_are_all_kept() {
+    const AT_ONCE: usize = 16;
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join(".agent");
+    let checked = std::sync::Barrier::new(AT_ONCE);
+    let taken = |_: &ApiKey| {
+        checked.wait();
+        Ok(KeyCheck::Taken)
+    };
+    std::thread::scope(|scope| {
+        for at in 0..AT_ONCE {
+            let (home, taken) = (&home, &taken);
+            let account = format!("work{at}");
+            scope.spawn(move || store(home, false, &account, "sk-sekret", taken).unwrap());
+        }
+    });
+    assert_eq!(Accounts::load(&home).unwrap().names().count(), AT_ONCE);
+    assert_eq!(home.read_dir().unwrap().count(), 1, "only `{HOME_FILE}`");
+}
+
+#[test]
+fn a_key_that_is_refused_is_not_stored_and_one_that_cannot_be_checked_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let refuse = |_: &ApiKey| Ok(KeyCheck::Refused("invalid x-api-key".to_owned()));
+    let refused = store(dir.path(), false, DEFAULT, "sk-sekret", &refuse).unwrap_err();
+    assert_eq!(refused.to_string(), "the key is refused: invalid x-api-key");
+    assert_eq!(refused.exit(), Exit::ModelFailed);
+    assert!(!dir.path().join(HOME_FILE).exists());
+    let unknown = |_: &ApiKey| Ok(KeyCheck::Unknown("no connection".to_owned()));
+    let said = store(dir.path(), false, DEFAULT, "sk-sekret", &unknown).unwrap();
+    let outcome = said.outcome();
+    assert_eq!(outcome.summary, "Signed in as default");
+    assert_eq!(
+        outcome.warnings,
+        ["the key is stored, but could not be checked: no connection"]
+    );
+    assert_eq!(names(dir.path()), ["default", "default"]);
+}
+
+#[test]
+fn nothing_is_asked_with_what_cannot_be_stored() {
+    let asked = |_: &ApiKey| -> Result<KeyCheck, Error> { panic!("the vendor was asked") };
+    let dir = tempfile::tempdir().unwrap();
+    for (account, key, exit, expected) in [
+        (DEFAULT, "", Exit::Usage, "the key is empty"),
+        (DEFAULT, "se kret", Exit::Usage, "the key has a blank,"),
+        (
+            DEFAULT,
+            "sek\nret",
+            Exit::Usage,
+            "the key has more than one line",
+        ),
+        ("a b", "sekret", Exit::Usage, "an account's name is made of"),
+    ] {
+        let error = store(dir.path(), false, account, key, &asked).unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{error}");
+        assert_eq!(error.exit(), exit);
+    }
+    let path = dir.path().join(HOME_FILE);
+    std::fs::write(&path, "{broken").unwrap();
+    let error = store(dir.path(), false, DEFAULT, "sk-sekret", &asked).unwrap_err();
+    assert_eq!(error.exit(), Exit::NotReady);
+    assert!(
+        error.to_string().contains("auth.json`, line 1, column 2"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "{broken");
+}
+
+#[test]
+fn who_signs_out_is_told_what_counts_then() {
+    let taken = |_: &ApiKey| Ok(KeyCheck::Taken);
+    let dir = tempfile::tempdir().unwrap();
+    let out = |is_overridden| sign_out(dir.path(), is_overridden).unwrap().markdown();
+    assert_eq!(out(false), "Nobody is signed in");
+    assert!(!dir.path().join(HOME_FILE).exists());
+    for account in ["a", "b"] {
+        store(dir.path(), false, account, "sk-1", &taken).unwrap();
+    }
+    assert_eq!(out(false), "Signed out: the account `a` is active now");
+    assert_eq!(
+        out(true),
+        "Signed out\n\n`ANTHROPIC_API_KEY` is set, and its key still counts"
+    );
+    assert_eq!(names(dir.path()), Vec::<String>::new());
+    let unknown = switch(dir.path(), false, "a").unwrap_err();
+    assert_eq!(
+        unknown.to_string(),
+        "there is no account of that name: there is none at all"
+    );
+    assert_eq!(unknown.exit(), Exit::Usage);
+}
+
+#[test]
+fn what_is_known_of_keys_shows_none() {
+    let key = ChatKey {
+        found: Err(NoChatKey::Missing),
+        stored: vec![ApiKey::parse(b"sk-sekret").unwrap()],
+    };
+    assert_eq!(key.exposed().collect::<Vec<_>>(), ["sk-sekret"]);
+    assert!(!format!("{key:?}").contains("sekret"));
+    let error = key.required().unwrap_err();
+    assert_eq!(error.exit(), Exit::NotReady);
+    for way in [
+        "there is no API key",
+        "`ANTHROPIC_API_KEY`",
+        "`code-commit chat login`",
+    ] {
+        assert!(error.to_string().contains(way), "{error}");
+    }
+}

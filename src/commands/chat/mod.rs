@@ -1,0 +1,34 @@
+//! What the agent at the terminal has of its own: accounts, settings, permissions, instructions, commands.
+//!
+//! The loop, the tools and the conversation are the engine's; `workflow::chat` puts the parts together.
+
+pub mod accounts;
+pub(crate) mod args;
+pub(crate) mod attach;
+pub mod briefing;
+pub mod checklist;
+pub(crate) mod command;
+pub mod commands;
+pub mod context;
+pub(crate) mod entries;
+pub mod home_file;
+pub mod instructions;
+pub(crate) mod login;
+pub(crate) mod models;
+pub mod outgoing;
+pub mod permissions;
+pub(crate) mod place;
+pub(crate) mod proposals;
+pub mod reminders;
+pub(crate) mod request;
+pub(crate) mod screen;
+pub mod seen;
+pub mod settings;
+pub(crate) mod shell;
+pub(crate) mod slash;
+pub(crate) mod spending;
+pub mod spent;
+pub(crate) mod talk;
+pub mod tools;
+pub mod trust;
+pub(crate) mod trusting;

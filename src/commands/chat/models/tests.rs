@@ -1,0 +1,80 @@
+//! Which models there are to choose from, and what is said of those that are not.
+
+use super::*;
+use crate::record::exit::Exit;
+
+fn chat_table() -> ModelTable {
+    let today = "2026-11-23".parse().unwrap();
+    ModelTable::for_chat(Path::new("m"), b"{}", today).unwrap()
+}
+
+#[test]
+fn a_name_is_in_the_table_retired_or_unknown() {
+    let table = chat_table();
+    let name = |name| selected(&table, name).map(|spec| spec.name);
+    assert_eq!(name(None).unwrap(), "claude-sonnet-5-5");
+    assert_eq!(name(Some("claude-opus-5-5")).unwrap(), "claude-opus-5-5");
+    for (old, successor) in [
+        ("claude-3-opus", "claude-opus-5-5"),
+        ("claude-3-opus-20240229", "claude-opus-5-5"),
+        ("claude-3-sonnet", "claude-sonnet-5-5"),
+        ("claude-3-5-haiku-latest", "claude-haiku-5-5"),
+        ("claude-2.1", "claude-sonnet-5-5"),
+    ] {
+        let error = name(Some(old)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("the model `{old}` is retired: `{successor}` is its successor")
+        );
+        assert_eq!(error.exit(), Exit::Usage);
+        assert!(
+            error
+                .hint()
+                .unwrap()
+                .contains(&format!("`--model {successor}`"))
+        );
+    }
+    for unknown in ["gpt-5", "claude-9"] {
+        let error = name(Some(unknown)).unwrap_err();
+        let expected =
+            format!("there is no model `{unknown}`: known are claude-fable-5-1, claude-");
+        assert!(error.to_string().starts_with(&expected), "{error}");
+        assert_eq!(error.exit(), Exit::Usage);
+        assert!(error.hint().unwrap().contains("`/model`"));
+    }
+}
+
+#[test]
+fn the_menu_has_windows_prices_and_what_the_vendor_adds() {
+    let mut table = chat_table();
+    let sonnet = "1M, $2/$10";
+    let haiku = "1M, $0.10/$0.50, $0.50/$2.50 above 100k";
+    let alone = menu(&table, None, "claude-sonnet-5-5");
+    assert_eq!((alone.items.len(), alone.at), (4, 2));
+    assert_eq!(
+        alone.items[2],
+        ("claude-sonnet-5-5".to_owned(), sonnet.to_owned())
+    );
+    assert_eq!(alone.items[3].1, haiku);
+
+    let listed = |id: &str, name: &str| ListedModel {
+        id: id.to_owned(),
+        display_name: name.to_owned(),
+        created_at: String::new(),
+        max_input_tokens: Some(500_000),
+        max_tokens: None,
+    };
+    let list = [
+        listed("claude-sonnet-5-5-20260901", "Claude Sonnet 5.5"),
+        listed("claude-haiku-5-5", ""),
+        listed("claude-next", "Next\u{1b}[2J\nline"),
+    ];
+    table.add_listed(&list);
+    let menu = menu(&table, Some(&list), "claude-next");
+    let told: Vec<&str> = menu.items.iter().map(|(_, told)| &**told).collect();
+    assert_eq!(menu.at, 4);
+    assert!(told[0].starts_with("1M, $") && told[0].ends_with(", not offered for this key"));
+    assert_eq!(told[2], format!("{sonnet}, Claude Sonnet 5.5"));
+    assert_eq!(told[3], haiku);
+    assert_eq!(told[4], "500k, Next\u{fffd}[2J line");
+}

@@ -1,0 +1,269 @@
+//! What the agent at the terminal may do: by its mode, by what the user has allowed for good, and by what harm a call
+//! may do.
+//!
+//! Reads what it is given, and decides; notes what nobody was there to allow. Guarantees that outside of Auto-Pilot
+//! nothing that may delete, overwrite or commit is done unasked, and that in Planning nothing is done at all.
+
+pub mod file;
+pub mod untrusted;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use self::file::{Choice, FILE, PermissionAction, PermissionFile, rule_words};
+use super::briefing::Briefing;
+use super::commands::COMMANDS;
+use super::context::AGENT_FOLDER;
+use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
+use crate::agent::permissions::{Permission, Permissions};
+use crate::agent::tool::{Effect, ParameterKind, ToolCall};
+use crate::agent::tools::place::{quoted, resolved};
+use crate::model::Category;
+use crate::project::index::TrackedPaths;
+use crate::record::mode::{Mode, SharedMode};
+use crate::record::question::Verdict;
+use crate::record::question::{Answer, Question};
+use crate::sys::numbers::counted;
+use crate::sys::text::one_line;
+
+/// How much of a command or path stands in a sentence, in characters; the question has it whole.
+const IN_SENTENCE: usize = 200;
+
+/// What the model is told of every call in Planning.
+const PLANNING: &str = "this is Planning mode: nothing is executed, not even a tool that looks; describe in the plan \
+                        what is to be done";
+
+/// The paths that no file tool reaches, links resolved: what is allowed in the project, the user's own commands there,
+/// which run commands, and the agent's home with its keys.
+#[must_use]
+pub fn closed_paths(root: &Path, home: &Path) -> Vec<PathBuf> {
+    let paths = [
+        root.join(FILE),
+        root.join(AGENT_FOLDER).join(COMMANDS),
+        home.to_owned(),
+    ];
+    paths.map(|path| resolved(&path)).to_vec()
+}
+
+/// What the agent at the terminal may do.
+#[derive(Clone, Copy)]
+pub struct ChatPermissions<'a> {
+    /// The mode, which the user may change at any time.
+    pub mode: &'a SharedMode,
+    /// What is allowed for good in the project.
+    pub file: &'a RefCell<PermissionFile>,
+    /// Whether what the file allows counts; else it is asked about.
+    pub counts: bool,
+    /// The project's root, links resolved, in which commands run.
+    pub root: &'a Path,
+    /// Knows what the session has written.
+    pub briefing: &'a RefCell<Briefing>,
+    /// Whether nobody is there to be asked; these calls were refused for it.
+    pub headless: Option<&'a RefCell<NotPermitted>>,
+}
+
+/// The calls that nobody was there to allow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{} not permitted: nobody was there to allow {}", counted(.calls.len() as u64, "call"), .calls.join(", "))]
+pub struct NotPermitted {
+    /// Each as its tool, what it was about, and why it would have been asked about, on one line.
+    pub calls: Vec<String>,
+    /// Whether one of them would have been asked about whatever is allowed.
+    pub is_asked_always: bool,
+}
+
+impl NotPermitted {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let auto_pilot = "`--auto-pilot` lets the agent do everything";
+        if self.is_asked_always {
+            format!("what deletes, overwrites or commits is asked about always; {auto_pilot}")
+        } else {
+            format!(
+                "allow the tools in `{FILE}`, or commands by a prefix, and run `code-commit chat trust`; {auto_pilot}"
+            )
+        }
+    }
+}
+
+impl Permissions for ChatPermissions<'_> {
+    fn decide(&self, call: &ToolCall) -> Permission {
+        let mode = self.mode.get();
+        if mode == Mode::Planning {
+            return Permission::Refused(PLANNING.to_owned());
+        }
+        let tool = &*call.tool.name;
+        let judged = self.judged(call);
+        let action = match &judged {
+            Some(command) => self.file.borrow().action_on(tool, command),
+            None => self.file.borrow().action(tool),
+        };
+        if action == PermissionAction::Never {
+            let what = match self.file.borrow().action(tool) {
+                PermissionAction::Never => tool,
+                _ => "this command",
+            };
+            return Permission::Refused(format!(
+                "the user never allows {what} in this project; do it another way, or say what is needed from them"
+            ));
+        }
+        if mode == Mode::AutoPilot || !call.tool.requires_approval() {
+            return Permission::Allowed;
+        }
+        let reasons = reasons(call, judged.as_ref());
+        if action == PermissionAction::Always && self.counts && reasons.is_empty() {
+            return Permission::Allowed;
+        }
+        let Some(refused) = self.headless else {
+            let rules = judged.map_or_else(Vec::new, |command| self.new_rules(&command));
+            return Permission::Ask(question(call, &reasons, rules));
+        };
+        let told = told(call, &reasons);
+        let refusal = format!(
+            "nobody is there to allow {told}; do it another way, or go on without it and say that it was not done"
+        );
+        let mut refused = refused.borrow_mut();
+        refused.calls.push(told);
+        refused.is_asked_always |= !reasons.is_empty();
+        Permission::Refused(refusal)
+    }
+}
+
+impl ChatPermissions<'_> {
+    /// The command that a call runs; `None`: it runs none.
+    fn judged(&self, call: &ToolCall) -> Option<JudgedCommand> {
+        let command = call.of_kind(ParameterKind::Command).next()?;
+        Some(judge(command, &|path| self.state_of(path)))
+    }
+
+    fn state_of(&self, script: &Path) -> ScriptState {
+        let path = resolved(&self.root.join(script));
+        if self.briefing.borrow().has_written(&path) {
+            return ScriptState::Written;
+        }
+        let inside = path.strip_prefix(self.root).ok().and_then(Path::to_str);
+        let is_tracked = inside.is_some_and(|inside| {
+            let tracked = TrackedPaths::below(self.root);
+            tracked.is_ok_and(|tracked| tracked.find(inside) == Some(inside))
+        });
+        if is_tracked {
+            ScriptState::Tracked
+        } else {
+            ScriptState::Untracked
+        }
+    }
+
+    /// The prefixes by which all of a command would be allowed, as far as there are no rules for that.
+    fn new_rules(&self, command: &JudgedCommand) -> Vec<String> {
+        let file = self.file.borrow();
+        let programs = command.programs.iter();
+        let uncovered =
+            programs.filter(|program| file.rule(program) != Some(PermissionAction::Always));
+        let mut rules = Vec::new();
+        for prefix in uncovered.map(JudgedProgram::prefix) {
+            if !rules.contains(&prefix) {
+                rules.push(prefix);
+            }
+        }
+        rules
+    }
+}
+
+/// Why a call is asked about whatever is allowed.
+fn reasons(call: &ToolCall, command: Option<&JudgedCommand>) -> Vec<&'static str> {
+    let mut reasons = call.hazards.clone();
+    let judged = command.iter().flat_map(|command| &command.reasons);
+    reasons.extend(judged.filter(|reason| !call.hazards.contains(reason)));
+    reasons
+}
+
+/// The command or the path that a call is about, and what is searched for there; else the first thing that the tool
+/// takes.
+fn subject(call: &ToolCall) -> String {
+    let mut commands = call.of_kind(ParameterKind::Command);
+    let mut paths = call.of_kind(ParameterKind::Path);
+    let is_search = call.tool.category == Category::Search && call.tool.effect == Effect::Reads;
+    match (commands.next(), paths.next()) {
+        (None, Some(path)) if is_search => {
+            format!("{} in {path}", call.subject())
+        }
+        (Some(about), _) | (None, Some(about)) => about.to_owned(),
+        (None, None) => call.subject().to_owned(),
+    }
+}
+
+fn question(call: &ToolCall, reasons: &[&'static str], rules: Vec<String>) -> Question {
+    let tool = call.tool.name.clone().into_owned();
+    let subject = subject(call);
+    let shown = quoted(&one_line(&subject, IN_SENTENCE));
+    let about = match call.tool.effect {
+        _ if subject.is_empty() => format!("use {tool}"),
+        Effect::Runs if call.tool.takes(ParameterKind::Command) => format!("run {shown}"),
+        Effect::Writes => format!("change {shown}"),
+        _ => format!("use {tool} on {shown}"),
+    };
+    Question {
+        sentence: format!("The agent wants to {about}{}. May it?", why(reasons)),
+        subject,
+        tool,
+        reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+        may_last: reasons.is_empty(),
+        lasting: words_of(&Choice::Commands(rules.clone())),
+        rules,
+        may_forbid: true,
+        may_redirect: true,
+    }
+}
+
+/// A call on one line: ``execute_command `rm x` (deletes)``.
+fn told(call: &ToolCall, reasons: &[&'static str]) -> String {
+    let tool = &call.tool.name;
+    let shown = match &*subject(call) {
+        "" => String::new(),
+        subject => format!(" {}", quoted(&one_line(subject, IN_SENTENCE))),
+    };
+    format!("{tool}{shown}{}", why(reasons))
+}
+
+/// The reasons behind a call: ` (deletes)`.
+fn why(reasons: &[&'static str]) -> String {
+    match reasons {
+        [] => String::new(),
+        reasons => format!(" ({})", reasons.join(", ")),
+    }
+}
+
+/// What a choice allows or forbids: a phrase.
+#[must_use]
+pub fn words_of(choice: &Choice) -> String {
+    match choice {
+        Choice::Tool(tool, _) => format!("`{tool}`"),
+        Choice::Commands(rules) => rules
+            .iter()
+            .map(|rule| rule_words(rule))
+            .collect::<Vec<_>>()
+            .join("; "),
+    }
+}
+
+/// What is to hold for good after a verdict; `None`: it holds but once.
+#[must_use]
+pub fn remembered(question: &Question, verdict: &Verdict) -> Option<Choice> {
+    let tool = || question.tool.clone();
+    let (choice, may_last) = match verdict.answer {
+        Answer::Yes if question.rules.is_empty() => (
+            Choice::Tool(tool(), PermissionAction::Always),
+            question.may_last,
+        ),
+        Answer::Yes => (Choice::Commands(question.rules.clone()), question.may_last),
+        Answer::No | Answer::Instead(_) => (
+            Choice::Tool(tool(), PermissionAction::Never),
+            question.may_forbid,
+        ),
+    };
+    (verdict.is_for_good && may_last).then_some(choice)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,410 @@
+//! The file `.agent/permissions.json`: what may be done with each tool in a project.
+//!
+//! Reads the file, and writes it in one step. Guarantees that a mistake in it is told with its place and never taken
+//! for something else, that what others keep in it stays, and that it only narrows what may be done unless the user has
+//! agreed to its very bytes.
+
+mod form;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
+
+pub use self::form::PermissionAction;
+#[cfg(test)]
+pub(crate) use self::form::TOOLS;
+pub(crate) use self::form::rule_words;
+use self::form::{Actions, CommandRule, PermissionForm};
+use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
+use crate::commands::chat::commands::CommandFile;
+use crate::commands::chat::context::AGENT_FOLDER;
+use crate::commands::chat::trust::{TrustProblem, TrustedFiles};
+use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
+use crate::sys::atomic_file;
+use crate::sys::files::{self, IfThere as _, Links, MIB};
+use crate::sys::positions::Misplaced;
+
+/// The file, relative to the project's root.
+pub const FILE: &str = ".agent/permissions.json";
+/// What stood there and was not agreed with.
+pub const REFUSED: &str = ".agent/permissions.json.refused";
+/// The file may have so many bytes.
+const LARGEST: u64 = 2 * MIB;
+/// Why the permissions cannot be read or saved.
+#[derive(Debug, thiserror::Error)]
+pub enum PermissionsProblem {
+    /// The file, or its directory, is a link, or is no file at all.
+    #[error("`{}` is a link or no regular file", .path.display())]
+    NoFile {
+        /// The file, or its directory.
+        path: PathBuf,
+    },
+    /// The file cannot be read.
+    #[error("`{}` cannot be read: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// There is a mistake in the file.
+    #[error("`{}`, {mistake}", .path.display())]
+    Mistake {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        mistake: Misplaced,
+    },
+    /// The file cannot be written.
+    #[error("`{}` cannot be written: {source}", .path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// It was written, and cannot be trusted.
+    #[error(transparent)]
+    Untrusted(#[from] TrustProblem),
+    /// The file has been changed since it was read, and nobody has looked at that yet.
+    #[error("`{}` has been changed meanwhile and was not written; the choice holds until the program ends", .path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl PermissionsProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NoFile { path } => {
+                let path = path.display();
+                format!("put a regular file or directory in the place of `{path}`, or remove it")
+            }
+            Self::Unreadable { path, source } if files::is_too_large(source) => {
+                format!("make `{}` smaller, or remove it", path.display())
+            }
+            Self::Unreadable { path, .. } => format!("make `{}` readable", path.display()),
+            Self::Mistake { .. } => {
+                "correct it there, or remove the file: then the defaults hold".to_owned()
+            }
+            Self::Unwritable { path, .. } => {
+                let directory = path.parent().unwrap_or(path);
+                format!("make `{}` writable", directory.display())
+            }
+            Self::Untrusted(_) => "what it allows holds until the program ends".to_owned(),
+            Self::Changed { .. } => "with the next request you are shown the change".to_owned(),
+        }
+    }
+}
+
+/// What a user wants to hold for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// This becomes of the calls of a tool.
+    Tool(String, PermissionAction),
+    /// Commands that begin so are carried out: prefixes.
+    Commands(Vec<String>),
+}
+
+/// What may be done with each tool in a project, as the user has last seen or chosen it.
+#[derive(Debug, Clone)]
+pub struct PermissionFile {
+    root: PathBuf,
+    /// The file's bytes as they were read, saved or turned down last; `None`: there was no file.
+    known: Option<Vec<u8>>,
+    /// The content of the file.
+    form: PermissionForm,
+    /// The permissions that hold.
+    actions: Actions,
+    rules: Vec<CommandRule>,
+    /// The files of the project that the user has agreed to.
+    trusted: TrustedFiles,
+    /// Whether all that the file says holds: there is none, or the user has agreed to these bytes.
+    is_trusted: bool,
+    /// Whether the user was asked to trust the file, and did not.
+    pub is_declined: bool,
+}
+
+/// The file is not what it was.
+#[derive(Debug)]
+pub struct ChangedOnDisk {
+    /// What has changed, a unified diff; "" where the file cannot be read.
+    pub diff: String,
+    /// The permissions that hold if the user agrees; an error where the file cannot be used as it is now.
+    pub file: Result<PermissionFile, PermissionsProblem>,
+}
+
+impl PermissionFile {
+    /// The permissions of the project with this root: the file's, as far as it is trusted or narrows them, or the
+    /// defaults where there is none.
+    ///
+    /// # Errors
+    /// When there is one that cannot be used.
+    pub fn load(root: &Path, trusted: TrustedFiles) -> Result<Self, PermissionsProblem> {
+        Self::of(root, read(root)?, trusted)
+    }
+
+    fn of(
+        root: &Path,
+        known: Option<Vec<u8>>,
+        trusted: TrustedFiles,
+    ) -> Result<Self, PermissionsProblem> {
+        let form = match &known {
+            None => PermissionForm::default(),
+            Some(content) => {
+                PermissionForm::parse(content).map_err(|mistake| PermissionsProblem::Mistake {
+                    path: root.join(FILE),
+                    mistake,
+                })?
+            }
+        };
+        let is_trusted = known
+            .as_ref()
+            .is_none_or(|content| trusted.has(FILE, content));
+        let (actions, rules) = form.holding(is_trusted);
+        Ok(Self {
+            root: root.to_owned(),
+            known,
+            form,
+            actions,
+            rules,
+            trusted,
+            is_trusted,
+            is_declined: false,
+        })
+    }
+
+    /// What becomes of the calls of this tool: one that is not listed is asked about.
+    #[must_use]
+    pub fn action(&self, tool: &str) -> PermissionAction {
+        let known = self.actions.get(tool);
+        known.copied().unwrap_or(PermissionAction::Ask)
+    }
+
+    /// What becomes of a command that this tool runs: each of its programs goes by the longest rule that covers it, else by
+    /// the tool's own entry. No rule covers what is asked about always.
+    #[must_use]
+    pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
+        let of_tool = self.action(tool);
+        let by_rules = || {
+            let programs = command.programs.iter();
+            programs
+                .map(|program| self.rule(program).unwrap_or(of_tool))
+                .max()
+        };
+        match by_rules()
+            .filter(|_| of_tool != PermissionAction::Never)
+            .unwrap_or(of_tool)
+        {
+            PermissionAction::Always if !command.reasons.is_empty() => PermissionAction::Ask,
+            action => action,
+        }
+    }
+
+    /// The action of the longest rule that covers a program; of two, the one that allows less.
+    #[must_use]
+    pub fn rule(&self, program: &JudgedProgram) -> Option<PermissionAction> {
+        let covering = self.rules.iter();
+        let covering =
+            covering.filter_map(|rule| Some((program.covered_by(&rule.prefix)?, rule.action)));
+        covering.max().map(|(_, action)| action)
+    }
+
+    /// The tools that are listed, in the file's order, and what becomes of their calls.
+    pub fn listed(&self) -> impl Iterator<Item = (&str, PermissionAction)> {
+        self.form.tools().map(|tool| (tool, self.action(tool)))
+    }
+
+    /// The prefixes of commands for which there are rules that hold, and what becomes of these.
+    pub fn rules(&self) -> impl Iterator<Item = (&str, PermissionAction)> {
+        self.rules.iter().map(|rule| (&*rule.prefix, rule.action))
+    }
+
+    /// What the file would allow if it were trusted: phrases.
+    #[must_use]
+    pub fn withheld(&self) -> Vec<String> {
+        if self.is_trusted {
+            return Vec::new();
+        }
+        self.form.allowed()
+    }
+
+    /// The same as if the user had agreed to the file.
+    #[must_use]
+    pub fn as_trusted(&self) -> Self {
+        let (actions, rules) = self.form.holding(true);
+        Self {
+            actions,
+            rules,
+            is_trusted: true,
+            ..self.clone()
+        }
+    }
+
+    /// Whether a command that is not about a new script is carried out unasked.
+    #[must_use]
+    pub fn allows_command(&self, command: &str) -> bool {
+        let judged = judge(command, &|_| ScriptState::Tracked);
+        self.action_on("execute_command", &judged) == PermissionAction::Always
+    }
+
+    /// Whether the user has agreed to what a command of the project's runs; a command of the user's own needs no trust.
+    #[must_use]
+    pub fn trusts(&self, command: &CommandFile) -> bool {
+        let source = command.source();
+        source.is_none_or(|(path, content)| self.trusted.has(path, content))
+    }
+
+    /// The same after the user has agreed to the file, and to these command files.
+    ///
+    /// # Errors
+    /// When that cannot be kept; then it does not hold.
+    pub fn trust(&mut self, commands: &[CommandFile]) -> Result<(), TrustProblem> {
+        let commands = commands.iter().filter_map(CommandFile::source);
+        let own = self.known.iter().map(|content| (FILE, &**content));
+        self.trusted.add(own.chain(commands))?;
+        *self = self.as_trusted();
+        Ok(())
+    }
+
+    /// The same after the user has agreed to a command file alone.
+    ///
+    /// # Errors
+    /// Those of [`trust`](Self::trust).
+    pub fn trust_command(&mut self, command: &CommandFile) -> Result<(), TrustProblem> {
+        self.trusted.add(command.source())
+    }
+
+    /// Whether the user must trust the file before this can be written there.
+    #[must_use]
+    pub fn needs_trust(&self, choice: &Choice) -> bool {
+        !self.is_trusted && !matches!(choice, Choice::Tool(_, PermissionAction::Never))
+    }
+
+    /// Has this hold from now on, and the file say so, if it may.
+    ///
+    /// # Errors
+    /// When the file was not written; until the program ends it holds all the same.
+    pub fn remember(
+        &mut self,
+        choice: &Choice,
+        now: DateTime<FixedOffset>,
+    ) -> Result<(), PermissionsProblem> {
+        match choice {
+            Choice::Tool(tool, action) => drop(self.actions.insert(tool.clone(), *action)),
+            Choice::Commands(prefixes) => {
+                self.rules.retain(|rule| !prefixes.contains(&rule.prefix));
+                let rules = prefixes.iter().map(|prefix| CommandRule::always(prefix));
+                self.rules.extend(rules);
+            }
+        }
+        if self.needs_trust(choice) {
+            return Ok(());
+        }
+        // What somebody else has written there is not overwritten unseen.
+        if read(&self.root)? != self.known {
+            let path = self.path();
+            return Err(PermissionsProblem::Changed { path });
+        }
+        self.form.set(choice);
+        let now = now.with_timezone(&Utc);
+        let content = self
+            .form
+            .content(&now.to_rfc3339_opts(SecondsFormat::Millis, true));
+        self.write(&content)?;
+        if self.is_trusted {
+            self.trusted.add([(FILE, &*content)])?;
+        }
+        self.known = Some(content);
+        Ok(())
+    }
+
+    /// What the file has become since it was read, saved or put back; `None`: it is the same. What holds does not change
+    /// by that.
+    #[must_use]
+    pub fn changed_on_disk(&self) -> Option<ChangedOnDisk> {
+        let found = match read(&self.root) {
+            Ok(found) if found == self.known => return None,
+            Ok(found) => found,
+            Err(problem) => {
+                return Some(ChangedOnDisk {
+                    diff: String::new(),
+                    file: Err(problem),
+                });
+            }
+        };
+        let state = |content: &Option<Vec<u8>>| {
+            content.clone().map(|content| FileState {
+                content,
+                mode: NEW_MODE,
+            })
+        };
+        let change = FileChange {
+            path: FILE.to_owned(),
+            before: state(&self.known),
+            after: state(&found),
+        };
+        Some(ChangedOnDisk {
+            diff: diff::text(&[change]),
+            file: Self::of(&self.root, found, self.trusted.clone()),
+        })
+    }
+
+    /// Puts the file back as it was: the user does not agree with its change. What stood there goes to [`REFUSED`], in the
+    /// place of what went there before: it may be the user's own.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn put_back(&self) -> Result<(), PermissionsProblem> {
+        check_directory(&self.root)?;
+        let moved = fs::rename(self.path(), self.root.join(REFUSED)).if_there();
+        moved.map_err(|source| self.unwritable(source))?;
+        let content = self.known.as_ref();
+        content.map_or(Ok(()), |content| self.write(content))
+    }
+
+    /// The absolute path of the file.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.root.join(FILE)
+    }
+
+    fn write(&self, content: &[u8]) -> Result<(), PermissionsProblem> {
+        check_directory(&self.root)?;
+        let written = fs::create_dir_all(self.root.join(AGENT_FOLDER))
+            .and_then(|()| atomic_file::replace(&self.path(), |file| file.write_all(content)));
+        written.map_err(|source| self.unwritable(source))
+    }
+
+    fn unwritable(&self, source: io::Error) -> PermissionsProblem {
+        let path = self.path();
+        PermissionsProblem::Unwritable { path, source }
+    }
+}
+
+/// The file's bytes; `None` where it is missing.
+fn read(root: &Path) -> Result<Option<Vec<u8>>, PermissionsProblem> {
+    check_directory(root)?;
+    let path = root.join(FILE);
+    match files::read(&path, Links::Refused, LARGEST).if_there() {
+        Err(error) if files::is_no_file(&error) => Err(PermissionsProblem::NoFile { path }),
+        read => read.map_err(|source| PermissionsProblem::Unreadable { path, source }),
+    }
+}
+
+/// The directory may be missing, but nothing else: a link might lead to another project's permissions.
+fn check_directory(root: &Path) -> Result<(), PermissionsProblem> {
+    let path = root.join(AGENT_FOLDER);
+    match path.symlink_metadata() {
+        Ok(metadata) if !metadata.is_dir() => Err(PermissionsProblem::NoFile { path }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! What a project's files would allow that its user has not agreed to. Pure.
+
+use super::file::{FILE, PermissionFile};
+use crate::commands::chat::commands::CommandFile;
+
+/// What a project's files would allow that the user has not agreed to.
+#[derive(Debug, Default)]
+pub struct Untrusted {
+    /// What would be allowed, in lines.
+    pub lines: Vec<String>,
+    /// Their paths from the root.
+    pub paths: Vec<String>,
+    /// The commands among them.
+    pub commands: Vec<CommandFile>,
+}
+
+impl Untrusted {
+    /// What of these would count if it were trusted.
+    #[must_use]
+    pub fn find(permissions: &PermissionFile, commands: &[CommandFile]) -> Self {
+        let mut found = Self::default();
+        let withheld = permissions.withheld();
+        if !withheld.is_empty() {
+            found.add(FILE, "would allow", withheld);
+        }
+        let would_allow = permissions.as_trusted();
+        for command in commands
+            .iter()
+            .filter(|command| !permissions.trusts(command))
+        {
+            let run = command.commands();
+            if run
+                .iter()
+                .any(|command| would_allow.allows_command(command))
+                && let Some((path, _)) = command.source()
+            {
+                found.add(path, "would run", run);
+                found.commands.push(command.clone());
+            }
+        }
+        found
+    }
+
+    /// Notes what a file would allow or run.
+    pub fn add(&mut self, path: &str, would: &str, what: Vec<String>) {
+        self.lines.push(format!("`{path}` {would} without asking:"));
+        self.lines
+            .extend(what.into_iter().map(|what| format!("  {what}")));
+        self.paths.push(path.to_owned());
+    }
+
+    /// What nobody is asked about, in a line; `None`: there is nothing.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let paths = self.paths.iter().map(|path| format!("`{path}`"));
+        let paths = paths.collect::<Vec<_>>().join(", ");
+        (!paths.is_empty()).then(|| {
+            format!(
+                "this folder is not trusted, and `always` counts as `ask` in {paths}; `code-commit chat trust` shows what \
+                 would be allowed"
+            )
+        })
+    }
+}

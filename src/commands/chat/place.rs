@@ -1,0 +1,603 @@
+//! What the agent at the terminal has before it begins: settings, models, session, permissions, context, commands.
+//!
+//! Reads the files of the user's and of the project's that it is told of, makes the home, and asks the vendor's server
+//! which models there are to choose from.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::command::ChatOptions;
+use super::entries::{STOPPED, ending, entries};
+use super::login::{ChatKey, home};
+use super::models;
+use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
+use crate::agent::memory::Compressed;
+use crate::agent::memory::truncate::{Meter, sent, tokens_of};
+use crate::agent::session::{Session, SessionState};
+use crate::agent::tool::Effect;
+use crate::agent::tools::place::Outside;
+use crate::commands::chat::accounts::key::AccountKey;
+use crate::commands::chat::briefing::Briefing;
+use crate::commands::chat::commands;
+use crate::commands::chat::commands::{COMMANDS, CommandFile};
+use crate::commands::chat::context::AGENT_FOLDER;
+use crate::commands::chat::permissions::file::{PermissionFile, rule_words};
+use crate::commands::chat::permissions::untrusted::Untrusted;
+use crate::commands::chat::permissions::{ChatPermissions, NotPermitted, closed_paths};
+use crate::commands::chat::settings::ChatSettings;
+use crate::commands::chat::trust::TrustedFiles;
+use crate::commands::error::Error;
+use crate::commands::keeping::Keeping;
+use crate::commands::workspace;
+use crate::commands::workspace::{
+    AnswerSource, KeptSession, SessionChoice, check_keys, open_session, processes,
+};
+use crate::exec::process::Processes;
+use crate::exec::sandbox::SandboxMode;
+use crate::model::message::Role;
+use crate::model::usage::Usage;
+use crate::model::{ModelTable, Purpose};
+use crate::project::home::CHAT;
+use crate::record::event::Event;
+use crate::record::mode::{Mode, SharedMode};
+use crate::record::run_files::CONVERSATION;
+use crate::record::todos::Todo;
+use crate::record::{Action, LimitsRecord, Seconds};
+use crate::run::context::Context;
+use crate::run::not_ready::NotReady;
+use crate::run::selection;
+use crate::run::selection::Models;
+use crate::ui::tui::{CommandHint, Entry, Menu};
+
+/// How many replies in a row may not be understood.
+const TRIES: u32 = 5;
+/// How many calls to the model a request may take.
+const MOST_LOOPS: u16 = 500;
+/// How long a command has to end by itself where the user stops it: they wait for that.
+const GRACE: Duration = Duration::from_millis(300);
+/// How long a command may take before it goes on in the background, unless its call says otherwise.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
+/// After how many days sessions are removed that were not used: never.
+pub const KEEPS_ALL: u32 = 0;
+/// The window of a model whose entry says none, in tokens.
+const USUAL_WINDOW: u64 = 200_000;
+
+/// What the user has set there.
+///
+/// # Errors
+/// When there is a mistake in it.
+pub fn settings(home: &Path) -> Result<ChatSettings, Error> {
+    Ok(ChatSettings::load(home).map_err(NotReady::from)?)
+}
+
+/// The session of an agent at the terminal: what is kept of it besides what was said.
+pub struct KeptChat<'c> {
+    /// The session.
+    pub inner: KeptSession<'c>,
+    /// Knows how full the model's window is.
+    pub meter: Meter,
+    /// What is to be done.
+    pub todos: RefCell<Vec<Todo>>,
+    /// What the model is told besides that.
+    pub briefing: RefCell<Briefing>,
+}
+
+impl KeptChat<'_> {
+    /// The user has taken back what the last request has changed in these files.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub fn undone(&self, paths: &[String]) -> Result<(), Error> {
+        self.briefing.borrow_mut().undone(paths);
+        let known = self.briefing.borrow().known();
+        self.inner.change(|session| session.file.briefing = known)
+    }
+}
+
+impl Keeping for KeptChat<'_> {
+    fn id(&self) -> String {
+        self.inner.id()
+    }
+
+    fn conversation(&self) -> Conversation {
+        self.inner.conversation()
+    }
+
+    fn settle(&self) {
+        self.inner.settle();
+    }
+
+    fn note_state(&self, state: SessionState) -> Result<(), Error> {
+        self.inner.note_state(state)
+    }
+
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
+        // A call may follow: what was changed before is nothing that it has changed.
+        self.briefing.borrow_mut().look();
+        if *purpose != Purpose::STEP {
+            return Ok(());
+        }
+        self.inner.change(|session| {
+            session.conversation.clone_from(conversation);
+            session.conversation.todos.clone_from(&self.todos.borrow());
+            session.file.context_tokens = self.meter.used(conversation);
+            session.file.briefing = self.briefing.borrow().known();
+        })
+    }
+
+    fn acted(&self, action: &Action, effect: Option<Effect>) {
+        self.briefing.borrow_mut().acted(action, effect);
+    }
+
+    fn wrote(&self, paths: &[String]) {
+        self.briefing.borrow_mut().wrote(paths);
+    }
+
+    fn count(&self, purpose: &Purpose, tokens: u64) {
+        if *purpose == Purpose::STEP {
+            self.briefing.borrow_mut().told();
+        }
+        self.inner.count(purpose, tokens);
+    }
+
+    fn answered(&self, purpose: &Purpose, usage: &Usage) {
+        if *purpose == Purpose::STEP {
+            self.meter.answered(usage);
+        }
+    }
+
+    fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
+        if *purpose == Purpose::STEP {
+            self.briefing.borrow_mut().renewed();
+        }
+        self.inner.compressed(purpose, compressed);
+    }
+}
+
+/// What the agent has.
+pub struct ChatPlace<'c> {
+    /// Where what is its user's is kept.
+    pub home: PathBuf,
+    /// What the user has set.
+    pub settings: ChatSettings,
+    /// The models that there are.
+    pub table: ModelTable,
+    /// The one that is asked.
+    pub models: Models<'c>,
+    /// The account that pays for it.
+    key: ChatKey,
+    /// The session.
+    pub kept: KeptChat<'c>,
+    /// How far the agent can go.
+    pub limits: LimitsRecord,
+    /// What the agent has started. Ended with the place.
+    pub processes: RefCell<Processes<'c>>,
+    /// What the record of a run is to say where commands are not sandboxed, though they should be.
+    pub uncontained: Option<String>,
+    /// Whether it may leave the project.
+    pub outside: Outside,
+    /// How freely it may act.
+    pub mode: SharedMode,
+    /// The project's root, links resolved.
+    root: PathBuf,
+    /// What is allowed for good.
+    pub permissions: RefCell<PermissionFile>,
+    /// What nobody was there to allow.
+    pub refused: RefCell<NotPermitted>,
+    /// The paths that are not for the agent's tools, links resolved.
+    pub closed: Vec<PathBuf>,
+    /// The commands that the user has written.
+    pub commands: Vec<CommandFile>,
+    /// Whether what looks like credentials is sent.
+    pub allow_secrets: bool,
+    /// What the user should look at.
+    warnings: Vec<String>,
+}
+
+impl<'c> ChatPlace<'c> {
+    /// Sets it up; without a table of models, that of the user's home holds.
+    ///
+    /// # Errors
+    /// When something is missing or wrong: settings, models, permissions, session, sandbox.
+    pub fn open(
+        context: &'c Context<'c>,
+        options: &ChatOptions,
+        key: ChatKey,
+        mode: SharedMode,
+        table: Option<ModelTable>,
+    ) -> Result<Self, Error> {
+        check_keys(context)?;
+        let root = context.project.root();
+        let home = home(context)?;
+        let settings = settings(&home)?;
+        let table = table.map_or_else(|| models::table(context, &home), Ok)?;
+        let models = models::models(context, &options.choice, &table, &key)?;
+        let mut warnings = models.warnings(context);
+        let trusted = TrustedFiles::load(&home, root).map_err(NotReady::from)?;
+        let permissions = PermissionFile::load(root, trusted).map_err(NotReady::from)?;
+        let mut briefing = Briefing::load(root, context.directory);
+        let (commands, bad) = commands_of(root, &home);
+        warnings.extend(briefing.warnings().into_iter().chain(bad));
+        if options.is_headless() && mode.get() == Mode::Regular {
+            warnings.extend(Untrusted::find(&permissions, &commands).warning());
+        }
+        // Who can be asked for a key may come without.
+        if options.request.is_some() {
+            key.required()?;
+        }
+        let store = workspace::sessions(context, &CHAT, &home, KEEPS_ALL)?;
+        let model = &models.first.spec.name;
+        let mut session = open_session(context, &store, options.session, model)?;
+        if options.choice.replay.is_some() {
+            session.detach();
+        }
+        let key_file = home.join(crate::commands::chat::accounts::FILE);
+        // A command must not make it; one that is there is closed to what is sandboxed.
+        if options.sandbox != SandboxMode::Off {
+            let _ = fs::create_dir(root.join(AGENT_FOLDER));
+        }
+        let (processes, uncontained) =
+            processes(context, options.sandbox, &options.hosts, &key_file)?;
+        session.conversation.thinks_as(&thinker(&key, model));
+        briefing.take_up(&session.file.briefing);
+        let meter = Meter::default();
+        meter.estimated(session.file.context_tokens, &session.conversation);
+        let window = models.first.spec.prompt_window();
+        Ok(Self {
+            limits: LimitsRecord {
+                max_context_tokens: window,
+                max_retries: TRIES,
+                max_retries_automated: TRIES,
+                max_loops: MOST_LOOPS,
+                command_timeout: Some(Seconds(COMMAND_TIMEOUT)),
+            },
+            closed: closed_paths(root, &home),
+            root: root.to_owned(),
+            kept: KeptChat {
+                todos: RefCell::new(session.conversation.todos.clone()),
+                inner: KeptSession {
+                    session: RefCell::new(session),
+                    store,
+                    clock: context.clock,
+                },
+                meter,
+                briefing: RefCell::new(briefing),
+            },
+            processes: RefCell::new(
+                processes
+                    .with_grace(GRACE)
+                    .showing_credentials(options.choice.allow_secrets),
+            ),
+            uncontained,
+            outside: options.outside,
+            mode,
+            permissions: RefCell::new(permissions),
+            refused: RefCell::default(),
+            commands,
+            allow_secrets: options.choice.allow_secrets,
+            warnings,
+            home,
+            settings,
+            table,
+            models,
+            key,
+        })
+    }
+
+    /// Goes back to where the run began that is to be replayed, if any; what was asked for in it, and what the user
+    /// answered.
+    ///
+    /// # Errors
+    /// When there is no such run, or nothing was asked for in it.
+    pub fn replay(
+        &mut self,
+        context: &Context<'_>,
+        options: &ChatOptions,
+    ) -> Result<Option<(Option<String>, AnswerSource<'static>)>, Error> {
+        let Some(recording) = selection::find_recording(context, &options.choice)? else {
+            return Ok(None);
+        };
+        let conversation = workspace::read(recording.folder(), CONVERSATION);
+        let conversation: Conversation = conversation.unwrap_or_default();
+        let record = recording.agent().ok_or(Error::NothingAsked)?;
+        let answers = AnswerSource::recorded(&record);
+        self.limits = record.limits;
+        if let Some(mode) = record.mode.filter(|_| options.mode.is_none()) {
+            self.mode.set(mode);
+        }
+        self.kept.inner.session.get_mut().conversation = conversation;
+        Ok(Some((record.request, answers)))
+    }
+
+    /// Sees that there is a key, where one is needed.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn check_key(&self) -> Result<(), Error> {
+        if self.models.is_replay {
+            return Ok(());
+        }
+        self.key.required().map(drop)
+    }
+
+    /// Notes what is to be done, and shows it.
+    pub fn update_todos(&self, context: &Context<'_>, todos: Vec<Todo>) {
+        context.reporter.event(&Event::Todos(todos.clone()));
+        self.kept.todos.replace(todos);
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> Uuid {
+        self.kept.inner.session.borrow().id()
+    }
+
+    /// Tells what the user should look at, behind what was said before.
+    pub fn tell_warnings(&self, context: &Context<'_>) {
+        self.models.tell_base_urls(context);
+        for warning in &self.warnings {
+            context.warn(warning.clone());
+        }
+    }
+
+    /// Keeps what the model had begun to say when it was stopped; "": nothing.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub fn keep_begun(&self, begun: &str) -> Result<(), Error> {
+        let begun = begun.trim();
+        if begun.is_empty() {
+            return Ok(());
+        }
+        self.kept.inner.change(|session| {
+            session.conversation.say(HistoryMessage::of_agent(begun));
+            session.conversation.say(HistoryMessage::note(STOPPED));
+        })
+    }
+
+    /// Whether anything was ever asked for in the session.
+    pub fn is_begun(&self) -> bool {
+        self.requests() > 0
+    }
+
+    /// How many requests the user has made in the session.
+    pub fn requests(&self) -> usize {
+        let session = self.kept.inner.session.borrow();
+        session.conversation.requests.len()
+    }
+
+    /// How many tokens the model takes.
+    pub fn window(&self) -> u64 {
+        self.limits.max_context_tokens.unwrap_or(USUAL_WINDOW)
+    }
+
+    /// How many of them the conversation has.
+    pub fn used(&self) -> u64 {
+        let session = self.kept.inner.session.borrow();
+        let counted = self.kept.meter.used(&session.conversation);
+        // The vendor has counted nothing yet.
+        if counted == 0 {
+            return tokens_of(&sent(&session.conversation));
+        }
+        counted
+    }
+
+    /// How many tokens the session has taken so far.
+    pub fn tokens(&self) -> u64 {
+        self.kept.inner.session.borrow().file.total_tokens
+    }
+
+    /// What tells the account that pays from others; `None`: there is none.
+    pub fn account(&self) -> Option<String> {
+        self.key.found().ok().map(AccountKey::identity)
+    }
+
+    /// What was said so far, for the screen.
+    pub fn transcript(&self) -> Vec<Entry> {
+        let session = self.kept.inner.session.borrow();
+        entries(&session.conversation)
+    }
+
+    /// The agent's last words, if it has said any.
+    pub fn last_words(&self) -> Option<String> {
+        let session = self.kept.inner.session.borrow();
+        let history = session.conversation.history.iter().rev();
+        // What answers an earlier request does not answer this one.
+        let mut since = history.take_while(|said| said.role != Role::User || said.is_tagged);
+        let said =
+            since.find(|said| said.role == Role::Assistant && !said.content.trim().is_empty())?;
+        Some(said.content.clone())
+    }
+
+    /// What stands on the terminal in the end: the last exchange, and how to go on.
+    pub fn farewell(&self) -> String {
+        let session = self.kept.inner.session.borrow();
+        let Some(request) = session.conversation.requests.last() else {
+            return String::new();
+        };
+        let request = ending(request);
+        let words = self.last_words();
+        let words = words.map(|words| format!("\n\n{}", ending(&words)));
+        format!(
+            "> {request}{}\n\ncode-commit chat --session {}\n",
+            words.unwrap_or_default(),
+            session.id()
+        )
+    }
+
+    /// All commands that can be typed, the user's own behind those of the program.
+    pub fn hints(&self) -> Vec<CommandHint> {
+        let own = self.commands.iter().map(|command| CommandHint {
+            name: command.name.clone(),
+            argument: command.argument_hint.clone(),
+            description: command.description.clone(),
+        });
+        super::slash::hints().into_iter().chain(own).collect()
+    }
+
+    /// The user's own command of this name.
+    pub fn command(&self, name: &str) -> Option<&CommandFile> {
+        self.commands.iter().find(|command| command.name == name)
+    }
+
+    /// Reads the user's commands anew, and warns of what is none and was one, or was not there, before.
+    pub fn reload_commands(&mut self, context: &Context<'_>) {
+        let (commands, bad) = commands_of(context.project.root(), &self.home);
+        for warning in bad {
+            if !self.warnings.contains(&warning) {
+                context.warn(warning.clone());
+                self.warnings.push(warning);
+            }
+        }
+        self.commands = commands;
+    }
+
+    /// All that was said, as a text.
+    pub fn transcript_text(&self) -> String {
+        let session = self.kept.inner.session.borrow();
+        let Conversation {
+            earlier, history, ..
+        } = &session.conversation;
+        // What stands between tags is not for people.
+        let said = earlier.iter().chain(history).filter(|said| !said.is_tagged);
+        transcript(said, usize::MAX)
+    }
+
+    /// The name of the model at this place of the menu.
+    pub fn model_at(&self, at: usize) -> String {
+        let model = self.table.models().get(at);
+        model.map(|spec| spec.name.clone()).unwrap_or_default()
+    }
+
+    /// The models to choose from, those besides that the vendor tells of, where it does.
+    ///
+    /// # Errors
+    /// When the user has stopped it.
+    pub fn model_menu(&mut self, context: &Context<'_>) -> Result<Menu, Error> {
+        // What the vendor adds is told where it can be had.
+        let listed = self.key.found().ok().and_then(|found| {
+            let server = super::login::server(context, &found.key).ok()?;
+            server.models().ok()
+        });
+        context.interrupt.check()?;
+        self.table.add_listed(listed.as_deref().unwrap_or_default());
+        let current = &self.models.first.spec.name;
+        Ok(models::menu(&self.table, listed.as_deref(), current))
+    }
+
+    /// Has another model asked from now on.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it is retired.
+    pub fn choose_model(
+        &mut self,
+        context: &'c Context<'c>,
+        options: &ChatOptions,
+        name: &str,
+    ) -> Result<(), Error> {
+        let choice = crate::run::context::ModelChoice {
+            model: Some(name.to_owned()),
+            ..options.choice.clone()
+        };
+        self.models = models::models(context, &choice, &self.table, &self.key)?;
+        let spec = &self.models.first.spec;
+        self.limits.max_context_tokens = spec.prompt_window();
+        let thinker = thinker(&self.key, &spec.name);
+        let session = self.kept.inner.session.get_mut();
+        session.file.model.clone_from(&spec.name);
+        session.conversation.thinks_as(&thinker);
+        Ok(())
+    }
+
+    /// The other sessions of this directory, the newest first, each with a line that tells of it.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
+        self.kept.inner.others_in(context)
+    }
+
+    /// Goes on with another session, or with a new one.
+    ///
+    /// # Errors
+    /// When it cannot be opened or made; the session is then the same as before.
+    pub fn change_session(
+        &mut self,
+        context: &Context<'_>,
+        which: SessionChoice,
+    ) -> Result<(), Error> {
+        let model = &self.models.first.spec.name;
+        let mut session = open_session(context, &self.kept.inner.store, which, model)?;
+        session.conversation.thinks_as(&thinker(&self.key, model));
+        let Session {
+            file, conversation, ..
+        } = &session;
+        self.kept.meter.estimated(file.context_tokens, conversation);
+        self.kept.todos.replace(conversation.todos.clone());
+        let mut briefing = Briefing::load(context.project.root(), context.directory);
+        briefing.take_up(&file.briefing);
+        self.kept.briefing.replace(briefing);
+        *self.kept.inner.session.get_mut() = session;
+        Ok(())
+    }
+
+    /// What the agent may do.
+    pub fn permitted(&self, is_headless: bool) -> ChatPermissions<'_> {
+        ChatPermissions {
+            mode: &self.mode,
+            file: &self.permissions,
+            counts: true,
+            root: &self.root,
+            briefing: &self.kept.briefing,
+            headless: is_headless.then_some(&self.refused),
+        }
+    }
+
+    /// What is allowed for good, as Markdown.
+    pub fn permissions_told(&self) -> String {
+        let permissions = self.permissions.borrow();
+        let lines = permissions
+            .listed()
+            .map(|(tool, action)| format!("| {tool} | {} |\n", action.name()));
+        let rules = permissions.rules();
+        let rules = rules
+            .map(|(prefix, action)| format!("| {} | {} |\n", rule_words(prefix), action.name()));
+        let lines: String = lines.chain(rules).collect();
+        let path = permissions.path();
+        let kept = if path.exists() {
+            "stand in"
+        } else {
+            "are the defaults: there is no"
+        };
+        format!(
+            "| tool | permission |\n|---|---|\n{lines}\nThese {kept} `{}`. Other tools are asked about, but for \
+             `update_todos` and `spawn_agent`, which change nothing by themselves.",
+            path.display()
+        )
+    }
+}
+
+/// The file for a command of this name, from the project's root on; `None` where that is no name, or the program's own.
+pub fn command_file(name: &str) -> Option<String> {
+    let mut own = super::slash::hints().into_iter();
+    let file = commands::file_for(name).filter(|_| !own.any(|hint| hint.name == name))?;
+    Some(format!("{AGENT_FOLDER}/{COMMANDS}/{}", file.display()))
+}
+
+/// The user's commands, and warnings of files that are none.
+pub fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
+    let own = super::slash::hints();
+    let taken: Vec<&str> = own.iter().map(|hint| &*hint.name).collect();
+    commands::load(root, home, &taken)
+}
+
+/// Whose thoughts a model of this name has, by this key: others do not take them.
+fn thinker(key: &ChatKey, model: &str) -> String {
+    key.found().map_or_else(
+        |_| model.to_owned(),
+        |found| format!("{} {model}", found.identity()),
+    )
+}

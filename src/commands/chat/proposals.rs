@@ -1,0 +1,196 @@
+//! What the agent writes for the user to look at before it counts: a summary, `AGENTS.md`, a slash command.
+
+use serde_json::json;
+
+use super::place::ChatPlace;
+use super::request;
+use super::screen::Screen;
+use crate::agent::conversation::Conversation;
+use crate::agent::memory::truncate::summarize;
+use crate::agent::tool::{ToolError, ToolOutput};
+use crate::agent::tools::Files as _;
+use crate::commands::chat::commands;
+use crate::commands::chat::permissions::file::REFUSED;
+use crate::commands::error::Error;
+use crate::edit::EditKind;
+use crate::model::Purpose;
+use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
+use crate::record::question::{Answer, Question};
+use crate::run::context::Context;
+use crate::run::not_ready::NotReady;
+use crate::run::outcome::Failure;
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+use crate::sys::numbers::grouped;
+
+/// The tool by which files are written.
+const TOOL: &str = "write_file";
+/// What the model is asked for by `/init`.
+const INIT: &str = include_str!("../../../prompts/chat_init.txt");
+/// The same by `/command`.
+const COMMAND: &str = include_str!("../../../prompts/chat_command.txt");
+
+/// Has a summary take the place of what was said.
+///
+/// # Errors
+/// When there is none.
+pub fn compact(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    focus: &str,
+) -> Result<String, Failure> {
+    if !place.is_begun() {
+        return Ok("there is nothing to compact yet".to_owned());
+    }
+    let outcome = request::aside(context, place, "/compact", true, |agent, conversation| {
+        let compressed = summarize(
+            agent.env.host,
+            &request::system(agent),
+            agent.protocol,
+            &place.kept.meter,
+            place.window(),
+            focus,
+            conversation,
+        )?;
+        Ok(format!(
+            "compacted: about {} tokens, from {}",
+            grouped(compressed.tokens_after),
+            grouped(compressed.tokens_before)
+        ))
+    })?;
+    Ok(outcome.summary)
+}
+
+/// What the model proposes for `AGENTS.md`, after it has looked around.
+///
+/// # Errors
+/// When it proposes nothing.
+pub fn agents_file(context: &Context<'_>, place: &ChatPlace<'_>) -> Result<String, Failure> {
+    proposed(context, place, "/init", INIT)
+}
+
+/// What the model writes for a slash command of this name.
+///
+/// # Errors
+/// When it writes nothing.
+pub fn command(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    name: &str,
+    description: &str,
+) -> Result<String, Failure> {
+    let request = format!("{COMMAND}\nName: {name}\nDescription: {description}\n");
+    proposed(context, place, &format!("/command {name}"), &request)
+}
+
+/// The file that the model writes in answer to a request of its own.
+fn proposed(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    about: &str,
+    request: &str,
+) -> Result<String, Failure> {
+    let outcome = request::aside(context, place, about, false, |agent, _| {
+        let mut conversation = Conversation::default();
+        Ok(agent.work_on(&mut conversation, Some(request))?.words)
+    })?;
+    Ok(commands::template(&outcome.summary))
+}
+
+/// Shows what a file of the project would be, writes it where the user wants that, and says what has become of it. It can
+/// be undone.
+///
+/// # Errors
+/// When it cannot be read or written, or the user leaves.
+pub fn offer(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    screen: &Screen,
+    path: &str,
+    content: &str,
+) -> Result<String, Failure> {
+    let file = context.project.root().join(path);
+    let read = || files::read(&file, Links::Refused, MIB).if_there();
+    let before = read().map_err(PathError::of("read", path))?;
+    let state = |content: Vec<u8>| FileState {
+        content,
+        mode: NEW_MODE,
+    };
+    let change = FileChange {
+        path: path.to_owned(),
+        before: before.clone().map(state),
+        after: Some(state(content.as_bytes().to_vec())),
+    };
+    let overwrites = before.is_some().then(|| "overwrites".to_owned());
+    let question = Question {
+        sentence: format!("Write `{path}`?"),
+        tool: TOOL.to_owned(),
+        subject: path.to_owned(),
+        reasons: overwrites.into_iter().collect(),
+        ..Question::default()
+    };
+    let verdict = screen.ask(question, Some(diff::text(&[change])))?;
+    if verdict.answer != Answer::Yes {
+        return Ok(format!("`{path}` is as it was"));
+    }
+    let outcome = request::by_itself(context, place, &format!("write {path}"), |run, _| {
+        let input = json!({"path": path, "content": content});
+        let used = run.own_step(Purpose::COMMAND, (TOOL, input), || {
+            if read().ok() != Some(before) {
+                let problem = "it was changed while it was looked at: nothing was written";
+                return Err(ToolError::failed(problem.to_owned()));
+            }
+            let edit = (path.to_owned(), EditKind::Write(content.to_owned()));
+            run.apply(vec![edit])?;
+            Ok(ToolOutput::said("it was written"))
+        })?;
+        Ok(format!("`{path}`: {}", used.text))
+    })?;
+    Ok(outcome.summary)
+}
+
+/// Puts permissions back that a command has changed: nobody is there to look at them.
+pub fn keep_permissions(context: &Context<'_>, place: &ChatPlace<'_>) {
+    let permissions = place.permissions.borrow();
+    if permissions.changed_on_disk().is_none() {
+        return;
+    }
+    let path = permissions.path();
+    context.warn(match permissions.put_back() {
+        Ok(()) => format!(
+            "`{}` was changed meanwhile, and is as it was before: nobody was there to look at the change, which is in `{REFUSED}`",
+            path.display()
+        ),
+        Err(problem) => problem.to_string(),
+    });
+}
+
+/// Asks about permissions that somebody else has changed since they were read: they hold when the user agrees, and are
+/// put back when not, or when the user leaves.
+///
+/// # Errors
+/// When they cannot be used or put back, or the user leaves.
+pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error> {
+    let changed = place.permissions.borrow().changed_on_disk();
+    let Some(changed) = changed else {
+        return Ok(());
+    };
+    let path = place.permissions.borrow().path().display().to_string();
+    let question = Question {
+        sentence: format!("`{path}` was changed on disk. Do these permissions hold from now on?"),
+        tool: "permissions".to_owned(),
+        ..Question::default()
+    };
+    let verdict = screen.ask(question, Some(changed.diff));
+    if verdict.as_ref().is_ok_and(|it| it.answer == Answer::Yes) {
+        let mut file = changed.file.map_err(NotReady::from)?;
+        file.trust(&[]).map_err(NotReady::from)?;
+        place.permissions.replace(file);
+    } else {
+        let put_back = place.permissions.borrow().put_back();
+        put_back.map_err(NotReady::from)?;
+        screen.say(format!(
+            "`{path}` is as it was; what stood there is in `{REFUSED}`"
+        ));
+    }
+    verdict.map(drop)
+}

@@ -1,0 +1,425 @@
+//! One request: a run in which the agent works on it, with the parts that make it this agent.
+
+use std::path::PathBuf;
+
+use super::command::NAME;
+use super::place::ChatPlace;
+use super::screen::Screen;
+use super::{spending, trusting};
+
+use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
+use crate::agent::memory::truncate::{self, Meter, Truncate};
+use crate::agent::permissions::DenyPaths;
+use crate::agent::protocol::native::Native;
+use crate::agent::tagged::without_reminders;
+use crate::agent::tools::spawn::{Work, work_apart};
+use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
+use crate::commands::agent_run::{AgentRun, AgentSetup};
+use crate::commands::chat::instructions::{PromptFacts, system_prompt};
+use crate::commands::chat::outgoing;
+use crate::commands::chat::permissions::{ChatPermissions, remembered};
+use crate::commands::chat::reminders::StepFacts;
+use crate::commands::chat::tools::ChatTools;
+use crate::commands::error::{ChatError, Error};
+use crate::commands::keeping::Keeping as _;
+use crate::commands::workspace::{AnswerSource, Asker};
+use crate::model::message::Role;
+use crate::model::{Purpose, ToolChoice};
+use crate::record::mode::{Mode, SharedMode};
+use crate::record::question::{Answer, Question};
+use crate::record::todos::Todo;
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::recovery;
+use crate::sys::environment::Clock;
+
+/// How many failures of tools in a row end a request.
+const TOOL_TRIES: u32 = 25;
+
+/// Asks at the screen, and keeps what holds for good.
+pub struct ScreenAsker<'a, 'c> {
+    /// Where is asked.
+    pub screen: &'a Screen,
+    /// What is allowed for good there, and what the model is told.
+    pub place: &'a ChatPlace<'c>,
+    /// Tells when the permissions were changed.
+    pub clock: &'a dyn Clock,
+}
+
+impl Asker for ScreenAsker<'_, '_> {
+    fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, Error> {
+        let verdict = self
+            .screen
+            .ask(question.clone(), preview.map(str::to_owned))?;
+        // What the user has saved meanwhile is nothing that the call has changed.
+        self.place.kept.briefing.borrow_mut().look();
+        if let Some(choice) = remembered(question, &verdict) {
+            trusting::ask_before(self.place, self.screen, &choice)?;
+            let mut permissions = self.place.permissions.borrow_mut();
+            let kept = permissions.remember(&choice, self.clock.now());
+            if let Err(problem) = kept {
+                self.screen.say(format!("{problem}\n\n{}", problem.hint()));
+            }
+        }
+        Ok(verdict.answer)
+    }
+}
+
+/// Works on a request in a run of its own.
+///
+/// # Errors
+/// When it was not done.
+pub fn work(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    answers: AnswerSource<'_>,
+    request: Option<&UserRequest>,
+) -> Result<Outcome, Failure> {
+    place.check_key()?;
+    let _lock = recovery::take(context)?;
+    place.refused.take();
+    let is_headless = !answers.are_there();
+    let text = request.map(|request| &*request.text);
+    let before = place.kept.conversation();
+    let mut known = place.kept.briefing.borrow().clone();
+    let used = place.kept.meter.used(&before);
+    let run = AgentRun::start(context, setup(place, answers, true), text)?;
+    let result = run.work(|conversation| {
+        with_agent(context, place, &run, is_headless, |agent| {
+            Ok(agent.take_on(conversation, request)?.words)
+        })
+    });
+    let now = place.kept.conversation();
+    let since = now.history.get(before.history.len()..).unwrap_or_default();
+    if matches!(&result, Err(error) if is_taken_out(error, since)) {
+        place.kept.meter.estimated(used, &before);
+        known.taken_out(&run.changed(), &commands(since));
+        place.kept.briefing.replace(known);
+        if let Err(problem) = place.kept.keep(&Purpose::STEP, &before) {
+            run.warn(problem.to_string());
+        }
+    }
+    finish(context, place, run, result)
+}
+
+/// Whether what was said for a request does not stay in the conversation: what the vendor does not answer, or does not
+/// take, it would not with the next request either.
+fn is_taken_out(error: &Error, since: &[HistoryMessage]) -> bool {
+    let is_unanswered = !since.iter().any(|said| said.role == Role::Assistant);
+    match error {
+        Error::AgentsModel(error) => {
+            let is_not_taken = error.is_bad_request() || error.is_context_exceeded();
+            error.is_refusal() || is_unanswered && is_not_taken
+        }
+        Error::Agent(AgentError::TooLong { .. }) => is_unanswered,
+        _ => false,
+    }
+}
+
+/// The commands that the agent has run, by what was said.
+fn commands(said: &[HistoryMessage]) -> Vec<String> {
+    let done = said.iter().filter(|said| !said.is_failed);
+    let done: Vec<&String> = done.filter_map(|said| said.call.as_ref()).collect();
+    let calls = said.iter().flat_map(|said| &said.calls);
+    let calls = calls.filter(|call| done.contains(&&call.id));
+    let commands = calls.filter_map(|call| call.input["command"].as_str());
+    commands.map(str::to_owned).collect()
+}
+
+/// Ends a run: what nobody was there to allow makes it one that was not permitted. What it has spent counts for the
+/// account.
+///
+/// # Errors
+/// When it was not done.
+pub fn finish(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    run: AgentRun<'_>,
+    result: Result<String, Error>,
+) -> Result<Outcome, Failure> {
+    run.warn_of_commands(&place.processes.borrow());
+    let refused = place.refused.borrow().clone();
+    let words = result.as_ref().ok().cloned();
+    let result = match result {
+        Ok(_) if !refused.calls.is_empty() => Err(ChatError::NotPermitted(refused).into()),
+        result => result,
+    };
+    let is_refused = matches!(result, Err(Error::Chat(ChatError::NotPermitted(_))));
+    let finished = run.finish(result);
+    let record = match &finished {
+        Ok(outcome) => &outcome.record,
+        Err(failure) => &failure.record,
+    };
+    if let Some(record) = record {
+        spending::count(context, place, record);
+    }
+    match finished {
+        Ok(mut outcome) => {
+            outcome.is_answer = true;
+            Ok(outcome)
+        }
+        Err(mut failure) => {
+            failure.text = words.filter(|_| is_refused);
+            Err(failure)
+        }
+    }
+}
+
+/// What a run of this agent is set up with; `keeps`: in the session.
+fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -> AgentSetup<'s> {
+    AgentSetup {
+        name: NAME,
+        models: &place.models,
+        limits: place.limits,
+        session: keeps.then_some(&place.kept as _),
+        answers,
+        warnings: place.uncontained.iter().cloned().collect(),
+        conventions: None,
+        stops_at_no: false,
+        changes_files: true,
+        orchestration: None,
+        mode: Some(place.mode.get()),
+    }
+}
+
+/// The agent, made of its parts, for as long as `work` takes.
+fn with_agent<T>(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    run: &AgentRun<'_>,
+    is_headless: bool,
+    work: impl FnOnce(&Agent<'_>) -> Result<T, AgentError>,
+) -> Result<T, AgentError> {
+    let root = context.project.root();
+    let output_files = || run.command_output();
+    let todos = |list: Vec<Todo>| place.update_todos(context, list);
+    // What is in a file is no word of the program's own.
+    let censor = |text: &str| without_reminders(&censored(context, place, text));
+    let env = Env {
+        censor: Some(&censor),
+        ..run.env()
+    };
+    let permissions = place.permitted(is_headless);
+    let permissions = DenyPaths {
+        permissions: &permissions,
+        root,
+        paths: &place.closed,
+    };
+    let memory = memory(place, &place.kept.meter);
+    // A helper's conversation is another.
+    let helper_meter = Meter::default();
+    let helper_memory = self::memory(place, &helper_meter);
+    let helper = Agent {
+        purpose: Purpose::HELPER,
+        brief: &|| Brief {
+            instructions: instructions(context, is_headless),
+            context: project_context(place),
+            tools: tools(context, place, run, &output_files, &todos, None).toolbox(),
+            tool_choice: tool_choice(place),
+            reminders: Vec::new(),
+        },
+        protocol: &Native {
+            instructions: "",
+            ..Native::default()
+        },
+        permissions: &permissions,
+        memory: &helper_memory,
+        ending: &|_, _| Ok(()),
+        tries: run.tries(),
+        tool_tries: ToolTries::UpTo(TOOL_TRIES),
+        calls: None,
+        temperature: None,
+        env,
+    };
+    let spawn = |prompt: &str| {
+        helper_meter.reset();
+        work_apart(&helper, prompt)
+    };
+    let agent = Agent {
+        purpose: Purpose::STEP,
+        brief: &|| Brief {
+            instructions: instructions(context, is_headless),
+            context: project_context(place),
+            tools: tools(context, place, run, &output_files, &todos, Some(&spawn)).toolbox(),
+            tool_choice: tool_choice(place),
+            reminders: reminders(context, place),
+        },
+        memory: &memory,
+        ..helper.clone()
+    };
+    work(&agent)
+}
+
+/// Has the agent do something beside the user's requests, by the tools that only look; `keeps`: what is said in the
+/// session is another then.
+///
+/// # Errors
+/// When it was not done.
+pub fn aside(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    about: &str,
+    keeps: bool,
+    work: impl FnOnce(&Agent<'_>, &mut Conversation) -> Result<String, AgentError>,
+) -> Result<Outcome, Failure> {
+    place.check_key()?;
+    let _lock = recovery::take(context)?;
+    let run = AgentRun::start(
+        context,
+        setup(place, AnswerSource::Nowhere, keeps),
+        Some(about),
+    )?;
+    let result = run.work(|conversation| {
+        with_agent(context, place, &run, false, |agent| {
+            let output_files = || run.command_output();
+            let meter = Meter::default();
+            // Nothing is asked, and what is never allowed is not.
+            let mode = SharedMode::new(Mode::AutoPilot);
+            let permissions = ChatPermissions {
+                mode: &mode,
+                ..place.permitted(false)
+            };
+            let looking = DenyPaths {
+                permissions: &permissions,
+                root: context.project.root(),
+                paths: &place.closed,
+            };
+            let looking = Agent {
+                brief: &|| Brief {
+                    tools: tools(context, place, &run, &output_files, &|_| (), None).looking(),
+                    reminders: Vec::new(),
+                    ..(agent.brief)()
+                },
+                permissions: &looking,
+                memory: &memory(place, &meter),
+                ..agent.clone()
+            };
+            let said = work(&looking, conversation)?;
+            if keeps {
+                Host::keep(&run, &Purpose::STEP, conversation)?;
+                place.kept.briefing.borrow_mut().renewed();
+            }
+            Ok(said)
+        })
+    });
+    finish(context, place, run, result)
+}
+
+/// Does something in a run of its own for which no model is asked.
+///
+/// # Errors
+/// When it was not done.
+pub fn by_itself(
+    context: &Context<'_>,
+    place: &ChatPlace<'_>,
+    about: &str,
+    work: impl FnOnce(&AgentRun<'_>, &mut Conversation) -> Result<String, AgentError>,
+) -> Result<Outcome, Failure> {
+    let _lock = recovery::take(context)?;
+    let run = AgentRun::start(
+        context,
+        setup(place, AnswerSource::Nowhere, true),
+        Some(about),
+    )?;
+    let result = run.work(|conversation| work(&run, conversation));
+    finish(context, place, run, result)
+}
+
+/// What is sent of a conversation whose size this meter knows.
+fn memory<'m>(place: &ChatPlace<'_>, meter: &'m Meter) -> Truncate<'m> {
+    Truncate {
+        window: place.window(),
+        threshold: place.settings.compact_threshold.into(),
+        meter,
+    }
+}
+
+/// The agent's system prompt, as it is sent.
+pub fn system(agent: &Agent<'_>) -> Vec<String> {
+    let brief = (agent.brief)();
+    std::iter::once(brief.instructions)
+        .chain(brief.context)
+        .collect()
+}
+
+/// The agent's tools.
+pub fn tools<'p, 'c: 'p>(
+    context: &'p Context<'_>,
+    place: &'p ChatPlace<'c>,
+    run: &'p AgentRun<'_>,
+    output_files: &'p dyn Fn() -> PathBuf,
+    todos: &'p dyn Fn(Vec<Todo>),
+    spawn: Option<&'p Work<'p>>,
+) -> ChatTools<'p, 'c> {
+    ChatTools {
+        root: context.project.root(),
+        outside: place.outside,
+        closed: &place.closed,
+        interrupt: context.interrupt,
+        files: run,
+        processes: &place.processes,
+        patience: place.limits.command_timeout(),
+        output_files,
+        todos,
+        spawn,
+    }
+}
+
+/// Who the agent is and how it works.
+fn instructions(context: &Context<'_>, is_headless: bool) -> String {
+    let project = context.project.root();
+    system_prompt(&PromptFacts {
+        project,
+        directory: context.directory,
+        is_repository: context
+            .directory
+            .ancestors()
+            .any(|directory| directory.join(".git").exists()),
+        platform: std::env::consts::OS,
+        is_attended: !is_headless,
+    })
+}
+
+/// What the project asks of the agent.
+fn project_context(place: &ChatPlace<'_>) -> Vec<String> {
+    let prompt = place.kept.briefing.borrow_mut().prompt();
+    prompt.into_iter().collect()
+}
+
+/// In Planning, nothing is called; what can be is described all the same.
+fn tool_choice(place: &ChatPlace<'_>) -> ToolChoice {
+    match place.mode.get() {
+        Mode::Planning => ToolChoice::None,
+        Mode::Regular | Mode::AutoPilot => ToolChoice::Auto,
+    }
+}
+
+/// What has come up since the last step.
+fn reminders(context: &Context<'_>, place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
+    let mut briefing = place.kept.briefing.borrow_mut();
+    let next = briefing.next(&StepFacts {
+        mode: place.mode.get(),
+        todos: &place.kept.todos.borrow(),
+        requests: place.requests(),
+    });
+    for warning in briefing.warnings() {
+        context.warn(warning);
+    }
+    next
+}
+
+/// About how many tokens a request has, with what is shown with it.
+pub fn tokens_of(asked: &UserRequest) -> u64 {
+    let mut alone = Conversation::default();
+    alone.ask(asked.clone());
+    truncate::tokens_of(&alone.history)
+}
+
+/// A text without what looks like a credential, unless the user wants that sent.
+pub fn censored(context: &Context<'_>, place: &ChatPlace<'_>, text: &str) -> String {
+    let text = context.redactor.text(text);
+    if place.allow_secrets {
+        return text.into_owned();
+    }
+    outgoing::censored(&text)
+}

@@ -1,0 +1,42 @@
+//! What the agent at the terminal spends: noted for the account that pays, and told for `/cost`.
+
+use super::place::ChatPlace;
+use crate::commands::chat::spent;
+use crate::commands::chat::spent::Spent;
+use crate::commands::error::Error;
+use crate::commands::last;
+use crate::record::RunRecord;
+use crate::run::context::Context;
+use crate::run::not_ready::NotReady;
+
+/// Notes what a run has spent, unless its replies were recorded.
+pub fn count(context: &Context<'_>, place: &ChatPlace<'_>, record: &RunRecord) {
+    let spent = Spent::in_run(record);
+    let Some(account) = place.account().filter(|_| !place.models.is_replay) else {
+        return;
+    };
+    if spent == Spent::default() {
+        return;
+    }
+    if let Err(problem) = spent::add(&place.home, &account, spent) {
+        context.warn(problem.to_string());
+    }
+}
+
+/// What the session has spent, and the account.
+///
+/// # Errors
+/// When that cannot be read.
+pub fn told(context: &Context<'_>, place: &ChatPlace<'_>) -> Result<String, Error> {
+    let session = Spent {
+        tokens: place.tokens(),
+        ..last::spent_in(context, &place.id().to_string())?
+    };
+    let account = place.account();
+    let account = account.map(|account| spent::by(&place.home, &account));
+    let account = account.transpose().map_err(NotReady::from)?;
+    Ok(format!(
+        "this session: {session}\n\nthis account: {}",
+        account.unwrap_or_default()
+    ))
+}

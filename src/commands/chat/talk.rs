@@ -1,0 +1,483 @@
+//! Talks with the user at the screen: requests, slash commands and commands for the shell, one after another.
+//!
+//! What fails is told on the screen, and is no end.
+
+use super::command::ChatOptions;
+use super::entries::STOPPED_SHOWN;
+use super::place::{ChatPlace, command_file};
+use super::screen::Screen;
+use super::slash::{self, SlashCommand};
+use super::{attach, login, proposals, request, shell, spending, trusting};
+use crate::agent::AgentError;
+use crate::agent::conversation::UserRequest;
+use crate::commands::last;
+use crate::commands::talk::tally::Tally;
+use crate::commands::talk::undo_last;
+use crate::commands::workspace::{AnswerSource, SessionChoice};
+use crate::edit::undo_log;
+use crate::exec::process::ProcessState;
+use crate::project::conventions::AGENTS_FILE;
+use crate::record::exit::Exit;
+use crate::record::mode::Mode;
+use crate::record::todos::{Todo, TodoStatus};
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::ui::tui::history::is_secret;
+use crate::ui::tui::{Connection, Menu, Submission, ToScreen};
+
+/// So many sessions are there to choose from.
+const LISTED: usize = 50;
+
+/// How a talk goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TalkEnd {
+    /// The user has left.
+    Left,
+    /// The account is another one: all is to be set up anew.
+    Reopen,
+}
+
+/// A user at the screen.
+pub struct Talk<'t, 'c> {
+    context: &'c Context<'c>,
+    options: &'t ChatOptions,
+    place: &'t mut ChatPlace<'c>,
+    screen: &'t Screen,
+    /// What can be undone.
+    tally: Tally,
+    end: Option<TalkEnd>,
+}
+
+/// Talks until the user ends it, or everything is to be set up anew.
+///
+/// # Errors
+/// When a signal came that lasts.
+pub fn talk<'c>(
+    context: &'c Context<'c>,
+    options: &ChatOptions,
+    place: &mut ChatPlace<'c>,
+    screen: &Screen,
+) -> Result<TalkEnd, Failure> {
+    let mut talk = Talk {
+        context,
+        options,
+        place,
+        screen,
+        tally: Tally::default(),
+        end: None,
+    };
+    talk.show();
+    trusting::ask_at_start(talk.place, screen)?;
+    screen.tell(ToScreen::Settled);
+    while let Some(submission) = screen.next() {
+        talk.hear(&submission)?;
+        if let Some(end) = talk.end {
+            // What a command has made of the permissions must not count unseen.
+            talk.look_at_permissions()?;
+            return Ok(end);
+        }
+        screen.tell(ToScreen::Settled);
+    }
+    let _ = context.interrupt.take();
+    context.interrupt.check().map_err(AgentError::from)?;
+    Ok(TalkEnd::Left)
+}
+
+impl Talk<'_, '_> {
+    /// Shows the session as it is.
+    fn show(&mut self) {
+        self.screen
+            .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
+        self.show_commands();
+        let spec = &self.place.models.first.spec;
+        let (model, window) = (spec.name.clone(), self.place.window());
+        let used = self.place.used();
+        self.screen.status(|status| {
+            status.model = model;
+            status.window = window;
+            status.used = used;
+            status.connection = Connection::Connected;
+        });
+        self.remember_changes();
+    }
+
+    fn show_commands(&self) {
+        self.screen.tell(ToScreen::Commands(self.place.hints()));
+    }
+
+    /// Does what a line says, and tells what fails.
+    fn hear(&mut self, submission: &Submission) -> Result<(), Failure> {
+        let done = self.take(submission);
+        self.screen
+            .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
+        // What was done beside the conversation counts for nothing in it.
+        let used = self.place.used();
+        self.screen.status(|status| status.used = used);
+        let _ = self.context.interrupt.take();
+        self.context.interrupt.check().map_err(AgentError::from)?;
+        let Err(failure) = done else {
+            return Ok(());
+        };
+        if matches!(failure.error.exit(), Exit::Interrupted(_)) {
+            self.context.notice(STOPPED_SHOWN);
+            return Ok(());
+        }
+        if failure.error.exit() == Exit::ModelFailed {
+            self.screen
+                .status(|status| status.connection = Connection::Error);
+        }
+        self.context
+            .reporter
+            .event(&crate::record::event::Event::Failed {
+                error: failure.error.to_string(),
+                hint: failure.hint(),
+                log: failure.log,
+            });
+        Ok(())
+    }
+
+    fn take(&mut self, submission: &Submission) -> Result<(), Failure> {
+        let text = submission.text.trim();
+        if let Some(command) = text.strip_prefix('!') {
+            return shell::run_for_user(self.context, self.place, command.trim());
+        }
+        let text = if is_secret(text) {
+            text.to_owned()
+        } else {
+            request::censored(self.context, self.place, text)
+        };
+        if text.starts_with('/') {
+            // They may have been written since.
+            self.place.reload_commands(self.context);
+            self.show_commands();
+        }
+        let own = |name: &str| self.place.command(name).is_some();
+        match SlashCommand::read(&text, own) {
+            Some(Ok(command)) => self.obey(command),
+            Some(Err(problem)) => {
+                self.screen.say(problem);
+                Ok(())
+            }
+            None => {
+                let submission = Submission {
+                    text,
+                    ..submission.clone()
+                };
+                let asked = attach::request(self.context, self.place, &submission);
+                self.attend(&asked)
+            }
+        }
+    }
+
+    /// Works on a request.
+    fn attend(&mut self, asked: &UserRequest) -> Result<(), Failure> {
+        // What was done is struck until the next request.
+        let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
+        self.place.kept.todos.borrow_mut().retain(is_open);
+        // Until the vendor counts it.
+        let tokens = request::tokens_of(asked);
+        self.screen
+            .status(|status| status.used = status.used.saturating_add(tokens));
+        self.look_at_permissions()?;
+        let _ = self.screen.take_begun();
+        let asker = request::ScreenAsker {
+            screen: self.screen,
+            place: self.place,
+            clock: self.context.clock,
+        };
+        let done = request::work(
+            self.context,
+            self.place,
+            AnswerSource::Screen(&asker),
+            Some(asked),
+        );
+        let (record, log) = match &done {
+            Ok(outcome) => (&outcome.record, &outcome.log),
+            Err(failure) => (&failure.record, &failure.log),
+        };
+        if let Some(record) = record {
+            self.tally.add(record, log.as_deref());
+        }
+        let begun = self.screen.take_begun();
+        if matches!(&done, Err(failure) if matches!(failure.error.exit(), Exit::Interrupted(_)))
+            && let Err(problem) = self.place.keep_begun(&begun)
+        {
+            self.context.warn(problem.to_string());
+        }
+        // What a command has made of the permissions counts for nothing until the user has looked.
+        let looked = self.look_at_permissions();
+        let outcome = done?;
+        looked?;
+        self.offer_to_carry_out(&outcome)
+    }
+
+    /// Asks about permissions that somebody else has changed since they were read.
+    fn look_at_permissions(&self) -> Result<(), Failure> {
+        proposals::look_at_permissions(self.place, self.screen)?;
+        Ok(())
+    }
+
+    /// Where a plan ends in a checklist, asks how it is to be carried out.
+    fn offer_to_carry_out(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+        if self.place.mode.get() != Mode::Planning {
+            return Ok(());
+        }
+        let Some(todos) = crate::commands::chat::checklist::checklist(&outcome.summary) else {
+            return Ok(());
+        };
+        let menu = Menu {
+            title: "The plan ends in a checklist".to_owned(),
+            items: [
+                ("Carry it out in Regular", "asks before it changes anything"),
+                ("Carry it out in Auto-Pilot", "asks nothing"),
+                ("Go on planning", ""),
+            ]
+            .map(|(name, said)| (name.to_owned(), said.to_owned()))
+            .into(),
+            at: 2,
+        };
+        let mode = match self.screen.choose(menu)? {
+            Some(0) => Mode::Regular,
+            Some(1) => Mode::AutoPilot,
+            _ => return Ok(()),
+        };
+        self.place.mode.set(mode);
+        self.place.kept.todos.replace(todos);
+        let words = "Carry out the plan, item by item.";
+        self.screen.say(format!("> {words}"));
+        self.attend(&UserRequest::from(words))
+    }
+
+    fn obey(&mut self, command: SlashCommand) -> Result<(), Failure> {
+        let said = match command {
+            SlashCommand::Help => slash::help(&self.place.hints()),
+            SlashCommand::Exit => {
+                self.end = Some(TalkEnd::Left);
+                return Ok(());
+            }
+            SlashCommand::Clear => {
+                self.change_session(SessionChoice::New)?;
+                "a new session".to_owned()
+            }
+            SlashCommand::Resume => self.resume()?,
+            SlashCommand::Cost => spending::told(self.context, self.place)?,
+            SlashCommand::Undo => self.undo()?,
+            SlashCommand::Mode(name) => self.place.mode.switch(&name),
+            SlashCommand::Model(name) => self.model(&name)?,
+            SlashCommand::Permissions => self.place.permissions_told(),
+            SlashCommand::Copy => match self.place.last_words() {
+                Some(words) => {
+                    self.screen.tell(ToScreen::Copy(words));
+                    "the last reply is in the clipboard".to_owned()
+                }
+                None => "there is no reply yet".to_owned(),
+            },
+            SlashCommand::Transcript => {
+                self.screen
+                    .tell(ToScreen::Page(self.place.transcript_text()));
+                return Ok(());
+            }
+            SlashCommand::Compact(focus) => proposals::compact(self.context, self.place, &focus)?,
+            SlashCommand::Login(argument) => self.login(&argument)?,
+            SlashCommand::Logout => {
+                let said = login::log_out(self.context)?;
+                self.reopen(said)
+            }
+            SlashCommand::Init => return self.init(),
+            SlashCommand::New(argument) => return self.new_command(&argument),
+            SlashCommand::Own(name, argument) => return self.own(&name, &argument),
+        };
+        self.screen.say(said);
+        Ok(())
+    }
+
+    fn model(&mut self, name: &str) -> Result<String, Failure> {
+        let name = match name {
+            "" => match self.screen.choose(self.place.model_menu(self.context)?)? {
+                Some(at) => self.place.model_at(at),
+                None => return Ok("the model stays the same".to_owned()),
+            },
+            name => name.to_owned(),
+        };
+        self.place.choose_model(self.context, self.options, &name)?;
+        let spec = &self.place.models.first.spec;
+        let (model, window) = (spec.name.clone(), self.place.window());
+        self.screen.status(|status| {
+            status.model.clone_from(&model);
+            status.window = window;
+        });
+        Ok(format!("`{model}` is asked from now on"))
+    }
+
+    fn undo(&mut self) -> Result<String, Failure> {
+        let (run, said) = undo_last(self.context, &mut self.tally)?;
+        if let Some(run) = run {
+            let changes = undo_log::read(self.context.project.root(), &run)?;
+            let files = changes.into_iter().flat_map(|changes| changes.files);
+            let paths: Vec<String> = files.map(|(path, _)| path).collect();
+            self.place.kept.undone(&paths)?;
+        }
+        Ok(said)
+    }
+
+    /// Finds what the session's requests have changed that is still there.
+    fn remember_changes(&mut self) {
+        let id = self.place.id().to_string();
+        let found = last::changed_in(self.context, &id);
+        // Runs that cannot be read are no reason not to go on.
+        (self.tally.changed, self.tally.is_latest) = found.unwrap_or_default();
+    }
+
+    fn resume(&mut self) -> Result<String, Failure> {
+        let mut sessions = self.place.sessions_here(self.context)?;
+        sessions.truncate(LISTED);
+        if sessions.is_empty() {
+            return Ok("there is no other session in this directory".to_owned());
+        }
+        let items = sessions
+            .iter()
+            .map(|(_, line)| (line.clone(), String::new()));
+        let menu = Menu {
+            title: "Resume a session".to_owned(),
+            items: items.collect(),
+            at: 0,
+        };
+        let chosen = self.screen.choose(menu)?;
+        let Some((id, _)) = chosen.and_then(|at| sessions.get(at)) else {
+            return Ok("the session stays the same".to_owned());
+        };
+        self.change_session(SessionChoice::Named(*id))?;
+        Ok("the session goes on".to_owned())
+    }
+
+    fn change_session(&mut self, choice: SessionChoice) -> Result<(), Failure> {
+        self.place.change_session(self.context, choice)?;
+        self.screen
+            .tell(ToScreen::Transcript(self.place.transcript()));
+        self.show();
+        Ok(())
+    }
+
+    fn login(&mut self, argument: &str) -> Result<String, Failure> {
+        let said = match argument {
+            "" => self.choose_account()?,
+            argument => Some(login::log_in(self.context, argument)?),
+        };
+        let Some(said) = said else {
+            return Ok("the account stays the same".to_owned());
+        };
+        Ok(self.reopen(said))
+    }
+
+    /// Has all set up anew, which ends what runs in the background: the user and the model are told.
+    fn reopen(&mut self, said: String) -> String {
+        self.end = Some(TalkEnd::Reopen);
+        let listed = self.place.processes.borrow_mut().list();
+        let running = listed.iter();
+        let running = running.filter(|process| process.state == ProcessState::Running);
+        let running: Vec<String> = running.map(|process| process.id.clone()).collect();
+        if running.is_empty() {
+            return said;
+        }
+        self.place.kept.briefing.borrow_mut().ended(&running);
+        format!(
+            "{said}; that has ended these background processes: {}",
+            running.join(", ")
+        )
+    }
+
+    /// Signs in with the account that the user chooses, or with a key that they type unseen.
+    fn choose_account(&self) -> Result<Option<String>, Failure> {
+        let (names, active) = login::accounts(self.context)?;
+        let another = ("another key".to_owned(), "type it unseen".to_owned());
+        let items = names.iter().enumerate().map(|(at, name)| {
+            let told = if at == active { "active" } else { "" };
+            (name.clone(), told.to_owned())
+        });
+        let menu = Menu {
+            title: "Sign in".to_owned(),
+            items: items.chain([another]).collect(),
+            at: active,
+        };
+        let chosen = if names.is_empty() {
+            Some(0)
+        } else {
+            self.screen.choose(menu)?
+        };
+        let Some(at) = chosen else {
+            return Ok(None);
+        };
+        if let Some(name) = names.get(at) {
+            return Ok(Some(login::log_in(self.context, name)?));
+        }
+        let Some(key) = self.screen.typed("API key: ", true)? else {
+            return Ok(None);
+        };
+        Ok(Some(login::log_in_with(self.context, &key)?))
+    }
+
+    fn init(&mut self) -> Result<(), Failure> {
+        if self.place.mode.get() == Mode::Planning {
+            self.screen
+                .say("`/init` has to look around, and nothing is executed in Planning: switch modes first");
+            return Ok(());
+        }
+        let proposed = proposals::agents_file(self.context, self.place)?;
+        let said = proposals::offer(
+            self.context,
+            self.place,
+            self.screen,
+            AGENTS_FILE,
+            &proposed,
+        )?;
+        self.remember_changes();
+        self.screen.say(said);
+        Ok(())
+    }
+
+    fn new_command(&mut self, argument: &str) -> Result<(), Failure> {
+        let (name, description) = argument
+            .split_once(char::is_whitespace)
+            .unwrap_or((argument, ""));
+        let Some(path) = command_file(name).filter(|_| !description.trim().is_empty()) else {
+            let what = "say a name and what it is to do: `/command NAME DESCRIPTION`";
+            let names = "names have a-z, 0-9, `_` and `-`, and are none of the program's own";
+            self.screen.say(format!("{what}; {names}"));
+            return Ok(());
+        };
+        let content = proposals::command(self.context, self.place, name, description)?;
+        let said = proposals::offer(self.context, self.place, self.screen, &path, &content)?;
+        self.remember_changes();
+        self.place.reload_commands(self.context);
+        self.show_commands();
+        trusting::trust_written(self.place, name, &content)?;
+        self.screen.say(said);
+        Ok(())
+    }
+
+    /// Carries out one of the user's own commands, by the model that it names, which is asked no longer than that.
+    fn own(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
+        let command = self.place.command(name);
+        let model = command.and_then(|command| command.model.clone());
+        let Some(model) = model else {
+            return self.carry_out(name, argument);
+        };
+        let before = self.place.models.first.spec.name.clone();
+        self.model(&model)?;
+        let done = self.carry_out(name, argument);
+        self.model(&before)?;
+        done
+    }
+
+    fn carry_out(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
+        let screen = Some(self.screen);
+        match attach::expand(self.context, self.place, screen, name, argument)? {
+            Ok(asked) => self.attend(&asked),
+            Err(problem) => {
+                self.screen
+                    .say(format!("`/{name}` is not carried out: {problem}"));
+                Ok(())
+            }
+        }
+    }
+}

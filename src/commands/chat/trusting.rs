@@ -1,0 +1,131 @@
+//! Whether the user trusts what a project brings along.
+//!
+//! Reads the project's permissions and commands, and writes what the user has agreed to. Guarantees that nothing of the
+//! project's counts before the user has seen what it would allow.
+
+use std::path::Path;
+
+use super::login::home;
+use super::place::{ChatPlace, commands_of};
+use super::screen::Screen;
+use crate::commands::chat::commands::CommandFile;
+use crate::commands::chat::permissions::file::{Choice, FILE, PermissionFile};
+use crate::commands::chat::permissions::untrusted::Untrusted;
+use crate::commands::chat::permissions::words_of;
+use crate::commands::chat::trust::TrustedFiles;
+use crate::commands::error::Error;
+use crate::record::question::{Answer, Question};
+use crate::run::context::Context;
+use crate::run::not_ready::NotReady;
+use crate::run::outcome::{Failure, Outcome};
+use crate::ui::input::{self, InputError, LineReader as _, PlainLines, PromptedLines, Typed};
+
+/// What is asked.
+const QUESTION: &str = "Trust this folder?";
+
+/// Asks the user whether what the project brings along counts; until the program ends, a no holds.
+///
+/// # Errors
+/// When that cannot be kept, or the user leaves.
+pub fn ask_at_start(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error> {
+    let untrusted = Untrusted::find(&place.permissions.borrow(), &place.commands);
+    if untrusted.lines.is_empty() || place.permissions.borrow().is_declined {
+        return Ok(());
+    }
+    ask(place, screen, &untrusted)
+}
+
+/// Asks the same before this is written into a file that the user does not trust.
+///
+/// # Errors
+/// Those of [`ask_at_start`].
+pub fn ask_before(place: &ChatPlace<'_>, screen: &Screen, choice: &Choice) -> Result<(), Error> {
+    let permissions = place.permissions.borrow();
+    if permissions.is_declined || !permissions.needs_trust(choice) {
+        return Ok(());
+    }
+    let mut allowed = permissions.withheld();
+    allowed.push(words_of(choice));
+    let mut untrusted = Untrusted::default();
+    untrusted.add(FILE, "has come with the project, and would allow", allowed);
+    drop(permissions);
+    ask(place, screen, &untrusted)
+}
+
+/// Trusts the project's command of this name if it has the content that the program has just shown and written.
+///
+/// # Errors
+/// When that cannot be kept.
+pub fn trust_written(place: &ChatPlace<'_>, name: &str, content: &str) -> Result<(), Error> {
+    let is_it = |command: &&CommandFile| {
+        let source = command.source();
+        source.is_some_and(|(_, found)| found == content.as_bytes())
+    };
+    let Some(command) = place.command(name).filter(is_it) else {
+        return Ok(());
+    };
+    let trusted = place.permissions.borrow_mut().trust_command(command);
+    Ok(trusted.map_err(NotReady::from)?)
+}
+
+fn ask(place: &ChatPlace<'_>, screen: &Screen, untrusted: &Untrusted) -> Result<(), Error> {
+    let question = Question {
+        sentence: QUESTION.to_owned(),
+        ..Question::default()
+    };
+    let verdict = screen.ask(question, Some(untrusted.lines.join("\n")))?;
+    let mut permissions = place.permissions.borrow_mut();
+    if verdict.answer == Answer::Yes {
+        let trusted = permissions.trust(&untrusted.commands);
+        trusted.map_err(NotReady::from)?;
+    } else {
+        permissions.is_declined = true;
+        screen
+            .say("What the project's files allow is asked about; `always` holds until you leave.");
+    }
+    Ok(())
+}
+
+/// Shows what the project's files would allow, and trusts them where the user agrees: in advance, or by a `y` on standard
+/// input.
+///
+/// # Errors
+/// When they cannot be read, or what was agreed cannot be kept.
+pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> {
+    let root = context.project.root();
+    let (mut permissions, commands) = load(&home(context)?, root)?;
+    let untrusted = Untrusted::find(&permissions, &commands);
+    if untrusted.lines.is_empty() {
+        return Ok(Outcome::said(
+            "done: nothing in this folder would allow anything that is not trusted",
+        ));
+    }
+    for line in &untrusted.lines {
+        context.notice(line.clone());
+    }
+    if !is_given && !is_agreed(context)? {
+        return Ok(Outcome::said(
+            "nothing was trusted: `always` counts as `ask` here",
+        ));
+    }
+    let trusted = permissions
+        .trust(&untrusted.commands)
+        .map_err(NotReady::from);
+    trusted.map_err(Error::from)?;
+    let paths = untrusted.paths.iter().map(|path| format!("`{path}`"));
+    let paths = paths.collect::<Vec<_>>().join(", ");
+    Ok(Outcome::said(format!("done: {paths} trusted as it is now")))
+}
+
+fn load(home: &Path, root: &Path) -> Result<(PermissionFile, Vec<CommandFile>), Error> {
+    let trusted = TrustedFiles::load(home, root).map_err(NotReady::from)?;
+    let permissions = PermissionFile::load(root, trusted).map_err(NotReady::from)?;
+    Ok((permissions, commands_of(root, home).0))
+}
+
+fn is_agreed(context: &Context<'_>) -> Result<bool, Error> {
+    let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
+    let mut lines = PromptedLines::new(PlainLines::new(stdin), context.interrupt.clone());
+    let typed = lines.line(&format!("{QUESTION} [y/N] "))?;
+    Ok(matches!(typed, Typed::Line(line) if Answer::read(&line) == Answer::Yes))
+}

@@ -1,0 +1,87 @@
+//! The flags for what is sent, and the way there for whoever gives it without a flag.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::error::{ContextKind, ContextValue};
+
+use super::{PROGRAM, SELDOM};
+
+/// Flags for what is sent.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "flags are what a command line has"
+)]
+#[derive(Debug, Clone, Args)]
+pub struct InputArgs {
+    /// Ask for this change, not for the one in agent-config/query.txt; `-` reads it from standard
+    /// input
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "edit"
+    )]
+    pub message: Option<String>,
+
+    /// Describe the change in your editor ($VISUAL or $EDITOR), not in agent-config/query.txt
+    #[arg(long)]
+    pub edit: bool,
+
+    /// Roll the code base up for this run, and do not read agent-config/codeRollup.txt
+    #[arg(long)]
+    pub rollup: bool,
+
+    /// Send the rollup though it differs from the files on disk, and replace files that change
+    /// meanwhile
+    #[arg(long, conflicts_with = "require_fresh", help_heading = SELDOM)]
+    pub allow_stale: bool,
+
+    /// Refuse a rollup that cannot be compared with the files on disk, too
+    #[arg(long, help_heading = SELDOM)]
+    pub require_fresh: bool,
+}
+
+/// The flag for the project.
+#[derive(Debug, Clone, Args)]
+pub struct PlaceArgs {
+    /// Root of the project, if not the one found from the current directory
+    #[arg(long, global = true, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+}
+
+/// How to ask for what the user has written without a flag, if they have; and whether it can be meant as nothing else: a
+/// command or a flag has no blank.
+pub(crate) fn as_message(
+    error: &clap::Error,
+    whole: &clap::Command,
+    arguments: &[OsString],
+) -> Option<(String, bool)> {
+    let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
+    let wrong = wrong.into_iter().find_map(|kind| error.get(kind));
+    let Some(ContextValue::String(wrong)) = wrong else {
+        return None;
+    };
+    let mut words = arguments.iter().skip(1).map(|word| word.to_string_lossy());
+    let mut before = words.by_ref().take_while(|word| word != wrong);
+    // What follows the name of a command belongs to that.
+    let is_commands = before.any(|word| whole.find_subcommand(&*word).is_some());
+    if is_commands || wrong.starts_with('-') || whole.get_name() != PROGRAM {
+        return None;
+    }
+    let more = words.take_while(|word| !word.starts_with('-'));
+    let text = std::iter::once(wrong.as_str().into())
+        .chain(more)
+        .collect::<Vec<_>>()
+        .join(" ");
+    let is_plain = !text.contains(['"', '\\', '$', '`', '!']);
+    let quoted = if is_plain {
+        format!("\"{text}\"")
+    } else {
+        shlex::try_quote(&text).ok()?.into_owned()
+    };
+    let hint = format!("ask for a change by `code-commit -m {quoted} --rollup`");
+    Some((hint, wrong.contains(' ')))
+}

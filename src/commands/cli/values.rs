@@ -1,0 +1,51 @@
+//! How values of flags are written. Pure.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::model::price::Usd;
+use crate::sys::environment::KEY_VARIABLES;
+
+/// Reads an amount like `0.50` or `$2`.
+pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
+    let form = || "write it like `0.50`".to_owned();
+    let number: f64 = text
+        .strip_prefix('$')
+        .unwrap_or(text)
+        .parse()
+        .map_err(|_| form())?;
+    Usd::try_from(number).map_err(|_| form())
+}
+
+/// Reads the name of an environment variable that may be passed on.
+pub(crate) fn parse_variable(name: &str) -> Result<String, String> {
+    if KEY_VARIABLES.contains(&name) {
+        return Err("it holds a key of this program's own, which is never passed".to_owned());
+    }
+    let is_name = !name.is_empty() && !name.contains('=');
+    let named = is_name.then(|| name.to_owned());
+    named.ok_or_else(|| "name the variable alone, like `NPM_TOKEN`".to_owned())
+}
+
+/// Reads a path that means the same wherever it is read.
+pub(crate) fn parse_absolute(path: &str) -> Result<PathBuf, String> {
+    let found = path.starts_with('/').then(|| PathBuf::from(path));
+    found.ok_or_else(|| "write the whole path, from `/` on".to_owned())
+}
+
+/// Reads `90s`, `30m` or `1h`.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    const LONGEST: u64 = 30 * 24 * 3600;
+    let form = || "write it like `90s`, `30m` or `1h`".to_owned();
+    let mut units = [("s", 1), ("m", 60), ("h", 3600)].into_iter();
+    let found = units.find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
+    let (number, unit) = found.ok_or_else(form)?;
+    // Without a sign, which would be parsed.
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = number.parse().ok().filter(|_| digits).ok_or_else(form)?;
+    match number.checked_mul(unit) {
+        Some(0) => Err("it must be longer than nothing".to_owned()),
+        Some(seconds) if seconds <= LONGEST => Ok(Duration::from_secs(seconds)),
+        _ => Err("it must be at most 30 days, `720h`".to_owned()),
+    }
+}

@@ -1,0 +1,395 @@
+//! The commit workflow: ask, verify, apply, build, and repair up to three times.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::path::Path;
+
+use crate::commands::cli::{OnFailure, ReplyArgs};
+use crate::commands::error::Error;
+use crate::edit::{self, EditKind, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
+use crate::exec::build_script::BuildError;
+use crate::exec::hosts::AllowedHost;
+use crate::exec::sandbox::SandboxProblem;
+use crate::model::prompt::{Prompt, Replacement};
+use crate::model::{Reply, StepId};
+use crate::record::RunEdits;
+use crate::record::event::Event;
+use crate::record::exit::Exit;
+use crate::record::run_files::Artifact;
+use crate::record::run_log::BuildLog;
+use crate::run::active::Run;
+use crate::run::baseline::{Baseline, Passed};
+use crate::run::builds::{BuildOptions, describe};
+use crate::run::closing;
+use crate::run::context::{Context, ModelChoice};
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::proof::Proof;
+use crate::run::ready;
+use crate::run::ready::Ready;
+use crate::run::resumption::{ResumedTree, Resumption};
+use crate::run::selection::{Models, RecordedReplies};
+use crate::run::tree::RunTree;
+
+/// How a commit is to be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommitOptions {
+    /// Where replies come from.
+    pub choice: ModelChoice,
+    /// How builds are run.
+    pub build: BuildOptions,
+    /// Whether the project is built before anything is sent.
+    pub baseline: bool,
+    /// What builds may reach, in a strict sandbox.
+    pub hosts: Vec<AllowedHost>,
+    /// What becomes of replies.
+    pub replies: ReplyArgs,
+    /// What becomes of the edits when the run fails.
+    pub on_failure: OnFailure,
+    /// Whether the whole change is shown at the end.
+    pub show_diff: bool,
+}
+
+/// Runs the workflow.
+///
+/// # Errors
+/// When the build does not pass on an applied reply, for whatever reason.
+pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome, Failure> {
+    let Prepared {
+        ready,
+        baseline,
+        resumed,
+    } = prepare(context, options)?;
+    let mut run = Run::start(context, "commit", "committing-code")?;
+    run.begin(&ready);
+    if let Some(passed) = baseline {
+        if let Err(unmoved) = passed.hand_over(context, &run.log) {
+            run.warn(unmoved.to_string());
+        }
+        run.record.baseline = passed.build;
+        passed
+            .warnings
+            .into_iter()
+            .for_each(|warning| run.warn(warning));
+    }
+    for warning in &resumed.warnings {
+        run.warn(warning.clone());
+    }
+    let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
+    tree.adopt(&resumed.own);
+    let mut replacements = Replacements::default();
+    let commit = Commit::new(context, options, resumed);
+    let result = commit.and_then(|mut commit| {
+        commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
+    });
+    match &result {
+        // Where the project itself was moved, what is at its path now is something else.
+        Err(Error::Build(BuildError::Sandbox(SandboxProblem::Moved(_)))) => {}
+        Err(error) if options.on_failure == OnFailure::Revert || error.exit() == Exit::LocalIo => {
+            tree.put_back(&mut run);
+        }
+        _ => {}
+    }
+    run.record.edits = edits_of(&run, &tree, &replacements);
+    let own: BTreeSet<String> = tree.changed().map(str::to_owned).collect();
+    let files = replacements.files().filter(|(path, _)| own.contains(*path));
+    closing::review(context, &mut run, &tree, files);
+    tree.note_lost(&mut run);
+    let outcome = run.finish(result, |run| tree.put_back(run));
+    tree.end();
+    if options.show_diff {
+        return closing::with_diff(context, outcome);
+    }
+    outcome
+}
+
+/// What a run starts from.
+struct Prepared<'c> {
+    ready: Ready<'c>,
+    baseline: Option<Passed>,
+    resumed: ResumedTree,
+}
+
+/// Sees that all is there, and, where that is asked for, that the project passes as it is.
+fn prepare<'c>(context: &Context<'c>, options: &CommitOptions) -> Result<Prepared<'c>, Error> {
+    if let Some(run) = &options.choice.resume {
+        return prepare_again(context, options, run);
+    }
+    let check = || ready::check(context, &options.choice, Some(options.build));
+    let mut ready = check()?;
+    let baseline = options.baseline.then(|| options.as_baseline());
+    let baseline = baseline
+        .map(|baseline| baseline.prove(context))
+        .transpose()?;
+    if baseline.as_ref().is_some_and(|passed| passed.has_changed) {
+        drop(ready);
+        ready = check()?;
+    }
+    Ok(Prepared {
+        ready,
+        baseline,
+        resumed: ResumedTree::default(),
+    })
+}
+
+/// The same for a run that is resumed: with what it was asked, and its replies.
+fn prepare_again<'c>(
+    context: &Context<'c>,
+    options: &CommitOptions,
+    run: &Path,
+) -> Result<Prepared<'c>, Error> {
+    let resumption = Resumption::read(context, run)?;
+    let choice = ModelChoice {
+        inputs: resumption.inputs(&options.choice.inputs),
+        resume: Some(resumption.folder.clone().into()),
+        ..options.choice.clone()
+    };
+    let mut ready = ready::check(context, &choice, Some(options.build))?;
+    let resumed = resumption.tree(context, choice.inputs.freshness)?;
+    context.notice(resumption.notice(&resumed));
+    let replies = RecordedReplies::new(context, &resumption.folder, resumption.recorded())?;
+    ready.models.recorded = Some(replies);
+    ready.models.reasks = resumption.reasks() + options.replies.reask;
+    ready.models.repairs = resumption.repairs();
+    Ok(Prepared {
+        ready,
+        baseline: None,
+        resumed,
+    })
+}
+
+impl CommitOptions {
+    /// What is built before anything is sent.
+    fn as_baseline(&self) -> Baseline<'_> {
+        Baseline {
+            build: self.build,
+            hosts: &self.hosts,
+        }
+    }
+}
+
+struct Commit<'c> {
+    context: &'c Context<'c>,
+    options: &'c CommitOptions,
+    proof: Proof<'c>,
+    resumed: ResumedTree,
+}
+
+impl<'c> Commit<'c> {
+    fn new(
+        context: &'c Context<'c>,
+        options: &'c CommitOptions,
+        resumed: ResumedTree,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            context,
+            options,
+            proof: Proof::new(context, options.as_baseline(), options.baseline)?,
+            resumed,
+        })
+    }
+
+    fn until_the_build_passes(
+        &mut self,
+        run: &mut Run<'_>,
+        ready: &Ready<'_>,
+        tree: &mut RunTree<'_>,
+        replacements: &mut Replacements,
+    ) -> Result<String, Error> {
+        let inputs = &ready.inputs;
+        let mut step = StepId::INITIAL;
+        let order = |step: &StepId| ready.models.model(step).spec.prompt_order;
+        // What the build printed, where it failed.
+        let mut failed: Option<String> = None;
+        loop {
+            let order = order(&step);
+            let prompt = || match &failed {
+                None => Prompt::initial(inputs, order),
+                Some(output) => Prompt::repair(output, inputs, replacements.for_query(), order),
+            };
+            let needs_edits = self.options.replies.require_edits && replacements.is_none();
+            let asked = (inputs.query.as_str(), prompt);
+            let edits = self.ask(run, &ready.models, &mut step, asked, needs_edits)?;
+            let log = if let Some(applied) = self.resumed.applied(&step) {
+                run.note(|step| step.is_on_disk = true);
+                replacements.remember_reply(&applied.reply);
+                if let Some(output) = &applied.output {
+                    failed = Some(output.clone());
+                    step = StepId::repair(step.number + 1);
+                    continue;
+                }
+                run.log.build(&step)?
+            } else {
+                let log = apply(run, tree, &step, &edits)?;
+                replacements.remember(&edits);
+                log
+            };
+            let (status, output) = self.proof.build(run, tree, log)?;
+            if status.passed() {
+                return Ok(replacements.summary(step.number));
+            }
+            if step.number >= ready.models.repairs {
+                return Err(Error::BuildFailed {
+                    repairs: step.number,
+                    status: describe(status),
+                    log: run.log.path_of(&step, Artifact::Build),
+                });
+            }
+            tree.look_again();
+            step = StepId::repair(step.number + 1);
+            failed = Some(output);
+        }
+    }
+
+    /// Asks for edits. Where the reply is rejected, the model is asked again, as often as it may be, with the same
+    /// query and what is wrong with the reply; `step` is then the query that was asked last.
+    fn ask<'p>(
+        &self,
+        run: &mut Run<'_>,
+        models: &Models<'_>,
+        step: &mut StepId,
+        (query, prompt): (&str, impl Fn() -> Prompt<'p>),
+        needs_edits: bool,
+    ) -> Result<VerifiedEdits, Error> {
+        let allowed = self.options.replies.reask.max(models.reasks);
+        let mut rejected: Option<Error> = None;
+        loop {
+            let prompt = match &rejected {
+                None => prompt(),
+                Some(rejection) => prompt().after_rejection(&rejection.to_string()),
+            };
+            let guard = self.guard(step, query);
+            let asked = run.ask(models, step, prompt, |reply| self.verify(reply, guard));
+            let (_, (prose, verified)) = match (asked, rejected) {
+                // That the reply is rejected is why the run ends, and not that another one is too dear.
+                (Err(why @ (Error::OverBudget(_) | Error::DoesNotFit { .. })), Some(rejection)) => {
+                    run.warn(format!("the model is not asked again: {why}"));
+                    return Err(rejection);
+                }
+                (asked, _) => asked?,
+            };
+            self.context.reporter.event(&Event::Prose(prose));
+            let rejection = match verified {
+                Ok(edits) if !(needs_edits && edits.edits().is_empty()) => return Ok(edits),
+                Ok(_) => Error::NoEdits,
+                Err(VerifyError::Rejected(rejection)) => Error::Rejected {
+                    rejection,
+                    run: run.log.name().to_owned(),
+                },
+                Err(error) => return Err(error.into()),
+            };
+            run.note(|step| step.rejected = Some(rejection.to_string()));
+            run.log_step()?;
+            if run.record.reasks() >= allowed {
+                return Err(rejection);
+            }
+            run.warn(format!("{rejection}\nthe model is asked again"));
+            *step = step.clone().again();
+            rejected = Some(rejection);
+        }
+    }
+
+    /// What a reply may lose; a recorded one whose edits are on the disk has passed already.
+    fn guard(&self, step: &StepId, query: &str) -> LossGuard {
+        if self.resumed.applied(step).is_some() {
+            return LossGuard::off();
+        }
+        LossGuard {
+            allowances: self.context.allowances,
+            query: query.to_owned(),
+            ..LossGuard::default()
+        }
+    }
+
+    /// Takes the reply apart and holds all of it against the policy. What it says besides is not judged.
+    fn verify(
+        &self,
+        reply: &Reply,
+        guard: LossGuard,
+    ) -> (String, Result<VerifiedEdits, VerifyError>) {
+        let mut parsed = edit::parse(&reply.text);
+        let prose = mem::take(&mut parsed.prose);
+        let policy = PathPolicy::load(self.context.project.root(), self.context.program);
+        let verified = policy.and_then(|policy| policy.guarded(guard).verify(parsed));
+        (prose, verified)
+    }
+}
+
+/// Applies edits; gives the log of the build that is to follow.
+fn apply<'r>(
+    run: &mut Run<'r>,
+    tree: &mut RunTree<'_>,
+    step: &StepId,
+    edits: &VerifiedEdits,
+) -> Result<BuildLog<'r>, Error> {
+    for warning in edits.warnings() {
+        run.warn(warning.clone());
+    }
+    tree.check(run, edits)?;
+    // Opened before anything changes, so that a log that cannot be written changes nothing.
+    let log = run.log.build(step)?;
+    tree.apply(run, edits)?;
+    run.log_step()?;
+    Ok(log)
+}
+
+/// What the replies came to; `None` where none was applied.
+fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> Option<RunEdits> {
+    let mut steps = run.record.steps.iter();
+    let is_applied = steps.any(|step| step.edits.is_some());
+    is_applied.then(|| match replacements.is_none() {
+        true => RunEdits::None,
+        false if tree.is_as_before() => RunEdits::Same,
+        false => RunEdits::Made,
+    })
+}
+
+/// The latest state of every file that a reply of this run changed; `None`: it was removed.
+#[derive(Debug, Default)]
+struct Replacements(BTreeMap<String, Option<String>>);
+
+impl Replacements {
+    fn remember(&mut self, edits: &VerifiedEdits) {
+        let written = edits.written();
+        let written = written.map(|(path, content)| (path.to_owned(), Some(content.to_owned())));
+        let removed = edits.removed().map(|path| (path.to_owned(), None));
+        self.0.extend(written.chain(removed));
+    }
+
+    /// The same of a reply whose edits are on the disk.
+    fn remember_reply(&mut self, reply: &str) {
+        let edits = edit::parse(reply).edits.into_iter();
+        self.0.extend(edits.map(|edit| match edit.kind {
+            EditKind::Write(content) => (edit.path, Some(content)),
+            EditKind::Remove => (edit.path, None),
+        }));
+    }
+
+    fn files(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let files = self.0.iter();
+        files.map(|(path, content)| (path.as_str(), content.as_deref()))
+    }
+
+    fn for_query(&self) -> impl Iterator<Item = (&str, Replacement<'_>)> {
+        let state = |content: Option<_>| content.map_or(Replacement::Removed, Replacement::Written);
+        self.files()
+            .map(move |(path, content)| (path, state(content)))
+    }
+
+    fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn summary(&self, repairs: u16) -> String {
+        if self.is_none() {
+            return "nothing changed: the reply has no edits; build.sh passed".to_owned();
+        }
+        let written = self.0.values().filter(|state| state.is_some()).count();
+        let removed = self.0.len() - written;
+        let repairs = match repairs {
+            0 => "at the first try".to_owned(),
+            1 => "after 1 repair".to_owned(),
+            n => format!("after {n} repairs"),
+        };
+        format!("done: build.sh passed {repairs}; {written} written, {removed} removed")
+    }
+}

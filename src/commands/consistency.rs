@@ -1,0 +1,49 @@
+//! The consistency report: ask, and put the answer where it is expected. Nothing else changes.
+
+use std::io::Write as _;
+
+use super::sections;
+use crate::commands::error::Error;
+use crate::model::StepId;
+use crate::model::prompt::Prompt;
+use crate::record::SectionRecord;
+use crate::run::active::Run;
+use crate::run::context::{Context, ModelChoice};
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::ready;
+use crate::run::ready::Ready;
+use crate::sys::atomic_file;
+use crate::sys::files::PathError;
+
+/// Runs the workflow.
+///
+/// # Errors
+/// When there is no report to write, or it cannot be written.
+pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcome, Failure> {
+    let ready = ready::check(context, choice, None)?;
+    let mut run = Run::start(context, "consistency", "consistency-report")?;
+    run.begin(&ready);
+    let result = report(context, &mut run, &ready);
+    // The report is no part of the project's tree.
+    run.finish(result, |_| {})
+}
+
+fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result<String, Error> {
+    let config = context.project.config();
+    atomic_file::private_directory(&config).map_err(PathError::of("make", config))?;
+    let order = ready.models.model(&StepId::REPORT).spec.prompt_order;
+    let prompt = Prompt::consistency(&ready.inputs, order);
+    let (reply, ()) = run.ask(&ready.models, &StepId::REPORT, prompt, |_| ())?;
+    context.interrupt.check()?;
+    let text = context.redactor.text(&reply.text);
+    let path = context.project.consistency_report();
+    atomic_file::replace(&path, |file| file.write_all(text.as_bytes()))
+        .map_err(PathError::of("write", path))?;
+    let sections = sections::find(&text);
+    let is_missing = |section: &&SectionRecord| section.first_line.is_none();
+    for section in sections.iter().filter(is_missing) {
+        run.warn(format!("the report has no section `{}`", section.title));
+    }
+    run.record.sections = Some(sections);
+    Ok("done: the report is in agent-config/consistency-report.txt".to_owned())
+}

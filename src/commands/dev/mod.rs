@@ -1,0 +1,4 @@
+//! `code-commit dev`: the agent that works through tools, whole.
+
+pub(crate) mod args;
+pub(crate) mod command;

@@ -1,0 +1,53 @@
+//! Shows what a run changed, from its own record. Changes nothing.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::last;
+use crate::record::TreeState;
+use crate::record::diff::{self, FileChange, Stat};
+use crate::run::closing;
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::past::history::PastRun;
+use crate::ui::pager::Pager;
+
+/// How many columns a stat takes.
+const WIDTH: usize = 80;
+
+/// Shows the changes of `run`, or of the last run that changed anything; as a stat, if so.
+///
+/// # Errors
+/// When there is no such run, or its record cannot be read.
+pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<Outcome, Failure> {
+    let project = &context.project;
+    let folder = last::folder(context, run)?;
+    let run = closing::past_run(context, Some(&folder));
+    let changes = run.changes(project)?;
+    let files = &changes.files;
+    let stat = diff::stat(files);
+    let text = if as_stat {
+        stat.text(WIDTH)
+    } else {
+        diff::text(files)
+    };
+    let mut outcome = Outcome::shown(text, data(&run, &stat, files));
+    outcome.pager = Pager::of(context.environment, project.root());
+    outcome.warnings = changes.doubts;
+    if files.is_empty() {
+        outcome.summary = format!("{} changed nothing", run.relative());
+    }
+    let state = run.record.as_ref().map(|record| record.tree);
+    if state == Some(TreeState::PutBack) {
+        outcome.warnings.push(format!(
+            "the changes of {} were taken back at its end",
+            run.relative()
+        ));
+    }
+    Ok(outcome)
+}
+
+fn data(run: &PastRun, stat: &Stat, changes: &[FileChange]) -> serde_json::Value {
+    json!({"schema": 1, "run": run.relative(), "files": stat.files, "diff": diff::text(changes)})
+}

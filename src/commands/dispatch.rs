@@ -1,0 +1,353 @@
+//! From the command line to the workflow that it asks for. Pure but for what the workflows do.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::chat::command::ChatOptions;
+use super::commit::{self, CommitOptions};
+use super::orchestrate::command::OrchestrateOptions;
+use super::plan::command::PlanOptions;
+use super::plan::place::PlanSessionChoice;
+use super::report::command as page;
+use super::workspace::{AgentOptions, SessionChoice};
+use super::{
+    add_model, consistency, demo, diff, dry_run, init, log, mcp, models, query, rollup, sessions,
+    undo,
+};
+use crate::agent::tools::place::Outside;
+use crate::commands::chat::args::{ChatArgs, ChatCommand};
+use crate::commands::cli;
+use crate::commands::cli::{AgentArgs, Cli, Command};
+use crate::commands::dev::args::{DevArgs, DevCommand};
+use crate::commands::error::{ChatError, Error};
+use crate::commands::orchestrate::args::OrchestrateArgs;
+use crate::commands::orchestrate::config::ConfigFlags;
+use crate::commands::plan::args::{PlanArgs, PlanCommand};
+use crate::model::Delivery;
+use crate::run::baseline::Baseline;
+use crate::run::builds::BuildOptions;
+use crate::run::context::{Context, ModelChoice};
+use crate::run::context::{InputOptions, Stdin};
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::recovery;
+use crate::ui::input::history::History;
+use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines, PromptedLines};
+use crate::ui::is_dumb;
+
+/// Starts what the command line asks for; `stdin` is where a user who is asked answers.
+///
+/// # Errors
+/// When it was not done.
+pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
+    match &cli.command {
+        Some(Command::Init) => init::init(context),
+        Some(Command::Rollup(arguments)) => rollup::rollup(context, arguments),
+        Some(Command::Models { add: Some(name) }) => add_model::add_model(context, name),
+        Some(Command::Models { add: None }) => models::models(context),
+        Some(Command::Log { run, number }) => log::log(context, run.as_deref(), *number),
+        Some(Command::Diff { run, stat }) => diff::diff(context, run.as_deref(), *stat),
+        Some(Command::Report(arguments)) => page::report(context, arguments),
+        Some(Command::Demo { directory, chat }) => demo::demo(context, directory.as_deref(), *chat),
+        Some(Command::Recover) => recovery::recover(context),
+        Some(Command::Undo { run }) => undo::undo(context, run.as_deref()),
+        Some(Command::Dev(arguments)) => dev(arguments, context, stdin),
+        Some(Command::Plan(arguments)) => plan(arguments, context, stdin),
+        Some(Command::Orchestrate(arguments)) => orchestrate(arguments, context, stdin),
+        Some(Command::Mcp(arguments)) => mcp::mcp(context, &arguments.command),
+        Some(Command::Chat(arguments)) => chat(arguments, context, stdin),
+        Some(Command::Completions { shell }) => Ok(Outcome::verbatim(cli::completions(*shell))),
+        Some(Command::Man { command }) => {
+            let unknown = || Error::NoSuchCommand(command.join(" "));
+            let page = cli::manual(command).ok_or_else(unknown)?;
+            Ok(Outcome::verbatim(page))
+        }
+        None if cli.dry_run => {
+            // A report has no build.
+            let build = (!cli.consistency_check).then(|| build(cli));
+            let baseline = build.filter(|_| cli.build.baseline);
+            let hosts = &cli.build.allow_host;
+            let baseline = baseline.map(|build| Baseline { build, hosts });
+            dry_run::dry_run(context, &choice(cli, context)?, build, baseline)
+        }
+        None if cli.consistency_check => consistency::consistency(context, &choice(cli, context)?),
+        None => commit::commit(context, &commit_options(cli, context)?),
+    }
+}
+
+fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
+    match &arguments.command {
+        Some(DevCommand::Config) => sessions::config(context),
+        Some(DevCommand::Sessions(_)) => sessions::sessions(context),
+        None => {
+            let request = asked(arguments.prompt.as_deref(), context)?;
+            let options = agent_options(arguments, request);
+            super::dev::command::dev(context, &options, &|home| {
+                open_input(context, stdin, Some(home))
+            })
+        }
+    }
+}
+
+fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
+    AgentOptions {
+        request,
+        session: match (arguments.session, arguments.resume) {
+            (Some(id), _) => SessionChoice::Named(id),
+            (None, true) => SessionChoice::Last,
+            (None, false) => SessionChoice::New,
+        },
+        choice: agent_choice(
+            arguments.model.as_deref(),
+            arguments.timeout,
+            Some(&arguments.agent),
+        ),
+        sandbox: arguments.agent.sandbox,
+        hosts: arguments.agent.allow_host.clone(),
+        outside: outside(&arguments.agent),
+    }
+}
+
+fn plan(arguments: &PlanArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
+    match &arguments.command {
+        Some(PlanCommand::Show { session, .. }) => {
+            super::plan::show::show(context, session.as_deref())
+        }
+        Some(PlanCommand::Sessions(_)) => super::plan::show::sessions(context),
+        Some(PlanCommand::Reliability(arguments)) => {
+            let choice = agent_choice(arguments.model.as_deref(), arguments.timeout, None);
+            super::plan::reliability::reliability(context, &choice, arguments)
+        }
+        None => {
+            let request = asked(arguments.prompt.as_deref(), context)?;
+            let options = plan_options(arguments, request);
+            super::plan::command::plan(context, &options, &|home| {
+                open_input(context, stdin, Some(home))
+            })
+        }
+    }
+}
+
+fn plan_options(arguments: &PlanArgs, request: Option<String>) -> PlanOptions {
+    let PlanArgs { agent, .. } = arguments;
+    PlanOptions {
+        request,
+        plan_only: arguments.plan_only,
+        session: match (&arguments.session, arguments.resume) {
+            (Some(id), _) => PlanSessionChoice::Named(id.clone()),
+            (None, true) => PlanSessionChoice::Last,
+            (None, false) => PlanSessionChoice::New,
+        },
+        plan_file: arguments.plan_file.clone(),
+        choice: agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent)),
+        yes: arguments.yes,
+        pull: arguments.pull,
+        gate: arguments.gate,
+        build: BuildOptions {
+            timeout: arguments.build_timeout,
+            sandbox: agent.sandbox,
+        },
+        hosts: agent.allow_host.clone(),
+        on_failure: arguments.on_failure,
+        outside: outside(agent),
+    }
+}
+
+fn orchestrate(
+    arguments: &OrchestrateArgs,
+    context: &Context<'_>,
+    stdin: Stdin,
+) -> Result<Outcome, Failure> {
+    let task = asked(arguments.task.as_deref(), context)?;
+    if task.as_deref().is_some_and(|task| task.trim().is_empty()) {
+        return Err(Error::from(InputError::Blank).into());
+    }
+    let OrchestrateArgs {
+        model,
+        replay,
+        timeout,
+        ..
+    } = arguments;
+    let options = OrchestrateOptions {
+        parent_branch: arguments.parent_branch_id,
+        task,
+        headless: arguments.headless,
+        config: ConfigFlags {
+            project_name: arguments.project_name.clone(),
+            no_publish: arguments.no_publish,
+        },
+        choice: ModelChoice {
+            replay: replay.clone(),
+            max_cost: arguments.max_cost,
+            ..agent_choice(model.as_deref(), *timeout, None)
+        },
+        stdin_is_terminal: stdin.is_terminal,
+    };
+    // Without anybody to talk to, stdout belongs to the report.
+    let stdin = Stdin {
+        is_seen: stdin.is_seen && !arguments.headless,
+        ..stdin
+    };
+    super::orchestrate::command::orchestrate(context, &options, &|| {
+        open_input(context, stdin, None)
+    })
+}
+
+fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
+    use super::chat::{command as chat, login, trusting};
+    match &arguments.command {
+        Some(ChatCommand::Login { given, .. }) if !given.is_empty() => {
+            Err(Error::from(ChatError::KeyAsArgument).into())
+        }
+        Some(ChatCommand::Login { account, .. }) => {
+            login::login(context, account.as_deref(), stdin.is_terminal)
+        }
+        Some(ChatCommand::Logout) => login::logout(context),
+        Some(ChatCommand::Sessions(_)) => chat::sessions(context),
+        Some(ChatCommand::Config) => chat::config(context),
+        Some(ChatCommand::Trust { yes }) => trusting::trust(context, *yes),
+        None => {
+            let request = asked(arguments.prompt.as_deref(), context)?;
+            chat::chat(context, &chat_options(arguments, request), stdin)
+        }
+    }
+}
+
+fn chat_options(arguments: &ChatArgs, request: Option<String>) -> ChatOptions {
+    let ChatArgs { agent, .. } = arguments;
+    ChatOptions {
+        first: arguments.first.clone(),
+        request,
+        session: match (arguments.session, arguments.resume) {
+            (Some(id), _) => SessionChoice::Named(id),
+            (None, true) => SessionChoice::Last,
+            (None, false) => SessionChoice::New,
+        },
+        mode: arguments.first_mode(),
+        choice: ModelChoice {
+            allow_secrets: arguments.allow_secrets,
+            ..agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent))
+        },
+        sandbox: agent.sandbox,
+        hosts: agent.allow_host.clone(),
+        outside: outside(agent),
+    }
+}
+
+/// What is to be done, which standard input may say.
+fn asked(prompt: Option<&str>, context: &Context<'_>) -> Result<Option<String>, Error> {
+    match prompt {
+        Some("-") => Ok(Some(query::from_stdin(context)?)),
+        prompt => Ok(prompt.map(str::to_owned)),
+    }
+}
+
+/// Where an agent's replies come from.
+fn agent_choice(
+    model: Option<&str>,
+    timeout: Duration,
+    arguments: Option<&AgentArgs>,
+) -> ModelChoice {
+    ModelChoice {
+        model: model.map(str::to_owned),
+        replay: arguments.and_then(|arguments| arguments.replay.clone()),
+        resume: None,
+        timeout,
+        delivery: Delivery::Streamed,
+        allow_secrets: true,
+        inputs: InputOptions::default(),
+        require_model: arguments.is_some_and(|arguments| arguments.require_model),
+        tier: arguments.and_then(|arguments| arguments.tier),
+        max_cost: arguments.and_then(|arguments| arguments.max_cost),
+    }
+}
+
+fn outside(arguments: &AgentArgs) -> Outside {
+    if arguments.allow_outside {
+        Outside::Allowed
+    } else {
+        Outside::Refused
+    }
+}
+
+/// Who is asked: somebody at a terminal, who finds in the agent's home what they have typed before where they can edit
+/// it, or whatever standard input is.
+fn open_input(
+    context: &Context<'_>,
+    stdin: Stdin,
+    home: Option<&Path>,
+) -> Result<Box<dyn LineReader>, InputError> {
+    let interrupt = context.interrupt.clone();
+    if stdin.is_terminal && stdin.is_seen && !is_dumb(context.environment) {
+        let root = context.project.root().to_owned();
+        let history = home.map(|home| History::at(home, context.redactor));
+        let editor = Editor::new(interrupt, root, history)?;
+        return Ok(Box::new(editor));
+    }
+    let lines = PlainLines::new(input::stdin(interrupt.clone())?);
+    if stdin.is_terminal {
+        return Ok(Box::new(PromptedLines::new(lines, interrupt)));
+    }
+    Ok(Box::new(lines))
+}
+
+fn choice(cli: &Cli, context: &Context<'_>) -> Result<ModelChoice, Error> {
+    Ok(ModelChoice {
+        model: cli.model.clone(),
+        replay: cli.replay.clone(),
+        resume: cli.replies.resume.clone(),
+        timeout: cli.timeout,
+        delivery: if cli.stream {
+            Delivery::Streamed
+        } else {
+            Delivery::Whole
+        },
+        allow_secrets: cli.allow_secrets,
+        inputs: query::inputs(context, &cli.inputs)?,
+        require_model: cli.require_model,
+        tier: cli.tier,
+        max_cost: cli.max_cost,
+    })
+}
+
+fn build(cli: &Cli) -> BuildOptions {
+    BuildOptions {
+        timeout: cli.build.build_timeout,
+        sandbox: cli.build.sandbox,
+    }
+}
+
+fn commit_options(cli: &Cli, context: &Context<'_>) -> Result<CommitOptions, Error> {
+    Ok(CommitOptions {
+        choice: choice(cli, context)?,
+        build: build(cli),
+        baseline: cli.build.baseline,
+        hosts: cli.build.allow_host.clone(),
+        replies: cli.replies.clone(),
+        on_failure: cli.on_failure,
+        show_diff: cli.diff,
+    })
+}
+
+/// What was started, for the record of what did not get as far as being a run.
+pub(crate) fn command_name(cli: &Cli) -> &'static str {
+    match &cli.command {
+        None if cli.consistency_check => "consistency",
+        None => "commit",
+        Some(Command::Init) => "init",
+        Some(Command::Rollup { .. }) => "rollup",
+        Some(Command::Models { .. }) => "models",
+        Some(Command::Log { .. }) => "log",
+        Some(Command::Diff { .. }) => "diff",
+        Some(Command::Report { .. }) => "report",
+        Some(Command::Undo { .. }) => "undo",
+        Some(Command::Recover) => "recover",
+        Some(Command::Demo { .. }) => "demo",
+        Some(Command::Dev(_)) => "dev",
+        Some(Command::Plan(_)) => "plan",
+        Some(Command::Orchestrate(_)) => "orchestrate",
+        Some(Command::Mcp(_)) => "mcp",
+        Some(Command::Chat(_)) => "chat",
+        Some(Command::Completions { .. }) => "completions",
+        Some(Command::Man { .. }) => "man",
+    }
+}

@@ -1,0 +1,194 @@
+//! The dry run: all that needs no model. Sends nothing, and writes nothing.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::commands::error::Error;
+use crate::model::REPAIRS;
+use crate::model::estimate::{self, CostRange};
+use crate::model::prompt::Inputs;
+use crate::model::tokens::Size;
+use crate::model::{ModelSpec, Purpose, Tier};
+use crate::project::rollup;
+use crate::run::baseline::Baseline;
+use crate::run::builds::BuildOptions;
+use crate::run::context::{Context, ModelChoice};
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::ready;
+use crate::run::selection;
+use crate::run::sending;
+use crate::run::sending::share;
+use crate::sys::numbers::grouped;
+
+/// Looks whether a run could start, and tells what it would send and may cost. Without `build` it is
+/// about a consistency report.
+///
+/// # Errors
+/// When the project is not ready; the estimate is shown all the same, where there is one.
+pub fn dry_run(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    build: Option<BuildOptions>,
+    baseline: Option<Baseline<'_>>,
+) -> Result<Outcome, Failure> {
+    let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
+    let survey = ready::survey(context, choice, build)?;
+    let mut warnings = survey.warnings.clone();
+    warnings.extend(selection::near_ends(context, &survey.specs));
+    warnings.extend(survey.exposed());
+    let outcome = match (&survey.inputs, &*survey.specs) {
+        (Some(inputs), [spec, repair @ ..]) => {
+            let estimate = Estimate {
+                base_urls: survey.base_urls(),
+                key_sources: survey.key_sources(),
+                tier: choice.tier.unwrap_or(spec.tier),
+                ..Estimate::new(context, &purpose, inputs, spec, repair.first())
+            };
+            Outcome::shown(estimate.text(), estimate.json(&warnings))
+        }
+        _ => Outcome::default(),
+    };
+    let ready = survey.ready().map_err(Error::from);
+    let passed = ready.and_then(|_held| baseline.map(|it| it.prove(context)).transpose());
+    match passed {
+        Ok(passed) => {
+            warnings.extend(passed.unwrap_or_default().warnings);
+            Ok(Outcome {
+                summary: "done: the project is ready; nothing was sent".to_owned(),
+                warnings,
+                ..outcome
+            })
+        }
+        Err(problem) => Err(Failure {
+            text: outcome.text,
+            ..Failure::from(problem)
+        }),
+    }
+}
+
+/// What a run would send, and what that may cost.
+struct Estimate<'e> {
+    spec: &'e ModelSpec,
+    size: Size,
+    largest: Vec<(String, u64)>,
+    files: usize,
+    first: Option<CostRange>,
+    all: Option<CostRange>,
+    /// The servers that are not the vendors' own, by model.
+    base_urls: BTreeMap<String, String>,
+    /// Where the keys come from, by model.
+    key_sources: BTreeMap<String, String>,
+    /// The tier of service to ask for.
+    tier: Tier,
+}
+
+impl<'e> Estimate<'e> {
+    fn new(
+        context: &Context<'_>,
+        purpose: &Purpose,
+        inputs: &Inputs,
+        spec: &'e ModelSpec,
+        repair: Option<&ModelSpec>,
+    ) -> Self {
+        let size = estimate::measure(&sending::prompt(purpose, inputs, spec.prompt_order));
+        let sections = rollup::sections(&inputs.rollup, context.project.root());
+        let price = spec.price.as_ref();
+        // A report has no repairs. Where their model's price is not known, neither is the sum.
+        let known = repair.is_none_or(|repair| repair.price.is_some());
+        let with_repairs = price.filter(|_| *purpose == Purpose::INITIAL && known);
+        Self {
+            spec,
+            largest: sending::largest(&sections),
+            files: sections.len(),
+            first: price.map(|price| estimate::first_call(&size, spec, price)),
+            all: with_repairs.map(|price| {
+                let repair = repair.and_then(|repair| Some((repair, repair.price?)));
+                estimate::with_repairs(&size, (spec, *price), repair.unwrap_or((spec, *price)))
+            }),
+            size,
+            base_urls: BTreeMap::new(),
+            key_sources: BTreeMap::new(),
+            tier: spec.tier,
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut lines = Vec::new();
+        let mut line = |label: &str, text: String| lines.push(format!("{label:<9} {text}"));
+        line("model", self.spec.name.clone());
+        for (model, url) in &self.base_urls {
+            line("server", format!("{url} for {model}, not its vendor's"));
+        }
+        for (model, source) in &self.key_sources {
+            let whose = if *model == self.spec.name {
+                String::new()
+            } else {
+                format!(" for {model}")
+            };
+            line("key", format!("{source}{whose}"));
+        }
+        line(
+            "prompt",
+            match self.spec.prompt_window() {
+                Some(window) => share(&self.size, window),
+                None => self.size.text() + "; the model's context window is unknown",
+            },
+        );
+        for (part, tokens) in &self.size.parts {
+            line("", format!("{:>9}  {part}", grouped(*tokens)));
+        }
+        for (at, (path, tokens)) in self.largest.iter().enumerate() {
+            let label = if at == 0 { "largest" } else { "" };
+            let path = path.escape_debug();
+            line(label, format!("{:>9}  {path}", grouped(*tokens)));
+        }
+        if self.files > self.largest.len() {
+            let more = self.files - self.largest.len();
+            line("", format!("           and {more} more files"));
+        }
+        match self.first {
+            None => line("cost", "unknown: the model's entry has no price".to_owned()),
+            Some(first) => line("cost", format!("{} for the first call", range(first))),
+        }
+        if let Some(all) = self.all {
+            line("", format!("{} with {REPAIRS} repairs", range(all)));
+        }
+        if self.tier == Tier::Flex {
+            line(
+                "tier",
+                "flex, at half of this cost if the vendor has room".to_owned(),
+            );
+        }
+        lines.join("\n")
+    }
+
+    fn json(&self, warnings: &[String]) -> Value {
+        let parts = self.size.parts.iter();
+        let parts = parts.map(|(part, tokens)| json!({"part": part, "tokens": tokens}));
+        let files = self.largest.iter();
+        let files = files.map(|(path, tokens)| json!({"path": path, "tokens": tokens}));
+        let cost = |range: CostRange| json!({"least": range.least, "most": range.most});
+        json!({
+            "schema": 1,
+            "model": self.spec.name,
+            "tier": self.tier,
+            "base_urls": self.base_urls,
+            "keys": self.key_sources,
+            "prompt": {"tokens": self.size.tokens, "exact": false, "parts": parts.collect::<Vec<_>>()},
+            "context_window": self.spec.prompt_window(),
+            "files": self.files,
+            "largest": files.collect::<Vec<_>>(),
+            "cost": {"first": self.first.map(cost), "with_repairs": self.all.map(cost)},
+            "warnings": warnings,
+        })
+    }
+}
+
+fn range(CostRange { least, most }: CostRange) -> String {
+    match most {
+        Some(most) if most == least => least.to_string(),
+        Some(most) => format!("{least} to {most}"),
+        None => format!("at least {least}"),
+    }
+}

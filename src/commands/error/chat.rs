@@ -1,0 +1,184 @@
+//! Why the agent at the terminal does not do what it is told, its exit codes and what to do about it. Pure.
+
+use super::Error;
+use crate::agent::AgentError;
+use crate::commands::chat::accounts::NoAccount;
+use crate::commands::chat::permissions::NotPermitted;
+use crate::model::estimate::OverBudget;
+use crate::model::{End, ModelError};
+use crate::record::exit::Exit;
+use crate::secret::KeyProblem;
+use crate::ui::tui::composer::ImageProblem;
+
+/// Why the agent at the terminal does not do what it is told.
+#[derive(Debug, thiserror::Error)]
+pub enum ChatError {
+    /// The model that was asked for is not in its table.
+    #[error("there is no model `{name}`: known are {known}")]
+    UnknownModel {
+        /// What was asked for.
+        name: String,
+        /// The names of those that are known.
+        known: String,
+    },
+    /// Its vendor does not serve the model any more.
+    #[error("the model `{name}` is retired: `{successor}` is its successor")]
+    RetiredModel {
+        /// What was asked for.
+        name: String,
+        /// What its vendor names in its place.
+        successor: &'static str,
+    },
+    /// Its vendor has no tiers of service.
+    #[error("`--tier` is not for Anthropic's models: they are served in one tier")]
+    NoTiers,
+    /// There is no such account.
+    #[error(transparent)]
+    Account(#[from] NoAccount),
+    /// What is to be a key cannot be one.
+    #[error("the key {0}")]
+    NotAKey(#[from] KeyProblem),
+    /// A key, or something else, stands on the command line.
+    #[error(
+        "`chat login` takes no key as an argument: other processes and the shell's history would have it"
+    )]
+    KeyAsArgument,
+    /// The vendor does not take the key.
+    #[error("the key is refused: {reason}")]
+    KeyRefused {
+        /// What the vendor says.
+        reason: String,
+    },
+    /// Calls of the agent's were refused, since nobody was there to ask.
+    #[error(transparent)]
+    NotPermitted(#[from] NotPermitted),
+    /// A picture that the request names cannot be attached.
+    #[error(transparent)]
+    Image(#[from] ImageProblem),
+    /// The request is a command that only the screen knows; what stands behind its name may be a key.
+    #[error("`{0}` is a command of the screen")]
+    ScreenCommand(String),
+    /// The request is a command that nobody has written.
+    #[error("there is no command `/{0}`")]
+    UnknownCommand(String),
+    /// One of the user's own commands wants what it may not.
+    #[error("`/{name}` is not carried out: {problem}")]
+    NotExpanded {
+        /// The command.
+        name: String,
+        /// Why not.
+        problem: String,
+    },
+    /// A full-screen terminal is wanted, and there is none.
+    #[error("`chat` needs a terminal: {0}")]
+    NoTerminal(&'static str),
+}
+
+impl ChatError {
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::UnknownModel { .. }
+            | Self::RetiredModel { .. }
+            | Self::NoTiers
+            | Self::Account(_)
+            | Self::Image(_)
+            | Self::ScreenCommand(_)
+            | Self::UnknownCommand(_)
+            | Self::KeyAsArgument
+            | Self::NotAKey(_) => Exit::Usage,
+            Self::KeyRefused { .. } => Exit::ModelFailed,
+            Self::NotPermitted(_) | Self::NotExpanded { .. } => Exit::NotPermitted,
+            Self::NoTerminal(_) => Exit::NotReady,
+        }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let hint = match self {
+            Self::UnknownModel { .. } => {
+                "`/model` lists them; `models.json` in `~/.agent` adds others"
+            }
+            Self::RetiredModel { successor, .. } => {
+                return format!("`--model {successor}` asks it, and so does `/model {successor}`");
+            }
+            Self::NotPermitted(refused) => return refused.hint(),
+            Self::NoTiers => "leave it out",
+            Self::NoTerminal(_) => "ask one request without a terminal: `code-commit chat -p TEXT`",
+            Self::Account(_) => {
+                "`/login` lists the accounts; `code-commit chat login --account NAME` adds one"
+            }
+            Self::ScreenCommand(command) => match &**command {
+                "/login" => {
+                    "`code-commit chat login` signs in, and reads the key from standard input"
+                }
+                "/logout" => "`code-commit chat logout` signs out",
+                "!" => "run it in your shell, or ask the agent to",
+                _ => "`code-commit chat` opens the screen",
+            },
+            Self::UnknownCommand(_) => {
+                "`.agent/commands/NAME.md` and `~/.agent/commands/NAME.md` are commands of one's own"
+            }
+            Self::NotExpanded { .. } => {
+                "`.agent/permissions.json` allows commands, if you trust it and the command's file (`code-commit chat trust`); `--auto-pilot` lets the agent do everything"
+            }
+            Self::Image(_) => "without the `@`, the request only names it",
+            Self::NotAKey(_) => "give the API key alone, as the vendor's console shows it",
+            Self::KeyAsArgument => {
+                "give it on standard input, or type it unseen where `code-commit chat login` asks for it"
+            }
+            Self::KeyRefused { .. } => {
+                "nothing was stored; see that the key is whole, and made for the server that is asked"
+            }
+        };
+        hint.to_owned()
+    }
+}
+
+/// What the user can do about an error that other agents have, too: the agent at the terminal has settings of its own.
+#[must_use]
+pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
+    let hint = match error {
+        Error::AgentsModel(error) if error.refuses_key() => {
+            "the vendor does not accept the key: `/login` or `code-commit chat login` stores another, and \
+             `ANTHROPIC_API_KEY` goes before what is stored"
+        }
+        Error::Agent(AgentError::TooLong { .. }) => TOO_LONG,
+        Error::AgentsModel(error) if error.is_context_exceeded() => TOO_LONG,
+        Error::AgentsModel(error) if error.is_bad_request() => {
+            "the vendor did not accept the request, which stays in the session only if some of it was done: often it is \
+             too large (`/compact` makes a conversation shorter) or shows a picture that cannot be read, or an entry of \
+             `models.json` in `~/.agent` asks for what the model does not do"
+        }
+        Error::AgentsModel(error) if error.is_refusal() => {
+            "the request is not in the session any more, and the next one goes without it; files that were changed for \
+             it stay so, unless `/undo` takes that back"
+        }
+        Error::AgentsModel(ModelError::Status { status: 404, .. }) => {
+            "the vendor does not know the model or the address: `/model` lists the models, `--model NAME` asks one"
+        }
+        Error::AgentsModel(ModelError::CutShort {
+            end: End::MaxTokens,
+            ..
+        }) => "nothing of the reply was done: ask for less at once",
+        Error::AgentsModel(error) => return Some(error.hint()),
+        Error::Agent(AgentError::LoopLimit { .. }) => {
+            "a request takes no more calls: `--resume` goes on with the session and another one"
+        }
+        Error::Agent(AgentError::NotCompressed { .. }) => {
+            "the session is kept as it is: `/clear` begins a new one"
+        }
+        Error::Agent(AgentError::OverBudget(OverBudget::Unpriced { .. })) => {
+            "give the model an entry with a `price` in `models.json` in `~/.agent`; `--resume` goes on with the session"
+        }
+        error => return error.hint(),
+    };
+    Some(hint.to_owned())
+}
+
+/// What can be done about a prompt that is too long.
+const TOO_LONG: &str = "ask for less at once, or choose a model with a larger window: `/model`; `/compact` makes a long \
+                        conversation shorter, `/clear` begins a new one. The request stays in the session only if some \
+                        of it was done";

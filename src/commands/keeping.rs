@@ -1,0 +1,55 @@
+//! What a run of agents asks of the session that its conversation is kept in: one trait, for the forms that the
+//! profiles' sessions have.
+
+use crate::agent::conversation::Conversation;
+use crate::agent::memory::Compressed;
+use crate::agent::session::SessionState;
+use crate::agent::tool::Effect;
+use crate::commands::error::Error;
+use crate::model::Purpose;
+use crate::model::usage::Usage;
+use crate::record::Action;
+
+/// Where the conversation of a run is kept, and how far the work has come.
+pub trait Keeping {
+    /// The session's name.
+    fn id(&self) -> String;
+
+    /// What was said so far.
+    fn conversation(&self) -> Conversation;
+
+    /// Where in that begins what was said of the request under way, as far as the profile asks.
+    fn from(&self) -> usize {
+        0
+    }
+
+    /// A further request follows: what is done, is not asked for any more.
+    fn settle(&self);
+
+    /// Notes how far the work has come.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    fn note_state(&self, state: SessionState) -> Result<(), Error>;
+
+    /// Keeps what was said by an agent of this purpose and to it.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
+
+    /// Notes what the vendor has counted of a call for an agent of this purpose.
+    fn answered(&self, _purpose: &Purpose, _usage: &Usage) {}
+
+    /// Notes that a tool was used, or was to be; the effect is that of the tool, where an agent has called one.
+    fn acted(&self, _action: &Action, _effect: Option<Effect>) {}
+
+    /// Notes that the agents' tools have changed these files, by their paths from the root.
+    fn wrote(&self, _paths: &[String]) {}
+
+    /// Notes what a call for an agent of this purpose has taken.
+    fn count(&self, _purpose: &Purpose, _tokens: u64) {}
+
+    /// Notes that the conversation was compressed.
+    fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
+}

@@ -1,0 +1,559 @@
+//! Lists the runs that were, or tells one as a story. Changes nothing.
+
+mod orchestration;
+
+use std::path::Path;
+use std::vec::IntoIter;
+
+use serde_json::{Value, json};
+
+use crate::agent::tools::notes::DONE;
+use crate::commands::orchestrate::report::FinalReport;
+use crate::edit;
+use crate::model::Purpose;
+use crate::model::price::Usd;
+use crate::model::usage::Usage;
+use crate::project::Project;
+use crate::record::diff::{self, FileChange};
+use crate::record::orchestration::{EXECUTE_AGENT, READ_ARTIFACT};
+use crate::record::run_files::ORCHESTRATE;
+use crate::record::{self, Action, AgentRecord, BuildRecord, RunRecord, Step};
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::past::figures::{Figures, taken_back};
+use crate::run::past::findings;
+use crate::run::past::history;
+use crate::run::past::history::{IdleReply, PastRun, PastStep, RunChanges};
+use crate::run::past::naming;
+use crate::sys::numbers::grouped;
+use crate::sys::text::one_line;
+use crate::ui::columns::{
+    self, Align,
+    Align::{Left, Right},
+};
+use crate::ui::json::record;
+use crate::ui::pager::Pager;
+
+/// How many lines of a build's output a story quotes.
+const QUOTED: usize = 12;
+/// How many columns a stat takes.
+const WIDTH: usize = 76;
+/// How many characters of a query the list has.
+const QUERY: usize = 200;
+
+/// Lists the runs, or the last `number` of them, the newest last; or tells of `run`.
+///
+/// # Errors
+/// When there is no such run, or `logs` cannot be read.
+pub fn log(
+    context: &Context<'_>,
+    run: Option<&Path>,
+    number: Option<usize>,
+) -> Result<Outcome, Failure> {
+    let project = &context.project;
+    let outcome = match run {
+        None => {
+            let mut runs = history::runs(project)?;
+            let earlier = runs.len().saturating_sub(number.unwrap_or(usize::MAX));
+            list(
+                project,
+                &runs.split_off(earlier),
+                context.reporter.columns(),
+            )
+        }
+        Some(run) => {
+            let run = PastRun::read(project, &naming::find(project, run, context.today())?);
+            let data = data(&run);
+            Outcome::shown(story(context, &run), data)
+        }
+    };
+    Ok(Outcome {
+        pager: Pager::of(context.environment, project.root()),
+        ..outcome
+    })
+}
+
+/// The columns of the list. What was asked for stands last: it takes what is left of the line.
+const HEAD: [(&str, Align); 10] = [
+    ("run", Left),
+    ("workflow", Left),
+    ("model", Left),
+    ("result", Left),
+    ("repairs", Right),
+    ("tokens in", Right),
+    ("out", Right),
+    ("cost", Right),
+    ("seconds", Right),
+    ("query", Left),
+];
+/// The columns that a narrow terminal goes without, in this order.
+const DISPENSABLE: [&str; 6] = ["seconds", "out", "tokens in", "repairs", "model", "cost"];
+
+fn list(project: &Project, runs: &[PastRun], columns: Option<usize>) -> Outcome {
+    let data = json!({"schema": 1, "runs": runs.iter().map(data).collect::<Vec<_>>()});
+    if runs.is_empty() {
+        return Outcome {
+            data: Some(data),
+            ..Outcome::said("no runs in `logs` yet".to_owned())
+        };
+    }
+    let mut head = HEAD.to_vec();
+    let mut rows = vec![HEAD.map(|(name, _)| name.to_owned()).to_vec()];
+    let no_record = no_record(project, runs);
+    rows.extend(runs.iter().map(|run| row(run, no_record)));
+    if let Some(columns) = columns {
+        shorten_names(&mut rows);
+        columns::make_room(&mut head, &mut rows, &DISPENSABLE, columns);
+    }
+    let aligns: Vec<Align> = head.into_iter().map(|(_, align)| align).collect();
+    let text = columns::aligned(&rows, &aligns).join("\n");
+    Outcome::shown(columns::cut(&text, columns), data)
+}
+
+/// Leaves of each name the time, which is enough to name the run, where it is its own.
+fn shorten_names(rows: &mut [Vec<String>]) {
+    let stamp = |row: &Vec<String>| history::stamp(&row[0]).to_owned();
+    let stamps: Vec<String> = rows.iter().map(stamp).collect();
+    for (row, stamp) in rows.iter_mut().zip(&stamps) {
+        if stamps.iter().filter(|other| *other == stamp).count() == 1 {
+            row[0].clone_from(stamp);
+        }
+    }
+}
+
+fn data(run: &PastRun) -> Value {
+    let result = run.record.as_ref().map(record);
+    json!({
+        "log": run.relative(),
+        "workflow": run.workflow(),
+        "query": run.request(),
+        "result": result,
+    })
+}
+
+/// The first line of what was asked for.
+fn asked(run: &PastRun) -> String {
+    let request = run.request().unwrap_or_default();
+    let first = request.lines().find(|line| !line.trim().is_empty());
+    one_line(first.unwrap_or_default(), QUERY)
+}
+
+/// What is said of a run without a record, which may go on.
+const UNFINISHED: &str = "unfinished";
+
+/// What became of runs without a record: where nobody holds the project, none goes on.
+fn no_record(project: &Project, runs: &[PastRun]) -> &'static str {
+    let is_any = runs.iter().any(|run| run.record.is_none());
+    if is_any && !project.is_held() {
+        "killed"
+    } else {
+        UNFINISHED
+    }
+}
+
+fn row(run: &PastRun, no_record: &str) -> Vec<String> {
+    let record = run.record.as_ref();
+    let no_record = if run.may_go_on() {
+        UNFINISHED
+    } else {
+        no_record
+    };
+    let figures = record.map(Figures::of).unwrap_or_default();
+    let model = record.and_then(|record| record.model.clone());
+    let seconds = record.map(|record| format!("{:.1}", record.seconds.0.as_secs_f64()));
+    vec![
+        run.name.clone(),
+        run.workflow().to_owned(),
+        model.unwrap_or_default(),
+        record.map_or(no_record.to_owned(), result),
+        figures.repairs,
+        figures.tokens_in,
+        figures.tokens_out,
+        figures.cost,
+        seconds.unwrap_or_default(),
+        asked(run),
+    ]
+}
+
+fn result(record: &RunRecord) -> String {
+    let status = record.orchestration.as_ref().map(|told| told.status.word());
+    let name = status.unwrap_or(&record.exit.name);
+    format!("{name}{}", taken_back(record.tree))
+}
+
+fn story(context: &Context<'_>, run: &PastRun) -> String {
+    let mut told = Story {
+        text: String::new(),
+        answers: run
+            .agent()
+            .map(|agent| agent.answers.clone())
+            .unwrap_or_default()
+            .into_iter(),
+    };
+    let may_go_on = run.may_go_on() || run.record.is_none() && context.project.is_held();
+    told.beginning(run, may_go_on);
+    let steps = run.steps(&context.project);
+    for past in &steps {
+        told.step(past);
+    }
+    if steps.iter().any(|past| past.step.is_agents()) {
+        let changes = run.changes(&context.project).unwrap_or_default();
+        told.changed(&changes);
+    }
+    told.branches(run);
+    told.end(run.record.as_ref());
+    columns::folded(&told.text, context.reporter.columns(), 2)
+}
+
+/// The first line of a tool's input, not too long.
+fn first_of(input: &str) -> String {
+    let input = input.trim();
+    let line = input.lines().next().unwrap_or_default();
+    let shown: String = line.chars().take(WIDTH).collect();
+    let is_all = shown.len() == input.len();
+    if is_all { shown } else { shown + " …" }
+}
+
+/// A run in words, as it is being told.
+struct Story {
+    text: String,
+    /// The user's answers to the model of an orchestration that were not told of yet.
+    answers: IntoIter<Option<String>>,
+}
+
+impl Story {
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    fn beginning(&mut self, run: &PastRun, may_go_on: bool) {
+        self.line(&run.relative());
+        let Some(record) = &run.record else {
+            let may_go_on = if may_go_on {
+                "it is still running, or "
+            } else {
+                ""
+            };
+            self.line(&format!(
+                "This run has no record: {may_go_on}it was killed."
+            ));
+            self.asked(run);
+            return;
+        };
+        let began = record.started.format("%Y-%m-%d %H:%M:%S %:z");
+        let model = record.model.as_deref().unwrap_or_default();
+        let what = match &*record.workflow {
+            "commit" => format!("asked {model} for a change"),
+            "consistency" => format!("asked {model} for a consistency report"),
+            "undo" => "restored the project".to_owned(),
+            "dev" => format!("ran {model} as an agent"),
+            ORCHESTRATE => format!("ran {model} as an orchestrator"),
+            other => other.to_owned(),
+        };
+        self.line(&format!(
+            "On {began}, code-commit {} {what}.",
+            record.version
+        ));
+        self.asked(run);
+    }
+
+    fn asked(&mut self, run: &PastRun) {
+        match run.agent() {
+            Some(agent) => self.request(agent),
+            None => self.query(run),
+        }
+    }
+
+    /// What a change was asked for by.
+    fn query(&mut self, run: &PastRun) {
+        if let Some(query) = run.request() {
+            self.line("The query:");
+            self.beginning_of(&query, "    ");
+        }
+    }
+
+    fn request(&mut self, agent: &AgentRecord) {
+        if let Some(session) = &agent.session {
+            self.line(&format!("Session: {session}"));
+        }
+        match &agent.request {
+            None => self.line("It continued the previous task."),
+            Some(request) => {
+                self.line("The task:");
+                self.beginning_of(request, "  ");
+            }
+        }
+        if let Some(settings) = &agent.orchestration {
+            self.started_from(settings);
+        }
+        if agent.orchestration.is_none() {
+            for (question, answer) in agent.asked() {
+                if let Some(question) = question {
+                    self.line("The user was asked:");
+                    self.beginning_of(question, "  ");
+                }
+                self.answer(answer);
+            }
+        }
+    }
+
+    /// The first lines of a text.
+    fn beginning_of(&mut self, text: &str, indent: &str) {
+        let mut lines = text.trim().lines();
+        for line in lines.by_ref().take(QUOTED) {
+            self.line(&format!("{indent}{line}"));
+        }
+        let left = lines.count();
+        if left > 0 {
+            self.line(&format!("{indent}… {left} more lines"));
+        }
+    }
+
+    /// The last lines of a text.
+    fn end_of(&mut self, text: &str) {
+        let lines: Vec<&str> = text.lines().collect();
+        let from = lines.len().saturating_sub(QUOTED);
+        if from > 0 {
+            self.line(&format!("    … {from} earlier lines"));
+        }
+        for line in &lines[from..] {
+            self.line(&format!("    {line}"));
+        }
+    }
+
+    fn step(&mut self, past: &PastStep) {
+        self.line(&format!("\n{}", heading(&past.step)));
+        match &past.reply {
+            _ if past.step.is_own() => self.own_step(past),
+            None => self.line("  There is no reply."),
+            Some(Err(error)) => error
+                .lines()
+                .for_each(|line| self.line(&format!("  {line}"))),
+            Some(Ok(reply)) if past.step.is_agents() => self.agents(past, reply),
+            Some(Ok(_)) if past.step.purpose == Purpose::REPORT => {
+                self.line("  The reply is the report.");
+            }
+            Some(Ok(_)) if past.step.rejected.is_some() => {
+                let why = past.step.rejected.iter().flat_map(|why| why.lines());
+                why.for_each(|line| self.line(&format!("  {line}")));
+            }
+            Some(Ok(_)) if past.step.is_on_disk => {
+                self.line("  The reply's edits were on disk already.");
+            }
+            Some(Ok(reply)) => {
+                self.prose(reply);
+                if past.changes.is_empty() {
+                    self.line("  The reply changed no files.");
+                }
+                self.stat(&past.changes);
+            }
+        }
+        if let Some((status, output)) = past.build_log() {
+            self.build(&past.step, status, output);
+        }
+    }
+
+    /// What a reply says around its edits.
+    fn prose(&mut self, reply: &str) {
+        let prose = edit::parse(reply).prose;
+        if !prose.trim().is_empty() {
+            self.beginning_of(&prose, "    ");
+        }
+    }
+
+    fn stat(&mut self, changes: &[FileChange]) {
+        if changes.is_empty() {
+            return;
+        }
+        for line in diff::stat(changes).text(WIDTH).lines() {
+            self.line(&format!(" {line}"));
+        }
+    }
+
+    fn build(&mut self, step: &Step, status: &str, output: &str) {
+        let build = step.build.as_ref();
+        let verb = match build.map(BuildRecord::passed) {
+            None => "ran",
+            Some(true) => "passed",
+            Some(false) => "failed",
+        };
+        let took = build.map(|build| format!(", {:.1}s", build.seconds.0.as_secs_f64()));
+        let took = took.unwrap_or_default();
+        self.line(&format!("  build.sh {verb} ({status}){took}"));
+        // A short output is shown as it is.
+        let errors = || findings::errors(output);
+        match verb {
+            "passed" => {}
+            _ if output.lines().count() <= QUOTED => self.end_of(output),
+            _ => match errors() {
+                errors if errors.is_empty() => self.end_of(output),
+                errors => errors
+                    .iter()
+                    .for_each(|error| self.line(&format!("    {error}"))),
+            },
+        }
+    }
+
+    /// What an agent did in a step.
+    fn agents(&mut self, past: &PastStep, reply: &str) {
+        let step = &past.step;
+        if let Some(thoughts) = &step.thoughts {
+            self.beginning_of(thoughts, "  ");
+        }
+        step.actions.iter().for_each(|action| self.action(action));
+        if let Some(tools) = &past.tools {
+            self.beginning_of(tools, "    ");
+        }
+        if let Some(answer) = step
+            .answer
+            .as_ref()
+            .filter(|_| step.purpose != Purpose::AUDIT)
+        {
+            self.line("  Answer:");
+            self.beginning_of(answer, "    ");
+        } else if let Some(idle) = past.idle() {
+            self.idle(idle, reply);
+        } else if step.purpose == Purpose::COMPRESSION {
+            self.line("  The reply summarizes the conversation so far.");
+        } else if step.purpose == Purpose::AUDIT && step.actions.is_empty() {
+            self.line(match step.passed {
+                Some(true) => "  The audit passed the work:",
+                Some(false) => "  The audit did not pass the work:",
+                None => "  The audit's verdict is not recorded:",
+            });
+            self.end_of(reply.trim_end());
+        }
+        for (did, path) in step.changed_files() {
+            self.line(&format!("  {did} {path}"));
+        }
+    }
+
+    /// A reply that was followed by nothing.
+    fn idle(&mut self, idle: IdleReply, reply: &str) {
+        match idle {
+            IdleReply::Words if FinalReport::read(reply).is_ok() => {
+                self.line("  It said that it is done, which did not count:");
+                self.beginning_of(reply, "    ");
+            }
+            IdleReply::Words => {
+                self.line("  It said:");
+                self.beginning_of(reply, "    ");
+                // Each reply in words is put to the user, where there is one.
+                if let Some(answer) = self.answers.next() {
+                    self.answer(answer.as_deref());
+                }
+            }
+            IdleReply::Call => {
+                if !reply.trim().is_empty() {
+                    self.beginning_of(reply, "    ");
+                }
+                self.line("  The call did not come to its end: the run ended first.");
+            }
+            IdleReply::NotUnderstood => {
+                self.line(
+                    "  Nothing was done: the reply was not understood, or the run ended first.",
+                );
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: Option<&str>) {
+        self.line("The user answered:");
+        self.beginning_of(answer.unwrap_or(record::NO_ANSWER), "  ");
+    }
+
+    fn action(&mut self, action: &Action) {
+        match &*action.tool {
+            EXECUTE_AGENT => return self.execution(action),
+            READ_ARTIFACT if !action.failed => return self.artifact(action),
+            _ => {}
+        }
+        let result = action.result.as_deref().unwrap_or_default();
+        let call = format!("  {} {}", action.tool, first_of(&action.input_text()));
+        let call = call.trim_end();
+        // In runs of before, the step does not tell the result.
+        let colon = if result.is_empty() { "" } else { ":" };
+        if action.failed {
+            self.line(&format!("{call} failed{colon}"));
+            self.end_of(result);
+        } else if action.tool == DONE.name {
+            self.line(&format!("  DONE{colon}"));
+            self.beginning_of(result, "    ");
+        } else {
+            self.line(call);
+        }
+    }
+
+    /// What a run as a whole has changed.
+    fn changed(&mut self, changes: &RunChanges) {
+        if changes.files.is_empty() {
+            return;
+        }
+        self.line("\nIn total, it changed:");
+        self.stat(&changes.files);
+        if !changes.doubts.is_empty() {
+            self.line(
+                "  What was in some of these files is not known any more: it counts as nothing.",
+            );
+        }
+    }
+
+    fn end(&mut self, record: Option<&RunRecord>) {
+        let Some(record) = record else {
+            return;
+        };
+        if let Some(report) = &record.orchestration {
+            self.report(report);
+        }
+        self.line("");
+        for warning in &record.warnings {
+            self.line(&format!("warning: {warning}"));
+        }
+        if let Some(error) = &record.error {
+            self.line(&format!("error: {}", error.message));
+            if let Some(hint) = &error.hint {
+                self.line(&format!("hint: {hint}"));
+            }
+        }
+        let cost = record.cost.filter(|_| !record.steps.is_empty());
+        let spent = spent(record.usage(), cost);
+        let seconds = record.seconds.0.as_secs_f64();
+        self.line(&format!(
+            "It ended as {} after {seconds:.1}s{spent}.",
+            result(record)
+        ));
+    }
+}
+
+fn heading(step: &Step) -> String {
+    let id = step.id();
+    // The first call has no number to be told by.
+    let (title, to) = match id.number {
+        0 => (format!("The call for {id}"), ", to"),
+        _ => (id.title(), " to"),
+    };
+    // Of a run that was killed, nothing more may be known.
+    let Some(model) = &step.model else {
+        return title + ":";
+    };
+    let served = step.served.as_ref().filter(|served| *served != model);
+    let model = match served {
+        Some(served) => format!("{served} for {model}"),
+        None => model.clone(),
+    };
+    let spent = spent(step.usage, step.cost);
+    let tier = step.tier.map(|tier| format!(" ({})", tier.word()));
+    let tier = tier.unwrap_or_default();
+    let seconds = step.seconds.0.as_secs_f64();
+    format!("{title}{to} {model}{tier}{spent}, {seconds:.1}s:")
+}
+
+fn spent(usage: Option<Usage>, cost: Option<Usd>) -> String {
+    let tokens = usage.map(|usage| {
+        let (input, output) = (grouped(usage.input_tokens), grouped(usage.answered()));
+        format!(", {input} tokens in, {output} out")
+    });
+    let cost = cost.map(|cost| format!(", {cost}"));
+    [tokens, cost].into_iter().flatten().collect()
+}

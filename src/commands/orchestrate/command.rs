@@ -1,0 +1,338 @@
+//! The orchestrator `orchestrate`: two remote agents implement, review and fix a task until a review is clean, and the
+//! work is published.
+//!
+//! A profile: which parts of the engine it is made of, and in which order they work. Guarantees that a run that has its
+//! folder ends with a report, however it ends.
+
+use std::cell::RefCell;
+
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::mcp::McpClient;
+use crate::agent::memory::whole::Whole;
+use crate::agent::permissions::Everything;
+use crate::agent::protocol::native::{Native, ResultForm};
+use crate::agent::tool::Toolbox;
+use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
+use crate::commands::agent_run::{AgentRun, AgentSetup};
+use crate::commands::error::Error;
+use crate::commands::orchestrate::branches::Specialist;
+use crate::commands::orchestrate::config::ConfigFlags;
+use crate::commands::orchestrate::handover::Handover;
+use crate::commands::orchestrate::instructions::{FORM, initial_messages, system_prompt};
+use crate::commands::orchestrate::lineage::BranchTracker;
+use crate::commands::orchestrate::pantheon;
+use crate::commands::orchestrate::pantheon::Pantheon;
+use crate::commands::orchestrate::place::OrchestratePlace;
+use crate::commands::orchestrate::publish::publish;
+use crate::commands::orchestrate::report::{FinalReport, ending};
+use crate::commands::orchestrate::specialists::Specialists;
+use crate::commands::orchestrate::tools::{ExecuteAgent, MAX_REVIEWS, ReadArtifact};
+use crate::commands::orchestrate::watch::RunWatcher;
+use crate::model::Purpose;
+use crate::record::event::Event;
+use crate::record::exit::Exit;
+use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
+use crate::run::context::{Context, ModelChoice};
+use crate::run::mcp_server::{ExchangeLog, connect, require_tools};
+use crate::run::outcome::{Failure, Outcome};
+use crate::sys::environment::RecordedClock;
+use crate::ui::input::{InputError, LineReader};
+
+/// The workflow's name.
+const NAME: &str = "orchestrate";
+
+/// What stands before what a user types whom the model has asked something.
+const PROMPT: &str = "you> ";
+
+/// How many calls in a row may fail.
+const TOOL_TRIES: u32 = 10;
+
+/// Makes the input when somebody is to be asked.
+pub type OpenUser<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
+
+/// What the command line asks for.
+#[derive(Debug, Clone)]
+pub struct OrchestrateOptions {
+    /// The branch to begin from; `None` in a replay alone.
+    pub parent_branch: Option<Uuid>,
+    /// What is to be done, not blank; `None` where the user is to be asked for it.
+    pub task: Option<String>,
+    /// Whether nobody is asked anything but for the task.
+    pub headless: bool,
+    /// Whether somebody types at standard input.
+    pub stdin_is_terminal: bool,
+    /// What the configuration is read with.
+    pub config: ConfigFlags,
+    /// Where replies come from.
+    pub choice: ModelChoice,
+}
+
+/// Has the task done, reviewed, and published.
+///
+/// # Errors
+/// When no review has passed it, or it was to be published and is not.
+pub fn orchestrate(
+    context: &Context<'_>,
+    options: &OrchestrateOptions,
+    open: OpenUser<'_>,
+) -> Result<Outcome, Failure> {
+    let place = OrchestratePlace::open(context, options, open)?;
+    let exchanges = ExchangeLog::before_run(context);
+    // Before the model is asked: a server that is not there is to cost nothing.
+    let clock = RecordedClock::new(context.clock);
+    let timeout = options.choice.timeout;
+    let client = connect(context, &place.server, timeout, &exchanges, &clock)?;
+    require_tools(&client, &pantheon::TOOLS)?;
+    context.reporter.event(&Event::Connected {
+        server: client.server().to_owned(),
+        protocol: client.protocol().to_owned(),
+    });
+    let setup = AgentSetup {
+        name: NAME,
+        models: &place.models,
+        limits: place.limits,
+        session: None,
+        answers: place.answers(),
+        warnings: Vec::new(),
+        conventions: None,
+        stops_at_no: false,
+        changes_files: false,
+        orchestration: Some(place.settings.clone()),
+        mode: None,
+    };
+    let run = AgentRun::start(context, setup, Some(&place.task))?;
+    let (report, result) = {
+        let orchestration = Orchestration {
+            context,
+            place: &place,
+            run: &run,
+            exchanges: &exchanges,
+            clock: &clock,
+            summary: RefCell::default(),
+        };
+        orchestration.carry_out(&client)
+    };
+    drop(client);
+    run.note_orchestration(report.clone());
+    let report = serde_json::to_value(report).unwrap_or_default();
+    match run.finish(result.map(|()| String::new())) {
+        Ok(outcome) => Ok(Outcome {
+            report: Some(Box::new(report)),
+            ..outcome
+        }),
+        Err(failure) => Err(Failure {
+            report: Some(Box::new(report)),
+            ..failure
+        }),
+    }
+}
+
+/// An orchestration that has begun.
+struct Orchestration<'o, 'c> {
+    context: &'o Context<'o>,
+    place: &'o OrchestratePlace<'o>,
+    run: &'o AgentRun<'c>,
+    exchanges: &'o ExchangeLog<'c>,
+    /// Tells how long agents take, in a replay as it was then.
+    clock: &'o RecordedClock<'o>,
+    /// What the model says of the work that it has signed off.
+    summary: RefCell<String>,
+}
+
+impl Orchestration<'_, '_> {
+    /// Works on the task, has the work published, and tells how that has ended.
+    fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
+        let place = self.place;
+        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, place.is_replay());
+        let specialists = Specialists {
+            branches: &Pantheon {
+                tools: client,
+                redactor: self.context.redactor,
+            },
+            watcher: &watcher,
+            clock: self.clock,
+            redactor: self.context.redactor,
+            polling: place.settings.polling,
+            project: &place.settings.project_name,
+            workspace: &place.settings.workspace_dir,
+            lineage: RefCell::new(BranchTracker::new(&place.settings.parent_branch_id)),
+        };
+        let worked = self.work(&specialists);
+        let published = self.publish(&worked, &specialists);
+        let worked = worked.and_then(|()| self.exchanges.check());
+        let summary = match &worked {
+            Ok(()) => self.summary.take(),
+            Err(error) => format!("The work is not done: {error}."),
+        };
+        let publish_error = published.as_ref().err().map(ToString::to_string);
+        let (publish_report, result) = match published {
+            Ok(report) => (report, worked),
+            Err(error) if worked.is_ok() || matches!(error.exit(), Exit::Interrupted(_)) => {
+                (None, Err(error))
+            }
+            Err(_) => (None, worked),
+        };
+        let status = status(&result);
+        let lineage = specialists.lineage.borrow();
+        let instructions = Handover {
+            status,
+            task: &place.task,
+            project: &place.settings.project_name,
+            workspace: &place.settings.workspace_dir,
+            lineage: &lineage,
+            publishes: place.settings.publishes,
+            is_published: publish_report.is_some(),
+            is_publishing_failed: publish_error.is_some()
+                && status != OrchestrationStatus::PublishFailed,
+        }
+        .instructions();
+        let latest = lineage.latest().to_owned();
+        let report = OrchestrationRecord {
+            task: place.task.clone(),
+            summary,
+            status,
+            is_finished: status.is_finished(),
+            start_branch_id: lineage.start().to_owned(),
+            latest_branch_id: latest.clone(),
+            instructions,
+            publish_pantheon_branch_id: publish_report.as_ref().map(|_| latest),
+            publish_report,
+            publish_error,
+            iterations: lineage.reviews(),
+            log: self.run.folder(),
+            branches: lineage.records().to_vec(),
+        };
+        (report, result)
+    }
+
+    /// Lets the model lead the work, until it signs off and that counts.
+    fn work(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
+        self.exchanges.begin(self.run.log())?;
+        specialists.tell_change().map_err(Error::from)?;
+        let settings = &self.place.settings;
+        let brief = || Brief {
+            instructions: system_prompt(&settings.workspace_dir),
+            tools: Toolbox::new()
+                .with(ExecuteAgent(specialists))
+                .with(ReadArtifact(specialists)),
+            ..Brief::default()
+        };
+        let agent = Agent {
+            purpose: Purpose::STEP,
+            brief: &brief,
+            protocol: &Native {
+                instructions: FORM,
+                results: ResultForm::Json,
+            },
+            permissions: &Everything,
+            memory: &Whole {
+                window: self.place.limits.max_context_tokens,
+            },
+            ending: &|ended, _| self.ending(ended, specialists),
+            tries: self.run.tries(),
+            tool_tries: ToolTries::UpTo(TOOL_TRIES),
+            calls: None,
+            temperature: None,
+            env: self.run.env(),
+        };
+        let worked = self.run.work(|conversation: &mut Conversation| {
+            conversation.history = initial_messages(
+                &self.place.task,
+                &settings.parent_branch_id,
+                &settings.project_name,
+                &settings.workspace_dir,
+            );
+            Ok(agent.work_on(conversation, None)?.words)
+        });
+        match worked {
+            Ok(_) => Ok(()),
+            // Its hints are not to name a `config.json`, which is not read here.
+            Err(Error::AgentsModel(error)) => Err(Error::Model(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What stands against the model's last words. Words that are no report are for the user, where there is one.
+    fn ending(&self, ended: &Ended, specialists: &Specialists<'_>) -> Result<(), Objection> {
+        let words = &ended.words;
+        self.context.reporter.event(&Event::Words(words.clone()));
+        let report = FinalReport::read(words);
+        let answer = if report.is_err() && self.run.is_interactive() {
+            let answer = self.run.answer(PROMPT);
+            answer.map_err(|error| Objection::Over(error.into()))?
+        } else {
+            None
+        };
+        if let Some(answer) = answer.filter(|answer| !answer.trim().is_empty()) {
+            return Err(Objection::NotDone(HistoryMessage::of_user(answer)));
+        }
+        let signed_off = report.map_err(Objection::Words).and_then(|report| {
+            ending(specialists)?;
+            Ok(report.summary)
+        });
+        match signed_off {
+            Ok(summary) => {
+                self.summary.replace(summary);
+                Ok(())
+            }
+            // Nothing else is left to the model: another agent would end the work, too.
+            Err(Objection::Words(_)) if specialists.lineage.borrow().reviews() >= MAX_REVIEWS => {
+                let reviews = MAX_REVIEWS;
+                Err(Objection::Over(AgentError::IterationLimit { reviews }))
+            }
+            Err(objection) => Err(objection),
+        }
+    }
+
+    /// Has what there is published, if it is to be: also where the reviews or the time were not enough. The agent's
+    /// report.
+    fn publish(
+        &self,
+        worked: &Result<(), Error>,
+        specialists: &Specialists<'_>,
+    ) -> Result<Option<String>, Error> {
+        let place = self.place;
+        let has_work = specialists.lineage.borrow().last_success().is_some();
+        let is_over = match worked {
+            Ok(()) => true,
+            Err(Error::Agent(
+                AgentError::IterationLimit { .. } | AgentError::BranchTimeout { .. },
+            )) => has_work,
+            Err(_) => false,
+        };
+        let Some(publishing) = place.publishing.as_ref().filter(|_| is_over) else {
+            return Ok(None);
+        };
+        let prompt = publishing.prompt(&place.task, &place.settings.workspace_dir);
+        let input = json!({"agent": Specialist::ClaudeCode.name(), "prompt": prompt});
+        let used = self
+            .run
+            .own_step(Purpose::PUBLISH, (EXECUTE_AGENT, input), || {
+                publish(specialists, &prompt)
+            })?;
+        match used.failure {
+            None => Ok(Some(used.text)),
+            Some(failure) => Err(AgentError::PublishFailed {
+                reason: failure.message,
+            }
+            .into()),
+        }
+    }
+}
+
+/// How an orchestration has ended that ends so.
+fn status(result: &Result<(), Error>) -> OrchestrationStatus {
+    let Err(error) = result else {
+        return OrchestrationStatus::Completed;
+    };
+    match error.exit() {
+        Exit::IterationLimit => OrchestrationStatus::IterationLimit,
+        Exit::BranchTimeout => OrchestrationStatus::Timeout,
+        Exit::PublishFailed => OrchestrationStatus::PublishFailed,
+        Exit::Interrupted(_) => OrchestrationStatus::Interrupted,
+        _ => OrchestrationStatus::Failed,
+    }
+}

@@ -1,0 +1,233 @@
+//! What an orchestration has before it begins: its configuration, the model, the task, and who may be asked.
+//!
+//! Guarantees that all that is missing or wrong is told at once, before anything is sent.
+
+use std::cell::RefCell;
+use std::io;
+
+use super::command::{OpenUser, OrchestrateOptions};
+use crate::commands::error::Error;
+use crate::commands::orchestrate::config::{AgentConfig, AzureVariables};
+use crate::commands::orchestrate::publish::Publishing;
+use crate::commands::query;
+use crate::commands::workspace::AnswerSource;
+use crate::record::orchestration::OrchestrationSettings;
+use crate::record::replay::{Recording, RecordingProblem};
+use crate::record::run_files::MCP;
+use crate::record::{AgentRecord, LimitsRecord};
+use crate::run::context::Context;
+use crate::run::context::ModelChoice;
+use crate::run::mcp_server::McpSource;
+use crate::run::not_ready::NotReady;
+use crate::run::selection;
+use crate::run::selection::{Models, SelectedModel};
+use crate::run::sending;
+use crate::sys::files::{self, Links, MIB, PathError};
+use crate::sys::interrupt::{Interrupted, Signal};
+use crate::ui::input::{InputError, LineReader, Typed};
+
+/// What stands before the task that a user is asked for.
+const TASK_PROMPT: &str = "task> ";
+
+/// How many replies in a row may be neither a call nor a report.
+const TRIES: u32 = 3;
+/// How often the model may be asked. Eight rounds of work, review and reading take 25 calls.
+const MOST_LOOPS: u16 = 100;
+
+/// So large a record of a server's answers is read, in bytes: every one of them may have 16 MB.
+const LARGEST: u64 = 4096 * MIB;
+
+/// A user who types.
+pub type Typing = RefCell<Box<dyn LineReader>>;
+
+/// What an orchestration has before it begins.
+pub struct OrchestratePlace<'c> {
+    /// The model.
+    pub models: Models<'c>,
+    /// What is to be done.
+    pub task: String,
+    /// What a replay has to know.
+    pub settings: OrchestrationSettings,
+    /// What the publishing agent is told; `None`: nothing is published.
+    pub publishing: Option<Publishing>,
+    /// Who may be asked; `None`: nobody.
+    pub user: Option<Typing>,
+    /// How far the model can go.
+    pub limits: LimitsRecord,
+    /// Where the server's answers come from.
+    pub server: McpSource,
+    /// What the run was about that is replayed, if one is.
+    recorded: Option<AgentRecord>,
+}
+
+impl<'c> OrchestratePlace<'c> {
+    /// Looks for all of it.
+    ///
+    /// # Errors
+    /// When something is missing or wrong, or nothing is asked for.
+    pub fn open(
+        context: &Context<'c>,
+        options: &OrchestrateOptions,
+        open: OpenUser<'_>,
+    ) -> Result<Self, Error> {
+        match selection::find_recording(context, &options.choice)? {
+            Some(recording) => Self::replayed(context, &options.choice, &recording),
+            None => Self::configured(context, options, open),
+        }
+    }
+
+    fn configured(
+        context: &Context<'c>,
+        options: &OrchestrateOptions,
+        open: OpenUser<'_>,
+    ) -> Result<Self, Error> {
+        let mut missing = NotReady::default();
+        missing.note_env_file(context);
+        let config = AgentConfig::read(
+            context.environment,
+            &options.config,
+            options.choice.model.is_some(),
+        );
+        let config = config.map_err(|problems| missing.extend(problems)).ok();
+        let azure = config.as_ref().and_then(|config| config.azure.as_ref());
+        let models = models(context, &options.choice, azure, &mut missing)?;
+        let (Some(config), Some(models), true) = (config, models, missing.problems.is_empty())
+        else {
+            return Err(missing.into());
+        };
+        let parent = options.parent_branch.map(|id| id.to_string());
+        let spec = &models.first.spec;
+        let settings = OrchestrationSettings {
+            model: spec.name.clone(),
+            provider: spec.provider,
+            parent_branch_id: parent.unwrap_or_default(),
+            project_name: config.project,
+            workspace_dir: config.workspace,
+            publishes: config.publishing.is_some(),
+            polling: config.polling,
+        };
+        let (address, token) = config.mcp;
+        // Nobody is asked for anything where something is missing.
+        let (task, user) = task(context, options, open)?;
+        let user = match user {
+            _ if options.headless => None,
+            Some(user) => Some(user),
+            None => Some(open()?),
+        };
+        Ok(Self {
+            limits: LimitsRecord {
+                max_context_tokens: spec.context_window,
+                max_retries: TRIES,
+                max_retries_automated: TRIES,
+                max_loops: MOST_LOOPS,
+                command_timeout: None,
+            },
+            models,
+            task,
+            settings,
+            publishing: config.publishing,
+            user: user.map(RefCell::new),
+            server: McpSource::Server(address, token),
+            recorded: None,
+        })
+    }
+
+    fn replayed(
+        context: &Context<'c>,
+        choice: &ModelChoice,
+        recording: &Recording,
+    ) -> Result<Self, Error> {
+        let record = recording.agent();
+        let task = record.as_ref().and_then(|record| record.request.clone());
+        let settings = record
+            .as_ref()
+            .and_then(|record| record.orchestration.clone());
+        let (Some(record), Some(task), Some(settings)) = (record, task, settings) else {
+            let folder = recording.folder().to_owned();
+            return Err(RecordingProblem::NoOrchestration(folder).into());
+        };
+        let path = recording.folder().join(MCP);
+        let exchanges = files::read(&path, Links::Refused, LARGEST);
+        let text = exchanges.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+        let exchanges = text.map_err(PathError::of("read", &path))?;
+        Ok(Self {
+            models: selection::recorded_model(context, choice, recording, &settings)?,
+            task,
+            publishing: settings.publishes.then(Publishing::default),
+            settings,
+            user: None,
+            limits: record.limits,
+            server: McpSource::Recorded(exchanges),
+            recorded: Some(record),
+        })
+    }
+
+    /// Whether all of it happens once more, as it was recorded.
+    pub fn is_replay(&self) -> bool {
+        self.recorded.is_some()
+    }
+
+    /// Where answers to the model's questions come from.
+    pub fn answers(&self) -> AnswerSource<'_> {
+        match (&self.recorded, &self.user) {
+            (Some(record), _) => AnswerSource::recorded(record),
+            (None, Some(user)) => AnswerSource::Typed(user),
+            (None, None) => AnswerSource::Nowhere,
+        }
+    }
+}
+
+/// The model: the one that `--model` names, or the deployment of the variables. What is missing is noted.
+///
+/// # Errors
+/// When there is no such model.
+fn models<'c>(
+    context: &Context<'c>,
+    choice: &ModelChoice,
+    azure: Option<&AzureVariables>,
+    missing: &mut NotReady,
+) -> Result<Option<Models<'c>>, Error> {
+    let (spec, key) = match (&choice.model, azure) {
+        (Some(name), _) => {
+            let Some(table) = missing.note(context.models.as_ref().map_err(Clone::clone)) else {
+                return Ok(None);
+            };
+            (selection::named(table, name)?, None)
+        }
+        (None, Some(azure)) => (azure.spec.clone(), Some(azure.key.clone())),
+        (None, None) => return Ok(None),
+    };
+    missing.extend(sending::without_price(choice, &spec));
+    let first = SelectedModel::vendors(context, choice, spec, key, missing);
+    Ok(first.map(|first| Models::new(choice, false, first, Vec::new())))
+}
+
+/// What is to be done, and who was asked for it, who may be asked more.
+///
+/// # Errors
+/// When nothing is.
+fn task(
+    context: &Context<'_>,
+    options: &OrchestrateOptions,
+    open: OpenUser<'_>,
+) -> Result<(String, Option<Box<dyn LineReader>>), Error> {
+    if let Some(task) = &options.task {
+        return Ok((task.clone(), None));
+    }
+    if options.headless && !options.stdin_is_terminal {
+        // Nothing else will be asked: all of it is the task.
+        return Ok((query::from_stdin(context)?, None));
+    }
+    let mut user = open()?;
+    loop {
+        match user.line(TASK_PROMPT)? {
+            Typed::Line(task) if !task.trim().is_empty() => return Ok((task, Some(user))),
+            Typed::Line(_) | Typed::End => return Err(InputError::Blank.into()),
+            Typed::Cleared => {}
+            Typed::Interrupted => {
+                let signal = Signal::Int;
+                return Err(Interrupted { signal }.into());
+            }
+        }
+    }
+}

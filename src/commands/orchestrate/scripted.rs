@@ -1,0 +1,173 @@
+//! Branches that answer by a script, and a time that passes by waiting alone, for tests.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+
+use super::branches::{BranchProgress, BranchStart, BranchState, Branches};
+use super::lineage::BranchTracker;
+use super::specialists::{BranchWait, Specialists, Watcher};
+use crate::agent::AgentError;
+use crate::agent::tool::ToolError;
+use crate::record::Seconds;
+use crate::record::orchestration::Polling;
+use crate::secret::Redactor;
+use crate::sys::environment::Clock;
+use crate::sys::interrupt::{Interrupted, Signal};
+
+type State = Result<BranchState, ToolError>;
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "a server's answers stand beside its errors"
+)]
+fn state(status: &str, progress: BranchProgress, output: &str) -> State {
+    Ok(BranchState {
+        status: status.to_owned(),
+        progress,
+        output: output.to_owned(),
+    })
+}
+
+pub(crate) fn running() -> State {
+    state("running", BranchProgress::Running, "")
+}
+
+pub(crate) fn succeeded(output: &str) -> State {
+    state("succeed", BranchProgress::Succeeded, output)
+}
+
+pub(crate) fn failed_state(output: &str) -> State {
+    state("failed", BranchProgress::Failed, output)
+}
+
+/// The branches `b1`, `b2` and so on of the project `demo`, which begins with `b0`.
+#[derive(Default)]
+pub(crate) struct Scripted {
+    states: RefCell<VecDeque<State>>,
+    /// What is in the files that are there: path, content.
+    pub(crate) files: RefCell<Vec<(&'static str, &'static str)>>,
+    /// What has happened.
+    pub(crate) log: RefCell<Vec<String>>,
+    /// How many branches there are.
+    pub(crate) started: Cell<i32>,
+    /// What comes during the next wait.
+    pub(crate) signal: Cell<Option<Signal>>,
+    clock: Waited,
+}
+
+impl Scripted {
+    pub(crate) fn new(states: impl IntoIterator<Item = State>) -> Self {
+        Self {
+            states: RefCell::new(states.into_iter().collect()),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn specialists(&self) -> Specialists<'_> {
+        static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| Redactor::new(["sekret-key-1"]));
+        Specialists {
+            branches: self,
+            watcher: self,
+            clock: &self.clock,
+            redactor: &REDACTOR,
+            polling: Polling {
+                initial: Seconds(Duration::from_secs(2)),
+                max: Seconds(Duration::from_secs(30)),
+                timeout: Seconds(Duration::from_secs(10_800)),
+                factor: 2.0,
+            },
+            project: "demo",
+            workspace: "/w",
+            lineage: RefCell::new(BranchTracker::new("b0")),
+        }
+    }
+
+    fn note(&self, line: String) {
+        self.log.borrow_mut().push(line);
+    }
+}
+
+impl Branches for Scripted {
+    fn start(&self, start: &BranchStart<'_>) -> Result<String, ToolError> {
+        let BranchStart {
+            agent,
+            prompt,
+            parent,
+            project,
+        } = start;
+        let agent = agent.name();
+        self.note(format!(
+            "start {agent} from {parent} in {project}: {prompt}"
+        ));
+        self.started.set(self.started.get() + 1);
+        Ok(format!("b{}", self.started.get()))
+    }
+
+    fn state(&self, branch: &str) -> State {
+        self.note(format!("state {branch}"));
+        self.states.borrow_mut().pop_front().unwrap()
+    }
+
+    fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
+        self.note(format!("read {path} of {branch}"));
+        let files = self.files.borrow();
+        let found = files.iter().find(|(known, _)| *known == path);
+        let content = found.map(|(_, content)| (*content).to_owned());
+        content.ok_or_else(|| ToolError::failed("no such file".to_owned()))
+    }
+}
+
+impl Watcher for Scripted {
+    fn waiting(&self, waiting: &BranchWait<'_>) {
+        let BranchWait {
+            agent,
+            branch,
+            status,
+            waited,
+            delay,
+        } = *waiting;
+        let (agent, waited, delay) = (agent.name(), waited.as_secs(), delay.as_secs());
+        self.note(format!(
+            "waiting for {agent} on {branch} ({status}), {waited} s so far, {delay} s more"
+        ));
+    }
+
+    fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
+        let waiting = lineage.waiting();
+        let waiting = waiting.map(|record| format!("{} ({})", record.id, record.status));
+        let starting = lineage.is_starting().map(|agent| agent.name().to_owned());
+        let waiting = waiting.or(starting);
+        let waiting = waiting.unwrap_or_else(|| "nothing".to_owned());
+        let latest = lineage.latest();
+        self.note(format!("changed: latest {latest}, waiting for {waiting}"));
+        Ok(())
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
+        self.note(format!("sleep {} s", duration.as_secs()));
+        self.clock.0.fetch_add(duration.as_secs(), Ordering::SeqCst);
+        match self.signal.take() {
+            Some(signal) => Err(Interrupted { signal }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many seconds were waited.
+#[derive(Default)]
+struct Waited(AtomicU64);
+
+impl Clock for Waited {
+    fn now(&self) -> DateTime<FixedOffset> {
+        DateTime::default()
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+}

@@ -1,0 +1,468 @@
+//! Has a specialist do something on a branch of its own, and waits until that is done.
+//!
+//! Asks the clock and sleeps by what it is given. Guarantees that the lineage is told before each wait and after each
+//! run, and that an answer is bounded and has no known key in it; however long it was, there is no second copy of it.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::time::Duration;
+
+use super::branches::{
+    BranchProgress, BranchStart, BranchState, Branches, REVIEW_LOG, Specialist, in_workspace,
+};
+use super::lineage::BranchTracker;
+use super::polling::PollDelays;
+use super::review::verdict_of;
+use crate::agent::AgentError;
+use crate::agent::tool::{CallFailure, ToolError};
+use crate::record::orchestration::Polling;
+use crate::secret::Redactor;
+use crate::sys::environment::Clock;
+use crate::sys::excerpt::Excerpt;
+use crate::sys::excerpt::text::{bounded, tail_of};
+use crate::sys::interrupt::Interrupted;
+
+/// How much is told of an answer or a file, in bytes: eight rounds of them fit into a window of 128,000 tokens.
+const LONGEST_TEXT: usize = 12 << 10;
+/// How often in a row a branch may be asked for in vain.
+const POLL_TRIES: u32 = 5;
+/// How much is told of the answer of an agent that has failed, in bytes.
+const END: usize = 4 << 10;
+
+/// Who hears how specialists get on, and lets time pass.
+pub trait Watcher {
+    /// A branch was asked for, and will be again after `delay`.
+    fn waiting(&self, waiting: &BranchWait<'_>);
+
+    /// The lineage has changed: an agent was started, or has ended, or the work goes on from another branch.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError>;
+
+    /// Waits for so long.
+    ///
+    /// # Errors
+    /// When a signal comes.
+    fn sleep(&self, duration: Duration) -> Result<(), Interrupted>;
+}
+
+/// A branch that is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BranchWait<'w> {
+    /// The agent that works there.
+    pub agent: Specialist,
+    /// The branch's id.
+    pub branch: &'w str,
+    /// Its status, in the server's words; may be "".
+    pub status: &'w str,
+    /// How long it was waited for so far.
+    pub waited: Duration,
+    /// When it is asked for again.
+    pub delay: Duration,
+}
+
+/// What came of an agent on a branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedBranch {
+    /// The branch's id.
+    pub id: String,
+    /// Its last status.
+    pub status: String,
+    /// The agent's answer, without keys and no longer than [`LONGEST_TEXT`].
+    pub response: String,
+}
+
+/// The specialists, and the branches they work on.
+pub struct Specialists<'a> {
+    /// Where the branches are.
+    pub branches: &'a dyn Branches,
+    /// Who hears of it.
+    pub watcher: &'a dyn Watcher,
+    /// Tells how long an agent takes.
+    pub clock: &'a dyn Clock,
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
+    /// How often a branch is asked for.
+    pub polling: Polling,
+    /// The project that the branches are of.
+    pub project: &'a str,
+    /// The directory of each branch in which the work is, without a slash at its end.
+    pub workspace: &'a str,
+    /// Which branches there are.
+    pub lineage: RefCell<BranchTracker>,
+}
+
+impl Specialists<'_> {
+    /// Has an agent work on a clone of the last branch that succeeded, from which the work goes on then; `parent` is
+    /// that one or blank.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run) does; and when another branch is to be cloned, before anything is started.
+    pub fn execute(
+        &self,
+        agent: Specialist,
+        prompt: &str,
+        parent: &str,
+    ) -> Result<FinishedBranch, ToolError> {
+        let checked = self.lineage.borrow().check_parent(parent);
+        checked.map_err(ToolError::Failed)?;
+        let finished = self.run(agent, prompt)?;
+        self.go_on_from_last(agent)?;
+        Ok(finished)
+    }
+
+    /// Has an agent work on a clone of the last branch that succeeded. The work does not go on from there.
+    ///
+    /// # Errors
+    /// Failed: when nothing was started as far as is known, or the agent has failed, or the server does not tell how
+    /// it is getting on. Fatal: when it takes too long, or a signal comes. Where it is not known to have ended, it stays
+    /// what is waited for.
+    pub fn run(&self, agent: Specialist, prompt: &str) -> Result<FinishedBranch, ToolError> {
+        let parent = self.lineage.borrow().latest().to_owned();
+        // A kill meanwhile must not lose that there may be an agent.
+        self.lineage.borrow_mut().starting(Some(agent));
+        self.tell_change()?;
+        let started = self.branches.start(&BranchStart {
+            agent,
+            prompt,
+            parent: &parent,
+            project: self.project,
+        });
+        if !matches!(started, Err(ToolError::Fatal(_))) {
+            self.lineage.borrow_mut().starting(None);
+        }
+        let id = started?;
+        let began = self.clock.elapsed();
+        if self.lineage.borrow().has(&id) {
+            let message = format!("`{id}` was named as the new branch, and is none");
+            let hint = "an agent may be at work all the same, on a branch that is not known";
+            return Err(failed("no_new_branch", message, hint));
+        }
+        self.lineage.borrow_mut().started(&id, &parent, agent);
+        self.tell_change()?;
+        let done = self.wait_for(&id, agent, began);
+        let told = self.tell_change();
+        let finished = done?;
+        told?;
+        Ok(finished)
+    }
+
+    /// The work goes on from the branch on which an agent was started last.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub fn go_on_from_last(&self, agent: Specialist) -> Result<(), AgentError> {
+        self.lineage.borrow_mut().succeeded(agent);
+        self.tell_change()
+    }
+
+    /// What is in a file of a branch, of any length and with whatever keys are in it; a relative path lies in the
+    /// workspace. What the log of a review says is noted.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
+        let path = in_workspace(self.workspace, path);
+        let content = self.branches.read(branch, &path)?;
+        if path == in_workspace(self.workspace, REVIEW_LOG)
+            && let Some(verdict) = verdict_of(&content)
+            && self.lineage.borrow_mut().reviewed(branch, verdict)
+        {
+            self.tell_change()?;
+        }
+        Ok(content)
+    }
+
+    fn wait_for(
+        &self,
+        id: &str,
+        agent: Specialist,
+        began: Duration,
+    ) -> Result<FinishedBranch, ToolError> {
+        let mut delays = PollDelays::new(self.polling);
+        let (mut last, mut failures) = (String::new(), 0);
+        loop {
+            let state = self.branches.state(id);
+            let waited = self.clock.elapsed().saturating_sub(began);
+            let state = match state {
+                // The agent works on, whatever goes wrong when it is asked for.
+                Err(ToolError::Failed(_)) if failures + 1 < POLL_TRIES => {
+                    failures += 1;
+                    BranchState::running(std::mem::take(&mut last))
+                }
+                Err(error) => return Err(self.unknown(id, agent, error)),
+                Ok(state) => {
+                    failures = 0;
+                    state
+                }
+            };
+            self.lineage.borrow_mut().seen(&state.status, waited);
+            match state.progress {
+                BranchProgress::Running => {}
+                BranchProgress::Succeeded => {
+                    self.lineage.borrow_mut().ended();
+                    return Ok(FinishedBranch {
+                        id: id.to_owned(),
+                        response: self.shown(&state.output)?,
+                        status: state.status,
+                    });
+                }
+                BranchProgress::Failed => {
+                    self.lineage.borrow_mut().ended();
+                    let output = self.shown(&state.output)?;
+                    return Err(self.failure(id, agent, &output));
+                }
+            }
+            let Some(delay) = delays.next(waited) else {
+                let (branch, agent) = (id.to_owned(), agent.name());
+                return Err(ToolError::Fatal(AgentError::BranchTimeout {
+                    branch,
+                    agent,
+                    waited,
+                }));
+            };
+            self.watcher.waiting(&BranchWait {
+                agent,
+                branch: id,
+                status: &state.status,
+                waited,
+                delay,
+            });
+            self.watcher.sleep(delay)?;
+            last = state.status;
+        }
+    }
+
+    /// A text of any length as a model is shown it: without keys, and bounded after that, since a cut through a key
+    /// would leave a part of it.
+    pub(crate) fn shown(&self, text: &str) -> Result<String, AgentError> {
+        let mut writer = self.redactor.writer(Excerpt::default());
+        let written = writer.write_all(text.as_bytes());
+        let excerpt = written.and_then(|()| writer.finish());
+        let excerpt = excerpt.map_err(|error| AgentError::Host(Box::new(error)))?;
+        Ok(bounded(&excerpt.into_text(), LONGEST_TEXT))
+    }
+
+    fn failure(&self, id: &str, agent: Specialist, output: &str) -> ToolError {
+        let end = match tail_of(output, END).trim() {
+            "" => "it has said nothing".to_owned(),
+            end => format!("the end of what it says:\n{end}"),
+        };
+        let message = format!("`{}` has failed on branch `{id}`; {end}", agent.name());
+        let lineage = self.lineage.borrow();
+        let hint = format!(
+            "the work goes on from branch `{}`, as before",
+            lineage.latest()
+        );
+        failed("branch_failed", message, hint)
+    }
+
+    /// Of a branch whose state the server does not tell.
+    fn unknown(&self, id: &str, agent: Specialist, error: ToolError) -> ToolError {
+        let ToolError::Failed(failure) = error else {
+            return error;
+        };
+        ToolError::Failed(CallFailure {
+            message: format!(
+                "it is not known what has become of branch `{id}`: {}",
+                failure.message
+            ),
+            hint: format!(
+                "`{}` may still be at work on branch `{id}`; the work goes on from branch `{}`",
+                agent.name(),
+                self.lineage.borrow().latest()
+            ),
+            ..failure
+        })
+    }
+
+    /// Tells how the branches stand.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub fn tell_change(&self) -> Result<(), AgentError> {
+        self.watcher.changed(&self.lineage.borrow())
+    }
+}
+
+fn failed(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> ToolError {
+    ToolError::Failed(CallFailure::new(code, message, hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scripted::{Scripted, failed_state, running, succeeded};
+    use super::Specialist::{ClaudeCode, Codex};
+    use super::*;
+    use crate::record::Seconds;
+    use crate::sys::interrupt::Signal;
+
+    #[test]
+    fn an_agent_is_waited_for_and_the_work_goes_on_from_its_branch() {
+        let script = Scripted::new([running(), running(), succeeded("done")]);
+        let specialists = script.specialists();
+        let finished = specialists.execute(ClaudeCode, "build it", "").unwrap();
+        let expected = FinishedBranch {
+            id: "b1".to_owned(),
+            status: "succeed".to_owned(),
+            response: "done".to_owned(),
+        };
+        assert_eq!(finished, expected);
+        assert_eq!(
+            script.log.take(),
+            [
+                "changed: latest b0, waiting for claude_code",
+                "start claude_code from b0 in demo: build it",
+                "changed: latest b0, waiting for b1 ()",
+                "state b1",
+                "waiting for claude_code on b1 (running), 0 s so far, 2 s more",
+                "sleep 2 s",
+                "state b1",
+                "waiting for claude_code on b1 (running), 2 s so far, 4 s more",
+                "sleep 4 s",
+                "state b1",
+                "changed: latest b0, waiting for nothing",
+                "changed: latest b1, waiting for nothing",
+            ]
+        );
+        let lineage = specialists.lineage.borrow();
+        assert_eq!(lineage.records()[0].seconds.0, Duration::from_secs(6));
+    }
+
+    #[test]
+    fn an_agent_that_fails_leaves_the_lineage_as_it_was() {
+        let long = format!("{}the end", "line\n".repeat(100_000));
+        for (output, expected) in [
+            ("", "`codex` has failed on branch `b1`; it has said nothing"),
+            (
+                "no disk",
+                "`codex` has failed on branch `b1`; the end of what it says:\nno disk",
+            ),
+            (&long, "line\nthe end"),
+        ] {
+            let script = Scripted::new([failed_state(output)]);
+            let specialists = script.specialists();
+            match specialists.execute(Codex, "review", "b0") {
+                Err(ToolError::Failed(failure)) => {
+                    assert_eq!(failure.code, "branch_failed");
+                    assert!(failure.message.ends_with(expected), "{}", failure.message);
+                    assert!(failure.message.len() < END + 200);
+                    assert_eq!(failure.hint, "the work goes on from branch `b0`, as before");
+                }
+                other => panic!("{other:?}"),
+            }
+            let lineage = specialists.lineage.borrow();
+            assert_eq!((lineage.latest(), lineage.waiting()), ("b0", None));
+            assert_eq!(lineage.records()[0].status, "failed");
+        }
+    }
+
+    #[test]
+    fn nothing_is_started_from_another_branch() {
+        let script = Scripted::new([]);
+        let done = script.specialists().execute(Codex, "review", "b7");
+        assert!(matches!(done, Err(ToolError::Failed(failure)) if failure.code == "wrong_parent"));
+        assert!(script.log.take().is_empty());
+    }
+
+    #[test]
+    fn a_branch_that_was_there_before_is_no_new_one() {
+        let script = Scripted::new([]);
+        script.started.set(-1);
+        let specialists = script.specialists();
+        let done = specialists.execute(Codex, "review", "");
+        assert!(matches!(done, Err(ToolError::Failed(failure)) if failure.code == "no_new_branch"));
+        assert!(specialists.lineage.borrow().records().is_empty());
+    }
+
+    #[test]
+    fn an_agent_that_takes_too_long_is_still_waited_for() {
+        let script = Scripted::new([running(), running(), running(), running()]);
+        let specialists = Specialists {
+            polling: Polling {
+                timeout: Seconds(Duration::from_secs(9)),
+                ..script.specialists().polling
+            },
+            ..script.specialists()
+        };
+        match specialists.execute(ClaudeCode, "x", "") {
+            Err(ToolError::Fatal(error @ AgentError::BranchTimeout { .. })) => assert_eq!(
+                error.to_string(),
+                "`claude_code` has not ended within 9 seconds on branch `b1`"
+            ),
+            other => panic!("{other:?}"),
+        }
+        let lineage = specialists.lineage.borrow();
+        assert_eq!(lineage.waiting().unwrap().id, "b1");
+        assert_eq!(lineage.latest(), "b0");
+        let log = script.log.take();
+        let sleeps: Vec<_> = log
+            .iter()
+            .filter(|line| line.starts_with("sleep"))
+            .collect();
+        assert_eq!(sleeps, ["sleep 2 s", "sleep 4 s", "sleep 3 s"]);
+    }
+
+    #[test]
+    fn a_signal_while_waiting_leaves_the_branch_named() {
+        let script = Scripted::new([running()]);
+        script.signal.set(Some(Signal::Int));
+        let specialists = script.specialists();
+        let done = specialists.execute(ClaudeCode, "x", "");
+        assert!(matches!(
+            done,
+            Err(ToolError::Fatal(AgentError::Interrupted(_)))
+        ));
+        let lineage = specialists.lineage.borrow();
+        assert_eq!(lineage.waiting().unwrap().id, "b1");
+    }
+
+    #[test]
+    fn a_branch_of_which_the_server_does_not_tell_is_still_named_as_working() {
+        let unknown = || Err(ToolError::failed("boom".to_owned()));
+        // Each time but the third it is asked for five times in vain.
+        let tries = || (0..POLL_TRIES).map(|_| unknown());
+        let answers = tries().chain(tries()).chain(tries().skip(1));
+        let script = Scripted::new(answers.chain([succeeded("done")]));
+        let specialists = script.specialists();
+        for id in ["b1", "b2"] {
+            match specialists.execute(ClaudeCode, "x", "") {
+                Err(ToolError::Failed(failure)) => {
+                    assert_eq!(
+                        failure.message,
+                        format!("it is not known what has become of branch `{id}`: boom")
+                    );
+                    let hint = format!(
+                        "`claude_code` may still be at work on branch `{id}`; the work goes on from branch `b0`"
+                    );
+                    assert_eq!(failure.hint, hint);
+                }
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(specialists.lineage.borrow().waiting().unwrap().id, id);
+        }
+        assert!(specialists.execute(ClaudeCode, "x", "").is_ok());
+        let lineage = specialists.lineage.borrow();
+        assert_eq!(lineage.waiting(), None);
+        assert!(lineage.working().eq(["b1", "b2"]));
+    }
+
+    #[test]
+    fn an_answer_is_bounded_behind_its_keys() {
+        let script = Scripted::new([]);
+        let specialists = script.specialists();
+        assert_eq!(
+            specialists.shown("a sekret-key-1 b").unwrap(),
+            "a [REDACTED]-1 b"
+        );
+        // The key would lie across each of the cuts.
+        let keys = "sekret-key-1".repeat(200_000);
+        let shown = specialists.shown(&keys).unwrap();
+        assert!(shown.len() <= LONGEST_TEXT && !shown.contains("sekret"));
+        let escapes = "\u{1b}[1m".repeat(4 << 20);
+        let shown = specialists.shown(&escapes).unwrap();
+        assert!(shown.len() <= LONGEST_TEXT, "{}", shown.len());
+        assert!(shown.contains(" bytes left out ...]"));
+    }
+}

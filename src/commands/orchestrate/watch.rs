@@ -1,0 +1,86 @@
+//! Hears how the agents get on: shows it, and keeps the branches in the run's folder, so that a run that is killed still
+//! tells where it was.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::agent::AgentError;
+use crate::commands::agent_run::AgentRun;
+use crate::commands::orchestrate::lineage::BranchTracker;
+use crate::commands::orchestrate::specialists::{BranchWait, Watcher};
+use crate::record::event::Event;
+use crate::record::orchestration::Lineage;
+use crate::record::run_files::LINEAGE;
+use crate::run::context::Context;
+use crate::run::mcp_server::ExchangeLog;
+use crate::sys::interrupt::Interrupted;
+
+/// Who hears it.
+pub struct RunWatcher<'w, 'c> {
+    run: &'w AgentRun<'c>,
+    context: &'w Context<'w>,
+    exchanges: &'w ExchangeLog<'c>,
+    /// Whether all that is waited for has happened already.
+    is_replay: bool,
+    /// Whether a branch was waited for when the lineage has changed last.
+    was_waiting: Cell<bool>,
+}
+
+impl<'w, 'c> RunWatcher<'w, 'c> {
+    /// One for this run.
+    pub fn new(
+        run: &'w AgentRun<'c>,
+        context: &'w Context<'w>,
+        exchanges: &'w ExchangeLog<'c>,
+        is_replay: bool,
+    ) -> Self {
+        Self {
+            run,
+            context,
+            exchanges,
+            is_replay,
+            was_waiting: Cell::new(false),
+        }
+    }
+
+    /// Tells that the branch that was waited for last is done.
+    fn tell_end(&self, lineage: &BranchTracker) {
+        let is_waiting = lineage.waiting().is_some();
+        if self.was_waiting.replace(is_waiting)
+            && !is_waiting
+            && let Some(branch) = lineage.records().last()
+        {
+            self.context.reporter.event(&Event::BranchEnded {
+                agent: branch.agent.clone(),
+                branch: branch.id.clone(),
+                status: branch.status.clone(),
+                took: branch.seconds.0,
+            });
+        }
+    }
+}
+
+impl Watcher for RunWatcher<'_, '_> {
+    fn waiting(&self, waiting: &BranchWait<'_>) {
+        self.context.reporter.event(&Event::Waiting {
+            agent: waiting.agent.name().to_owned(),
+            branch: waiting.branch.to_owned(),
+            status: waiting.status.to_owned(),
+            waited: waiting.waited,
+        });
+    }
+
+    fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
+        self.tell_end(lineage);
+        self.exchanges.check()?;
+        let latest = Lineage::from(lineage);
+        Ok(self.run.log_json(LINEAGE, &latest)?)
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
+        if self.is_replay {
+            return self.context.interrupt.check();
+        }
+        self.context.interrupt.sleep(duration)
+    }
+}

@@ -1,0 +1,184 @@
+//! The project that a command is about, and what its user names from where they are.
+//!
+//! Looks at directories, and changes nothing.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use crate::commands::cli::{Cli, Command};
+use crate::commands::dev::args::DevArgs;
+use crate::commands::error::Error;
+use crate::project::place::{self, FoundRoot};
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::sys::files::open_directory;
+
+/// The project that a command is about, as seen from the current directory.
+pub struct ProjectPlace {
+    here: PathBuf,
+    found: FoundRoot,
+    /// What to say of it: nothing, where the user stands in it or names it.
+    said: Option<String>,
+    /// What was named and is no directory.
+    wrong: Option<(PathBuf, io::ErrorKind)>,
+}
+
+impl ProjectPlace {
+    /// The directory that `--root` names; else the one that is found from `here`, an absolute directory. Commands
+    /// that need no project are about the current directory.
+    pub fn find(cli: &Cli, here: &Path) -> Self {
+        let is_here = matches!(
+            cli.command,
+            Some(
+                Command::Demo { .. }
+                    | Command::Dev(DevArgs {
+                        command: Some(_),
+                        ..
+                    })
+                    | Command::Mcp(_)
+                    | Command::Completions { .. }
+                    | Command::Man { .. }
+            )
+        );
+        let (mut said, mut wrong) = (None, None);
+        let at = |root: &Path| FoundRoot {
+            root: root.to_path_buf(),
+            passed_over: None,
+        };
+        let found = match &cli.place.root {
+            Some(named) => {
+                let root = directory(&here.join(named));
+                let root = root.map_err(|error| wrong = Some((named.clone(), error.kind())));
+                at(&root.unwrap_or_else(|()| here.to_path_buf()))
+            }
+            None if is_here => at(here),
+            None => {
+                let found = place::find(here, geteuid().as_raw());
+                let way = place::relative(here, &found.root);
+                said = (found.root != here).then(|| format!("project: {}", way.display()));
+                found
+            }
+        };
+        Self {
+            here: here.to_path_buf(),
+            found,
+            said,
+            wrong,
+        }
+    }
+
+    /// The project's root.
+    pub fn root(&self) -> &Path {
+        &self.found.root
+    }
+
+    /// The directory whose sessions an agent goes on with: the one that the user names or stands in.
+    pub fn working_directory(&self) -> &Path {
+        if self.said.is_some() {
+            &self.here
+        } else {
+            self.root()
+        }
+    }
+
+    /// Says which project it is, where the user may not know.
+    ///
+    /// # Errors
+    /// When the user has named what is none.
+    pub fn enter(&self, context: &Context<'_>) -> Result<(), Failure> {
+        if let Some((path, kind)) = self.wrong.clone() {
+            let source = kind.into();
+            return Err(Error::NoRoot { path, source }.into());
+        }
+        if let Some(passed_over) = &self.found.passed_over {
+            let way = place::relative(&self.here, passed_over);
+            let way = way.display();
+            context.warn(format!(
+                "`{way}` belongs to another user and is not taken for the project; `--root {way}` names it, and \
+                 `git config --global --add safe.directory {}` makes git use it",
+                passed_over.display()
+            ));
+        }
+        if let Some(said) = &self.said {
+            context.notice(said.clone());
+        }
+        Ok(())
+    }
+
+    /// The same command line, with the paths in it as seen from the root: the user names them from where they are.
+    pub fn resolve(&self, cli: &Cli) -> Cli {
+        let mut cli = cli.clone();
+        if self.is_here() {
+            return cli;
+        }
+        let from_here = |path: &mut PathBuf| *path = self.here.join(&*path);
+        // What is not a path may be a run's name.
+        let run_from_here = |run: &mut PathBuf| {
+            if self.here.join(&*run).exists() {
+                from_here(run);
+            }
+        };
+        cli.summary_file.iter_mut().for_each(from_here);
+        cli.replay.iter_mut().for_each(run_from_here);
+        match &mut cli.command {
+            Some(Command::Dev(dev)) => dev.agent.replay.iter_mut().for_each(run_from_here),
+            Some(Command::Chat(chat)) => chat.agent.replay.iter_mut().for_each(run_from_here),
+            Some(Command::Orchestrate(orchestrate)) => {
+                orchestrate.replay.iter_mut().for_each(run_from_here);
+            }
+            Some(Command::Plan(plan)) => {
+                plan.agent.replay.iter_mut().for_each(run_from_here);
+                plan.plan_file.iter_mut().for_each(from_here);
+            }
+            Some(Command::Log { run, .. } | Command::Diff { run, .. } | Command::Undo { run }) => {
+                run.iter_mut().for_each(run_from_here);
+            }
+            Some(Command::Report(report)) => {
+                report.run.iter_mut().for_each(run_from_here);
+                report.page.iter_mut().for_each(from_here);
+            }
+            Some(Command::Rollup(rollup)) => {
+                for path in &mut rollup.paths {
+                    let clean = path_clean::clean(self.here.join(&*path));
+                    *path = place::relative(self.root(), &clean);
+                }
+            }
+            _ => {}
+        }
+        cli
+    }
+
+    /// How a command has ended, with the run's folder as seen from the current directory.
+    pub fn seen_from(&self, done: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
+        let way = place::relative(&self.here, self.root());
+        let seen = |log: String| {
+            if self.is_here() {
+                log
+            } else {
+                way.join(log).display().to_string()
+            }
+        };
+        match done {
+            Ok(outcome) => Ok(Outcome {
+                log: outcome.log.clone().map(seen),
+                ..outcome
+            }),
+            Err(failure) => Err(Failure {
+                log: failure.log.clone().map(seen),
+                ..failure
+            }),
+        }
+    }
+
+    fn is_here(&self) -> bool {
+        self.here == self.found.root
+    }
+}
+
+/// A directory that can be entered, links resolved.
+fn directory(path: &Path) -> io::Result<PathBuf> {
+    open_directory(path)?;
+    path.canonicalize()
+}

@@ -1,0 +1,163 @@
+//! The command line of `plan`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::commands::cli::{AgentArgs, OnFailure, SELDOM, parse_duration};
+use crate::commands::dev::args::SessionsCommand;
+
+const PLAN_AFTER_HELP: &str = "\
+Files in ~/.local/share/ollama-agent:
+  config/models.json             the models, and which is asked in which stage
+  sessions/<time>/plan_doc.md    the plan: read it, edit it, go on with it
+  sessions/<time>/chat_history.log, session.json
+Files in the project's root:
+  logs/<time>-plan/              every query, reply and tool result of a run
+~/AGENTS.md and the project's AGENTS.md tell the agent how to behave.
+
+Exit codes (also in the run's result.json):
+  0  done             all steps are done, and build.sh passes
+  1  step-failed      a step failed; later ones stay to do
+     build-failed     build.sh still fails
+     stopped          the user said no
+     over-budget      the next call could exceed --max-cost
+     unreliable       too few replies have the right form (`reliability`)
+  2  usage            invalid command line, no such session or model
+  3  not-ready        no server, the model is not installed, invalid
+                      configuration or plan, or in use by another process
+  4  model-failed     no complete reply
+  5  reply-rejected   three replies in a row could not be understood
+  6  local-io         a read, write or log failed
+  129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; the session
+                      can be resumed
+
+Environment:
+  OLLAMA_HOST                      Ollama's server [default: localhost:11434]
+  OLLAMA_AGENT_HOME, XDG_DATA_HOME move the models and the sessions";
+
+/// Arguments of `plan`.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "flags are what a command line has"
+)]
+#[derive(Debug, Clone, Args)]
+#[command(after_help = PLAN_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
+pub struct PlanArgs {
+    /// A command other than working on a plan.
+    #[command(subcommand)]
+    pub command: Option<PlanCommand>,
+
+    /// Work on this request and ask no questions; `-` reads it from standard input. With --resume or
+    /// --session, an empty TEXT goes on with the plan
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+
+    /// Stop when the plan is made, for it to be reviewed and edited
+    #[arg(long)]
+    pub plan_only: bool,
+
+    /// Resume the last session of the current directory
+    #[arg(long, conflicts_with = "session")]
+    pub resume: bool,
+
+    /// Resume the session of this name
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+
+    /// Keep the plan in this file of the project instead of the session's folder
+    #[arg(long, value_name = "PATH")]
+    pub plan_file: Option<PathBuf>,
+
+    /// Model to ask in all stages, one that `code-commit models` lists [default: by models.json]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// Allow every command and every change of dependencies without asking
+    #[arg(long)]
+    pub yes: bool,
+
+    /// Pull models that Ollama does not have
+    #[arg(long)]
+    pub pull: bool,
+
+    /// Whether build.sh must pass for a step that changed files to be done: build (default) or off
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = StepGate::Build, hide_default_value = true, hide_possible_values = true)]
+    pub gate: StepGate,
+
+    /// What to do with the changes of a step that fails: keep (default) or revert
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFailure::Keep, hide_default_value = true, hide_possible_values = true)]
+    pub on_failure: OnFailure,
+
+    /// Flags of every agent.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+
+    /// Time limit of a model call, retries included, such as 90s, 30m or 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m", help_heading = SELDOM)]
+    pub timeout: Duration,
+
+    /// Time limit of build.sh
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m", help_heading = SELDOM)]
+    pub build_timeout: Duration,
+}
+
+/// What must pass for a step that changed files to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StepGate {
+    /// `build.sh`, where there is one
+    Build,
+    /// Nothing
+    Off,
+}
+
+impl PlanArgs {
+    /// Whether what is shown is to be shown as JSON.
+    pub(crate) fn shows_json(&self) -> bool {
+        use PlanCommand::{Sessions, Show};
+        matches!(
+            self.command,
+            Some(Sessions(SessionsCommand::List { json: true }) | Show { json: true, .. })
+        )
+    }
+}
+
+/// A command of `plan` other than working.
+#[derive(Debug, Clone, Subcommand)]
+pub enum PlanCommand {
+    /// Show a session's plan
+    Show {
+        /// Session [default: the last one of the current directory]
+        session: Option<String>,
+
+        /// Print JSON; same as --output-format json
+        #[arg(long, conflicts_with = "output_format")]
+        json: bool,
+    },
+    /// Manage sessions
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
+    /// Ask a model again and again, and count how many replies have the right form
+    Reliability(ReliabilityArgs),
+}
+
+/// Arguments of `plan reliability`.
+#[derive(Debug, Clone, Args)]
+pub struct ReliabilityArgs {
+    /// How many calls
+    #[arg(short = 'n', long = "number", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+    pub number: u16,
+
+    /// Fail with exit code 1 below this percentage
+    #[arg(long, value_name = "PERCENT", default_value_t = 95, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub at_least: u8,
+
+    /// Model to ask [default: by models.json, the one for steps]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// Time limit of a model call, retries included
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m")]
+    pub timeout: Duration,
+}

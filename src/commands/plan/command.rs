@@ -1,0 +1,413 @@
+//! The agent `plan`: a request is made a list of steps by a local model, worked off step by step, and summed up in a
+//! plan that the user reads, corrects and owns.
+//!
+//! A profile: which parts of the engine it is made of, and in which order they work.
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::agent::AgentError;
+use crate::agent::conversation::Conversation;
+use crate::agent::restricted::AuditCommands;
+use crate::agent::tools::place::Outside;
+use crate::commands::agent_run::{AgentRun, AgentSetup};
+use crate::commands::cli::OnFailure;
+use crate::commands::error::Error;
+use crate::commands::keeping::Keeping as _;
+use crate::commands::plan::args::StepGate;
+use crate::commands::plan::chat_log::{ChatLog, ChatReporter};
+use crate::commands::plan::ends::{are_over, end_of};
+use crate::commands::plan::file::PlanFile;
+use crate::commands::plan::place::{PlanPlace, Typing};
+use crate::commands::plan::session::{PlanStage, StepsEnd, WorkEnd};
+use crate::commands::plan::stages::{BUILD_SCRIPT, Stages};
+use crate::commands::plan::types::PlanTask;
+use crate::commands::talk;
+use crate::commands::talk::OpenInput;
+use crate::commands::workspace::AnswerSource;
+use crate::exec::hosts::AllowedHost;
+use crate::model::ModelTable;
+use crate::record::event::Event;
+use crate::record::run_files;
+use crate::record::{PlanRecord, PlanStepRecord};
+use crate::run::builds::BuildOptions;
+use crate::run::context::{Context, ModelChoice};
+use crate::run::not_ready::NotReady;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::recovery;
+
+pub use crate::commands::plan::place::PlanSessionChoice;
+
+/// The workflow's name.
+const NAME: &str = "plan";
+
+/// What the user is asked for: `spec/plan-prompts.md`, 4.3.2.
+const QUESTION: &str = "What would you like to build?";
+
+/// What stands before what they type.
+const PROMPT: &str = "plan> ";
+
+/// How a plan is to be worked on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanOptions {
+    /// What is to be done. A blank request goes on with the plan; `None`: the user says it at the terminal.
+    pub request: Option<String>,
+    /// Whether to stop when the plan is made.
+    pub plan_only: bool,
+    /// In which session.
+    pub session: PlanSessionChoice,
+    /// The document in the project, if it is to be there.
+    pub plan_file: Option<PathBuf>,
+    /// Which models are asked, and where replies come from.
+    pub choice: ModelChoice,
+    /// Whether all that is asked about is allowed.
+    pub yes: bool,
+    /// Whether missing models are pulled.
+    pub pull: bool,
+    /// What must pass for a step to be done.
+    pub gate: StepGate,
+    /// How it is built.
+    pub build: BuildOptions,
+    /// What builds and commands may reach, in a strict sandbox.
+    pub hosts: Vec<AllowedHost>,
+    /// What becomes of what a failed step has written.
+    pub on_failure: OnFailure,
+    /// Whether it may leave the project.
+    pub outside: Outside,
+}
+
+/// Works on one request, or on what is asked for at the terminal.
+///
+/// # Errors
+/// When the last request was not done.
+pub fn plan(
+    context: &Context<'_>,
+    options: &PlanOptions,
+    input: OpenInput<'_>,
+) -> Result<Outcome, Failure> {
+    let request = options.request.as_deref();
+    let goes_on = request.is_some_and(|request| request.trim().is_empty());
+    if goes_on && options.session == PlanSessionChoice::New {
+        return Err(Error::NothingAsked.into());
+    }
+    let home = crate::commands::plan::place::home(context)?;
+    let table: Result<ModelTable, _> = Ok(crate::commands::plan::place::table(context, &home)?);
+    let context = &Context {
+        models: &table,
+        ..context.clone()
+    };
+    let typed = request.is_none() && options.choice.replay.is_none();
+    let typed = typed.then(|| input(&home)).transpose()?.map(RefCell::new);
+    // One that cannot be gone on with is told before a server is asked; a new one is made when all else is there.
+    let is_resumed = options.session != PlanSessionChoice::New;
+    let open = || crate::commands::plan::place::open_session(context, &home, options);
+    let resumed = is_resumed.then(open).transpose()?;
+    let models = crate::commands::plan::place::models(context, options, typed.as_ref())?;
+    let kept = resumed.map_or_else(open, Ok)?;
+    let chat = ChatLog::open(&kept.chat_log(), context.clock, context.redactor)?;
+    let reporter = ChatReporter {
+        inner: context.reporter,
+        log: &chat,
+    };
+    let context = &Context {
+        reporter: &reporter,
+        document: Some(kept.document(context.project.root())),
+        ..context.clone()
+    };
+    if typed.is_none() && !kept.is_resumed() {
+        chat.system(QUESTION);
+    }
+    let place = PlanPlace::open(context, options, &home, models, kept);
+    let done = place.map_err(Failure::from).and_then(|place| {
+        let worker = Worker {
+            context,
+            options,
+            place,
+            chat: &chat,
+        };
+        worker.serve(typed.as_ref())
+    });
+    // Who calls this shows it.
+    chat.event(&ended(&done));
+    if let Some(problem) = chat.take_problem() {
+        context.warn(problem.to_string());
+    }
+    done
+}
+
+/// What the user is told in the end.
+fn ended(done: &Result<Outcome, Failure>) -> Event {
+    match done {
+        Ok(Outcome { summary, log, .. }) => Event::Finished {
+            summary: summary.clone(),
+            log: log.clone(),
+        },
+        Err(failure) => Event::Failed {
+            error: failure.error.to_string(),
+            hint: failure.hint(),
+            log: failure.log.clone(),
+        },
+    }
+}
+
+/// Works on requests, one after the other.
+struct Worker<'w, 'c> {
+    context: &'w Context<'w>,
+    options: &'w PlanOptions,
+    place: PlanPlace<'c>,
+    chat: &'w ChatLog<'w>,
+}
+
+impl Worker<'_, '_> {
+    /// Works on the request of the command line or of a recorded run, or on what the user asks for.
+    fn serve(&self, typed: Option<&Typing>) -> Result<Outcome, Failure> {
+        match (&self.place.recorded, self.options.request.as_deref(), typed) {
+            (Some(recorded), _, _) => {
+                let answers = AnswerSource::recorded(recorded);
+                self.attend(answers, recorded.request.as_deref())
+            }
+            (None, Some(request), _) if !request.trim().is_empty() => {
+                self.attend(AnswerSource::Nowhere, Some(request))
+            }
+            (None, Some(_), _) if self.has_more_to_do()? => {
+                self.attend(AnswerSource::Nowhere, None)
+            }
+            (None, None, Some(typed)) => self.talk(typed),
+            (None, _, _) => Err(Error::NothingAsked.into()),
+        }
+    }
+
+    /// Asks the user for requests, and works on them, until they end it.
+    fn talk(&self, input: &Typing) -> Result<Outcome, Failure> {
+        let answers = || AnswerSource::Typed(input);
+        let mut stopped = None;
+        if self.has_more_to_do()? {
+            stopped = self.tell(self.attend(answers(), None))?;
+        }
+        loop {
+            self.context.notice(QUESTION);
+            let Some(request) = talk::next_line(self.context, input, PROMPT, &mut stopped)? else {
+                return Ok(Outcome::said(self.resumable()));
+            };
+            if talk::is_exit(&request) {
+                return Ok(Outcome::said(self.resumable()));
+            }
+            stopped = self.tell(self.attend(answers(), Some(request.trim())))?;
+            if stopped.is_some() {
+                // What was typed ahead was not meant to begin now.
+                input.borrow_mut().forget_typed_ahead();
+            }
+        }
+    }
+
+    fn resumable(&self) -> String {
+        let id = self.place.kept.id();
+        format!("session {id}: `--resume` goes on with it")
+    }
+
+    /// Tells how a request has ended; when the user has stopped it, if they have.
+    fn tell(&self, done: Result<Outcome, Failure>) -> Result<Option<Duration>, Failure> {
+        let is_stopped = talk::tell(self.context, done)?;
+        Ok(is_stopped.then(|| self.context.clock.elapsed()))
+    }
+
+    /// Works on a request, or goes on with what was asked for before. Between requests, others may have the project.
+    fn attend(&self, answers: AnswerSource<'_>, request: Option<&str>) -> Result<Outcome, Failure> {
+        let _lock = recovery::take(self.context)?;
+        let kept = &self.place.kept;
+        self.check_plan()?;
+        if request.is_some() && kept.state(|state| state.stage) == PlanStage::Summary {
+            let lost = "what was done for the request before is not in the plan's log";
+            self.context.warn(lost);
+        }
+        kept.change(|state| state.begin(request))?;
+        if let Some(request) = request {
+            self.chat.user(request);
+        }
+        let asked = kept.state(|state| match state.stage {
+            PlanStage::Planning => state.requests.last().cloned(),
+            _ => None,
+        });
+        let setup = AgentSetup {
+            name: NAME,
+            models: &self.place.models,
+            limits: self.place.limits,
+            session: Some(kept),
+            answers,
+            warnings: self.place.warnings.clone(),
+            conventions: None,
+            stops_at_no: true,
+            changes_files: true,
+            orchestration: None,
+            mode: None,
+        };
+        let run = AgentRun::start(self.context, setup, asked.as_deref())?;
+        let document = self.document();
+        run.log_text(run_files::PLAN, document.bytes()?)?;
+        let root = self.context.project.root();
+        let harmless = AuditCommands {
+            root,
+            path: self.context.environment.os("PATH"),
+            own: &[],
+            check_timeout: self.place.limits.command_timeout(),
+        };
+        let stages = Stages {
+            context: self.context,
+            options: self.options,
+            place: &self.place,
+            run: &run,
+            document,
+            harmless: &|command| harmless.harmless(command),
+            output_files: &|| run.command_output(),
+            has_gate: root.join(BUILD_SCRIPT).is_file(),
+            may_have_changed: Cell::new(false),
+            claimed: RefCell::default(),
+        };
+        let result = run.work(|conversation| self.work(&stages, conversation));
+        run.note_plan(self.record());
+        run.finish(result)
+    }
+
+    /// Goes through the stages, from the one that the session has come to.
+    fn work(
+        &self,
+        stages: &Stages<'_, '_, '_>,
+        conversation: &mut Conversation,
+    ) -> Result<String, AgentError> {
+        let kept = &self.place.kept;
+        let enter = |stage| Ok::<(), AgentError>(kept.change(|state| state.enter(stage))?);
+        let stage = || kept.state(|state| state.stage);
+        stages.mend()?;
+        if stage() == PlanStage::Planning {
+            if !stages.is_written()? {
+                let request = kept.state(|state| state.requests.last().cloned());
+                stages.plan(&request.unwrap_or_default())?;
+            }
+            enter(PlanStage::Execution)?;
+            self.show_plan();
+        }
+        if self.options.plan_only || self.place.is_plan_only {
+            stages.show_tasks()?;
+            let path = self.place.document.display();
+            return Ok(format!(
+                "the plan is made: read and edit `{path}`, then `code-commit plan --resume -p \"\"` goes on with it"
+            ));
+        }
+        let executed = if stage() == PlanStage::Execution {
+            let executed = stages.execute(conversation);
+            if executed.as_ref().is_err_and(|error| !are_over(error)) {
+                return executed.map(|()| String::new());
+            }
+            kept.change(|state| {
+                state.enter(PlanStage::Summary);
+                state.ended = Some(end_of(&executed));
+            })?;
+            executed
+        } else {
+            let done = StepsEnd {
+                end: WorkEnd::Done,
+                why: String::new(),
+            };
+            let ended = kept.state(|state| state.ended.clone());
+            stages.ended_before(ended.unwrap_or(done))
+        };
+        let end = end_of(&executed).end;
+        let summed = self.sum_up(stages, conversation, end);
+        let shown = match (executed, summed) {
+            (Err(error), Ok(shown)) => {
+                self.context.reporter.event(&Event::Shown(shown));
+                Err(error)
+            }
+            // Why a step has failed is why the run ends, unless the user ends it.
+            (Err(error), Err(unsummed)) if !matches!(unsummed, AgentError::Interrupted(_)) => {
+                stages
+                    .run
+                    .warn(format!("what was done is not summed up: {unsummed}"));
+                stages.conclude(end)?;
+                Err(error)
+            }
+            // A resume sums it up.
+            (_, Err(unsummed)) => return Err(unsummed),
+            (Ok(()), Ok(shown)) => Ok(shown),
+        };
+        enter(PlanStage::Done)?;
+        self.show_plan();
+        shown
+    }
+
+    /// Sums up what was done, unless that stands in the plan already; what is shown of it.
+    fn sum_up(
+        &self,
+        stages: &Stages<'_, '_, '_>,
+        conversation: &Conversation,
+        end: WorkEnd,
+    ) -> Result<String, AgentError> {
+        if stages.is_written()? {
+            let path = self.place.document.display();
+            return Ok(format!("what was done is summed up in `{path}`"));
+        }
+        if end == WorkEnd::Done {
+            stages.check_criteria()?;
+        }
+        let from = self.place.kept.state(|state| state.from);
+        let said = conversation.history.get(from..).unwrap_or_default();
+        stages.sum_up(said, end)
+    }
+
+    /// Sees that there is a plan, and one that a model may mend where it is damaged.
+    fn check_plan(&self) -> Result<(), NotReady> {
+        let document = self.document();
+        document.make()?;
+        match document.read() {
+            Err(problem) if problem.damage().is_none() => Err(problem.into()),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Whether the session has steps that are not done.
+    fn has_more_to_do(&self) -> Result<bool, Error> {
+        let is_under_way = self
+            .place
+            .kept
+            .state(|state| !state.requests.is_empty() && state.stage != PlanStage::Done);
+        if is_under_way {
+            return Ok(true);
+        }
+        let tasks = self.document().read()?.plan().tasks;
+        Ok(tasks.iter().any(PlanTask::is_open))
+    }
+
+    fn document(&self) -> PlanFile<'_> {
+        PlanFile {
+            path: &self.place.document,
+            is_private: self.place.kept.state(|state| state.plan_file.is_none()),
+            clock: self.context.clock,
+            redactor: self.context.redactor,
+        }
+    }
+
+    /// Notes the document in the chat log, as it is now.
+    fn show_plan(&self) {
+        if let Ok(document) = self.document().read() {
+            self.chat.plan_shown(&document.text());
+        }
+    }
+
+    /// What the run's record says of the plan.
+    fn record(&self) -> PlanRecord {
+        let plan = self.document().read().map(|document| document.plan());
+        let plan = plan.unwrap_or_default();
+        let steps = plan.tasks.into_iter().map(|task| PlanStepRecord {
+            step: task.step,
+            status: task.status.word().into(),
+            tool: task.tool,
+            description: task.description,
+        });
+        PlanRecord {
+            document: self.place.document.display().to_string(),
+            status: plan.status.word().into(),
+            steps: steps.collect(),
+        }
+    }
+}

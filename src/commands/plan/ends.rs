@@ -1,0 +1,55 @@
+//! How the steps of a plan end: their errors, and what the session keeps of that. Pure.
+
+use crate::agent::AgentError;
+use crate::agent::protocol::Fault;
+use crate::commands::agent_run::part::FailedBuild;
+use crate::commands::plan::session::{StepsEnd, WorkEnd};
+use crate::commands::plan::types::PlanTask;
+
+/// Whether a step that has ended so has failed: what was done is summed up. Else it can be taken up again as it is.
+pub fn are_over(error: &AgentError) -> bool {
+    matches!(
+        error,
+        AgentError::StepFailed { .. }
+            | AgentError::GateFailed { .. }
+            | AgentError::Rejected { .. }
+            | AgentError::NotUnderstood { .. }
+    )
+}
+
+/// How steps have ended, for the session to keep.
+pub fn end_of(executed: &Result<(), AgentError>) -> StepsEnd {
+    let (end, why) = match executed {
+        Ok(()) => (WorkEnd::Done, String::new()),
+        Err(AgentError::Rejected { question }) => (WorkEnd::Stopped, question.clone()),
+        Err(AgentError::StepFailed { reason, .. }) => (WorkEnd::Failed, reason.clone()),
+        Err(error) => (WorkEnd::Failed, error.to_string()),
+    };
+    StepsEnd { end, why }
+}
+
+/// The error of a step that has failed for this reason.
+pub fn step_failed(task: &PlanTask, reason: String) -> AgentError {
+    AgentError::StepFailed {
+        step: task.step,
+        reason,
+    }
+}
+
+/// The error of a step whose build fails.
+pub fn gate_failed(task: &PlanTask, failed: FailedBuild) -> AgentError {
+    let FailedBuild { status, log, .. } = failed;
+    AgentError::GateFailed {
+        step: task.step,
+        status,
+        log,
+    }
+}
+
+/// The error of a reply that is not of its stage's form.
+pub fn not_understood(problem: String) -> AgentError {
+    AgentError::NotUnderstood {
+        tries: 1,
+        fault: Fault::of_all(problem),
+    }
+}

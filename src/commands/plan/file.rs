@@ -1,0 +1,194 @@
+//! The plan's document on the disk, which the user may edit at any time.
+//!
+//! Reads and replaces that file, and copies it beside itself before anything that cannot be read is replaced. Guarantees
+//! that a change is made to what stands there now, that the file is whole at any time, and that no known key is in
+//! what is written.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::document::{DamagedPlan, PlanDocument, PlanDocumentError};
+use crate::secret::Redactor;
+use crate::sys::atomic_file;
+use crate::sys::environment::Clock;
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+
+/// No more is read, in bytes: what is no plan for its length is still copied and mended.
+const MOST_READ: u64 = 64 * MIB;
+
+/// So many copies of damaged documents are kept.
+const COPIES: usize = 100;
+
+/// The plan's document.
+#[derive(Clone, Copy)]
+pub struct PlanFile<'p> {
+    /// Where it is.
+    pub path: &'p Path,
+    /// Whether nobody but the user may read it: in a session's folder.
+    pub is_private: bool,
+    /// Tells when it is saved.
+    pub clock: &'p dyn Clock,
+    /// Knows the keys.
+    pub redactor: &'p Redactor,
+}
+
+/// Why a plan cannot be read or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanFileError {
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] PathError),
+    /// What is in it is no plan.
+    #[error("`{}`: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: PlanDocumentError,
+    },
+}
+
+impl PlanFileError {
+    /// What is wrong, where what is there is no plan any more; `None`: it is the user's to mend.
+    #[must_use]
+    pub fn damage(&self) -> Option<&DamagedPlan> {
+        match self {
+            Self::Unreadable {
+                source: PlanDocumentError::Damaged(damage),
+                ..
+            } => Some(damage),
+            Self::Unreadable { .. } | Self::File(_) => None,
+        }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::File(_) => {
+                "the document is as it was: let it be read and written, and `--resume`"
+            }
+            Self::Unreadable { .. } => "mend the document, and `--resume` goes on with it",
+        }
+    }
+}
+
+impl PlanFile<'_> {
+    /// Makes the document, an empty one, where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be made, or is not to be written to.
+    pub fn make(&self) -> Result<(), PlanFileError> {
+        match self.permissions()? {
+            Some(permissions) if permissions.readonly() => {
+                let error = io::Error::from(io::ErrorKind::PermissionDenied);
+                Err(PathError::of("write", self.path)(error).into())
+            }
+            Some(_) => Ok(()),
+            None => self.write(&PlanDocument::empty(self.now())),
+        }
+    }
+
+    /// Who may do what with the file; `None`: there is none.
+    fn permissions(&self) -> Result<Option<Permissions>, PathError> {
+        let found = self.path.symlink_metadata().if_there();
+        let found = found.map_err(PathError::of("read", self.path))?;
+        Ok(found.map(|found| found.permissions()))
+    }
+
+    /// What the file holds, whatever it is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn bytes(&self) -> Result<Vec<u8>, PlanFileError> {
+        let content = files::read(self.path, Links::Refused, MOST_READ);
+        Ok(content.map_err(PathError::of("read", self.path))?)
+    }
+
+    /// The document as it is now.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no plan.
+    pub fn read(&self) -> Result<PlanDocument, PlanFileError> {
+        let read = PlanDocument::parse(&self.bytes()?);
+        read.map_err(|source| PlanFileError::Unreadable {
+            path: self.path.to_owned(),
+            source,
+        })
+    }
+
+    /// Changes the document as it is now, and saves it.
+    ///
+    /// # Errors
+    /// When it cannot be read or written; it is then as it was.
+    pub fn change(&self, change: impl FnOnce(&mut PlanDocument)) -> Result<(), PlanFileError> {
+        let mut document = self.read()?;
+        let before = document.text();
+        change(&mut document);
+        if document.text() == before {
+            return Ok(());
+        }
+        let saved = document.save(self.now());
+        saved.map_err(|problem| PlanFileError::Unreadable {
+            path: self.path.to_owned(),
+            source: problem.into(),
+        })?;
+        self.write(&document)
+    }
+
+    /// Puts another document in the place of one that cannot be read; where that has been copied to.
+    ///
+    /// # Errors
+    /// When it cannot be copied or replaced; it is then as it was.
+    pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
+        let content = self.bytes()?;
+        let copy = self
+            .copy(&content)
+            .map_err(PathError::of("copy", self.path))?;
+        self.write(by)?;
+        Ok(copy)
+    }
+
+    /// Copies the document beside itself, under a name that is free.
+    fn copy(&self, content: &[u8]) -> io::Result<PathBuf> {
+        for nth in 1..=COPIES {
+            let ending = if nth == 1 {
+                String::new()
+            } else {
+                format!("-{nth}")
+            };
+            let mut name = self.path.as_os_str().to_owned();
+            name.push(format!(".damaged{ending}"));
+            let copy = PathBuf::from(name);
+            match atomic_file::create_private(&copy, |file| file.write_all(content)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|()| copy),
+            }
+        }
+        Err(io::Error::other(
+            "there are too many damaged copies beside it: remove some",
+        ))
+    }
+
+    fn write(&self, document: &PlanDocument) -> Result<(), PlanFileError> {
+        let text = document.text();
+        let text = self.redactor.text(&text);
+        // In the project, it stays whose it is.
+        let kept = self.permissions()?.filter(|_| !self.is_private);
+        let write = |file: &mut File| {
+            file.write_all(text.as_bytes())?;
+            kept.map_or(Ok(()), |kept| file.set_permissions(kept))
+        };
+        let written = if self.is_private {
+            atomic_file::replace_private(self.path, write)
+        } else {
+            atomic_file::replace(self.path, write)
+        };
+        Ok(written.map_err(PathError::of("write", self.path))?)
+    }
+
+    fn now(&self) -> i64 {
+        self.clock.now().timestamp_millis()
+    }
+}

@@ -1,0 +1,265 @@
+//! What the model says where a stage uses no tools: the list of tasks that planning ends with, and the summary that
+//! tells what was done. Pure.
+//!
+//! Guarantees that what stands in one line of the plan document is one line, printable and of bounded length. What the
+//! model claims is not held against anything here.
+
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
+
+use super::types::{PlanTask, PlanTaskStatus};
+use crate::agent::protocol::structured::Structured;
+use crate::agent::schema;
+use crate::agent::tool::{ParameterKind, Toolbox};
+use crate::sys::text::one_line;
+
+/// The tool of a task that needs none.
+pub const ANALYZE: &str = "analyze";
+
+/// How many tasks a list may have.
+const MOST_TASKS: u32 = 100;
+/// How many where the server holds the model to the schema: the smallest would not come to an end.
+const MOST_TASKS_AT_ONCE: u32 = 20;
+/// How long a line of the plan may be, in characters.
+const LONGEST_LINE: usize = 1000;
+/// How long a parameter of a planned call may be, in bytes; a longer one is left to the step itself.
+const LONGEST_PARAMETER: usize = 500;
+
+/// Criteria, as texts.
+pub const CRITERIA: &str =
+    r#"{"type": "array", "maxItems": 20, "items": {"type": "string", "maxLength": 300}}"#;
+/// Criteria, and whether each is met.
+pub const CRITERION_UPDATES: &str = r#"{"type": "array", "maxItems": 20, "items": {"type": "object",
+    "properties": {"description": {"type": "string", "maxLength": 300}, "completed": {"type": "boolean"}},
+    "required": ["description"], "additionalProperties": false}}"#;
+/// Decisions, with their reasons.
+pub const DECISIONS: &str = r#"{"type": "array", "maxItems": 8, "items": {"type": "object",
+    "properties": {"title": {"type": "string", "maxLength": 200}, "rationale": {"type": "string", "maxLength": 300},
+    "alternatives": {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 100}}},
+    "required": ["title", "rationale"], "additionalProperties": false}}"#;
+
+/// A text as a line of the plan; `None` where it is blank.
+#[must_use]
+pub fn line(text: &str) -> Option<String> {
+    Some(one_line(text, LONGEST_LINE)).filter(|line| !line.is_empty())
+}
+
+/// A task that is planned.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct PlannedTask {
+    /// What is to be done: a line.
+    #[serde(deserialize_with = "stated")]
+    pub description: String,
+    /// The tool that it is done by, in the model's words, or [`ANALYZE`]: a line.
+    #[serde(deserialize_with = "stated")]
+    pub tool: String,
+    /// What the tool is to be given, as far as the model knows.
+    pub params: Map<String, Value>,
+}
+
+/// What planning ends with.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct TaskList {
+    /// The tasks in their order: at least one, at most 100.
+    pub task_list: Vec<PlannedTask>,
+    /// What must be true when all is done: lines.
+    #[serde(default, deserialize_with = "lines")]
+    pub acceptance_criteria: Vec<String>,
+}
+
+impl TaskList {
+    /// Reads the object of a reply.
+    ///
+    /// # Errors
+    /// What is wrong with it, for the model.
+    pub fn read(reply: &Value) -> Result<Self, String> {
+        let task = json!({"step": {"type": "integer"}, "description": {"type": "string"}, "tool": {"type": "string"},
+            "params": {"type": "object"}});
+        let mut list: Self = read(
+            reply,
+            &Self::form(&task, &json!({"type": "string"}), MOST_TASKS),
+        )?;
+        for task in &mut list.task_list {
+            let is_short = |value: &Value| value.to_string().len() <= LONGEST_PARAMETER;
+            task.params.retain(|_, value| is_short(value));
+        }
+        Ok(list)
+    }
+
+    /// The tasks as a plan has them; `tools` are those that there are.
+    #[must_use]
+    pub fn tasks(self, tools: &Toolbox<'_>) -> Vec<PlanTask> {
+        let tasks = self.task_list.into_iter().zip(1..);
+        let tasks = tasks.map(|(planned, step)| {
+            let is_known = tools.named(&planned.tool).is_some();
+            PlanTask {
+                step,
+                description: planned.description,
+                tool: if is_known {
+                    planned.tool
+                } else {
+                    ANALYZE.to_owned()
+                },
+                params: planned.params,
+                status: PlanTaskStatus::Todo,
+            }
+        });
+        tasks.collect()
+    }
+
+    /// The protocol by which it is asked for; its tasks are done with these tools.
+    #[must_use]
+    pub fn protocol(tools: &Toolbox<'_>) -> Structured<'static> {
+        Structured {
+            schema: Self::schema(tools),
+            format: include_str!("../../../prompts/plan_task_list.txt"),
+            counter_example: "\n❌ WRONG: {\"tasks\": [\"...\"]}\n✅ CORRECT: {\"task_list\": [{\"step\": 1, \
+                              \"description\": \"...\", \"tool\": \"...\", \"params\": {...}}]}",
+            check: &|reply| Self::read(reply).map(drop),
+        }
+    }
+
+    /// What a server is to hold the model to: every list and text has an end.
+    fn schema(tools: &Toolbox<'_>) -> Value {
+        let names = tools.specs().map(|spec| &*spec.name).chain([ANALYZE]);
+        let names: Vec<&str> = names.collect();
+        let parameters = tools.specs().flat_map(|spec| spec.parameters);
+        // What has no bound is not known before the step itself.
+        let bounded = parameters
+            .filter(|known| !matches!(known.kind, ParameterKind::Block | ParameterKind::Json(_)));
+        let known: Map<String, Value> = bounded
+            .map(|known| (known.name.to_owned(), known.bounded_schema()))
+            .collect();
+        let text = json!({"type": "string", "maxLength": 300});
+        let task = json!({
+            "step": {"type": "integer"}, "description": text, "tool": {"type": "string", "enum": names},
+            "params": {"type": "object", "properties": known, "additionalProperties": false}});
+        Self::form(&task, &text, MOST_TASKS_AT_ONCE)
+    }
+
+    fn form(task: &Value, criterion: &Value, most: u32) -> Value {
+        json!({"type": "object", "required": ["task_list"], "additionalProperties": false, "properties": {
+            "task_list": {"type": "array", "minItems": 1, "maxItems": most, "items": {
+                "type": "object", "properties": task, "additionalProperties": false,
+                "required": ["step", "description", "tool", "params"]}},
+            "acceptance_criteria": {"type": "array", "maxItems": most, "items": criterion}}})
+    }
+}
+
+/// What was done, in the model's words.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct WrittenLogEntry {
+    /// What was done, in short: a line.
+    #[serde(deserialize_with = "stated")]
+    pub action: String,
+    /// What was done, in full: a line; may be blank.
+    #[serde(deserialize_with = "stated_or_blank")]
+    pub details: String,
+    /// What came of it: a line.
+    #[serde(deserialize_with = "stated")]
+    pub result: String,
+    /// The tools by which it was done: lines.
+    #[serde(default, deserialize_with = "lines")]
+    pub tools_used: Vec<String>,
+}
+
+/// A criterion, in the model's words.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct WrittenCriterion {
+    /// What must be true: a line.
+    #[serde(deserialize_with = "stated")]
+    pub description: String,
+    /// Whether the model says that it is.
+    #[serde(default)]
+    pub completed: bool,
+}
+
+/// A decision, in the model's words.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct WrittenDecision {
+    /// What is, or is not, to be done: a line.
+    #[serde(deserialize_with = "stated")]
+    pub title: String,
+    /// Why: a line.
+    #[serde(deserialize_with = "stated")]
+    pub rationale: String,
+    /// What else there was to choose: lines.
+    #[serde(default, deserialize_with = "lines")]
+    pub alternatives: Vec<String>,
+}
+
+/// What the last stage ends with.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct WorkSummary {
+    /// What goes into the plan's log.
+    pub log_entry: WrittenLogEntry,
+    /// The criteria that the model says are met, or are not.
+    #[serde(default)]
+    pub acceptance_criteria_updates: Vec<WrittenCriterion>,
+    /// What was decided on the way.
+    #[serde(default)]
+    pub decisions_made: Vec<WrittenDecision>,
+}
+
+impl WorkSummary {
+    /// Reads the object of a reply.
+    ///
+    /// # Errors
+    /// What is wrong with it, for the model.
+    pub fn read(reply: &Value) -> Result<Self, String> {
+        read(reply, &Self::schema())
+    }
+
+    /// The protocol by which it is asked for.
+    #[must_use]
+    pub fn protocol() -> Structured<'static> {
+        Structured {
+            schema: Self::schema(),
+            format: include_str!("../../../prompts/plan_log_entry.txt"),
+            counter_example: "\n❌ WRONG: {\"response\": \"...\"}\n✅ CORRECT: {\"log_entry\": {\"action\": \"...\", \
+                              \"details\": \"...\", \"result\": \"...\", \"tools_used\": [...]}, \
+                              \"acceptance_criteria_updates\": [...], \"decisions_made\": [...]}",
+            check: &|reply| Self::read(reply).map(drop),
+        }
+    }
+
+    fn schema() -> Value {
+        let text = |longest: u32| json!({"type": "string", "maxLength": longest});
+        let list =
+            |schema| serde_json::from_str(schema).unwrap_or_else(|_| json!({"type": "array"}));
+        let entry = json!({
+            "type": "object", "required": ["action", "details", "result"], "additionalProperties": false,
+            "properties": {"action": text(200), "details": text(1000), "result": text(500),
+                "tools_used": {"type": "array", "maxItems": 20, "items": text(60)}}});
+        json!({"type": "object", "required": ["log_entry"], "additionalProperties": false, "properties": {
+            "log_entry": entry, "acceptance_criteria_updates": list(CRITERION_UPDATES),
+            "decisions_made": list(DECISIONS)}})
+    }
+}
+
+/// What a value stands for that follows a schema.
+fn read<T: DeserializeOwned>(reply: &Value, form: &Value) -> Result<T, String> {
+    schema::check(reply, form, "")?;
+    T::deserialize(reply).map_err(|error| error.to_string())
+}
+
+fn stated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    line(&text)
+        .ok_or_else(|| Error::custom("a text in the reply is blank, where it is to say something"))
+}
+
+fn stated_or_blank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Ok(line(&text).unwrap_or_default())
+}
+
+/// Those that say something.
+fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    Ok(texts.iter().filter_map(|text| line(text)).collect())
+}
+
+#[cfg(test)]
+mod tests;

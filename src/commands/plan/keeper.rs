@@ -1,0 +1,151 @@
+//! What becomes of the plan: what the model says of it by its tools, and how far criteria hold.
+//!
+//! A criterion is ticked by its description, never after a failure; one with a command is ticked by that alone.
+
+use serde_json::json;
+
+use super::stages::Stages;
+use crate::agent::AgentError;
+use crate::agent::permissions::Permission;
+use crate::agent::tool::{Arguments, Tool as _, ToolError, ToolOutput};
+use crate::commands::plan::criteria::{objection, open_criteria};
+use crate::commands::plan::document::PlanDocument;
+use crate::commands::plan::forms::{WrittenCriterion, WrittenDecision};
+use crate::commands::plan::plan_tools::{PlanKeeper, PlanUpdate};
+use crate::commands::plan::tools::SHELL_TOOL;
+use crate::commands::plan::types::PlanDecision;
+use crate::model::message::Call;
+
+impl PlanKeeper for Stages<'_, '_, '_> {
+    fn initialize(&self, goal: &str, criteria: &[String]) -> Result<String, ToolError> {
+        self.change(|document| {
+            document.set_goal(goal);
+            document.add_criteria(&open_criteria(criteria));
+        })?;
+        Ok(format!(
+            "Plan initialized with {} acceptance criteria",
+            criteria.len()
+        ))
+    }
+
+    fn update(&self, update: PlanUpdate) -> Result<String, ToolError> {
+        let mut told = "Plan updated".to_owned();
+        self.change(|document| {
+            if let Some(goal) = &update.goal {
+                document.set_goal(goal);
+            }
+            let known = document.plan().acceptance_criteria;
+            let is_known = |written: &&WrittenCriterion| {
+                known
+                    .iter()
+                    .any(|criterion| criterion.is(&written.description))
+            };
+            let new = update
+                .acceptance_criteria
+                .iter()
+                .filter(|written| !is_known(written));
+            let new: Vec<String> = new.map(|written| written.description.clone()).collect();
+            document.add_criteria(&open_criteria(&new));
+            // What the step is said to have reached holds when the step is done.
+            for written in update.acceptance_criteria {
+                if !written.completed {
+                    continue;
+                }
+                // What it has just brought itself, a model does not tick with the same words.
+                if let Some(objection) = objection(&known, &written) {
+                    told += &format!("; {objection}");
+                    continue;
+                }
+                told += &format!(
+                    "; `{}` is ticked when the step is done",
+                    written.description
+                );
+                self.claimed.borrow_mut().push(written);
+            }
+            self.decide(document, &update.decisions_made, &update.decisions_rejected);
+        })?;
+        Ok(told)
+    }
+}
+
+impl Stages<'_, '_, '_> {
+    /// Notes decisions, as of now.
+    pub fn decide(
+        &self,
+        document: &mut PlanDocument,
+        made: &[WrittenDecision],
+        rejected: &[WrittenDecision],
+    ) {
+        let timestamp = self.context.clock.now().timestamp_millis();
+        let decision = |written: &WrittenDecision| PlanDecision {
+            title: written.title.clone(),
+            rationale: written.rationale.clone(),
+            alternatives: written.alternatives.clone(),
+            timestamp,
+        };
+        let made: Vec<_> = made.iter().map(decision).collect();
+        document.add_decisions_made(&made);
+        let rejected: Vec<_> = rejected.iter().map(decision).collect();
+        document.add_decisions_rejected(&rejected);
+    }
+
+    /// Runs the commands of the criteria that have one, and ticks those whose command ends with 0.
+    ///
+    /// # Errors
+    /// When the run is over, or the plan cannot be changed.
+    pub fn check_criteria(&self) -> Result<(), AgentError> {
+        let criteria = self.read()?.plan().acceptance_criteria;
+        for criterion in criteria {
+            let Some(command) = criterion.check() else {
+                continue;
+            };
+            if !self.may_check(command)? {
+                self.run.warn(format!(
+                    "`{command}`, by which `{}` is checked, was not run",
+                    criterion.description
+                ));
+                continue;
+            }
+            let holds = self.holds(command)?;
+            self.change(|document| {
+                if holds {
+                    document.tick(&criterion.description);
+                } else {
+                    document.untick(&criterion.description);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn may_check(&self, command: &str) -> Result<bool, AgentError> {
+        let tools = self.tools();
+        let call = Call {
+            id: "check".to_owned(),
+            name: SHELL_TOOL.to_owned(),
+            input: json!({"command": command}),
+            ..Call::default()
+        };
+        let Ok((_, call)) = tools.resolve(&call) else {
+            return Ok(false);
+        };
+        match self.permitted(|permissions| permissions.decide(&call)) {
+            Permission::Allowed => Ok(true),
+            Permission::Refused(_) => Ok(false),
+            Permission::Ask(question) => match self.run.asks(&question.sentence) {
+                Err(AgentError::Rejected { .. }) => Ok(false),
+                asked => asked,
+            },
+        }
+    }
+
+    fn holds(&self, command: &str) -> Result<bool, AgentError> {
+        let mut arguments = Arguments::default();
+        arguments.set("command", command);
+        match self.command().run(&arguments) {
+            Ok(ToolOutput { exit_code, .. }) => Ok(exit_code == Some(0)),
+            Err(ToolError::Failed(_)) => Ok(false),
+            Err(ToolError::Fatal(error)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A plan that cannot be read any more: it is set aside, and a model is asked once for what it was meant to be.
+
+use super::stages::Stages;
+use crate::agent::conversation::Conversation;
+use crate::agent::permissions::Everything;
+use crate::agent::protocol::native::Native;
+use crate::agent::{Agent, AgentError, Brief, ToolTries};
+use crate::commands::error::Error;
+use crate::commands::plan::document::{DamagedPlan, PlanDocument, retry_prompt};
+use crate::commands::plan::session::{PlanStage, PlanState};
+use crate::model::Purpose;
+use crate::sys::excerpt::text::bounded;
+
+/// What the model is told of itself: `spec/plan-prompts.md`, 4.3.6.
+const FORMATTER: &str =
+    "You are a plan formatter. Fix the malformed plan to match the required format.";
+/// What it is asked for.
+const ASKED: &str = "Reply with the whole plan in that format, and nothing else.";
+
+/// How much of a damaged plan is sent, in bytes.
+const MOST_SENT: usize = 32 << 10;
+
+impl Stages<'_, '_, '_> {
+    /// Mends the plan where it is damaged; by an empty one, where the model cannot.
+    ///
+    /// # Errors
+    /// When it cannot be read or replaced, or the run is over.
+    pub fn mend(&self) -> Result<(), AgentError> {
+        let Err(problem) = self.document.read() else {
+            return Ok(());
+        };
+        let Some(damage) = problem.damage() else {
+            return Err(Error::from(problem).into());
+        };
+        let now = self.context.clock.now().timestamp_millis();
+        let mended = match self.mended(damage, now) {
+            Ok(reply) => PlanDocument::parse(unfenced(&reply).as_bytes()).ok(),
+            Err(AgentError::NotUnderstood { .. } | AgentError::TooLong { .. }) => None,
+            Err(AgentError::Model(error)) if error.is_no_whole_reply() => None,
+            Err(error) => return Err(error),
+        };
+        if self.document.read().is_ok() {
+            // The user has mended it meanwhile.
+            return Ok(());
+        }
+        let by = if mended.is_some() {
+            "what the model made of it"
+        } else {
+            "an empty plan"
+        };
+        let is_lost = mended.is_none();
+        let document = mended.unwrap_or_else(|| PlanDocument::empty(now));
+        let copy = self.document.replace(&document).map_err(Error::from)?;
+        if is_lost {
+            // There are no steps any more that could be gone on with.
+            let plan_anew = |state: &mut PlanState| state.enter(PlanStage::Planning);
+            self.place.kept.change(plan_anew)?;
+        }
+        self.run.warn(format!(
+            "{problem}: {by} has taken its place, and it is kept as `{}`",
+            copy.display()
+        ));
+        Ok(())
+    }
+
+    /// What the model makes of a damaged plan.
+    fn mended(&self, problem: &DamagedPlan, now: i64) -> Result<String, AgentError> {
+        let content = self.document.bytes().unwrap_or_default();
+        let content = String::from_utf8_lossy(&content).replace('\0', "");
+        let content = bounded(&self.context.redactor.text(&content), MOST_SENT);
+        let format = retry_prompt(problem, now);
+        let shown = || format!("# Current Plan\n\n{content}");
+        let agent = Agent {
+            purpose: Purpose::PLAN_REPAIR,
+            brief: &|| Brief {
+                instructions: format!(
+                    "{}\n\n# Response Format\n\n{format}",
+                    self.place.instructions
+                ),
+                context: vec![self.model_and(&Purpose::PLAN_REPAIR, FORMATTER), shown()],
+                ..Brief::default()
+            },
+            protocol: &Native::default(),
+            permissions: &Everything,
+            memory: &self.memory(&Purpose::PLAN_REPAIR, usize::MAX, "", &shown),
+            ending: &|_, _| Ok(()),
+            tries: 1,
+            tool_tries: ToolTries::Unlimited,
+            calls: None,
+            temperature: Some(0.1),
+            env: self.run.env(),
+        };
+        let mut said = Conversation::default();
+        said.request(ASKED);
+        Ok(agent.work_on(&mut said, None)?.words)
+    }
+}
+
+/// A document without the fence that models put around it.
+fn unfenced(reply: &str) -> &str {
+    let inner = reply.trim().strip_prefix("```").and_then(|rest| {
+        let (_, rest) = rest.split_once('\n')?;
+        rest.strip_suffix("```")
+    });
+    inner.unwrap_or(reply)
+}

@@ -1,0 +1,504 @@
+//! What the plan agent has before it begins: its home, the models of its stages, the session with the plan, and where
+//! commands run.
+
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::command::PlanOptions;
+use crate::agent::conversation::Conversation;
+use crate::agent::session::{SESSIONS, SessionState};
+use crate::commands::error::Error;
+use crate::commands::keeping::Keeping;
+use crate::commands::plan::document::{DamagedPlan, PlanDocument, PlanDocumentError};
+use crate::commands::plan::instructions;
+use crate::commands::plan::session::{
+    NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState,
+};
+use crate::commands::workspace;
+use crate::commands::workspace::{check_keys, processes};
+use crate::exec::process::Processes;
+use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
+use crate::project::home;
+use crate::project::home::{PLAN_MODELS, System};
+use crate::project::place;
+use crate::project::repository::DOT_GIT;
+use crate::record::event::Event;
+use crate::record::run_files::{CONVERSATION, PLAN};
+use crate::record::{AgentRecord, LimitsRecord, Seconds};
+use crate::run::context::ModelsProblem;
+use crate::run::context::{Context, ModelChoice};
+use crate::run::not_ready::NotReady;
+use crate::run::selection;
+use crate::run::selection::Models;
+use crate::sys::atomic_file;
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+use crate::sys::interrupt::{Interrupted, Signal};
+use crate::ui::input::{InputError, LineReader, Typed};
+
+/// Which session is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlanSessionChoice {
+    /// A new one.
+    New,
+    /// The last one of the project.
+    Last,
+    /// The one of this name.
+    Named(String),
+}
+
+/// The session that a plan is worked on in.
+pub struct KeptPlan<'s> {
+    session: RefCell<PlanSession>,
+    /// Whether it was there before.
+    is_resumed: bool,
+    store: PlanSessionStore<'s>,
+}
+
+impl KeptPlan<'_> {
+    /// The chat log's path.
+    pub fn chat_log(&self) -> PathBuf {
+        self.session.borrow().chat_log()
+    }
+
+    /// Whether it was there before.
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// The document's path, in the session's folder or in the project in `root`.
+    pub fn document(&self, root: &Path) -> PathBuf {
+        self.session.borrow().document(root)
+    }
+
+    /// Looks at the state.
+    pub fn state<T>(&self, look: impl FnOnce(&PlanState) -> T) -> T {
+        look(&self.session.borrow().file.state)
+    }
+
+    /// Changes the state, and keeps it.
+    ///
+    /// # Errors
+    /// When it cannot be kept.
+    pub fn change(&self, change: impl FnOnce(&mut PlanState)) -> Result<(), Error> {
+        change(&mut self.session.borrow_mut().file.state);
+        self.save()
+    }
+
+    fn save(&self) -> Result<(), Error> {
+        Ok(self.store.save(&self.session.borrow())?)
+    }
+}
+
+impl Keeping for KeptPlan<'_> {
+    fn id(&self) -> String {
+        self.session.borrow().id().to_owned()
+    }
+
+    fn conversation(&self) -> Conversation {
+        self.state(|state| state.conversation.clone())
+    }
+
+    fn from(&self) -> usize {
+        self.state(|state| state.from)
+    }
+
+    fn settle(&self) {}
+
+    fn note_state(&self, state: SessionState) -> Result<(), Error> {
+        let mut session = self.session.borrow_mut();
+        // A plan that is made is not one that is worked off.
+        session.file.status = match state {
+            SessionState::Complete if session.file.state.stage != PlanStage::Done => {
+                SessionState::Active
+            }
+            state => state,
+        };
+        drop(session);
+        self.save()
+    }
+
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
+        // Plans and summaries are asked for anew where they were cut short.
+        if *purpose != Purpose::STEP {
+            return Ok(());
+        }
+        self.change(|state| state.conversation.clone_from(conversation))
+    }
+}
+
+/// Where the plan agent keeps what outlives it.
+///
+/// # Errors
+/// When no variable says so.
+pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
+    let home = home::PLAN.directory(context.environment, System::current());
+    Ok(home.map_err(NotReady::from)?)
+}
+
+/// The agent's table of models: its own, which is made where it is missing, and over it the project's.
+///
+/// # Errors
+/// When one cannot be read or made, or there is a mistake in one.
+pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
+    let path = home.join(PLAN_MODELS);
+    let own = own_models(context, &path)?;
+    let today = context.today();
+    let table = crate::commands::models::table_with(&context.project, |project| {
+        ModelTable::for_plan(&path, &own, project, today)
+    });
+    Ok(table.map_err(NotReady::from)?)
+}
+
+/// What the agent's own table says.
+fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> {
+    let read = files::read(path, Links::Followed, MIB).if_there();
+    if let Some(own) = read.map_err(PathError::of("read", path))? {
+        return Ok(own);
+    }
+    let make = || {
+        path.parent()
+            .map_or(Ok(()), atomic_file::private_directory)?;
+        atomic_file::create_private(path, |file| {
+            file.write_all(ModelTable::PLAN_DEFAULTS.as_bytes())
+        })
+    };
+    make().map_err(PathError::of("write", path))?;
+    context.notice(format!(
+        "`{}` was made: it lists the models, and says which is asked in which stage",
+        path.display()
+    ));
+    Ok(ModelTable::PLAN_DEFAULTS.into())
+}
+
+/// The models of the three stages, the one of the steps first; and of what mends a plan, the one that plans. Those that
+/// Ollama lacks are pulled, where that is wanted or the user says so.
+///
+/// # Errors
+/// When one is not known, or lacks something.
+pub fn models<'c>(
+    context: &Context<'c>,
+    options: &PlanOptions,
+    typing: Option<&Typing>,
+) -> Result<Models<'c>, Error> {
+    let choice = &options.choice;
+    let selected = STAGES.map(|(purpose, task)| Ok((purpose, selected(context, choice, task)?)));
+    let selected: Result<Vec<_>, Error> = selected.into_iter().collect();
+    selection::stage_models(context, choice, selected?, &|model| {
+        typing
+            .filter(|_| !options.pull)
+            .map_or(Ok(options.pull), |typing| wants(context, typing, model))
+    })
+}
+
+/// The model of a stage: the one that `--model` names, or that of the tables' rules.
+///
+/// # Errors
+/// When there is none.
+pub fn selected(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    task: TaskType,
+) -> Result<ModelSpec, Error> {
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    if let Some(name) = choice.model.as_deref() {
+        return selection::named(table, name);
+    }
+    let selected = table.for_task(task).map_err(ModelsProblem::from);
+    Ok(selected.map_err(NotReady::from)?.clone())
+}
+
+/// What a model's entry tells it, and what it is told of itself.
+pub fn model_and(spec: &ModelSpec, sentence: &str) -> String {
+    let own = spec.prompt.as_deref();
+    let own = own.map(|prompt| format!("{}\n\n", prompt.trim_end()));
+    format!("{}{sentence}", own.unwrap_or_default())
+}
+
+/// Whether the user wants a model to be pulled.
+fn wants(context: &Context<'_>, typing: &Typing, model: &str) -> Result<bool, Interrupted> {
+    context.notice(format!("Ollama does not have `{model}`. Pull it?"));
+    let typed = typing.borrow_mut().line("yes/no> ");
+    match typed {
+        Ok(Typed::Line(line)) => Ok(["y", "yes"].contains(&line.trim())),
+        Ok(Typed::Interrupted) => Err(Interrupted {
+            signal: Signal::Int,
+        }),
+        Err(InputError::Interrupted(interrupted)) => Err(interrupted),
+        Ok(Typed::End | Typed::Cleared) | Err(_) => Ok(false),
+    }
+}
+
+/// What models are called for, and the rule of `models.json` for that.
+const STAGES: [(Purpose, TaskType); 4] = [
+    (Purpose::STEP, TaskType::Coding),
+    (Purpose::PLAN, TaskType::Planning),
+    (Purpose::SUMMARY, TaskType::Summarization),
+    (Purpose::PLAN_REPAIR, TaskType::Planning),
+];
+
+/// What the plan agent has before it begins.
+pub struct PlanPlace<'c> {
+    /// Which models are asked.
+    pub models: Models<'c>,
+    /// The session.
+    pub kept: KeptPlan<'c>,
+    /// The plan's document.
+    pub document: PathBuf,
+    /// How the models are to behave: what `AGENTS.md` says.
+    pub instructions: String,
+    /// How far the agent can go.
+    pub limits: LimitsRecord,
+    /// Where commands run.
+    pub processes: RefCell<Processes<'c>>,
+    /// The paths that are not for the agent's tools, links resolved.
+    pub closed: Vec<PathBuf>,
+    /// What was told before a run began.
+    pub warnings: Vec<String>,
+    /// What was asked for in the run that is replayed, if one is.
+    pub recorded: Option<AgentRecord>,
+    /// Whether the run that is replayed has ended when the plan was made.
+    pub is_plan_only: bool,
+    /// The models by their windows, the largest last.
+    windows: Vec<(u64, String)>,
+}
+
+/// A user who types.
+pub type Typing = RefCell<Box<dyn LineReader>>;
+
+/// How many replies in a row may not be understood.
+pub const TRIES: u32 = 3;
+
+/// How long a command may take before it is ended: `spec/plan-prompts.md` has no limit, and a model that waits for
+/// nothing none either.
+const LONGEST_COMMAND: Duration = Duration::from_secs(600);
+
+/// How many replies there may be: the steps have limits of their own.
+const MOST_LOOPS: u16 = u16::MAX;
+
+impl<'c> PlanPlace<'c> {
+    /// Sets it up, in a session.
+    ///
+    /// # Errors
+    /// When something is missing or wrong: a key that git does not ignore or tracks, `AGENTS.md`, plan, sandbox.
+    pub fn open(
+        context: &'c Context<'c>,
+        options: &PlanOptions,
+        home: &Path,
+        models: Models<'c>,
+        kept: KeptPlan<'c>,
+    ) -> Result<Self, Error> {
+        check_keys(context)?;
+        let root = context.project.root();
+        models.tell_base_urls(context);
+        let mut warnings = models.warnings(context);
+        let read = instructions::read(context.home(), root, context.redactor);
+        let read = read.map_err(NotReady::from)?;
+        warnings.extend(read.warning);
+        for warning in &warnings {
+            context.warn(warning.clone());
+        }
+        let (processes, uncontained) = processes(
+            context,
+            options.build.sandbox,
+            &options.hosts,
+            &home.join(PLAN_MODELS),
+        )?;
+        warnings.extend(uncontained);
+        let window = models.first.spec.prompt_window();
+        let model = models.first.spec.name.clone();
+        kept.session.borrow_mut().file.model = model;
+        let mut place = Self {
+            models,
+            document: kept.document(root),
+            instructions: read.text,
+            limits: LimitsRecord {
+                max_context_tokens: window,
+                max_retries: TRIES,
+                max_retries_automated: TRIES,
+                max_loops: MOST_LOOPS,
+                command_timeout: Some(Seconds(LONGEST_COMMAND)),
+            },
+            processes: RefCell::new(processes),
+            closed: closed(home),
+            warnings,
+            recorded: None,
+            is_plan_only: false,
+            windows: windows(context),
+            kept,
+        };
+        place.replay(context, options)?;
+        Ok(place)
+    }
+
+    /// Goes back to where the run began that is to be replayed, if one is.
+    fn replay(&mut self, context: &Context<'_>, options: &PlanOptions) -> Result<(), Error> {
+        let Some(recording) = selection::find_recording(context, &options.choice)? else {
+            return Ok(());
+        };
+        let folder = recording.folder();
+        let document = files::read(&folder.join(PLAN), Links::Refused, 64 * MIB);
+        let document = document.map_err(|_| Error::NothingAsked)?;
+        let made = atomic_file::replace_private(&self.document, |file| file.write_all(&document));
+        made.map_err(PathError::of("write", &self.document))?;
+        let record = recording.agent().ok_or(Error::NothingAsked)?;
+        let conversation: Conversation = workspace::read(folder, CONVERSATION).unwrap_or_default();
+        let has_worked = [Purpose::STEP, Purpose::SUMMARY]
+            .iter()
+            .any(|purpose| recording.model_of(purpose).is_some());
+        self.is_plan_only = !has_worked;
+        let stage = if recording.model_of(&Purpose::PLAN).is_some() {
+            PlanStage::Planning
+        } else if recording.model_of(&Purpose::STEP).is_some() {
+            PlanStage::Execution
+        } else {
+            PlanStage::Summary
+        };
+        self.kept.change(|state| {
+            state.from = record.from;
+            state.conversation = conversation;
+            state.stage = stage;
+        })?;
+        self.recorded = Some(record);
+        Ok(())
+    }
+
+    /// A model with a larger window than this.
+    pub fn larger(&self, window: Option<u64>) -> Option<&str> {
+        let mut larger = self
+            .windows
+            .iter()
+            .filter(|(known, _)| Some(*known) > window);
+        larger
+            .next()
+            .filter(|_| window.is_some())
+            .map(|(_, name)| &**name)
+    }
+}
+
+/// The models whose windows are known.
+fn windows(context: &Context<'_>) -> Vec<(u64, String)> {
+    let table = context.models.as_ref().ok();
+    let specs = table.into_iter().flat_map(ModelTable::models);
+    let mut windows: Vec<_> = specs
+        .filter_map(|spec| Some((spec.prompt_window()?, spec.name.clone())))
+        .collect();
+    windows.sort();
+    windows
+}
+
+/// The agent's own files, links resolved.
+fn closed(home: &Path) -> Vec<PathBuf> {
+    let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let home = resolved(home.to_path_buf());
+    ["config", SESSIONS]
+        .map(|name| resolved(home.join(name)))
+        .into()
+}
+
+/// The session that is meant, or a new one.
+///
+/// # Errors
+/// When there is no such session, or it cannot be used or made.
+pub fn open_session<'c>(
+    context: &'c Context<'_>,
+    home: &Path,
+    options: &PlanOptions,
+) -> Result<KeptPlan<'c>, Error> {
+    let store = PlanSessionStore::at(home, context.redactor)?;
+    let root = context.project.root();
+    let now = context.clock.now();
+    let empty = PlanDocument::empty(now.timestamp_millis());
+    // A replay is nobody's to go on with, and changes no plan but its own.
+    let is_replay = options.choice.replay.is_some();
+    let plan_file = if is_replay {
+        None
+    } else {
+        plan_file(context, options)?
+    };
+    let found = match &options.session {
+        _ if is_replay => None,
+        PlanSessionChoice::New => None,
+        PlanSessionChoice::Last => Some(store.last_in(root)?),
+        PlanSessionChoice::Named(id) => Some(id.clone()),
+    };
+    let session = match &found {
+        Some(id) => {
+            let session = store.open(id, &empty.text())?;
+            store.check_directory(&session, root)?;
+            let known = &session.file.state.plan_file;
+            if let (Some(path), true) = (&options.plan_file, plan_file != *known) {
+                return Err(Error::PlanElsewhere {
+                    path: path.clone(),
+                    known: session.document(root),
+                });
+            }
+            session
+        }
+        None => store.create(&NewPlanSession {
+            now,
+            zone: context.clock.zone(now).as_deref(),
+            directory: if is_replay { Path::new("") } else { root },
+            plan_file,
+            model: "",
+            empty_document: &empty.text(),
+        })?,
+    };
+    context.reporter.event(&Event::Session {
+        id: session.id().to_owned(),
+        resumed: found.is_some(),
+    });
+    Ok(KeptPlan {
+        session: RefCell::new(session),
+        is_resumed: found.is_some(),
+        store,
+    })
+}
+
+/// Whether a file has nothing of a plan: it is something else, and not a plan that is damaged.
+fn is_no_plan(path: &Path) -> bool {
+    let content = files::read(path, Links::Refused, MIB);
+    let content = content.map(|content| content.trim_ascii().to_vec());
+    let parsed = content.map(|content| match content.as_slice() {
+        // Nothing is lost where there is nothing.
+        [] => Ok(PlanDocument::empty(0)),
+        content => PlanDocument::parse(content),
+    });
+    matches!(
+        parsed,
+        Ok(Err(PlanDocumentError::Damaged(DamagedPlan::NoHeading)))
+    )
+}
+
+/// The path of the document in the project, relative to its root, if it is to be there.
+fn plan_file(context: &Context<'_>, options: &PlanOptions) -> Result<Option<String>, Error> {
+    let Some(path) = &options.plan_file else {
+        return Ok(None);
+    };
+    let outside = || Error::PlanOutside(path.clone());
+    let root = context.project.root();
+    let whole = path_clean::clean(root.join(path));
+    // The directory may be a link; the file itself is none.
+    let directory = whole.parent().and_then(|parent| parent.canonicalize().ok());
+    let name = whole.file_name();
+    let (Some(directory), Some(name)) = (directory, name) else {
+        return Err(outside());
+    };
+    let real = directory.join(name);
+    let project = &context.project;
+    let is_ours = [project.config(), project.logs()]
+        .iter()
+        .any(|directory| real.starts_with(directory));
+    let is_gits = real.iter().any(|part| part == DOT_GIT);
+    if !real.starts_with(root) || is_ours || is_gits || real.is_symlink() || real.is_dir() {
+        return Err(outside());
+    }
+    if options.session == PlanSessionChoice::New && is_no_plan(&real) {
+        return Err(Error::NoPlan(path.clone()));
+    }
+    let relative = place::relative(root, &real);
+    let relative = relative.to_str().ok_or_else(outside)?;
+    Ok(Some(relative.to_owned()))
+}

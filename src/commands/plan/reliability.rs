@@ -1,0 +1,119 @@
+//! How reliably a model keeps to the form of a step's replies: it is asked again and again, and what it says is read
+//! and not done. Changes nothing in the project.
+
+use std::time::Duration;
+
+use super::place;
+use super::stages::{PROTOCOL, WORKER};
+use crate::agent::protocol::Protocol as _;
+use crate::commands::error::Error;
+use crate::commands::plan::args::ReliabilityArgs;
+use crate::commands::plan::instructions;
+use crate::commands::plan::tools::described;
+use crate::model::message::{Message, Role};
+use crate::model::{Form, Listener, ModelTable, Purpose, Request, StepId, TaskType, Tier};
+use crate::record::event::Event;
+use crate::run::context::{Context, ModelChoice};
+use crate::run::not_ready::NotReady;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::selection;
+
+/// What the model is to do, if it can.
+const TASK: &str = "Current task: Read README.md to understand the project";
+/// The plan that it is shown: `spec/plan-prompts.md`, 11.3.
+const PLAN: &str = "# Current Plan\n\nTest plan";
+
+/// Asks as often as is wanted, and says how many replies of a hundred are of the form.
+///
+/// # Errors
+/// When too few are, or the model cannot be asked.
+pub fn reliability(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    wanted: &ReliabilityArgs,
+) -> Result<Outcome, Failure> {
+    let table: Result<ModelTable, _> = Ok(place::table(context, &place::home(context)?)?);
+    let context = &Context {
+        models: &table,
+        ..context.clone()
+    };
+    let spec = place::selected(context, choice, TaskType::Coding)?;
+    let stages = vec![(Purpose::STEP, spec)];
+    let models = selection::stage_models(context, choice, stages, &|_| Ok(false))?;
+    let tools = described();
+    let offer = PROTOCOL.offer(&tools);
+    let told = instructions::read(context.home(), context.project.root(), context.redactor);
+    let told = told.map_err(NotReady::from)?.text;
+    let own = place::model_and(&models.first.spec, WORKER);
+    let system = [
+        format!("{told}\n\n{}", offer.instructions),
+        own,
+        PLAN.to_owned(),
+    ];
+    let messages = system
+        .into_iter()
+        .map(|text| Message::text(Role::System, text));
+    let messages = messages.chain([Message::text(Role::User, TASK.to_owned())]);
+    let mut request = Request {
+        step: StepId::new(Purpose::STEP, 1),
+        messages: messages.collect(),
+        form: Form {
+            temperature: Some(0.2),
+            ..offer.form
+        },
+        max_output_tokens: models.first.spec.max_output_tokens,
+        tier: Tier::Standard,
+        cached_by_marks: false,
+        once: false,
+    };
+    let mut kept = 0_u32;
+    for number in 1..=wanted.number {
+        context.interrupt.check().map_err(Error::from)?;
+        request.step.number = number;
+        let model = &models.first.model;
+        let reply = model.ask(&request, &Unheard);
+        let reply = reply.and_then(|answer| model.read(&request.step, &answer.json));
+        let is_of_form = match reply {
+            Ok(reply) => PROTOCOL.read(&reply, &tools).is_ok(),
+            Err(error) if error.is_no_whole_reply() => false,
+            Err(error) => return Err(Error::AgentsModel(error).into()),
+        };
+        kept += u32::from(is_of_form);
+        if context.reporter.is_live() {
+            let of = wanted.number;
+            context.reporter.event(&Event::Notice(format!(
+                "{number} of {of}: {kept} of the form"
+            )));
+        }
+    }
+    // Rounded down: 95 % are not reached by less.
+    let percent = u8::try_from(kept * 100 / u32::from(wanted.number)).unwrap_or(100);
+    let text = format!("Reliability: {percent}%");
+    if percent >= wanted.at_least {
+        return Ok(Outcome {
+            text: Some(format!("{text}\n")),
+            ..Outcome::default()
+        });
+    }
+    Err(Failure {
+        text: Some(format!("{text}\n")),
+        ..Error::Unreliable {
+            percent,
+            at_least: wanted.at_least,
+        }
+        .into()
+    })
+}
+
+/// Nobody looks on.
+struct Unheard;
+
+impl Listener for Unheard {
+    fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
+
+    fn text(&self, _piece: &str) {}
+
+    fn thought(&self, _piece: &str) {}
+
+    fn restart(&self) {}
+}

@@ -1,0 +1,191 @@
+//! The form of `session.json`: the specification's fields, and ours behind them. Pure.
+
+use chrono::serde::ts_milliseconds;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::agent::conversation::Conversation;
+use crate::agent::session::{SessionState, redacted_conversation};
+use crate::secret::Redactor;
+
+/// What is done of a request, one stage after the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlanStage {
+    /// It is made a list of steps.
+    #[default]
+    Planning,
+    /// The steps are carried out.
+    Execution,
+    /// What was done is summed up.
+    Summary,
+    /// All of it is done.
+    Done,
+}
+
+/// What a resume needs. A field that a file lacks has its default.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PlanState {
+    /// The project's root, as it stands in files.
+    #[serde(rename = "workingDirectory")]
+    pub(crate) directory: String,
+    /// The document in the project, relative to its root; `None`: it is in the session's folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_file: Option<String>,
+    /// All that was asked for in the session, in its order.
+    pub requests: Vec<String>,
+    /// The stage of the last request that is under way.
+    pub stage: PlanStage,
+    /// What was said in the steps, of all requests.
+    pub conversation: Conversation,
+    /// Where in that the steps of the last request begin.
+    pub from: usize,
+    /// How these have ended, as long as that is not summed up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<StepsEnd>,
+    /// The document's version, as it was before what ends the stage was written into it: a later one has that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+}
+
+/// How the steps of a request have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkEnd {
+    /// All are done, and what they changed builds.
+    Done,
+    /// The user has stopped them.
+    Stopped,
+    /// One has failed.
+    Failed,
+}
+
+/// How the steps of a request have ended, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepsEnd {
+    /// How.
+    pub end: WorkEnd,
+    /// What kept them from being done; "" where they are.
+    pub why: String,
+}
+
+/// So many messages of earlier requests are kept.
+const KEPT: usize = 40;
+
+impl PlanState {
+    /// Another stage begins.
+    pub fn enter(&mut self, stage: PlanStage) {
+        self.stage = stage;
+        self.version = None;
+        self.ended = None;
+    }
+
+    /// Something is asked for; `None`: what was asked for before is gone on with.
+    pub fn begin(&mut self, request: Option<&str>) {
+        match request {
+            Some(request) => {
+                self.requests.push(request.to_owned());
+                self.enter(PlanStage::Planning);
+            }
+            // The user has added steps, or wants one that has failed to be done again.
+            None if self.stage == PlanStage::Done => self.enter(PlanStage::Execution),
+            // Nothing was asked for: the steps are those that the user has written.
+            None if self.stage == PlanStage::Planning && self.requests.is_empty() => {
+                self.enter(PlanStage::Execution);
+            }
+            None => return,
+        }
+        // What was said before is told the model in the plan, and by the last messages alone.
+        let history = &mut self.conversation.history;
+        history.retain(|said| !said.is_fault);
+        history.drain(..history.len().saturating_sub(KEPT));
+        self.conversation.requests.clear();
+        self.from = history.len();
+    }
+
+    /// The same as it is written: every text less the keys. Texts are redacted one by one: whatever a key looks like,
+    /// what is written can be read.
+    fn redacted(&self, redactor: &Redactor) -> Self {
+        let text = |text: &String| redactor.text(text).into_owned();
+        // Every field by its name: a new one is not to be forgotten here.
+        let Self {
+            directory,
+            plan_file,
+            requests,
+            stage,
+            conversation,
+            from,
+            ended,
+            version,
+        } = self;
+        Self {
+            directory: text(directory),
+            plan_file: plan_file.as_ref().map(text),
+            requests: requests.iter().map(text).collect(),
+            stage: *stage,
+            conversation: redacted_conversation(conversation, redactor),
+            from: *from,
+            ended: ended.as_ref().map(|ended| StepsEnd {
+                why: text(&ended.why),
+                ..*ended
+            }),
+            version: *version,
+        }
+    }
+}
+
+/// A whole file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanSessionFile {
+    pub(crate) id: String,
+    #[serde(with = "ts_milliseconds")]
+    pub(crate) started_at: DateTime<Utc>,
+    /// The model of the execution; blank where a file of another program's does not say.
+    #[serde(default)]
+    pub model: String,
+    /// How far the session has come.
+    #[serde(serialize_with = "status")]
+    pub status: SessionState,
+    /// What a resume needs.
+    #[serde(flatten)]
+    pub state: PlanState,
+    /// What the file holds besides, of a later version or of another program.
+    #[serde(flatten)]
+    pub(crate) other: Map<String, Value>,
+}
+
+impl PlanSessionFile {
+    /// The same as it is written.
+    pub(crate) fn redacted(&self, redactor: &Redactor) -> Self {
+        let other = self.other.iter();
+        Self {
+            id: self.id.clone(),
+            started_at: self.started_at,
+            model: redactor.text(&self.model).into_owned(),
+            status: self.status,
+            state: self.state.redacted(redactor),
+            other: other
+                .map(|(name, value)| (name.clone(), redactor.json(value)))
+                .collect(),
+        }
+    }
+}
+
+/// A status as the specification names it.
+pub(crate) fn status_name(status: SessionState) -> &'static str {
+    match status {
+        SessionState::Complete => "completed",
+        other => other.name(),
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn status<S: Serializer>(status: &SessionState, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(status_name(*status))
+}

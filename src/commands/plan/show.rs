@@ -1,0 +1,47 @@
+//! What there is to see of plans, besides the work on them: a plan, and the sessions.
+
+use super::place::home;
+use crate::commands::error::Error;
+use crate::commands::plan::document::PlanDocument;
+use crate::commands::plan::file::PlanFile;
+use crate::commands::plan::session;
+use crate::commands::plan::session::PlanSessionStore;
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+
+/// Shows the plan of a session, of the last one of the project where none is named.
+///
+/// # Errors
+/// When there is no such session, or its plan cannot be read.
+pub fn show(context: &Context<'_>, session: Option<&str>) -> Result<Outcome, Failure> {
+    let store = PlanSessionStore::at(&home(context)?, context.redactor)?;
+    let root = context.project.root();
+    let id = match session {
+        Some(id) => id.to_owned(),
+        None => store.last_in(root)?,
+    };
+    let path = store.document(&id)?;
+    let file = PlanFile {
+        path: &path,
+        is_private: false,
+        clock: context.clock,
+        redactor: context.redactor,
+    };
+    let document: PlanDocument = file.read().map_err(Error::from)?;
+    let plan = serde_json::to_value(document.plan()).unwrap_or_default();
+    Ok(Outcome::shown(document.text(), plan))
+}
+
+/// Lists the sessions.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let store = PlanSessionStore::at(&home(context)?, context.redactor)?;
+    let sessions = store.list()?;
+    let zone = *context.clock.now().offset();
+    Ok(Outcome::shown(
+        session::text(&sessions, zone, context.reporter.columns()),
+        session::to_json(&sessions),
+    ))
+}

@@ -1,0 +1,565 @@
+//! The stages of a request that the model carries out: the plan is made, and worked off step by step.
+//!
+//! What the model says of its work is held against what the program knows: a step that needs a tool is not done by
+//! words, and what was changed must build.
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+
+use super::command::PlanOptions;
+use super::ends::{are_over, gate_failed, not_understood, step_failed};
+use super::place::{self, PlanPlace, TRIES};
+use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::memory::recent::Recent;
+use crate::agent::permissions::{
+    AskFirst, Consent, DenyPaths, DenyWrites, Everything, Permission, Permissions,
+};
+use crate::agent::protocol::Protocol;
+use crate::agent::protocol::tool_calls::ToolCalls;
+use crate::agent::tool::{Effect, ParameterKind, ToolCall, Toolbox};
+use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
+use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
+use crate::commands::agent_run::AgentRun;
+use crate::commands::agent_run::part::FailedBuild;
+use crate::commands::cli::OnFailure;
+use crate::commands::error::Error;
+use crate::commands::plan::args::StepGate;
+use crate::commands::plan::criteria::{open_criteria, tick};
+use crate::commands::plan::document::PlanDocument;
+use crate::commands::plan::file::PlanFile;
+use crate::commands::plan::forms::{ANALYZE, TaskList, WrittenCriterion};
+use crate::commands::plan::instructions::{EXAMPLES, RESPONSE_FORMAT};
+use crate::commands::plan::session::{StepsEnd, WorkEnd};
+use crate::commands::plan::tools::{NO_TOOLS, PlanTools};
+use crate::commands::plan::types::{PlanStatus, PlanTask, PlanTaskStatus};
+use crate::model::Purpose;
+use crate::model::message::Role;
+use crate::record::event::Event;
+use crate::record::tasks::{Task, TaskStatus};
+use crate::run::baseline::Baseline;
+use crate::run::context::Context;
+use crate::sys::excerpt::text::bounded;
+
+/// What proves a step.
+pub const BUILD_SCRIPT: &str = "build.sh";
+/// How many calls a step may take.
+const CALLS_OF_A_STEP: u32 = 10;
+/// How many of the user's messages a step is told, results among them.
+const MESSAGES: usize = 5;
+/// How often a step may be said to be done without a tool that it needs.
+const EMPTY_WORDS: u32 = 3;
+/// How many entries of the plan's log are sent where not all of it fits.
+const FEWER_ENTRIES: usize = 10;
+/// How much of a failed build the model is told, in bytes.
+const BUILD_OUTPUT: usize = 8 << 10;
+
+/// What the models of these stages are told of themselves: `spec/plan-prompts.md`, 3.4.
+const PLANNER: &str = "You are a planning model. Break requests into executable steps.";
+pub const WORKER: &str = "Execute the current task step.";
+
+/// What a model is told that only speaks of what it is to do: `spec/plan-prompts.md`, 12.3.
+const USE_TOOLS: &str = "When the user asks you to perform an action (read, write, create, etc.), you MUST use tools. \
+                         Do not describe what you would do - actually do it using tool_calls.";
+
+/// How the models of the steps reply.
+pub const PROTOCOL: ToolCalls = ToolCalls {
+    format: RESPONSE_FORMAT,
+    examples: EXAMPLES,
+    no_tools: NO_TOOLS,
+};
+
+/// What a request is worked on with.
+pub struct Stages<'s, 'c, 'r> {
+    /// What every workflow is given.
+    pub context: &'s Context<'s>,
+    /// How the user wants it.
+    pub options: &'s PlanOptions,
+    /// What the agent has.
+    pub place: &'s PlanPlace<'c>,
+    /// The run that the work is done in.
+    pub run: &'s AgentRun<'r>,
+    /// The plan.
+    pub document: PlanFile<'s>,
+    /// The commands that only look, and how they are run.
+    pub harmless: &'s dyn Fn(&str) -> Option<AllowedCommand>,
+    /// Names files for what commands print.
+    pub output_files: &'s dyn Fn() -> PathBuf,
+    /// Whether there was a `build.sh` when the run began.
+    pub has_gate: bool,
+    /// Whether the step under way may have changed files.
+    pub may_have_changed: Cell<bool>,
+    /// The criteria of which the model has said in it that they hold.
+    pub claimed: RefCell<Vec<WrittenCriterion>>,
+}
+
+/// A step that is under way.
+struct StepUnderWay<'t> {
+    task: &'t PlanTask,
+    /// Whether a tool had been used before the step was taken up again.
+    has_used_tools: bool,
+    /// How often it was said to be done without any.
+    empty_words: Cell<u32>,
+    /// The build that has failed last.
+    failed: RefCell<Option<FailedBuild>>,
+}
+
+impl<'c> Stages<'_, 'c, '_> {
+    /// Makes a list of steps of a request, and writes it into the plan.
+    ///
+    /// # Errors
+    /// When there is no such list, or it cannot be written.
+    pub fn plan(&self, request: &str) -> Result<(), AgentError> {
+        let mut said = Conversation::default();
+        said.request(&self.context.redactor.text(request));
+        let protocol = TaskList::protocol(&self.tools());
+        let words = self.ask(&Purpose::PLAN, PLANNER, 0.3, &protocol, &mut said)?;
+        let list = TaskList::read(&words).map_err(not_understood)?;
+        self.note_version()?;
+        self.change(|document| {
+            if document.plan().goal.is_empty() {
+                document.set_goal(request.trim());
+            }
+            document.add_criteria(&open_criteria(&list.acceptance_criteria));
+            document.set_tasks(&list.tasks(&self.tools()));
+            document.set_status(PlanStatus::InProgress);
+        })
+    }
+
+    /// Works off the steps that are to be done, one after the other, until one fails.
+    ///
+    /// # Errors
+    /// When one is not done.
+    pub fn execute(&self, conversation: &mut Conversation) -> Result<(), AgentError> {
+        while let Some(task) = self.next_task()? {
+            self.run.begin_part();
+            let resumed = task.status == PlanTaskStatus::Active;
+            self.may_have_changed.set(resumed);
+            self.claimed.take();
+            self.set_status(&task, PlanTaskStatus::Active)?;
+            self.show_tasks()?;
+            let worked = self.work_on(&task, resumed, conversation);
+            match &worked {
+                Ok(()) => self.change(|document| {
+                    tick(document, &self.claimed.take());
+                    note_status(document, &task, PlanTaskStatus::Done);
+                })?,
+                Err(error) if are_over(error) => {
+                    // Why it has failed is told before whether that could be noted.
+                    let _ = self.set_status(&task, PlanTaskStatus::Failed);
+                    self.take_back();
+                }
+                Err(_) => {}
+            }
+            worked?;
+        }
+        Ok(())
+    }
+
+    fn set_status(&self, task: &PlanTask, status: PlanTaskStatus) -> Result<(), AgentError> {
+        self.change(|document| note_status(document, task, status))
+    }
+
+    /// What ended the steps in a run that was cut short behind them.
+    ///
+    /// # Errors
+    /// When they are not done.
+    pub fn ended_before(&self, ended: StepsEnd) -> Result<(), AgentError> {
+        let StepsEnd { end, why } = ended;
+        match (end, self.next_task()?) {
+            (WorkEnd::Done, _) => Ok(()),
+            (WorkEnd::Failed, Some(task)) => Err(step_failed(&task, why)),
+            (WorkEnd::Failed | WorkEnd::Stopped, _) => Err(AgentError::Rejected { question: why }),
+        }
+    }
+
+    /// Shows the list of steps.
+    ///
+    /// # Errors
+    /// When the plan cannot be read.
+    pub fn show_tasks(&self) -> Result<(), AgentError> {
+        let tasks = self.read()?.plan().tasks;
+        let tasks = tasks.iter().map(shown).collect();
+        self.context.reporter.event(&Event::Tasks(tasks));
+        Ok(())
+    }
+
+    /// The step that is to be done next, as the document has it now.
+    fn next_task(&self) -> Result<Option<PlanTask>, AgentError> {
+        let tasks = self.read()?.plan().tasks;
+        Ok(tasks.into_iter().find(PlanTask::is_open))
+    }
+
+    fn work_on(
+        &self,
+        task: &PlanTask,
+        resumed: bool,
+        conversation: &mut Conversation,
+    ) -> Result<(), AgentError> {
+        let line = format!("Current task: {}", task.description);
+        let step = StepUnderWay {
+            task,
+            has_used_tools: resumed && has_used_tools(&conversation.history, &line),
+            empty_words: Cell::new(0),
+            failed: RefCell::default(),
+        };
+        let is_new = !resumed || !conversation.history.iter().any(|said| said.content == line);
+        let ended = self.permitted(|permissions| {
+            let brief = || self.brief(&Purpose::STEP, WORKER);
+            let ending = |ended: &Ended, succeeded| self.ending(&step, ended, succeeded);
+            let shorter = || self.document_shown(Some(FEWER_ENTRIES));
+            let memory = self.memory(&Purpose::STEP, MESSAGES, &line, &shorter);
+            let agent = Agent {
+                purpose: Purpose::STEP,
+                brief: &brief,
+                protocol: &PROTOCOL,
+                permissions,
+                memory: &memory,
+                ending: &ending,
+                tries: TRIES,
+                tool_tries: ToolTries::Unlimited,
+                calls: Some(CALLS_OF_A_STEP),
+                temperature: Some(0.2),
+                env: self.run.env(),
+            };
+            // What was begun before is gone on with, where it was this.
+            agent.work_on(conversation, is_new.then_some(&*line))
+        });
+        match ended {
+            Ok(ended) => {
+                self.context.reporter.event(&Event::Words(ended.words));
+                Ok(())
+            }
+            Err(AgentError::LoopLimit { loops }) => Err(match step.failed.take() {
+                Some(failed) => gate_failed(task, failed),
+                None => step_failed(task, format!("it was not done in {loops} calls")),
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What stands against the step's being done.
+    fn ending(
+        &self,
+        step: &StepUnderWay<'_>,
+        ended: &Ended,
+        succeeded: u32,
+    ) -> Result<(), Objection> {
+        let needs_tool = step.task.tool != ANALYZE && self.tools().named(&step.task.tool).is_some();
+        if needs_tool && succeeded == 0 && !step.has_used_tools {
+            let times = step.empty_words.get() + 1;
+            step.empty_words.set(times);
+            if times >= EMPTY_WORDS {
+                let reason = format!(
+                    "no tool has succeeded in it, and all that was said is: {}",
+                    ended.words
+                );
+                return Err(Objection::Over(step_failed(
+                    step.task,
+                    bounded(&reason, 1000),
+                )));
+            }
+            self.context.notice(format!(
+                "`{}` was not used, and the model is told to ({times} of {EMPTY_WORDS})",
+                step.task.tool
+            ));
+            return Err(Objection::NotDone(HistoryMessage::of_fault(USE_TOOLS)));
+        }
+        match self.failed_build().map_err(Objection::Over)? {
+            None => Ok(()),
+            Some(failed) => {
+                let output = bounded(&failed.output, BUILD_OUTPUT);
+                let told = format!("build.sh: {}\n{output}", failed.status);
+                step.failed.replace(Some(failed));
+                let told = HistoryMessage::of_tool("build.sh", "build", format!("ERROR: {told}"));
+                Err(Objection::NotDone(HistoryMessage {
+                    is_failed: true,
+                    ..told
+                }))
+            }
+        }
+    }
+
+    /// Builds, where that is to be proved; `None` where it passes.
+    fn failed_build(&self) -> Result<Option<FailedBuild>, AgentError> {
+        let is_there = self.context.project.root().join(BUILD_SCRIPT).is_file();
+        let is_wanted = self.options.gate == StepGate::Build && (is_there || self.has_gate);
+        if !is_wanted || !self.may_have_changed.get() {
+            return Ok(None);
+        }
+        if !is_there {
+            return Ok(Some(FailedBuild {
+                status: "it is gone, and was there when the run began".to_owned(),
+                output: String::new(),
+                log: BUILD_SCRIPT.to_owned(),
+            }));
+        }
+        let how = Baseline {
+            build: self.options.build,
+            hosts: &self.options.hosts,
+        };
+        self.run.build(how).map_err(AgentError::from)
+    }
+
+    /// Takes back what the step has written, where that is wanted. Where it cannot be, that is a warning.
+    fn take_back(&self) {
+        if self.options.on_failure == OnFailure::Revert
+            && let Err(error) = self.run.revert_part()
+        {
+            self.run
+                .warn(format!("what the step has written is still there: {error}"));
+        }
+    }
+
+    /// Asks a model for an object, in a conversation of its own.
+    ///
+    /// # Errors
+    /// When there is none of the form.
+    pub fn ask(
+        &self,
+        purpose: &Purpose,
+        sentence: &str,
+        temperature: f64,
+        protocol: &dyn Protocol,
+        said: &mut Conversation,
+    ) -> Result<serde_json::Value, AgentError> {
+        let shorter = || self.document_shown(Some(FEWER_ENTRIES));
+        let agent = Agent {
+            purpose: purpose.clone(),
+            brief: &|| self.brief(purpose, sentence),
+            protocol,
+            permissions: &Everything,
+            memory: &self.memory(purpose, usize::MAX, "", &shorter),
+            ending: &|_, _| Ok(()),
+            tries: TRIES,
+            tool_tries: ToolTries::Unlimited,
+            calls: None,
+            temperature: Some(temperature),
+            env: self.run.env(),
+        };
+        let ended = agent.work_on(said, None)?;
+        // The protocol has seen to it that it is JSON.
+        Ok(serde_json::from_str(&ended.words).unwrap_or_default())
+    }
+
+    fn brief(&self, purpose: &Purpose, sentence: &str) -> Brief<'_> {
+        Brief {
+            // A blank line stands between it and how to reply.
+            instructions: format!("{}\n", self.place.instructions),
+            context: vec![self.model_and(purpose, sentence), self.document_shown(None)],
+            // A log entry is written by none.
+            tools: if *purpose == Purpose::SUMMARY {
+                Toolbox::new()
+            } else {
+                self.tools()
+            },
+            ..Brief::default()
+        }
+    }
+
+    /// What a model's entry tells it, and what it is told of itself.
+    pub fn model_and(&self, purpose: &Purpose, sentence: &str) -> String {
+        place::model_and(&self.place.models.of(purpose).spec, sentence)
+    }
+
+    /// The plan as the models are told it; with so many entries of its log, if not all of them.
+    fn document_shown(&self, entries: Option<usize>) -> String {
+        // What cannot be read now ends the work where it is to be changed.
+        let document = self.document.read();
+        let text = document.map_or_else(
+            |error| format!("({error})"),
+            |document| match entries {
+                Some(entries) => document.recent(entries),
+                None => document.text(),
+            },
+        );
+        format!("# Current Plan\n\n{}", self.context.redactor.text(&text))
+    }
+
+    /// What of a conversation is sent to the model of this purpose.
+    pub fn memory<'m>(
+        &'m self,
+        purpose: &Purpose,
+        most: usize,
+        task: &'m str,
+        shorter: &'m dyn Fn() -> String,
+    ) -> Recent<'m> {
+        let spec = &self.place.models.of(purpose).spec;
+        let window = spec.prompt_window();
+        Recent {
+            most,
+            task,
+            window: window.unwrap_or(u64::MAX),
+            shorter,
+            larger: self.place.larger(window),
+        }
+    }
+
+    /// Uses what says which calls may be carried out: all but what would change the plan by itself or concerns the agent's
+    /// own files; and what may do harm only if the user says so.
+    pub fn permitted<T>(&self, work: impl FnOnce(&dyn Permissions) -> T) -> T {
+        let root = self.context.project.root();
+        let is_harmless = |command: &str| (self.harmless)(command).is_some();
+        work(&NoteChanges {
+            permissions: &AskFirst {
+                permissions: &DenyWrites {
+                    permissions: &DenyPaths {
+                        permissions: &Everything,
+                        root,
+                        paths: &self.place.closed,
+                    },
+                    root,
+                    paths: std::slice::from_ref(&self.place.document),
+                    instead: "this is the plan document, which update_plan changes",
+                },
+                root,
+                is_harmless: &is_harmless,
+                consent: self.consent(),
+            },
+            is_harmless: &is_harmless,
+            may_have_changed: &self.may_have_changed,
+        })
+    }
+
+    /// Who says what may be done.
+    fn consent(&self) -> Consent {
+        match (self.options.yes, self.run.is_interactive()) {
+            (true, _) => Consent::Given,
+            (false, true) => Consent::Asked,
+            (false, false) => Consent::Unattended,
+        }
+    }
+
+    /// What the steps are done with.
+    pub fn tools(&self) -> Toolbox<'_> {
+        let root = self.context.project.root();
+        let tools = PlanTools {
+            root,
+            outside: self.options.outside,
+            files: self.run,
+            command: self.command(),
+            interrupt: self.context.interrupt,
+            changes: self.run,
+            keeper: self,
+            user: self.run.is_interactive().then_some(self.run),
+        };
+        tools.toolbox()
+    }
+
+    /// Runs commands, the harmless ones without a shell.
+    pub fn command(&self) -> RunCommand<'_, 'c> {
+        RunCommand {
+            processes: &self.place.processes,
+            patience: self.place.limits.command_timeout(),
+            shell: Shell::Foreground(self.harmless),
+            output_files: self.output_files,
+        }
+    }
+
+    /// Notes how the document is before what ends a stage is written into it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or that not be kept.
+    pub fn note_version(&self) -> Result<(), AgentError> {
+        let version = self.read()?.plan().metadata.version;
+        Ok(self
+            .place
+            .kept
+            .change(|state| state.version = Some(version))?)
+    }
+
+    /// Whether what ends the stage is in the document already: a run may be cut short before it knows.
+    ///
+    /// # Errors
+    /// When it cannot be read, or what is known of it not be kept.
+    pub fn is_written(&self) -> Result<bool, AgentError> {
+        let Some(before) = self.place.kept.state(|state| state.version) else {
+            return Ok(false);
+        };
+        let is_written = self.read()?.plan().metadata.version > before;
+        if !is_written {
+            // Others may write into it before that is done.
+            self.place.kept.change(|state| state.version = None)?;
+        }
+        Ok(is_written)
+    }
+
+    /// The document as it is now.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self) -> Result<PlanDocument, AgentError> {
+        Ok(self.document.read().map_err(Error::from)?)
+    }
+
+    /// Changes the document as it is now.
+    ///
+    /// # Errors
+    /// When it cannot be changed.
+    pub fn change(&self, change: impl FnOnce(&mut PlanDocument)) -> Result<(), AgentError> {
+        Ok(self.document.change(change).map_err(Error::from)?)
+    }
+}
+
+/// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
+/// another.
+fn note_status(document: &mut PlanDocument, task: &PlanTask, status: PlanTaskStatus) {
+    let tasks = document.plan().tasks;
+    let same = tasks.iter();
+    let same = same.filter(|known| known.description == task.description);
+    // Of several, the one that is under way; before that, the one that was chosen.
+    let is_other = |known: &PlanTask| {
+        status != PlanTaskStatus::Active && known.status != PlanTaskStatus::Active
+    };
+    let nearest = |known: &&PlanTask| (is_other(known), known.step.abs_diff(task.step));
+    if let Some(found) = same.min_by_key(nearest) {
+        document.set_task_status(found.step, status);
+    }
+}
+
+/// Notes whether what is done may change files.
+struct NoteChanges<'a> {
+    permissions: &'a dyn Permissions,
+    is_harmless: &'a dyn Fn(&str) -> bool,
+    may_have_changed: &'a Cell<bool>,
+}
+
+impl Permissions for NoteChanges<'_> {
+    fn decide(&self, call: &ToolCall) -> Permission {
+        let decided = self.permissions.decide(call);
+        let changes = match call.tool.effect {
+            // What is written into the plan is no file of the project.
+            Effect::Writes => call.tool.takes(ParameterKind::Path),
+            Effect::Runs => {
+                let mut commands = call.of_kind(ParameterKind::Command);
+                commands.any(|command| !(self.is_harmless)(command))
+            }
+            _ => false,
+        };
+        if changes && !matches!(decided, Permission::Refused(_)) {
+            self.may_have_changed.set(true);
+        }
+        decided
+    }
+}
+
+/// Whether a tool was used since the step began.
+fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
+    let since = history.iter().rposition(|said| said.content == step);
+    let since = since.and_then(|at| history.get(at..)).unwrap_or_default();
+    let is_result = |said: &HistoryMessage| said.role == Role::Tool && said.tool.is_some();
+    since.iter().any(|said| is_result(said) && !said.is_failed)
+}
+
+/// A task as lists show it.
+fn shown(task: &PlanTask) -> Task {
+    Task {
+        status: match task.status {
+            PlanTaskStatus::Active => TaskStatus::InProgress,
+            PlanTaskStatus::Done => TaskStatus::Complete,
+            PlanTaskStatus::Todo | PlanTaskStatus::Failed | PlanTaskStatus::Skipped => {
+                TaskStatus::Pending
+            }
+        },
+        text: task.description.clone(),
+    }
+}

@@ -1,0 +1,196 @@
+//! The last stage: what was done is summed up, corrected by the user, and written into the plan's log.
+//!
+//! The model tells what was done; the program answers for the facts: which tools were used, how it ended, and which
+//! criteria hold.
+
+use super::stages::Stages;
+use crate::agent::AgentError;
+use crate::agent::conversation::{Conversation, HistoryMessage};
+use crate::agent::protocol::Fault;
+use crate::commands::plan::criteria::tick;
+use crate::commands::plan::document::PlanDocument;
+use crate::commands::plan::forms::WorkSummary;
+use crate::commands::plan::session::WorkEnd;
+use crate::commands::plan::types::{LogEntry, PlanStatus, PlanTask};
+use crate::model::Purpose;
+use crate::model::message::Role;
+use crate::record::event::Event;
+
+/// What the model of this stage is told of itself: `spec/plan-prompts.md`, 3.4.4.
+const SUMMARIZER: &str = "You are a summarizer. Create concise log entries for what was just done.";
+/// What it is asked for.
+const ASKED: &str = "Write the log entry for what was just done.";
+
+/// The question of the specification.
+const LOOKS_CORRECT: &str = "Does this summary look correct? (yes/no/edit): ";
+
+/// The signs of how work has ended.
+const SIGNS: [&str; 3] = ["✓", "🚧", "❌"];
+
+/// The sign of an end.
+fn sign(end: WorkEnd) -> &'static str {
+    let [done, stopped, failed] = SIGNS;
+    match end {
+        WorkEnd::Done => done,
+        WorkEnd::Stopped => stopped,
+        WorkEnd::Failed => failed,
+    }
+}
+
+impl Stages<'_, '_, '_> {
+    /// Sums up what was said in the steps, and writes that into the plan, with how far it has come; gives what is to be
+    /// shown of it still.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be written.
+    pub fn sum_up(&self, said: &[HistoryMessage], end: WorkEnd) -> Result<String, AgentError> {
+        let mut conversation = Conversation {
+            history: said.to_vec(),
+            ..Conversation::default()
+        };
+        let mut summary = self.summary(&mut conversation)?;
+        let tools = tools_used(said);
+        let mut text = self.shown(&mut summary, &tools, end)?;
+        let mut is_shown = self.run.is_interactive();
+        if is_shown {
+            self.context.reporter.event(&Event::Shown(text.clone()));
+            let answer = self.run.answer(LOOKS_CORRECT)?.unwrap_or_default();
+            match answer.trim().to_ascii_lowercase().as_str() {
+                "edit" | "e" => {
+                    self.edit(&mut summary)?;
+                    text = self.shown(&mut summary, &tools, end)?;
+                    is_shown = false;
+                }
+                "no" | "n" => {
+                    let wrong = self.run.answer("What is wrong? ")?.unwrap_or_default();
+                    let words = format!("The user says what is wrong with this log entry: {wrong}");
+                    conversation.say(HistoryMessage::of_user(words));
+                    summary = self.summary(&mut conversation)?;
+                    text = self.shown(&mut summary, &tools, end)?;
+                    self.context.reporter.event(&Event::Shown(text.clone()));
+                }
+                _ => {}
+            }
+        }
+        let entry = LogEntry {
+            timestamp: self.context.clock.now().timestamp_millis(),
+            action: summary.log_entry.action.clone(),
+            details: summary.log_entry.details.clone(),
+            result: summary.log_entry.result.clone(),
+            tools_used: tools,
+        };
+        let mut untold = Vec::new();
+        self.note_version()?;
+        self.change(|document| {
+            document.add_log_entries(std::slice::from_ref(&entry));
+            if end == WorkEnd::Done {
+                untold = tick(document, &summary.acceptance_criteria_updates);
+            }
+            self.decide(document, &summary.decisions_made, &[]);
+            conclude(document, end);
+        })?;
+        for text in untold {
+            self.run.warn(format!("the summary ticks nothing: {text}"));
+        }
+        Ok(if is_shown {
+            "the plan's log has it".to_owned()
+        } else {
+            text
+        })
+    }
+
+    fn summary(&self, said: &mut Conversation) -> Result<WorkSummary, AgentError> {
+        let protocol = WorkSummary::protocol();
+        said.say(HistoryMessage::of_user(ASKED));
+        let words = self.ask(&Purpose::SUMMARY, SUMMARIZER, 0.1, &protocol, said)?;
+        WorkSummary::read(&words).map_err(|problem| AgentError::NotUnderstood {
+            tries: 1,
+            fault: Fault::of_all(problem),
+        })
+    }
+
+    /// The user's own words in the place of the model's.
+    fn edit(&self, summary: &mut WorkSummary) -> Result<(), AgentError> {
+        let entry = &mut summary.log_entry;
+        for (prompt, text) in [
+            ("Action: ", &mut entry.action),
+            ("Details: ", &mut entry.details),
+        ] {
+            let typed = self.run.answer(prompt)?.unwrap_or_default();
+            if let Some(line) = crate::commands::plan::forms::line(&typed) {
+                *text = line;
+            }
+        }
+        Ok(())
+    }
+
+    /// The summary as the specification prints it; its facts are the program's.
+    fn shown(
+        &self,
+        summary: &mut WorkSummary,
+        tools: &[String],
+        end: WorkEnd,
+    ) -> Result<String, AgentError> {
+        let entry = &mut summary.log_entry;
+        let words = SIGNS.iter().fold(entry.result.trim(), |words, sign| {
+            words.trim_start_matches(sign).trim_start()
+        });
+        entry.result = format!("{} {words}", sign(end));
+        let known = self.read()?.plan().acceptance_criteria;
+        let completed = summary.acceptance_criteria_updates.iter();
+        let completed = completed.filter(|said| {
+            let is_it =
+                |known: &&crate::commands::plan::types::Criterion| known.is(&said.description);
+            let found = known.iter().find(is_it);
+            said.completed && found.is_some_and(|known| known.check().is_none())
+        });
+        let lines: Vec<String> = completed
+            .filter(|_| end == WorkEnd::Done)
+            .map(|said| format!("\n  ✓ {}", said.description))
+            .collect();
+        let completed = match lines.concat() {
+            none if none.is_empty() => none,
+            lines => format!("\n\nAcceptance Criteria Completed:{lines}"),
+        };
+        Ok(format!(
+            "=== Work Summary ===\nAction: {}\nDetails: {}\nResult: {}\nTools: {}{completed}",
+            entry.action,
+            entry.details,
+            entry.result,
+            tools.join(", ")
+        ))
+    }
+
+    /// Notes how far the plan has come, where nothing sums up what was done.
+    ///
+    /// # Errors
+    /// When it cannot be noted.
+    pub fn conclude(&self, end: WorkEnd) -> Result<(), AgentError> {
+        self.change(|document| conclude(document, end))
+    }
+}
+
+/// Notes in the document how far the plan has come.
+fn conclude(document: &mut PlanDocument, end: WorkEnd) {
+    let plan = document.plan();
+    let are_over = !plan.tasks.iter().any(PlanTask::is_open);
+    let hold = plan.acceptance_criteria.iter().all(|known| known.completed);
+    document.set_status(match end {
+        WorkEnd::Done if are_over && hold => PlanStatus::Completed,
+        WorkEnd::Stopped => PlanStatus::Blocked,
+        WorkEnd::Done | WorkEnd::Failed => PlanStatus::InProgress,
+    });
+}
+
+/// The tools that were used, each once, in their order. The build is none, and what has failed or was not allowed was
+/// not used.
+fn tools_used(said: &[HistoryMessage]) -> Vec<String> {
+    let mut tools: Vec<String> = Vec::new();
+    let used = |said: &&HistoryMessage| said.role == Role::Tool && !said.is_failed;
+    for message in said.iter().filter(used) {
+        if let Some(tool) = message.tool.as_ref().filter(|tool| !tools.contains(tool)) {
+            tools.push(tool.clone());
+        }
+    }
+    tools
+}

@@ -1,0 +1,268 @@
+//! The tools of an agent that works by a plan: the profile's words over the engine's tools.
+
+use std::path::Path;
+
+use crate::agent::tool::{
+    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
+};
+use crate::agent::tools::Files;
+use crate::agent::tools::command::RunCommand;
+use crate::agent::tools::diff::{ChangesSoFar, SHOW_DIFF, ShowDiff};
+use crate::agent::tools::list::ListDirectory;
+use crate::agent::tools::notes::{AskUser, RequestApproval, User};
+use crate::agent::tools::place::{Outside, ResolvedPath};
+use crate::agent::tools::read::{ReadFile, ReadWhole};
+use crate::agent::tools::replace::FindAndReplace;
+use crate::agent::tools::search::{SEARCH_FILES, SearchFiles};
+use crate::agent::tools::worded::Worded;
+use crate::agent::tools::write::WriteFile;
+use crate::commands::plan::plan_tools::{
+    INITIALIZE_PLAN, InitializePlan, PlanKeeper, UPDATE_PLAN, UpdatePlan,
+};
+use crate::sys::interrupt::Interrupt;
+
+/// What models call as if it were a tool, and what they are told then.
+pub const NO_TOOLS: &[(&str, &str)] = &[(
+    super::forms::ANALYZE,
+    "`analyze` is no tool but a step that needs none: think, and say in a `response` what you have found",
+)];
+
+const FILE_PATH: Parameter = Parameter::new(
+    "file_path",
+    ParameterKind::Path,
+    "Path to the file, relative to the project or absolute inside it",
+);
+
+static READ_FILE: ToolSpec = ToolSpec::new(
+    "read_file",
+    "Read the complete contents of a file from the filesystem. Use this when you need to view file contents.",
+    &[
+        FILE_PATH,
+        Parameter::new("encoding", ParameterKind::Text, "File encoding").or("utf-8"),
+    ],
+    Effect::Reads,
+);
+
+static WRITE_FILE: ToolSpec = ToolSpec::new(
+    "write_file",
+    "Write content to a file on the filesystem. Use this to create a file, or to replace all of it.",
+    &[
+        FILE_PATH,
+        Parameter::new(
+            "content",
+            ParameterKind::Block,
+            "Content to write to the file",
+        ),
+        Parameter::new(
+            "create_directories",
+            ParameterKind::Flag,
+            "Create parent directories if they don't exist",
+        )
+        .or("true"),
+    ],
+    Effect::Writes,
+);
+
+static REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
+    "replace_in_file",
+    "Replace one passage of a file, which must be there exactly once. Use this to change a part of a file that you have \
+     read; the rest stays as it is.",
+    &[
+        FILE_PATH,
+        Parameter::new(
+            "find",
+            ParameterKind::Block,
+            "The passage, letter by letter, with as many lines around it as make it unique",
+        ),
+        Parameter::new("replace", ParameterKind::Block, "What takes its place"),
+    ],
+    Effect::Writes,
+);
+
+static LIST_FILES: ToolSpec = ToolSpec::new(
+    "list_files",
+    "List what is in a directory as a tree, without what git ignores. Use this to find out which files there are.",
+    &[Parameter::new(
+        "path",
+        ParameterKind::Path,
+        "A directory, or a glob such as src/**/*.ts",
+    )
+    .or(".")],
+    Effect::Reads,
+);
+
+/// The tool that runs commands.
+pub const SHELL_TOOL: &str = "shell_exec";
+
+static SHELL_EXEC: ToolSpec = ToolSpec::new(
+    SHELL_TOOL,
+    "Run a shell command in the project's root, without input, and get its exit code and output. Use this to build, to \
+     test, or for what no other tool does. A command that takes too long is ended.",
+    &[
+        Parameter::new("command", ParameterKind::Command, "The command to run")
+            .example("./build.sh"),
+    ],
+    Effect::Runs,
+);
+
+static ASK_USER: ToolSpec = ToolSpec::new(
+    "ask_user",
+    "Ask the user a question, and get the answer. Use this when a requirement is unclear and you cannot find it out \
+     yourself.",
+    &[
+        Parameter::new("question", ParameterKind::Text, "The question")
+            .example("Which file contains the bug?"),
+    ],
+    Effect::Asks,
+);
+
+/// What the tools work on.
+pub struct PlanTools<'p, 'a> {
+    /// The project's root, links resolved.
+    pub root: &'p Path,
+    /// Whether files elsewhere may be read and written.
+    pub outside: Outside,
+    /// Where the project's files are put.
+    pub files: &'p dyn Files,
+    /// Runs commands: in the foreground alone.
+    pub command: RunCommand<'p, 'a>,
+    /// What ends a search or a listing.
+    pub interrupt: &'p Interrupt,
+    /// What the run has changed.
+    pub changes: &'p dyn ChangesSoFar,
+    /// Who keeps the plan.
+    pub keeper: &'p dyn PlanKeeper,
+    /// Who answers questions; `None`: nobody does.
+    pub user: Option<&'p dyn User>,
+}
+
+impl<'p> PlanTools<'p, '_> {
+    /// The tools, in the order in which they are described.
+    #[must_use]
+    pub fn toolbox(self) -> Toolbox<'p>
+    where
+        Self: 'p,
+    {
+        const RENAMED: &[(&str, &str)] = &[("file_path", "path")];
+        let Self {
+            root,
+            outside,
+            files,
+            interrupt,
+            ..
+        } = self;
+        let tools = Toolbox::new()
+            .with(Worded {
+                check: |_, arguments| check_encoding(arguments),
+                ..Worded::new(&READ_FILE, RENAMED, ReadWhole(ReadFile { root, outside }))
+            })
+            .with(Worded {
+                check: check_directory,
+                ..Worded::new(
+                    &WRITE_FILE,
+                    RENAMED,
+                    WriteFile {
+                        root,
+                        outside,
+                        files,
+                    },
+                )
+            })
+            .with(Worded::new(
+                &REPLACE_IN_FILE,
+                RENAMED,
+                FindAndReplace {
+                    root,
+                    outside,
+                    files,
+                },
+            ))
+            .with(Worded::new(
+                &LIST_FILES,
+                &[],
+                ListDirectory {
+                    root,
+                    outside,
+                    interrupt,
+                },
+            ))
+            .with(SearchFiles {
+                root,
+                outside,
+                closed: &[],
+                interrupt,
+            })
+            .with(Worded::new(&SHELL_EXEC, &[], self.command))
+            .with(ShowDiff(self.changes))
+            .with(InitializePlan(self.keeper))
+            .with(UpdatePlan(self.keeper));
+        match self.user {
+            Some(user) => tools
+                .with(Worded::new(&ASK_USER, &[], AskUser { user }))
+                .with(RequestApproval { user }),
+            None => tools,
+        }
+    }
+}
+
+/// The same tools for who only reads what calls them: none does anything, and nobody is asked.
+#[must_use]
+pub fn described() -> Toolbox<'static> {
+    let specs = [
+        &READ_FILE,
+        &WRITE_FILE,
+        &REPLACE_IN_FILE,
+        &LIST_FILES,
+        &SEARCH_FILES,
+        &SHELL_EXEC,
+        &SHOW_DIFF,
+        &INITIALIZE_PLAN,
+        &UPDATE_PLAN,
+    ];
+    let tools = specs.into_iter().map(Described);
+    tools.fold(Toolbox::new(), Toolbox::with)
+}
+
+/// A tool that does nothing.
+struct Described(&'static ToolSpec);
+
+impl Tool for Described {
+    fn spec(&self) -> &ToolSpec {
+        self.0
+    }
+
+    fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::default())
+    }
+}
+
+fn check_encoding(arguments: &Arguments) -> Result<(), String> {
+    let encoding = arguments.get("encoding");
+    if ["utf-8", "utf8"]
+        .iter()
+        .any(|known| encoding.trim().eq_ignore_ascii_case(known))
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "files are read as utf-8 alone, not as {}; leave `encoding` out",
+        crate::agent::tools::place::quoted(encoding)
+    ))
+}
+
+/// Directories are made by whoever writes; where they are not to be, the file's must be there.
+fn check_directory(tool: &WriteFile<'_>, arguments: &Arguments) -> Result<(), String> {
+    let place = ResolvedPath::of(tool.root, arguments.get("file_path"), tool.outside)?;
+    let path = place.path(tool.root);
+    let is_there = path.parent().is_none_or(Path::is_dir);
+    if is_there || arguments.is_set("create_directories") {
+        return Ok(());
+    }
+    Err(format!(
+        "the directory of {} does not exist, and `create_directories` is false",
+        place.shown()
+    ))
+}
+
+#[cfg(test)]
+mod tests;

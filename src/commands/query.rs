@@ -1,0 +1,70 @@
+//! The query of a run where it is not in `agent-config/query.txt`: from the command line, standard input, or the
+//! user's editor.
+//!
+//! Reads standard input, and writes the file that the editor opens.
+
+use std::fs;
+
+use crate::commands::cli::InputArgs;
+use crate::commands::error::Error;
+use crate::project::DRAFT;
+use crate::run::context::Context;
+use crate::run::context::{Freshness, InputOptions, QuerySource};
+use crate::sys::files::{self, Links, PathError};
+use crate::ui::editor;
+use crate::ui::input::{self, InputError};
+
+/// What the flags ask for.
+///
+/// # Errors
+/// When the query is blank, or cannot be read.
+pub fn inputs(context: &Context<'_>, arguments: &InputArgs) -> Result<InputOptions, Error> {
+    let query = match arguments.message.as_deref() {
+        None if arguments.edit => QuerySource::Edited(edited(context)?),
+        None => QuerySource::File,
+        Some("-") => QuerySource::Given(from_stdin(context)?),
+        Some(text) => QuerySource::Given(input::prompt_from(text.as_bytes())?),
+    };
+    let freshness = match arguments {
+        InputArgs {
+            allow_stale: true, ..
+        } => Freshness::Stale,
+        InputArgs {
+            require_fresh: true,
+            ..
+        } => Freshness::Required,
+        _ => Freshness::Compared,
+    };
+    Ok(InputOptions {
+        query,
+        roll_up: arguments.rollup,
+        freshness,
+    })
+}
+
+/// All that standard input holds.
+///
+/// # Errors
+/// When that is blank, or cannot be read.
+pub fn from_stdin(context: &Context<'_>) -> Result<String, Error> {
+    let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
+    Ok(input::prompt_from(stdin)?)
+}
+
+/// What the user writes in their editor. It stays in its file until a run has begun: one that could not begin loses
+/// nothing.
+fn edited(context: &Context<'_>) -> Result<String, Error> {
+    let command = editor::chosen(context.environment)?;
+    let config = context.project.config();
+    fs::create_dir_all(&config).map_err(PathError::of("make", config))?;
+    let path = context.project.root().join(DRAFT);
+    let file = files::append(&path).map_err(PathError::of("write", DRAFT))?;
+    drop(file);
+    editor::open(command, &path, context.interrupt)?;
+    let file = files::open(&path, Links::Refused).map_err(PathError::of("read", DRAFT))?;
+    let query = input::prompt_from(file);
+    if matches!(query, Err(InputError::Blank)) {
+        let _ = fs::remove_file(path);
+    }
+    Ok(query?)
+}

@@ -1,0 +1,163 @@
+//! Writes a page about a run, or about all of them, and opens it. Reads their folders; changes nothing but the page.
+
+use std::io;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::commands::cli::ReportArgs;
+use crate::commands::error::Error;
+use crate::commands::output_file::OutputFile;
+use crate::commands::report::page;
+use crate::commands::report::page::{RunPage, Scripting};
+use crate::model::StepId;
+use crate::project::{LOGS, Project};
+use crate::record::run_files::{Artifact, ORCHESTRATE};
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::past::history;
+use crate::run::past::history::PastRun;
+use crate::run::past::naming;
+use crate::run::past::naming::NoSuchRun;
+use crate::sys::files::{self, Links, PathError};
+use crate::ui::browser;
+
+/// The page's name, in a run's folder or beside all of them.
+const PAGE: &str = "report.html";
+
+/// Writes the page.
+///
+/// # Errors
+/// When there is no such run, or the page cannot be written.
+pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Failure> {
+    let project = &context.project;
+    let (text, usual) = if options.all {
+        (of_all(context, options)?, format!("{LOGS}/{PAGE}"))
+    } else {
+        let run = match &options.run {
+            Some(run) => PastRun::read(project, &naming::find(project, run, context.today())?),
+            None => last(context)?,
+        };
+        of_run(context, &run, scripting(options))
+    };
+    let path = options.page.clone().unwrap_or_else(|| usual.into());
+    let find = match options.page {
+        Some(_) => OutputFile::find,
+        None => OutputFile::usual,
+    };
+    write(context, &path, &text, find)?;
+    let problem = options.open.then(|| open(context, &path)).flatten();
+    let path = path.display().to_string();
+    Ok(Outcome {
+        data: Some(json!({"schema": 1, "page": path})),
+        warnings: problem.into_iter().collect(),
+        ..Outcome::said(format!("done: the page is in {path}"))
+    })
+}
+
+fn scripting(options: &ReportArgs) -> Scripting {
+    if options.interactive {
+        Scripting::Interactive
+    } else {
+        Scripting::None
+    }
+}
+
+/// Opens the page in the browser; what to tell, where that did not work.
+fn open(context: &Context<'_>, path: &Path) -> Option<String> {
+    let root = context.project.root();
+    let page = root.join(path);
+    let problem = browser::open(context.environment, root, &page).err()?;
+    let page = page.display();
+    Some(format!(
+        "the page was not opened: {problem}; it is in `{page}`"
+    ))
+}
+
+/// The last run that asked anything; or else the last one.
+fn last(context: &Context<'_>) -> Result<PastRun, Error> {
+    let mut runs = history::runs(&context.project)?;
+    let asked = |run: &PastRun| match &run.record {
+        Some(record) => !record.steps.is_empty(),
+        None => run.workflow() != "undo",
+    };
+    let at = runs.iter().rposition(asked);
+    let last = at.map(|at| runs.swap_remove(at)).or_else(|| runs.pop());
+    Ok(last.ok_or(NoSuchRun::NoRun("been recorded"))?)
+}
+
+/// The page about a run, and where it goes.
+fn of_run(context: &Context<'_>, run: &PastRun, scripting: Scripting) -> (String, String) {
+    let project = &context.project;
+    let steps = run.steps(project);
+    let first = steps.first();
+    let first = first.map_or(StepId::INITIAL, |past| past.step.id());
+    let prompt = run.text(&first, Artifact::Query);
+    // What cannot be read any more is not shown.
+    let changes = || run.changes(project).unwrap_or_default();
+    let applied = steps.iter().filter(|past| past.step.edits.is_some());
+    let changes = match (
+        steps.iter().any(|past| !past.step.is_agents()),
+        applied.count(),
+    ) {
+        _ if run.workflow() == ORCHESTRATE => None,
+        // An agent's steps, and an undo without any, do not tell what was changed.
+        (false, _) => Some(changes()),
+        (true, 0 | 1) => None,
+        // What was taken back is no change of the run's.
+        (true, _) => Some(changes()).filter(|changes| !changes.files.is_empty()),
+    };
+    let text = page::run(&RunPage {
+        run,
+        query: prompt.as_deref().and_then(history::query_of),
+        steps: &steps,
+        changes: changes.as_ref(),
+        redactor: context.redactor,
+        scripting,
+        elapsed: &|| context.clock.elapsed(),
+    });
+    (text, format!("{}/{PAGE}", run.relative()))
+}
+
+fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> {
+    let project = &context.project;
+    let runs = history::runs(project)?;
+    if runs.is_empty() && options.page.is_none() {
+        return Err(NoSuchRun::NoRun("been recorded").into());
+    }
+    // Elsewhere, a link from the page would lead nowhere.
+    let beside = options.page.is_none();
+    let has_page = |run: &PastRun| beside && project.logs().join(&run.name).join(PAGE).is_file();
+    Ok(page::overview(
+        &runs,
+        has_page,
+        PastRun::request,
+        context.redactor,
+        scripting(options),
+    ))
+}
+
+/// Writes the page, over an earlier one or where nothing is; or into a pipe or a device. No other file
+/// is replaced: it is somebody's, and no page can be worth it.
+fn write(
+    context: &Context<'_>,
+    path: &Path,
+    text: &str,
+    find: impl Fn(&Project, &Path) -> io::Result<OutputFile>,
+) -> Result<(), Error> {
+    let project = &context.project;
+    let path = project.root().join(path);
+    let write = || {
+        if path.is_file() && !is_page(&path)? {
+            return Err(io::Error::other("there is a file that is no page"));
+        }
+        find(project, &path)?.write(project, text)
+    };
+    Ok(write().map_err(PathError::of("write", path))?)
+}
+
+/// Whether the file is a page, or has nothing that would be lost.
+fn is_page(path: &Path) -> io::Result<bool> {
+    let beginning = files::beginning(path, Links::Followed, page::BEGINNING.len() as u64)?;
+    Ok(beginning.is_empty() || beginning == page::BEGINNING.as_bytes())
+}

@@ -1,0 +1,4 @@
+//! `code-commit report`: the page of a run.
+
+pub(crate) mod command;
+pub(crate) mod page;

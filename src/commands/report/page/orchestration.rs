@@ -1,0 +1,77 @@
+//! What an orchestration adds to the page about a run: its branches, and its report. Pure.
+
+use maud::{Markup, html};
+
+use super::elements::{columns, fact, left_out, numbers, prose};
+use super::text::HtmlEscaper;
+use super::words::{self, StatusMark, count};
+use crate::record::orchestration::{BranchRecord, Lineage, OrchestrationRecord, ReviewVerdict};
+use crate::run::past::history::PastRun;
+
+/// How many branches have a row.
+const ROWS: usize = 200;
+/// How much of a text is shown, in lines and bytes.
+const TEXT: (usize, usize) = (100, 16 << 10);
+
+/// The report, if there is one.
+pub fn report(escaper: HtmlEscaper<'_>, report: &OrchestrationRecord) -> Markup {
+    let published = report.publish_pantheon_branch_id.as_deref();
+    html! {
+        section {
+            h2 { "The result" }
+            dl.facts {
+                (fact("Status", report.status.word(), None))
+                (fact("Reviews", &report.iterations.to_string(), None))
+            }
+            (prose(escaper, &report.summary, TEXT))
+            @if let Some(words) = &report.publish_report {
+                h3 { "Published" @if let Some(branch) = published { " from branch " code { (escaper.name(branch)) } } }
+                (prose(escaper, words, TEXT))
+            }
+            @if let Some(error) = &report.publish_error { h3 { "Not published" } p { (escaper.passage(error)) } }
+            h3 { "What to do now" }
+            (prose(escaper, &report.instructions, TEXT))
+        }
+    }
+}
+
+/// The branches, in their order.
+pub fn branches(escaper: HtmlEscaper<'_>, run: &PastRun, lineage: &Lineage) -> Markup {
+    let all = &lineage.branches;
+    let (start, latest) = (&lineage.start_branch_id, &lineage.latest_branch_id);
+    html! {
+        section {
+            h2 { "Branches" }
+            p.note {
+                "From " code { (escaper.name(start)) } " to " code { (escaper.name(latest)) } ", the last one that succeeded, by "
+                (count(all.len(), "branch")) "."
+                @if let Some(waiting) = &lineage.waiting_for {
+                    " Waiting for " code { (escaper.name(waiting)) } ", which may go on remotely."
+                }
+            }
+            @if !all.is_empty() {
+                div.scroll { table {
+                    thead { tr { (columns(&["branch", "agent", "from", "status"], &["took"])) } }
+                    tbody { @for branch in all.iter().take(ROWS) { (row(escaper, branch, latest)) } }
+                } }
+            }
+            (left_out(all.len().saturating_sub(ROWS), "more branch", &run.relative()))
+        }
+    }
+}
+
+fn row(escaper: HtmlEscaper<'_>, branch: &BranchRecord, latest: &str) -> Markup {
+    let verdict = branch.verdict.map(|verdict| match verdict {
+        ReviewVerdict::Clean => StatusMark::Good.badge(verdict.word()),
+        ReviewVerdict::Issues => StatusMark::Bad.badge(verdict.word()),
+    });
+    html! {
+        tr {
+            th scope="row" { code { (escaper.name(&branch.id)) } @if branch.id == latest { " (the latest)" } }
+            td { (escaper.name(&branch.agent)) }
+            td { code { (escaper.name(&branch.parent)) } }
+            td { (escaper.name(&branch.status)) @if let Some(verdict) = verdict { " " (verdict) } }
+            (numbers([words::seconds(branch.seconds.0)]))
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A build's output as a page shows it: the errors found on top, and the lines, as many as are sensible. Pure.
+//!
+//! Guarantees that what it adds to a page is bounded. What is left out is counted in its place; lines
+//! around errors are the last to be left out.
+
+use maud::{Markup, html};
+
+use super::changes::later;
+use super::text::{HtmlEscaper, boundary};
+use super::words::count;
+use crate::run::past::findings;
+use crate::run::past::findings::{Diagnostic, Severity};
+use crate::sys::numbers::grouped;
+
+/// So many bytes are looked at, at the beginning and at the end.
+const LOOKED_AT: usize = 1 << 20;
+/// So many bytes are shown.
+const SHOWN: usize = 256 << 10;
+/// What a line takes beside its text, about.
+const LINE_COST: usize = 40;
+/// How many lines of the beginning are shown.
+const FIRST: usize = 500;
+/// How many lines of the end are shown.
+const LAST: usize = 1500;
+/// How many lines are shown around an error.
+const AROUND: usize = 8;
+/// How many errors and warnings are listed.
+const LISTED: usize = 30;
+
+/// An output, as far as it is looked at.
+struct ScannedOutput {
+    /// The lines with their numbers, from 1 on.
+    lines: Vec<(usize, String)>,
+    findings: Vec<Diagnostic>,
+    total: usize,
+}
+
+/// Shows an output. `id` begins the names of the anchors.
+pub fn show(escaper: HtmlEscaper<'_>, id: &str, output: &str) -> Markup {
+    if output.trim().is_empty() {
+        return html! { p.note { "It printed nothing." } };
+    }
+    let output = ScannedOutput::of(escaper, output);
+    let shown = output.shown();
+    let lines = output.markup(id, &shown);
+    html! {
+        (output.list(id, &shown))
+        pre.out tabindex="0" style=[later(lines.len())] { code { @for line in &lines { (line) } } }
+    }
+}
+
+impl ScannedOutput {
+    fn of(escaper: HtmlEscaper<'_>, output: &str) -> Self {
+        let (head, middle, tail) = ends(output);
+        let mut lines: Vec<(usize, String)> = Vec::new();
+        let mut push = |text: &str, before: usize| {
+            let numbers = before + 1..;
+            for (number, line) in numbers.zip(text.lines()) {
+                // A lone return goes back to the line's beginning; what it would hide is shown.
+                let parts = line.split('\r');
+                for part in parts.filter(|part| !part.is_empty() || line.is_empty()) {
+                    lines.push((number, escaper.cut_line(part.as_bytes())));
+                }
+            }
+        };
+        let (head_lines, middle_lines) = (head.lines().count(), middle.lines().count());
+        push(head, 0);
+        push(tail, head_lines + middle_lines);
+        let texts: Vec<&str> = lines.iter().map(|(_, text)| text.as_str()).collect();
+        Self {
+            findings: findings::find(&texts),
+            total: head_lines + middle_lines + tail.lines().count(),
+            lines,
+        }
+    }
+
+    /// Which of the lines are shown.
+    fn shown(&self) -> Vec<bool> {
+        let count = self.lines.len();
+        let around = self.findings.iter().flat_map(|finding| {
+            finding.line.saturating_sub(AROUND / 4)..(finding.line + AROUND).min(count)
+        });
+        let last = (count.saturating_sub(LAST)..count).rev();
+        let wanted = around.chain(last).chain(0..FIRST.min(count));
+        let mut shown = vec![false; count];
+        let mut left = SHOWN;
+        for at in wanted {
+            let cost = self.lines[at].1.len() + LINE_COST;
+            if !shown[at] && cost <= left {
+                shown[at] = true;
+                left -= cost;
+            }
+        }
+        shown
+    }
+
+    /// The errors, and then the warnings.
+    fn list(&self, id: &str, shown: &[bool]) -> Markup {
+        let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) = self
+            .findings
+            .iter()
+            .partition(|finding| finding.severity == Severity::Error);
+        let title = [(errors.len(), "error"), (warnings.len(), "warning")].into_iter();
+        let title = title.filter(|(found, _)| *found > 0);
+        let title: Vec<String> = title.map(|(found, what)| count(found, what)).collect();
+        let listed = errors.iter().chain(&warnings);
+        let more = self.findings.len().saturating_sub(LISTED);
+        let is_all = self.findings.len() < findings::MOST;
+        let at_least = if is_all { "" } else { "at least " };
+        html! {
+            @if !self.findings.is_empty() {
+                div.found {
+                    h4 { "Found in the output: " (at_least) (title.join(", ")) }
+                    ul {
+                        @for finding in listed.take(LISTED) {
+                            (self.finding(id, finding, shown[finding.line]))
+                        }
+                        @if more > 0 { li { "and " (grouped(more as u64)) " more" } }
+                    }
+                }
+            }
+        }
+    }
+
+    fn finding(&self, id: &str, finding: &Diagnostic, linked: bool) -> Markup {
+        let text = self.lines[finding.line].1.trim();
+        html! {
+            li class=(finding.severity.class()) {
+                span.mark { (finding.severity.mark()) } " "
+                @if linked { a href={ "#" (anchor(id, finding.line)) } { (text) } }
+                @else { (text) }
+                @if let Some(place) = &finding.place { " " span.place { (place) } }
+            }
+        }
+    }
+
+    fn markup(&self, id: &str, shown: &[bool]) -> Vec<Markup> {
+        let width = self.total.max(1).ilog10() as usize + 1;
+        let mut findings = self.findings.iter().peekable();
+        let mut lines = Vec::new();
+        let mut last = 0;
+        for (at, (number, text)) in self.lines.iter().enumerate() {
+            let finding = findings.next_if(|finding| finding.line == at);
+            if !shown[at] {
+                continue;
+            }
+            lines.extend(gap(last, *number, width));
+            last = *number;
+            let severity = finding.map(|finding| finding.severity);
+            let mark = severity.map_or(" ", Severity::mark);
+            lines.push(html! {
+                span id=[severity.map(|_| anchor(id, at))] class=[severity.map(Severity::class)]
+                    data-n=(format!("{mark} {number:>width$}")) { (text) "\n" }
+            });
+        }
+        lines.extend(gap(last, self.total + 1, width));
+        lines
+    }
+}
+
+/// What stands in place of lines that are left out.
+fn gap(last: usize, next: usize, width: usize) -> Option<Markup> {
+    let left_out = next.saturating_sub(last + 1);
+    (left_out > 0).then(|| {
+        html! {
+            span.at data-n=(" ".repeat(width + 2)) {
+                "\u{2026} " (count(left_out, "line")) " left out\n"
+            }
+        }
+    })
+}
+
+/// The beginning and the end of a text and what is between them, cut where lines end.
+fn ends(output: &str) -> (&str, &str, &str) {
+    if output.len() <= 2 * LOOKED_AT {
+        return (output, "", "");
+    }
+    let from = boundary(output, LOOKED_AT);
+    let to = boundary(output, output.len() - LOOKED_AT);
+    let head = output[..from].rfind('\n').map_or(from, |end| end + 1);
+    let tail = output[to..].find('\n').map_or(to, |end| to + end + 1);
+    (&output[..head], &output[head..tail], &output[tail..])
+}
+
+fn anchor(id: &str, line: usize) -> String {
+    format!("{id}-l{}", line + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Redactor;
+
+    fn shown(output: &str) -> String {
+        show(HtmlEscaper::new(&Redactor::default()), "a1", output).into_string()
+    }
+
+    #[test]
+    fn errors_are_listed_with_links_to_their_lines() {
+        let page = shown("ok\nerror[E0308]: mismatched <types>\n --> a.rs:1:2\nwarning: x\n");
+        for part in [
+            "Found in the output: 1 error, 1 warning",
+            "<a href=\"#a1-l2\">error[E0308]: mismatched &lt;types&gt;</a>",
+            "<span class=\"place\">a.rs:1:2</span>",
+            "<span id=\"a1-l2\" class=\"e\" data-n=\"\u{2717} 2\">error",
+            "<span data-n=\"  1\">ok\n</span>",
+            "data-n=\"! 4\">warning",
+        ] {
+            assert!(page.contains(part), "{part} is missing in {page}");
+        }
+        assert!(shown(" \n").contains("It printed nothing."));
+    }
+
+    #[test]
+    fn of_a_long_output_the_ends_and_the_errors_are_shown() {
+        let mut lines: Vec<String> = (1..=10_000).map(|n| format!("line {n}")).collect();
+        lines[4999] = "error: in the middle".to_owned();
+        let page = shown(&lines.join("\n"));
+        for part in [
+            "line 1\n",
+            "line 10000\n",
+            "error: in the middle\n",
+            "line 5007\n",
+            "left out",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+        assert!(!page.contains("line 3000\n"));
+        let counted = regex::Regex::new(r"\u{2026} ([\d,]+) lines? left out").unwrap();
+        let left_out = counted.captures_iter(&page).map(|found| {
+            let count = found[1].replace(',', "");
+            count.parse::<usize>().unwrap()
+        });
+        let shown = page.matches("data-n").count();
+        let gaps = counted.captures_iter(&page).count();
+        assert_eq!(left_out.sum::<usize>() + shown - gaps, 10_000);
+    }
+
+    #[test]
+    fn however_long_an_output_is_the_page_stays_small() {
+        for output in [
+            "x".repeat(9 << 20),
+            "error: y\n".repeat(1 << 20),
+            "\n".repeat(5 << 20),
+        ] {
+            let page = shown(&output);
+            assert!(page.len() < 6 * SHOWN, "{}", page.len());
+        }
+        assert!(shown("10%\r20%\rdone\r\nx\n").contains("\">20%\n</span>"));
+    }
+}

@@ -1,0 +1,269 @@
+//! The page about all runs: how many did what they were to, what that took, by day; and a list. Pure.
+//!
+//! A day is the run's own: the date where and when it began.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::NaiveDate;
+use maud::{Markup, html};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::elements::{bar, columns, fact, left_out, numbers, unseen_column};
+use super::text::HtmlEscaper;
+use super::words::{self, StatusMark, count, seconds};
+use super::{Scripting, shell};
+use crate::model::price::Usd;
+use crate::project::LOGS;
+use crate::run::past::figures;
+use crate::run::past::figures::{Figures, cost_of_run};
+use crate::run::past::history::PastRun;
+use crate::secret::Redactor;
+use crate::sys::numbers::{counted, grouped, percent};
+
+/// How many runs are listed; the latest.
+const ROWS: usize = 2000;
+/// How many days have a row; the latest.
+const DAYS: usize = 400;
+
+/// What may stand in a link as it is. A folder's name could be anything, `javascript:` too.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
+/// The page about all runs, which come in their order, the oldest first. `has_page` tells whether there is a
+/// page about a run, `report.html` in its folder beside the overview; `request`, what was asked for.
+pub fn page(
+    runs: &[PastRun],
+    has_page: impl Fn(&PastRun) -> bool,
+    request: impl Fn(&PastRun) -> Option<String>,
+    redactor: &Redactor,
+    scripting: Scripting,
+) -> String {
+    let escaper = HtmlEscaper::new(redactor);
+    let mut all = Sum::default();
+    let mut days: BTreeMap<NaiveDate, Sum> = BTreeMap::new();
+    let asks = |run: &&PastRun| matches!(run.workflow(), "commit" | "consistency" | "dev");
+    for run in runs.iter().filter(asks) {
+        all.add(run);
+        // What has no date is only among all.
+        if let Some(day) = day(run) {
+            days.entry(day).or_default().add(run);
+        }
+    }
+    let mut ends: Vec<_> = days.keys().take(1).chain(days.keys().next_back()).collect();
+    ends.dedup();
+    let ends = ends.iter().map(|day| day.format("%-d %B %Y").to_string());
+    let ends: Vec<String> = ends.collect();
+    let body = html! {
+        header {
+            p.kicker { "code-commit \u{b7} all runs" }
+            h1 { (headline(runs, &all)) }
+            p.sub { (ends.join(" to ")) }
+        }
+        main {
+            @if all.runs() > 0 { (facts(&all)) (by_day(&days)) }
+            @if !runs.is_empty() { (list(escaper, runs, has_page, request)) }
+        }
+        footer {
+            p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) " from " code { (LOGS) }
+                (scripting.promise()) }
+        }
+    };
+    shell("code-commit: all runs", &body, scripting)
+}
+
+/// The run's day, by its record, or its folder's name.
+fn day(run: &PastRun) -> Option<NaiveDate> {
+    let by_name = || NaiveDate::parse_from_str(run.name.get(..10)?, "%Y-%m-%d").ok();
+    let recorded = run.started().map(|began| began.date_naive());
+    recorded.or_else(by_name)
+}
+
+/// Runs that ask a model, summed up.
+#[derive(Debug, Default)]
+struct Sum {
+    /// Those that did what they were started for.
+    good: u64,
+    /// Those that did not.
+    bad: u64,
+    /// Those without a record.
+    open: u64,
+    /// The changes that were built, and how many repairs these took.
+    built: u64,
+    repairs: u64,
+    /// What the calls cost, as far as it is known.
+    cost: Usd,
+    /// The runs whose cost is not known.
+    cost_unknown: u64,
+    /// The prompts' tokens.
+    tokens_in: u64,
+    /// The answers' tokens, thoughts included.
+    tokens_out: u64,
+    /// How long each finished run took.
+    took: Vec<Duration>,
+}
+
+impl Sum {
+    fn add(&mut self, run: &PastRun) {
+        match words::status(run) {
+            StatusMark::Good => self.good += 1,
+            StatusMark::Bad => self.bad += 1,
+            StatusMark::Open => self.open += 1,
+        }
+        let Some(record) = &run.record else {
+            return;
+        };
+        // A change that was never built took no repairs, but does not tell anything by that.
+        if record.steps.iter().any(|step| step.build.is_some()) {
+            self.built += 1;
+            self.repairs += record.repairs() as u64;
+        }
+        let usage = record.usage().unwrap_or_default();
+        self.tokens_in = self.tokens_in.saturating_add(usage.input_tokens);
+        self.tokens_out = self.tokens_out.saturating_add(usage.answered());
+        if !record.steps.is_empty() {
+            let known = record.steps.iter().filter_map(|step| step.cost);
+            self.cost = self.cost + known.sum();
+            self.cost_unknown += u64::from(record.cost.is_none());
+        }
+        self.took.push(record.seconds.0);
+    }
+
+    fn runs(&self) -> u64 {
+        self.good + self.bad + self.open
+    }
+
+    fn cells(&self) -> [String; 8] {
+        let none = || "\u{2013}".to_owned();
+        let success = match self.good + self.bad {
+            0 => none(),
+            ended => format!("{}\u{a0}%", percent(self.good, ended)),
+        };
+        let repairs = (self.repairs * 100).checked_div(self.built);
+        let repairs = repairs.map_or_else(none, |hundredths| {
+            format!("{}.{:02}", hundredths / 100, hundredths % 100)
+        });
+        let mut took = self.took.clone();
+        took.sort_unstable();
+        let middle = took
+            .get(took.len().saturating_sub(1) / 2)
+            .zip(took.get(took.len() / 2));
+        let median = middle.map_or_else(none, |(lower, upper)| {
+            seconds(lower.saturating_add(*upper) / 2)
+        });
+        [
+            grouped(self.runs()),
+            success,
+            grouped(self.bad),
+            repairs,
+            figures::cost(self.cost, self.cost_unknown == 0),
+            grouped(self.tokens_in),
+            grouped(self.tokens_out),
+            median,
+        ]
+    }
+}
+
+fn headline(runs: &[PastRun], all: &Sum) -> String {
+    match (runs.len(), all.good + all.bad) {
+        (0, _) => "There is no run yet".to_owned(),
+        (some, 0) => format!("{}, none of a model that has ended", count(some, "run")),
+        (_, ended) => format!("{} of {} runs succeeded", grouped(all.good), grouped(ended)),
+    }
+}
+
+fn facts(all: &Sum) -> Markup {
+    let [runs, success, _, repairs, cost, input, output, median] = all.cells();
+    let ended = grouped(all.good + all.bad);
+    let of = format!("{} of {ended}", grouped(all.good));
+    let open = format!("{} of them not finished", grouped(all.open));
+    let unknown = format!("unknown for {}", counted(all.cost_unknown, "run"));
+    html! {
+        section aria-label="In numbers" { dl.facts {
+            (fact("Success", &success, Some(of)))
+            (fact("Runs", &runs, (all.open > 0).then_some(open)))
+            (fact("Repairs", &repairs, Some("a change, on average".to_owned())))
+            (fact("Cost", &cost, (all.cost_unknown > 0).then_some(unknown)))
+            (fact("Tokens in", &input, Some(format!("{output} out"))))
+            (fact("Time", &median, Some("median of a run".to_owned())))
+        } }
+    }
+}
+
+fn by_day(days: &BTreeMap<NaiveDate, Sum>) -> Markup {
+    let latest = days.iter().rev().take(DAYS);
+    let most = latest.clone().map(|(_, sum)| sum.runs()).max().unwrap_or(0);
+    html! {
+        section {
+            h2 { "By day" }
+            div.scroll { table {
+                thead { tr {
+                    (columns(&["day"], &["runs", "success", "failed", "repairs", "cost", "tokens in", "out", "median"]))
+                    (unseen_column())
+                } }
+                tbody {
+                    @for (day, sum) in latest {
+                        tr { th scope="row" { (day) } (numbers(sum.cells())) td { (bar("long", sum.good, sum.bad, most)) } }
+                    }
+                }
+            } }
+            (left_out(days.len().saturating_sub(DAYS), "earlier day", "code-commit log"))
+        }
+    }
+}
+
+/// The runs, the latest first.
+fn list(
+    escaper: HtmlEscaper<'_>,
+    runs: &[PastRun],
+    has_page: impl Fn(&PastRun) -> bool,
+    request: impl Fn(&PastRun) -> Option<String>,
+) -> Markup {
+    html! {
+        section {
+            h2 { "The runs" }
+            div.scroll { table.runs {
+                thead { tr {
+                    (columns(
+                        &["run", "request", "result", "model"],
+                        &["repairs", "files", "cost", "tokens in", "out", "took"]
+                    ))
+                } }
+                tbody { @for run in runs.iter().rev().take(ROWS) { (row(escaper, run, has_page(run), request(run))) } }
+            } }
+            (left_out(runs.len().saturating_sub(ROWS), "earlier run", "code-commit log"))
+        }
+    }
+}
+
+fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool, request: Option<String>) -> Markup {
+    let name = html! { code { (escaper.name(&run.name)) } };
+    let link = format!("./{}/report.html", utf8_percent_encode(&run.name, PLAIN));
+    let record = run.record.as_ref();
+    let result = record.map_or("unfinished", |record| &record.exit.name);
+    let model = record.and_then(|record| record.model.as_deref());
+    let files = record.and_then(|record| Some(grouped(record.stat?.files)));
+    let took = record.map(|record| seconds(record.seconds.0));
+    let figures = record.map(Figures::of).unwrap_or_default();
+    let asked = record.filter(|record| !record.steps.is_empty());
+    let cost = asked.map(cost_of_run).unwrap_or_default();
+    let request = request.map(|request| escaper.name(first_line(&request)));
+    html! {
+        tr {
+            th scope="row" { @if has_page { a href=(link) { (name) } } @else { (name) } }
+            td.request {
+                @if let Some(request) = request { span title=(request) { (request) } }
+                @else { span.quiet { (escaper.name(words::workflow(run.workflow()))) } }
+            }
+            td { (words::status(run).badge(&escaper.name(result))) }
+            td { (escaper.name(model.unwrap_or_default())) }
+            (numbers([figures.repairs, files.unwrap_or_default(), cost]))
+            (numbers([figures.tokens_in, figures.tokens_out, took.unwrap_or_default()]))
+        }
+    }
+}
+
+/// The first line that says anything.
+fn first_line(text: &str) -> &str {
+    let mut lines = text.lines().map(str::trim);
+    lines.find(|line| !line.is_empty()).unwrap_or_default()
+}

@@ -1,0 +1,176 @@
+//! How a page puts results, times and amounts into words. Pure.
+
+use std::time::Duration;
+
+use crate::record::{BuildRecord, RunRecord, TreeState};
+use crate::run::past::history::PastRun;
+use crate::sys::numbers::{counted, grouped};
+
+/// How something ended, for the eye: a mark beside the words, since not everybody sees colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusMark {
+    /// As it was to.
+    Good,
+    /// Not as it was to.
+    Bad,
+    /// It is not known.
+    Open,
+}
+
+impl StatusMark {
+    /// The character before the words, and the CSS class.
+    pub fn mark_and_class(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Good => ("\u{2713}", "good"),
+            Self::Bad => ("\u{2717}", "bad"),
+            Self::Open => ("\u{2026}", "open"),
+        }
+    }
+}
+
+/// How a run ended, at a glance.
+pub fn status(run: &PastRun) -> StatusMark {
+    match &run.record {
+        None => StatusMark::Open,
+        Some(record) if record.exit.code == 0 => StatusMark::Good,
+        Some(_) => StatusMark::Bad,
+    }
+}
+
+/// How a run ended, as a sentence without its full stop.
+pub fn headline(run: &PastRun) -> String {
+    let Some(record) = &run.record else {
+        return "Not finished: it goes on, or it was killed".to_owned();
+    };
+    let said = match (&*record.exit.name, &*record.workflow) {
+        ("done", "commit") => format!("The build passed{}", after_repairs(record)),
+        ("done", "consistency") => "The report is written".to_owned(),
+        ("done", "undo") => "The project was put back".to_owned(),
+        ("done", "dev") => "The work is done, and the audit has passed it".to_owned(),
+        ("done", "orchestrate") => "A review has passed the work".to_owned(),
+        ("done", _) => "Done".to_owned(),
+        ("build-failed", _) => format!("The build still fails{}", after_repairs(record)),
+        ("audit-failed", _) => "The audit did not pass the work".to_owned(),
+        ("tools-failed", _) => "The agent's tools failed again and again".to_owned(),
+        ("loop-limit", _) => "The agent asked the model as often as it may".to_owned(),
+        ("iteration-limit", _) => "No review has passed the work".to_owned(),
+        ("branch-timeout", _) => "A branch has taken too long".to_owned(),
+        ("publish-failed", _) => "The work could not be published".to_owned(),
+        ("mcp-failed", _) => "The tool server could not be reached".to_owned(),
+        ("not-ready", _) => "The project was not ready".to_owned(),
+        ("model-failed", _) => "There is no whole reply".to_owned(),
+        ("reply-rejected", "dev") => "The agent's replies were not understood".to_owned(),
+        ("reply-rejected", _) => "The reply was rejected".to_owned(),
+        ("local-io", _) => "A local file or program failed".to_owned(),
+        ("interrupted", _) => "The run was interrupted".to_owned(),
+        (other, _) => format!("Ended as {other}"),
+    };
+    match record.tree {
+        TreeState::PutBack => format!("{said}; the edits were taken back"),
+        TreeState::Changed | TreeState::Lost | TreeState::Unchanged => said,
+    }
+}
+
+fn after_repairs(record: &RunRecord) -> String {
+    match record.repairs() {
+        0 => String::new(),
+        repairs => format!(" after {}", count(repairs, "repair")),
+    }
+}
+
+/// What a run was to do.
+pub fn workflow(name: &str) -> &str {
+    match name {
+        "commit" => "a change",
+        "consistency" => "a consistency report",
+        "undo" => "an undo",
+        "dev" => "an agent's work",
+        "orchestrate" => "an orchestration",
+        other => other,
+    }
+}
+
+/// How many calls an agent has made, by what for.
+pub fn calls(record: &RunRecord) -> String {
+    let mut calls: Vec<(&str, usize)> = Vec::new();
+    for step in record.steps.iter().filter(|step| !step.is_own()) {
+        let name = step.purpose.name();
+        match calls.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, calls)) => *calls += 1,
+            None => calls.push((name, 1)),
+        }
+    }
+    let words = calls.into_iter().map(|(name, calls)| match name {
+        "audit" => count(calls, "audit call"),
+        other => count(calls, other),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// How a build ended.
+pub fn build(record: &BuildRecord) -> (StatusMark, String) {
+    if record.passed() {
+        (StatusMark::Good, record.to_string())
+    } else {
+        (StatusMark::Bad, format!("failed, {record}"))
+    }
+}
+
+/// A duration, in two units at the most.
+pub fn seconds(duration: Duration) -> String {
+    let whole = duration.as_secs();
+    match whole {
+        0 => format!("{}\u{a0}ms", duration.as_millis()),
+        1..60 => format!("{:.1}\u{a0}s", duration.as_secs_f64()),
+        60..3600 => format!("{}\u{a0}min {:02}\u{a0}s", whole / 60, whole % 60),
+        _ => format!("{}\u{a0}h {:02}\u{a0}min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A size in bytes, KB or MB.
+pub fn bytes(bytes: u64) -> String {
+    let tenths = |unit: u64| {
+        let tenths = bytes.saturating_mul(10) / unit;
+        format!("{}.{}", grouped(tenths / 10), tenths % 10)
+    };
+    match bytes {
+        1 => "1\u{a0}byte".to_owned(),
+        0..1000 => format!("{bytes}\u{a0}bytes"),
+        1000..1_000_000 => format!("{}\u{a0}KB", tenths(1000)),
+        _ => format!("{}\u{a0}MB", tenths(1_000_000)),
+    }
+}
+
+/// So many of something.
+pub fn count(count: usize, what: &str) -> String {
+    counted(count as u64, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_put_into_words() {
+        for (millis, expected) in [
+            (0, "0\u{a0}ms"),
+            (41, "41\u{a0}ms"),
+            (41_830, "41.8\u{a0}s"),
+            (65_000, "1\u{a0}min 05\u{a0}s"),
+            (3_700_000, "1\u{a0}h 01\u{a0}min"),
+        ] {
+            assert_eq!(seconds(Duration::from_millis(millis)), expected);
+        }
+        for (size, expected) in [
+            (0, "0\u{a0}bytes"),
+            (1, "1\u{a0}byte"),
+            (2853, "2.8\u{a0}KB"),
+            (1_250_000, "1.2\u{a0}MB"),
+            (u64::MAX, "1,844,674,407,370.9\u{a0}MB"),
+        ] {
+            assert_eq!(bytes(size), expected);
+        }
+        assert_eq!(count(1, "file"), "1 file");
+        assert_eq!(count(5000, "file"), "5,000 files");
+    }
+}

@@ -1,0 +1,123 @@
+//! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone.
+
+use std::io::{self, Write as _};
+
+use serde_json::{Value, json};
+
+use crate::commands::cli::RollupArgs;
+use crate::project::ROLLUP;
+use crate::run::code_base::{CodeBase, LeftOut, Rolled};
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::recovery;
+use crate::sys::atomic_file;
+use crate::sys::files::PathError;
+use crate::sys::numbers::{grouped, percent};
+use crate::ui::columns::{self, Align};
+
+/// How many files the table names.
+const NAMED: usize = 30;
+
+/// Rolls the project up.
+///
+/// # Errors
+/// When what git tracks is not known, or a file cannot be read, or the rollup not be written.
+pub fn rollup(context: &Context<'_>, options: &RollupArgs) -> Result<Outcome, Failure> {
+    let _lock = recovery::take(context)?;
+    let code_base = CodeBase::read(context.project.root(), &options.paths, options.all)?;
+    write(context, &code_base).map_err(PathError::of("write", ROLLUP))?;
+    let (files, total) = (&code_base.files, code_base.tokens());
+    let excess = options.budget.filter(|budget| total > *budget);
+    let proposal = excess.map(|budget| leave_out(files, total - budget));
+    let mut text = table(files, total);
+    if let Some((budget, proposal)) = excess.zip(proposal.as_ref()) {
+        text.push_str(&advice(budget, total, proposal));
+    }
+    let data = data(files, &code_base.left_out, total, proposal.as_deref());
+    let summary = format!("done: {ROLLUP} has {}", code_base.summary());
+    Ok(Outcome {
+        summary,
+        ..Outcome::shown(text, data)
+    })
+}
+
+fn write(context: &Context<'_>, code_base: &CodeBase) -> io::Result<()> {
+    let directory = context.project.config();
+    // What a link leads to may lie anywhere.
+    if directory.is_symlink() {
+        return Err(io::Error::other("`agent-config` is a symbolic link"));
+    }
+    atomic_file::private_directory(&directory)?;
+    atomic_file::replace(&context.project.root().join(ROLLUP), |out| {
+        let mut out = io::BufWriter::new(out);
+        code_base.write(&mut out)?;
+        out.flush()
+    })
+}
+
+/// The files by their tokens, the largest first.
+fn by_size(files: &[Rolled]) -> Vec<&Rolled> {
+    let mut files: Vec<&Rolled> = files.iter().collect();
+    files.sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.path.cmp(&b.path)));
+    files
+}
+
+fn table(files: &[Rolled], total: u64) -> String {
+    let mut rows = vec![["tokens", "share", "file"].map(str::to_owned).to_vec()];
+    for file in by_size(files).into_iter().take(NAMED) {
+        let path = file.path.escape_debug().to_string();
+        let share = percent(file.tokens, total) + " %";
+        rows.push(vec![grouped(file.tokens), share, path]);
+    }
+    let mut lines = columns::aligned(&rows, &[Align::Right, Align::Right, Align::Left]);
+    if files.len() > NAMED {
+        lines.push(format!("and {} more files", files.len() - NAMED));
+    }
+    lines.join("\n")
+}
+
+/// The largest files that together have at least so many tokens: as few as can be.
+fn leave_out(files: &[Rolled], excess: u64) -> Vec<&Rolled> {
+    let (mut needed, mut proposal) = (excess, Vec::new());
+    let mut sorted = by_size(files).into_iter().peekable();
+    while let Some(file) = sorted.next() {
+        // Of those that are enough by themselves, the smallest.
+        if sorted.peek().is_none_or(|next| next.tokens < needed) {
+            proposal.push(file);
+            needed = needed.saturating_sub(file.tokens);
+        }
+        if needed == 0 {
+            break;
+        }
+    }
+    proposal
+}
+
+fn advice(budget: u64, total: u64, proposal: &[&Rolled]) -> String {
+    let mut text = format!(
+        "\n{} tokens over the budget of {}; to meet it, leave out:",
+        grouped(total - budget),
+        grouped(budget)
+    );
+    for file in proposal.iter().take(NAMED) {
+        let (tokens, path) = (grouped(file.tokens), file.path.escape_debug());
+        text.push_str(&format!("\n  {tokens:>9}  {path}"));
+    }
+    if proposal.len() > NAMED {
+        text.push_str(&format!("\n  and {} more", proposal.len() - NAMED));
+    }
+    text.push_str("\nto include only some paths, run `code-commit rollup PATH…`");
+    text
+}
+
+fn data(files: &[Rolled], left_out: &[LeftOut], total: u64, proposal: Option<&[&Rolled]>) -> Value {
+    let files = files
+        .iter()
+        .map(|file| json!({"path": file.path, "tokens": file.tokens}));
+    let left_out = left_out
+        .iter()
+        .map(|(path, reason)| json!({"path": path, "reason": reason}));
+    let proposal = proposal.map(|files| files.iter().map(|file| &*file.path).collect::<Vec<_>>());
+    json!({"schema": 1, "tokens": total, "exact": false, "files": files.collect::<Vec<_>>(),
+        "left_out": left_out.collect::<Vec<_>>(), "over_budget": proposal})
+}

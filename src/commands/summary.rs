@@ -1,0 +1,262 @@
+//! A run's summary as Markdown, for readers of a CI job's page. Written wherever the user wants it.
+//!
+//! Guarantees that nothing in it is a command for a CI runner, wherever it goes.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::output_file::{self, OutputFile};
+use crate::commands::cli::Cli;
+use crate::commands::error::Error;
+use crate::record::diff::{self, FileChange};
+use crate::record::run_files::Artifact;
+use crate::record::{RunRecord, Step, TreeState};
+use crate::run::closing;
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::past::figures::{Figures, taken_back};
+use crate::run::past::history::PastRun;
+use crate::sys::numbers::counted;
+use crate::sys::text::{cut, is_deceptive, printable, without_ci_commands};
+
+/// How many warnings are listed.
+const WARNINGS: usize = 50;
+/// How many files a table has.
+const FILES: usize = 50;
+/// How many characters of a quoted line are shown.
+const LONGEST_LINE: usize = 500;
+/// How many lines of a failed build are quoted.
+const QUOTED: usize = 40;
+
+/// Where the summary of a run goes, as it was when the command began: what a build makes of that place is not followed.
+pub struct SummaryFile {
+    /// As it was named.
+    path: PathBuf,
+    file: io::Result<OutputFile>,
+}
+
+impl SummaryFile {
+    /// The place that the command line names, where it asks for a summary.
+    ///
+    /// # Errors
+    /// When it names a protected one.
+    pub fn find(cli: &Cli, context: &Context<'_>) -> Result<Option<Self>, Error> {
+        let path = cli.summary_file.clone();
+        let Some(path) = path.filter(|_| cli.command.is_none()) else {
+            return Ok(None);
+        };
+        if let Some(rule) = output_file::broken_rule(&context.project, &path) {
+            return Err(Error::ProtectedSummary { path, rule });
+        }
+        let file = OutputFile::find(&context.project, &path);
+        Ok(Some(Self { path, file }))
+    }
+}
+
+/// Writes the summary of how a run has ended. Where that cannot be done, it is a warning: what was done is done.
+pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outcome, Failure>) {
+    let (record, log) = match done {
+        Ok(outcome) => (&outcome.record, &outcome.log),
+        Err(failure) => (&failure.record, &failure.log),
+    };
+    // Keys are taken out before anything is escaped: a backslash in the middle would hide them.
+    let record = record.as_ref().and_then(|record| redacted(context, record));
+    let text = match (record, done) {
+        (Some(record), _) => of_run(context, &record, log.as_deref()),
+        (None, Ok(outcome)) => plain("done", &context.redactor.text(&outcome.summary)),
+        (None, Err(failure)) => {
+            let error = failure.error.to_string();
+            plain(failure.error.exit().name(), &context.redactor.text(&error))
+        }
+    };
+    // It may be named `/dev/stdout`, or be printed by a later step of a job.
+    let text = without_ci_commands(&text);
+    let SummaryFile { path, file } = summary;
+    if let Err(error) = file.and_then(|file| file.write(&context.project, &text)) {
+        let warning = format!("cannot write the summary to `{}`: {error}", path.display());
+        context.warn(warning);
+    }
+}
+
+/// The record without keys, as its file has it.
+fn redacted(context: &Context<'_>, record: &RunRecord) -> Option<RunRecord> {
+    let json = serde_json::to_string(record).ok()?;
+    serde_json::from_str(&context.redactor.text(&json)).ok()
+}
+
+fn plain(name: &str, text: &str) -> String {
+    format!("## code-commit: {}\n\n{}\n", escaped(name), fenced(text))
+}
+
+fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> String {
+    let run = closing::past_run(context, log);
+    let sign = if record.exit.code == 0 {
+        '\u{2705}'
+    } else {
+        '\u{274c}'
+    };
+    let mut page = format!("## code-commit: {sign} {}\n\n", record.exit.name);
+    page.push_str(&figures(record));
+    if let Some(error) = &record.error {
+        page.push_str(&format!("\n### Error\n\n{}\n", fenced(&error.message)));
+        if let Some(hint) = &error.hint {
+            page.push_str(&format!("\nHint: {}\n", escaped(hint)));
+        }
+    }
+    if !record.warnings.is_empty() {
+        page.push_str("\n### Warnings\n\n");
+        for warning in record.warnings.iter().take(WARNINGS) {
+            let warning = shortened(&warning.lines().take(QUOTED).collect::<Vec<_>>());
+            page.push_str(&format!("- {}\n", escaped(&warning)));
+        }
+        let more = record.warnings.len().saturating_sub(WARNINGS);
+        if more > 0 {
+            page.push_str(&format!("- and {more} more\n"));
+        }
+    }
+    let changes = run.changes(&context.project).unwrap_or_default().files;
+    if !changes.is_empty() {
+        page.push_str(&changed(context, &changes, record.tree));
+    }
+    page.push_str(&steps(record));
+    if record.exit.code == 1 {
+        page.push_str(&last_build(record, &run));
+    }
+    page.push_str(&format!("\nFull record: `{}`\n", run.relative()));
+    page
+}
+
+fn figures(record: &RunRecord) -> String {
+    let figures = Figures::of(record);
+    format!(
+        "| model | repairs | tokens in | tokens out | cost | seconds |\n|---|---|---|---|---|---|\n\
+         | {} | {} | {} | {} | {} | {:.1} |\n",
+        escaped(record.model.as_deref().unwrap_or("none")),
+        figures.repairs,
+        figures.tokens_in,
+        figures.tokens_out,
+        figures.cost,
+        record.seconds.0.as_secs_f64()
+    )
+}
+
+fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> String {
+    let stat = diff::stat(changes);
+    let (added, removed) = (stat.added(), stat.removed());
+    let mut text = format!(
+        "\n### {} changed, +{added} −{removed}{}\n\n| file | + | − |\n|---|---:|---:|\n",
+        counted(stat.files.len() as u64, "file"),
+        taken_back(tree)
+    );
+    for file in stat.files.iter().take(FILES) {
+        text.push_str(&format!(
+            "| <code>{}</code> | {} | {} |\n",
+            escaped(&context.redactor.text(&file.path)),
+            file.added,
+            file.removed
+        ));
+    }
+    if stat.files.len() > FILES {
+        text.push_str(&format!("\nand {} more files\n", stat.files.len() - FILES));
+    }
+    text
+}
+
+fn steps(record: &RunRecord) -> String {
+    let head = "\n### Steps\n\n| step | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
+    let rows: String = record.steps.iter().map(row).collect();
+    if rows.is_empty() {
+        rows
+    } else {
+        head.to_owned() + &rows
+    }
+}
+
+fn row(step: &Step) -> String {
+    let none = || "–".to_owned();
+    let files = step.edits.as_ref();
+    let files = files.map(|_| step.changed_files().count().to_string());
+    let build = step.build.as_ref().map(ToString::to_string);
+    let id = step.id();
+    let name = match id.number + id.reask {
+        0 => id.purpose.name().to_owned(),
+        _ => id.to_string(),
+    };
+    format!(
+        "| {} | {} | {:.1} | {} | {} | {} |\n",
+        name,
+        escaped(step.model.as_deref().unwrap_or_default()),
+        step.seconds.0.as_secs_f64(),
+        escaped(step.finish.as_deref().unwrap_or("–")),
+        files.unwrap_or_else(none),
+        build.unwrap_or_else(none),
+    )
+}
+
+fn last_build(record: &RunRecord, run: &PastRun) -> String {
+    let mut steps = record.steps.iter();
+    let built = steps.rfind(|step| step.build.is_some());
+    let log = built.and_then(|step| run.text(&step.id(), Artifact::Build));
+    let Some((status, output)) = log.as_ref().and_then(|log| log.split_once('\n')) else {
+        return String::new();
+    };
+    let lines: Vec<&str> = output.lines().collect();
+    let from = lines.len().saturating_sub(QUOTED);
+    format!(
+        "\n### Last build: {}\n\n{}\n",
+        escaped(status),
+        fenced(&shortened(&lines[from..]))
+    )
+}
+
+/// The lines, none of them endless.
+fn shortened(lines: &[&str]) -> String {
+    let short = lines.iter().map(|line| cut(line, LONGEST_LINE));
+    short.collect::<Vec<_>>().join("\n")
+}
+
+/// Text that Markdown and HTML leave as it is, on one line.
+fn escaped(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => line.push_str("&lt;"),
+            '>' => line.push_str("&gt;"),
+            '&' => line.push_str("&amp;"),
+            '\n' => line.push_str("<br>"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' | '@' => {
+                line.push('\\');
+                line.push(c);
+            }
+            c if is_deceptive(c) => line.push('\u{fffd}'),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// A text between fences that are longer than any in it.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let text = printable(text, &['\n', '\t']);
+    format!("{fence}text\n{text}\n{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_break_out_of_the_page() {
+        assert_eq!(
+            escaped("<b>|`x`\n[a](b)"),
+            "&lt;b&gt;\\|\\`x\\`<br>\\[a\\](b)"
+        );
+        assert_eq!(fenced("a"), "```text\na\n```");
+        assert_eq!(
+            fenced("````\nx\u{1b}[0m"),
+            "`````text\n````\nx\u{fffd}[0m\n`````"
+        );
+    }
+}

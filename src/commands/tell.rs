@@ -1,0 +1,136 @@
+//! How a workflow has ended, for the person and for the program: on stdout, on stderr, and as the process's exit code.
+
+use serde_json::Value;
+
+use super::dispatch::command_name;
+use crate::commands::cli::{Cli, Command, OutputFormat};
+use crate::record::RunRecord;
+use crate::record::event::{Event, Reporter as _};
+use crate::record::exit::Exit;
+use crate::run::outcome::{Failure, Outcome};
+use crate::sys::text::line_end;
+use crate::ui::{Output, json};
+use chrono::{DateTime, FixedOffset};
+
+/// Tells it, and says how the process ends. `started` is when the command was.
+pub fn tell(
+    cli: &Cli,
+    output: &Output<'_>,
+    started: DateTime<FixedOffset>,
+    done: Result<Outcome, Failure>,
+) -> Exit {
+    match done {
+        Ok(outcome) => succeeded(output, only_the_result(cli, outcome)),
+        Err(failure) => failed(cli, output, started, &failure),
+    }
+}
+
+/// The outcome without what is told by the way, where the user wants it quiet.
+fn only_the_result(cli: &Cli, mut outcome: Outcome) -> Outcome {
+    if cli.output.quiet {
+        outcome.next = None;
+        // The table was not asked for, unless it is to say what to leave out.
+        if matches!(&cli.command, Some(Command::Rollup(rollup)) if rollup.budget.is_none()) {
+            outcome.text = None;
+        }
+    }
+    outcome
+}
+
+fn succeeded(output: &Output<'_>, mut outcome: Outcome) -> Exit {
+    for warning in &outcome.warnings {
+        output.event(&Event::Warning(warning.clone()));
+    }
+    let (is_run, log) = (outcome.record.is_some(), outcome.log.clone());
+    let report = outcome.report.take();
+    let is_answer = outcome.is_answer;
+    let answered = if is_answer {
+        output.answer(&outcome.summary)
+    } else {
+        Ok(())
+    };
+    if is_answer
+        && output.format() == OutputFormat::Text
+        && let Some(log) = outcome.log.take()
+    {
+        // What was asked for is the answer alone.
+        output.event(&Event::Notice(format!("log: {log}")));
+    }
+    let text = result_text(&outcome);
+    let told = answered.and_then(|()| match (&report, outcome.pager.clone()) {
+        (Some(report), _) => output.report(report, || document(outcome)),
+        (None, Some(pager)) => output.paged(&text, &pager, || document(outcome)),
+        (None, None) => output.result(&text, || document(outcome)),
+    });
+    let Err(error) = told else {
+        return Exit::Done;
+    };
+    let problem = format!("cannot write to stdout: {error}");
+    if is_run && report.is_none() && !is_answer && output.format() == OutputFormat::Text {
+        // What a run has done is done, and its record says so.
+        output.event(&Event::Warning(problem));
+        return Exit::Done;
+    }
+    // A program that has asked for the record, or the answer, must not take half of it for the whole.
+    let hint = is_run.then_some("what the run has done is done: its folder has the same record");
+    output.error(&problem, hint, log.as_deref(), || Value::Null);
+    Exit::LocalIo
+}
+
+fn failed(
+    cli: &Cli,
+    output: &Output<'_>,
+    started: DateTime<FixedOffset>,
+    failure: &Failure,
+) -> Exit {
+    let Failure {
+        error, log, record, ..
+    } = failure;
+    let exit = error.exit();
+    if let (Some(text), OutputFormat::Text) = (&failure.text, output.format()) {
+        // Whether that could be written matters less than the error that follows.
+        let _ = output.result(&format!("{text}\n"), || Value::Null);
+    }
+    if let (Some(report), OutputFormat::Text) = (&failure.report, output.format())
+        && let Err(error) = output.report(report, || Value::Null)
+    {
+        // The exit code tells of the failure: that is more than that it could not be told.
+        let problem = format!("cannot write to stdout: {error}; the run's folder has the same");
+        output.event(&Event::Warning(problem));
+    }
+    // Programs get the long form.
+    let told = format!("{error:#}");
+    output.error(&told, failure.hint().as_deref(), log.as_deref(), || {
+        let unstarted = || {
+            let mut record = RunRecord::new(command_name(cli), exit.record(), started);
+            record.end_with(exit.record(), error, failure.hint());
+            json::record(&record)
+        };
+        record.as_deref().map_or_else(unstarted, json::record)
+    });
+    exit
+}
+
+/// What was asked for, what was done, and where to look.
+fn result_text(outcome: &Outcome) -> String {
+    // An answer was told already.
+    let said = Some(&outcome.summary).filter(|said| !said.is_empty() && !outcome.is_answer);
+    let log = outcome.log.as_ref().map(|log| format!("log: {log}"));
+    let lines = [
+        outcome.text.as_ref(),
+        said,
+        log.as_ref(),
+        outcome.next.as_ref(),
+    ];
+    let line = |text: &String| format!("{text}{}", line_end(text));
+    lines.into_iter().flatten().map(line).collect()
+}
+
+/// The same for programs: a run's record, what was asked for, or that it was done.
+fn document(outcome: Outcome) -> Value {
+    match (outcome.record, outcome.data) {
+        (Some(record), _) => json::record(&record),
+        (None, Some(data)) => data,
+        (None, None) => serde_json::json!({"schema": 1, "done": outcome.summary}),
+    }
+}

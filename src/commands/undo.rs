@@ -1,0 +1,65 @@
+//! Undo: puts the project back as it was before a run.
+
+use std::path::Path;
+
+use super::last;
+use crate::commands::error::Error;
+use crate::edit::changes::ChangeLog;
+use crate::edit::undo::is_undone;
+use crate::edit::undo_log;
+use crate::record::event::Event;
+use crate::record::{EditsRecord, TreeState};
+use crate::run::active::Run;
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::recovery;
+use crate::run::tree::RunTree;
+
+/// Undoes `run`, by the path or the name of its folder; or the last one that changed anything and is no
+/// undo itself.
+///
+/// # Errors
+/// When there is no such run, a file has changed since, or anything fails; the tree is then as it was.
+pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
+    let _lock = recovery::take(context)?;
+    let folder = last::folder(context, run)?;
+    let root = context.project.root();
+    let changes = undo_log::read(root, &folder)?;
+    let Some(changes) = changes else {
+        return Ok(Outcome::said(format!("done: {folder} changed nothing")));
+    };
+    let journal = context.project.journal_directory();
+    // Without a folder: nothing is done.
+    if is_undone(context.tree(&journal), &folder, &changes)? {
+        return Ok(Outcome::said(already(&folder)));
+    }
+    let mut run = Run::start(context, "undo", "undo")?;
+    let mut tree = RunTree::new(context, &run);
+    let result = put_back(context, &mut run, &mut tree, &folder, &changes);
+    let outcome = run.finish(result, |run| tree.put_back(run));
+    tree.end();
+    outcome
+}
+
+fn already(folder: &str) -> String {
+    format!("done: the project is already as it was before {folder}")
+}
+
+fn put_back(
+    context: &Context<'_>,
+    run: &mut Run<'_>,
+    tree: &mut RunTree<'_>,
+    folder: &str,
+    changes: &ChangeLog,
+) -> Result<String, Error> {
+    let edits = tree.undo(run, folder, changes)?;
+    if edits == EditsRecord::default() {
+        return Ok(already(folder));
+    }
+    run.record.tree = TreeState::Changed;
+    context.reporter.event(&Event::PutBack(edits.clone()));
+    let (written, removed) = (edits.written.len(), edits.removed.len());
+    Ok(format!(
+        "done: the project is as it was before {folder}; {written} put back, {removed} removed"
+    ))
+}

@@ -1,0 +1,532 @@
+//! What an agent's workflow needs before the agent begins: settings, session, model, and a place where
+//! its commands run.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use chrono::SubsecRound as _;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::keeping::Keeping;
+use crate::agent::conversation::Conversation;
+use crate::agent::memory::Compressed;
+use crate::agent::session::{self, Compression, SESSIONS, Session, SessionState, SessionStore};
+use crate::agent::settings::{self, Settings};
+use crate::agent::tools::place::Outside;
+use crate::commands::error::Error;
+use crate::exec::hosts::AllowedHost;
+use crate::exec::process::{Processes, SpawnOptions};
+use crate::exec::sandbox::SandboxMode;
+use crate::exec::subreaper;
+use crate::model::{ModelSpec, Purpose};
+use crate::project::conventions;
+use crate::project::home::{AgentHome, DEV, System};
+use crate::record::event::Event;
+use crate::record::question::{Answer, Question};
+use crate::record::run_files::CONVERSATION;
+use crate::record::run_log::make_ignored_directory;
+use crate::record::{AgentRecord, LimitsRecord, Seconds};
+use crate::run::builds;
+use crate::run::context::{Context, ModelChoice};
+use crate::run::not_ready::NotReady;
+use crate::run::selection;
+use crate::run::selection::Models;
+use crate::sys::environment::Clock;
+use crate::sys::files::{self, Links};
+use crate::ui::input::{LineReader, history};
+
+/// Which session is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionChoice {
+    /// A new one.
+    New,
+    /// The last one of the current directory.
+    Last,
+    /// The one of this id; a new one where there is none.
+    Named(Uuid),
+}
+
+/// How an agent is to work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentOptions {
+    /// What is to be done. A blank request goes on with what was asked for before; `None`: the user says it at
+    /// the terminal.
+    pub request: Option<String>,
+    /// In which session.
+    pub session: SessionChoice,
+    /// Which model is to be asked.
+    pub choice: ModelChoice,
+    /// How far commands are sandboxed.
+    pub sandbox: SandboxMode,
+    /// What commands may reach, in a strict sandbox.
+    pub hosts: Vec<AllowedHost>,
+    /// Whether it may leave the current directory.
+    pub outside: Outside,
+}
+
+/// The session that a run's conversation is kept in.
+pub struct KeptSession<'s> {
+    /// The conversation, which grows as the agent works.
+    pub session: RefCell<Session>,
+    /// Where it is kept.
+    pub store: SessionStore<'s>,
+    /// Tells when it is.
+    pub clock: &'s dyn Clock,
+}
+
+impl KeptSession<'_> {
+    /// Changes the session, and keeps it.
+    ///
+    /// # Errors
+    /// When it cannot be kept.
+    pub fn change(&self, change: impl FnOnce(&mut Session)) -> Result<(), Error> {
+        let mut session = self.session.borrow_mut();
+        change(&mut session);
+        Ok(self.store.save(&mut session, self.clock.now().to_utc())?)
+    }
+}
+
+impl KeptSession<'_> {
+    /// The other sessions of the current directory, the newest first, each with a line that tells of it.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn others_in(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
+        let zone = *context.clock.now().offset();
+        let own = self.session.borrow().id();
+        let here = self.store.list_in(context.directory)?;
+        let others = here.into_iter().filter(|summary| summary.id != own);
+        Ok(others.map(|other| (other.id, other.line(zone))).collect())
+    }
+}
+
+impl Keeping for KeptSession<'_> {
+    fn id(&self) -> String {
+        self.session.borrow().id().to_string()
+    }
+
+    fn conversation(&self) -> Conversation {
+        self.session.borrow().conversation.clone()
+    }
+
+    fn settle(&self) {
+        let Session {
+            file, conversation, ..
+        } = &mut *self.session.borrow_mut();
+        if matches!(
+            file.state,
+            SessionState::Complete | SessionState::Interrupted
+        ) {
+            conversation.settle();
+        }
+    }
+
+    fn note_state(&self, state: SessionState) -> Result<(), Error> {
+        self.change(|session| session.file.state = state)
+    }
+
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
+        // What an auditor or a helper says to itself is in the run's folder.
+        if *purpose != Purpose::STEP {
+            return Ok(());
+        }
+        self.change(|session| session.conversation.clone_from(conversation))
+    }
+
+    fn count(&self, _purpose: &Purpose, tokens: u64) {
+        let file = &mut self.session.borrow_mut().file;
+        file.total_tokens = file.total_tokens.saturating_add(tokens);
+    }
+
+    fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
+        if *purpose != Purpose::STEP {
+            return;
+        }
+        self.session.borrow_mut().compressed(Compression {
+            timestamp: self.clock.now().to_utc().trunc_subsecs(3),
+            tokens_before: compressed.tokens_before,
+            tokens_after: compressed.tokens_after,
+        });
+    }
+}
+
+/// What an agent has before it begins.
+pub struct Workspace<'c> {
+    /// Where its settings, its sessions and the history of its prompt are.
+    pub home: PathBuf,
+    /// How far an agent can go.
+    pub limits: LimitsRecord,
+    /// The models that the agents ask.
+    pub models: Models<'c>,
+    /// What was said so far.
+    pub kept: KeptSession<'c>,
+    /// What the agent has started. Ended with the workspace.
+    pub processes: RefCell<Processes<'c>>,
+    /// Whether it may leave the current directory.
+    pub outside: Outside,
+    /// The commands that the user allows an auditor, each as its words.
+    pub audit_commands: Vec<Vec<String>>,
+    /// Where the settings and the sessions are, which are not for agents.
+    pub closed: Vec<PathBuf>,
+    /// What the project's `AGENTS.md` said when a run was recorded that is replayed, "" where there was none; `None`:
+    /// it is read now.
+    recorded_conventions: Option<String>,
+    /// What the record of a run is to say where commands are not sandboxed, though they should be.
+    pub uncontained: Option<String>,
+}
+
+impl<'c> Workspace<'c> {
+    /// Sets it up.
+    ///
+    /// # Errors
+    /// When something is missing or wrong: a key that git does not ignore or tracks, settings, model, session, sandbox.
+    pub fn open(context: &'c Context<'c>, options: &AgentOptions) -> Result<Self, Error> {
+        check_keys(context)?;
+        let (home, settings) = settings(context)?;
+        let models = selection::agent_model(context, &options.choice, &settings)?;
+        models.tell_base_urls(context);
+        for end in models.warnings(context) {
+            context.warn(end);
+        }
+        let store = sessions(context, &DEV, &home, settings.session_retention_days)?;
+        let spec = &models.first.spec;
+        let mut session = open_session(context, &store, options.session, &spec.name)?;
+        if options.choice.replay.is_some() {
+            session.detach();
+        }
+        let key_file = home.join(settings::FILE);
+        let (processes, uncontained) =
+            processes(context, options.sandbox, &options.hosts, &key_file)?;
+        Ok(Self {
+            limits: LimitsRecord {
+                max_context_tokens: Some(context_limit(&settings, spec)),
+                max_retries: settings.max_retries,
+                max_retries_automated: settings.max_retries_automated,
+                max_loops: settings.max_loops,
+                command_timeout: Some(Seconds(settings.command_timeout)),
+            },
+            models,
+            kept: KeptSession {
+                session: RefCell::new(session),
+                store,
+                clock: context.clock,
+            },
+            processes: RefCell::new(processes),
+            outside: options.outside,
+            audit_commands: settings.audit_commands,
+            closed: own_paths(&home),
+            home,
+            recorded_conventions: None,
+            uncontained,
+        })
+    }
+
+    /// Goes back to where the run began that is to be replayed, if any; what was asked for in it, and what the
+    /// user answered.
+    ///
+    /// # Errors
+    /// When there is no such run, or nothing was asked for in it.
+    pub fn replay(
+        &mut self,
+        context: &Context<'_>,
+        options: &AgentOptions,
+    ) -> Result<Option<(Option<String>, AnswerSource<'static>)>, Error> {
+        let Some(recording) = selection::find_recording(context, &options.choice)? else {
+            return Ok(None);
+        };
+        let folder = recording.folder();
+        let conversation: Conversation = read(folder, CONVERSATION).unwrap_or_default();
+        let record = recording.agent();
+        let (mut request, mut answers) = (None, AnswerSource::Nowhere);
+        if let Some(record) = record {
+            self.limits = record.limits;
+            answers = AnswerSource::recorded(&record);
+            self.recorded_conventions = Some(record.conventions.unwrap_or_default());
+            request = record.request;
+        }
+        if request.is_none() && conversation.history.is_empty() {
+            return Err(Error::NothingAsked);
+        }
+        self.kept.session.get_mut().conversation = conversation;
+        Ok(Some((request, answers)))
+    }
+
+    /// What the project's `AGENTS.md` says; nothing where there is none. Where it cannot be used, a warning.
+    ///
+    /// # Errors
+    /// Why it is there and is not used.
+    pub fn conventions(&self, context: &Context<'_>) -> Result<Option<String>, String> {
+        if let Some(recorded) = &self.recorded_conventions {
+            return Ok(Some(recorded.clone()).filter(|text| !text.is_empty()));
+        }
+        let read = conventions::read(context.project.root());
+        let text = read.map_err(|problem| format!("`AGENTS.md` is not used: {problem}"))?;
+        Ok(text.map(|text| context.redactor.text(&text).into_owned()))
+    }
+
+    /// Has another model asked from now on: one of the table, or the user's own again.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it lacks something.
+    pub fn choose_model(
+        &mut self,
+        context: &'c Context<'c>,
+        options: &AgentOptions,
+        name: &str,
+    ) -> Result<(), Error> {
+        let (_, settings) = settings(context)?;
+        let choice = ModelChoice {
+            model: (name != settings.model).then(|| name.to_owned()),
+            ..options.choice.clone()
+        };
+        self.models = selection::agent_model(context, &choice, &settings)?;
+        self.models.tell_base_urls(context);
+        let spec = &self.models.first.spec;
+        self.limits.max_context_tokens = Some(context_limit(&settings, spec));
+        self.kept
+            .session
+            .get_mut()
+            .file
+            .model
+            .clone_from(&spec.name);
+        Ok(())
+    }
+
+    /// The other sessions of this directory, the newest first, each with a line that tells of it.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
+        self.kept.others_in(context)
+    }
+
+    /// Goes on with another session, or with a new one.
+    ///
+    /// # Errors
+    /// When it cannot be opened or made; the session is then the same as before.
+    pub fn change_session(
+        &mut self,
+        context: &Context<'_>,
+        which: SessionChoice,
+    ) -> Result<(), Error> {
+        let model = &self.models.first.spec.name;
+        *self.kept.session.get_mut() = open_session(context, &self.kept.store, which, model)?;
+        Ok(())
+    }
+
+    /// Whether anything was ever asked for in the session.
+    pub fn is_begun(&self) -> bool {
+        !self.kept.session.borrow().conversation.history.is_empty()
+    }
+
+    /// Whether the session has something that was asked for and is not done.
+    pub fn has_more_to_do(&self) -> bool {
+        self.is_begun() && self.kept.session.borrow().file.state != SessionState::Complete
+    }
+}
+
+/// Sees that git neither tracks the keys nor would.
+///
+/// # Errors
+/// When it does.
+pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
+    let project = &context.project;
+    project.check_keys_ignored(context.key_files())?;
+    Ok(project.check_keys_untracked(context.key_files())?)
+}
+
+/// Where an agent's commands run, with `key_file` hidden from them besides the project's own keys; and what the run's
+/// record is to say where they are not sandboxed, though they should be.
+///
+/// # Errors
+/// When there is no strict sandbox, or the directories that are to be out of git's sight cannot be made.
+pub fn processes<'c>(
+    context: &'c Context<'_>,
+    mode: SandboxMode,
+    hosts: &[AllowedHost],
+    key_file: &Path,
+) -> Result<(Processes<'c>, Option<String>), Error> {
+    // Many a project is not set up for this program, and an agent commits what git does not ignore.
+    for directory in [context.project.config(), context.project.logs()] {
+        make_ignored_directory(&directory)?;
+    }
+    let (sandbox, uncontained) = builds::command_sandbox(context, mode, key_file)?;
+    let sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));
+    // Where that is refused, fewer are found of those that hide.
+    let _ = subreaper::install();
+    let processes = Processes::new(SpawnOptions {
+        root: context.project.root(),
+        program: context.program,
+        env: builds::command_env(context, mode),
+        clock: context.clock,
+        interrupt: context.interrupt,
+        redactor: context.redactor,
+        sandbox,
+        follower: Some(Box::new(|printed| {
+            let printed = printed.to_owned();
+            context.reporter.event(&Event::Printed(printed));
+        })),
+    });
+    Ok((processes, uncontained))
+}
+
+/// How many tokens a conversation may have.
+fn context_limit(settings: &Settings, spec: &ModelSpec) -> u64 {
+    let window = spec.prompt_window().unwrap_or(u64::MAX);
+    settings.max_context_tokens.min(window)
+}
+
+/// A screen on which a user is asked.
+pub trait Asker {
+    /// Whether they allow what `preview` shows.
+    ///
+    /// # Errors
+    /// When the run is over.
+    fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, Error>;
+}
+
+/// Where answers to an agent's questions come from.
+pub enum AnswerSource<'i> {
+    /// From the user at the terminal.
+    Typed(&'i RefCell<Box<dyn LineReader>>),
+    /// From the user at a screen.
+    Screen(&'i dyn Asker),
+    /// From a recorded run.
+    Recorded(RefCell<RecordedAnswers>),
+    /// Nobody is there.
+    Nowhere,
+}
+
+/// The questions of a recorded run, where they are known, and their answers, as far as they were not given again.
+pub struct RecordedAnswers(VecDeque<(Option<String>, Option<String>)>);
+
+impl RecordedAnswers {
+    /// The answer to this question. One that was not asked in the run has none: another's yes is not its own.
+    pub fn to(&mut self, question: &str) -> Option<String> {
+        let is_it = |asked: &Option<String>| asked.as_deref().is_none_or(|asked| asked == question);
+        let at = self.0.iter().position(|(asked, _)| is_it(asked))?;
+        // Those before it are asked no more: what they were about has gone another way.
+        self.0.drain(..=at).next_back()?.1
+    }
+}
+
+impl AnswerSource<'_> {
+    /// The answers of a recorded run.
+    pub fn recorded(record: &AgentRecord) -> Self {
+        if !record.interactive {
+            return Self::Nowhere;
+        }
+        let asked = record.asked();
+        let asked = asked.map(|(question, answer)| {
+            let [question, answer] = [question, answer].map(|text| text.map(str::to_owned));
+            (question, answer)
+        });
+        Self::Recorded(RefCell::new(RecordedAnswers(asked.collect())))
+    }
+
+    /// Whether the agent may ask questions.
+    pub fn are_there(&self) -> bool {
+        !matches!(self, Self::Nowhere)
+    }
+}
+
+/// What a file of a run's folder holds, where it can be read: a run that was cut short has no record. It may be as large
+/// as a session, since it can hold one.
+pub fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
+    let content = files::read(&folder.join(file), Links::Refused, session::LARGEST);
+    serde_json::from_slice(&content.ok()?).ok()
+}
+
+/// Where agents keep what outlives them.
+///
+/// # Errors
+/// When no variable says so.
+pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
+    let home = DEV.directory(context.environment, System::current());
+    Ok(home.map_err(NotReady::from)?)
+}
+
+/// The same, and what the user has set there.
+///
+/// # Errors
+/// When the settings are wrong, or cannot be read or made.
+pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
+    let home = home(context)?;
+    let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::from)?;
+    if let Some(created) = created {
+        let path = created.display();
+        let Settings { api_url, model, .. } = Settings::default();
+        let url = api_url.unwrap_or_default();
+        context.notice(format!(
+            "`{path}` was made, with the defaults: the model `{model}` at `{url}`; `dev config` changes them, and \
+             `--model NAME` asks a model of `code-commit models` instead"
+        ));
+    }
+    Ok((home, settings))
+}
+
+/// The paths of the settings and the sessions, and what they lead to where they are links.
+fn own_paths(home: &Path) -> Vec<PathBuf> {
+    let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let home = resolved(home.to_path_buf());
+    let own = [settings::FILE, SESSIONS, history::FILE].map(|name| home.join(name));
+    let targets = own.clone().map(resolved);
+    own.into_iter().chain(targets).collect()
+}
+
+/// Where an agent's sessions are kept in this home of its, less what killed processes left behind, and less those that were
+/// not used for so many days; 0: none.
+///
+/// # Errors
+/// When the directory cannot be made.
+pub fn sessions<'c>(
+    context: &'c Context<'_>,
+    agent: &'static AgentHome,
+    home: &Path,
+    days: u32,
+) -> Result<SessionStore<'c>, Error> {
+    let store = SessionStore::at(agent, home, context.redactor)?;
+    if let Err(problem) = store.clean(context.clock.now().to_utc(), days) {
+        // Old sessions are no reason to refuse a new one.
+        context.warn(problem.to_string());
+    }
+    Ok(store)
+}
+
+/// The session that is meant, or a new one.
+///
+/// # Errors
+/// When there is no such session, or it cannot be used or made.
+pub fn open_session(
+    context: &Context<'_>,
+    store: &SessionStore<'_>,
+    which: SessionChoice,
+    model: &str,
+) -> Result<Session, Error> {
+    let directory = context.directory;
+    let found = match which {
+        SessionChoice::New => None,
+        SessionChoice::Last => Some(store.last_in(directory)?),
+        SessionChoice::Named(id) => store.has(id).then_some(id),
+    };
+    let session = if let Some(id) = found {
+        let mut session = store.open(id)?;
+        store.check_directory(&session, directory)?;
+        model.clone_into(&mut session.file.model);
+        session
+    } else {
+        let id = match which {
+            SessionChoice::Named(id) => id,
+            SessionChoice::New | SessionChoice::Last => Uuid::new_v4(),
+        };
+        let now = context.clock.now().to_utc();
+        store.create(id, now, directory, model)?
+    };
+    context.reporter.event(&Event::Session {
+        id: session.id().to_string(),
+        resumed: found.is_some(),
+    });
+    Ok(session)
+}

@@ -1,0 +1,95 @@
+//! What a user is asked before an agent does something, and what they answer. Plain data: it can cross to another thread.
+
+/// What is to be allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Question {
+    /// All of it in a sentence.
+    pub sentence: String,
+    /// The tool that is to be used.
+    pub tool: String,
+    /// The path or the command that it is about; "" where there is none.
+    pub subject: String,
+    /// Why it is asked about, each in a word or two: `overwrites`, `deletes`.
+    pub reasons: Vec<String>,
+    /// Whether a yes may be for good: what is asked about always is allowed but once.
+    pub may_last: bool,
+    /// Of a command, the prefixes of the rules that a yes for good writes; none: it is for the tool.
+    pub rules: Vec<String>,
+    /// The same in words; "": there are none.
+    pub lasting: String,
+    /// Whether a no may be for good, too: the tool is never used in this project then.
+    pub may_forbid: bool,
+    /// Whether somebody is there who can be told what to do instead.
+    pub may_redirect: bool,
+}
+
+impl From<String> for Question {
+    /// A question that is nothing but a sentence.
+    fn from(sentence: String) -> Self {
+        Self {
+            sentence,
+            ..Self::default()
+        }
+    }
+}
+
+/// What the user says to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It may be done.
+    Yes,
+    /// It may not.
+    No,
+    /// It may not, and this is to be done instead.
+    Instead(String),
+}
+
+/// What stands before what is to be done instead, where an answer is written down.
+const INSTEAD: &str = "no: ";
+
+impl Answer {
+    /// The answer that somebody has written; what is none is no.
+    #[must_use]
+    pub fn read(written: &str) -> Self {
+        match written.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => Self::Yes,
+            _ => written
+                .strip_prefix(INSTEAD)
+                .map_or(Self::No, |words| Self::Instead(words.to_owned())),
+        }
+    }
+
+    /// The same as [`read`](Self::read) reads it.
+    #[must_use]
+    pub fn written(&self) -> String {
+        match self {
+            Self::Yes => "yes".to_owned(),
+            Self::No => "no".to_owned(),
+            Self::Instead(words) => format!("{INSTEAD}{words}"),
+        }
+    }
+}
+
+/// What a user says of something that is to be allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it may be done now.
+    pub answer: Answer,
+    /// Whether that holds for the tool in this project from now on.
+    pub is_for_good: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_as_it_was_written() {
+        let instead = Answer::Instead("use trash".to_owned());
+        for answer in [Answer::Yes, Answer::No, instead] {
+            assert_eq!(Answer::read(&answer.written()), answer);
+        }
+        assert_eq!(Answer::read(" Y "), Answer::Yes);
+        assert_eq!(Answer::read("sure"), Answer::No);
+    }
+}

@@ -1,0 +1,574 @@
+//! A run that is under way: it asks the model, and keeps log and record of what happens. Below
+//! it stands what several workflows share:
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | `context`, `outcome` | what every workflow is given, and how it ends |
+//! | `env_file`, `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `resumption`, `not_ready`, `problems` | what has to be there before a run begins |
+//! | `mcp_server` | a server whose tools are used, and what is said to it |
+//! | `served`, `tiers` | which model has answered and in which tier, and its price there |
+//! | `builds`, `baseline`, `passed_trees`, `proof`, `tree`, `shown`, `gate` | what a run does to the project, and what its builds may not |
+//! | `closing` | what there is to say of it in the end |
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crate::commands::error::Error;
+use crate::model::estimate::{self, Fit, OverBudget};
+use crate::model::price::{Price, Usd};
+use crate::model::prompt::Prompt;
+use crate::model::tokens::{self, Size};
+use crate::model::usage::Usage;
+use crate::model::{Answer, Listener, Model, ModelError, ModelSpec, Reply, Request, StepId, Tier};
+use crate::record::event::{Event, Reporter};
+use crate::record::exit::Exit;
+use crate::record::run_files::RESULT;
+use crate::record::run_log::{LogError, RunLog};
+use crate::record::{PartRecord, RunRecord, Seconds, Step};
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::ready::Ready;
+use crate::run::selection::{Models, SelectedModel};
+use crate::run::served::{Served, of_model, without_calls_unless_offered};
+use crate::sys::parallel::joined;
+
+/// A run that has its folder.
+pub struct Run<'c> {
+    context: &'c Context<'c>,
+    /// The run's folder.
+    pub log: RunLog<'c>,
+    /// What `result.json` will hold.
+    pub record: RunRecord,
+    began: Duration,
+    /// What the calls have cost; where the vendor does not tell the tokens, about.
+    pub spent: Usd,
+    /// Who has answered in the place of a model, by the model's name.
+    served: BTreeMap<String, Served>,
+    /// The models whose servers have refused another tier than the standard one.
+    pub(crate) without_tier: BTreeSet<String>,
+}
+
+impl<'c> Run<'c> {
+    /// Makes the run's folder, with `folder` in its name. In `result.json`, the run is one of `workflow`.
+    pub fn start(
+        context: &'c Context<'c>,
+        workflow: &'static str,
+        folder: &str,
+    ) -> Result<Self, Error> {
+        let started = context.clock.now();
+        let root = context.project.root();
+        let log = RunLog::create(root, started, folder, context.redactor)?;
+        context.reporter.event(&Event::Started {
+            log: log.name().to_owned(),
+        });
+        Ok(Self {
+            context,
+            log,
+            record: RunRecord::new(workflow, Exit::Done.record(), started),
+            began: context.clock.elapsed(),
+            spent: Usd::ZERO,
+            served: BTreeMap::new(),
+            without_tier: BTreeSet::new(),
+        })
+    }
+
+    /// Tells the user what was noticed before the run had its folder.
+    pub fn begin(&mut self, ready: &Ready<'_>) {
+        self.note_models(&ready.models);
+        if let Some(draft) = &ready.draft {
+            // What is sent, the run's folder holds.
+            let _ = fs::remove_file(draft);
+        }
+        ready.models.tell_base_urls(self.context);
+        for end in ready.models.warnings(self.context) {
+            self.warn(end);
+        }
+        for warning in &ready.warnings {
+            self.warn(warning.clone());
+        }
+    }
+
+    /// Notes whom the run asks, and where.
+    pub fn note_models(&mut self, models: &Models<'_>) {
+        self.record.model = Some(models.first.spec.name.clone());
+        self.record.base_urls = models.base_urls();
+    }
+
+    /// Tells the user something that is no error.
+    pub fn warn(&mut self, text: String) {
+        // Each repair may bring it again.
+        if !self.record.warnings.contains(&text) {
+            self.context.warn(text.clone());
+            self.record.warnings.push(text);
+        }
+    }
+
+    /// Writes down how far the step that is under way has come.
+    pub fn log_step(&self) -> Result<(), LogError> {
+        let step = self.record.steps.last();
+        step.map_or(Ok(()), |step| self.log.step(step))
+    }
+
+    /// Begins a step.
+    pub fn begin_step(&mut self, step: Step) -> Result<(), LogError> {
+        // Many steps with their inputs and results would be large.
+        self.log_step()?;
+        self.note(Step::shorten);
+        self.record.steps.push(step);
+        Ok(())
+    }
+
+    /// Changes the record of the step that is under way.
+    pub fn note(&mut self, change: impl FnOnce(&mut Step)) {
+        if let Some(step) = self.record.steps.last_mut() {
+            change(step);
+        }
+    }
+
+    /// Logs the query, asks the model, and logs the reply or the error in its place.
+    /// `examine` looks at the reply while it is being logged.
+    pub fn ask<T>(
+        &mut self,
+        models: &Models<'_>,
+        step: &StepId,
+        prompt: Prompt<'_>,
+        examine: impl FnOnce(&Reply) -> T,
+    ) -> Result<(Reply, T), Error> {
+        self.context.interrupt.check()?;
+        let before = self.record.steps.last();
+        let before = before.and_then(|step| step.model.as_deref());
+        let mut selected = models.model_after(before, step);
+        // What the log shows is what is sent.
+        let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
+        let sections = prompt.sections().into_iter();
+        let parts = sections.map(|(name, pieces)| PartRecord {
+            part: name.into(),
+            bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
+        });
+        let parts = parts.collect();
+        let recorded = models.recorded_in(step);
+        let is_new = recorded.is_none();
+        let (size, mut limit) = if is_new {
+            let size = self.size(models, selected, &prompt)?;
+            let limit = self.allowed_answer(models, &selected.spec, size.as_ref())?;
+            (size, limit)
+        } else {
+            (None, None)
+        };
+        let name = &selected.spec.name;
+        self.begin_step(Step {
+            recorded: recorded.map(str::to_owned),
+            ..Step::new(step.clone(), name, parts)
+        })?;
+        self.log.query(step, &prompt)?;
+        self.log_step()?;
+        let mut request = Request {
+            step: step.clone(),
+            form: prompt.form.clone(),
+            // A conversation that goes on is worth to be cached as a whole, as vendors do by themselves.
+            cached_by_marks: !prompt.goes_on(),
+            messages: prompt.messages(),
+            max_output_tokens: None,
+            tier: Tier::Standard,
+            // What a call has cost that broke, nobody tells; another one comes on top.
+            once: models.max_cost.is_some(),
+        };
+        let answer = loop {
+            request.max_output_tokens = limit;
+            request.tier = self.tier(&selected.spec);
+            let answer = self.send(selected, &request, size.as_ref());
+            let Err(error) = &answer else { break answer };
+            if self.falls_back_to_standard(&selected.spec, error) {
+                continue;
+            }
+            let Some((fallback, allowed)) = self.fallback(models, selected, error, size.as_ref())
+            else {
+                break answer;
+            };
+            self.fall_back(selected, fallback, error);
+            (selected, limit) = (fallback, allowed);
+        };
+        let SelectedModel { spec, model, .. } = selected;
+        let answer = answer.map_err(|error| error.with_setup(selected.setup(self.context)));
+        let required = spec
+            .vendors_name()
+            .filter(|_| models.require_model && is_new);
+        let tier = answer.as_ref().ok().and_then(|answer| answer.tier);
+        let read = match answer {
+            Ok(answer) => self.read(&**model, &request, required, answer.json, examine)?,
+            Err(error) => Err(error),
+        };
+        let (reply, examined) =
+            read.map_err(|error| self.without_reply(step, (spec, tier), error))?;
+        let usage = reply.usage.filter(|_| is_new);
+        let tier = self.note_tier(spec, tier.or(reply.tier));
+        let price = self.note_served(spec, reply.model_version.as_deref());
+        let price = price.map(|price| tier.price(price));
+        let cost = self.account((spec, price), usage, size.as_ref());
+        self.context.reporter.event(&Event::Answered {
+            model: spec.name.clone(),
+            usage,
+            cost,
+            tier: self.record.steps.last().and_then(|step| step.tier),
+            took: self
+                .record
+                .steps
+                .last()
+                .map_or(Duration::ZERO, |step| step.seconds.0),
+        });
+        self.note(|record| {
+            record.finish = Some(reply.finish.clone());
+            record.reply = reply_parts(&reply);
+        });
+        self.record.model_version.clone_from(&reply.model_version);
+        self.log_step()?;
+        Ok((reply, examined))
+    }
+
+    /// Sends the request, and waits for the answer.
+    fn send(
+        &mut self,
+        SelectedModel { spec, model, .. }: &SelectedModel<'_>,
+        request: &Request<'_>,
+        size: Option<&Size>,
+    ) -> Result<Answer, ModelError> {
+        let reporter = self.context.reporter;
+        reporter.event(&Event::Asking {
+            step: request.step.clone(),
+            model: spec.name.clone(),
+            prompt: size.cloned(),
+            spent: self.spent,
+        });
+        let before = self.context.clock.elapsed();
+        let counting = CountingListener {
+            reporter,
+            price: spec.price.map(|price| request.tier.price(price)),
+            input_tokens: size.map_or(0, |size| size.tokens),
+            spent: self.spent,
+            came: Cell::default(),
+        };
+        let answer = model.ask(request, &counting);
+        let took = self.context.clock.elapsed().saturating_sub(before);
+        self.note(|record| record.seconds = Seconds(record.seconds.0 + took));
+        answer
+    }
+
+    /// The model to ask after this error, and how long its answer may be; `None` where there is none, or the prompt
+    /// does not fit into its window, or the money that is left does not pay for it.
+    fn fallback<'m>(
+        &self,
+        models: &Models<'_>,
+        selected: &'m SelectedModel<'m>,
+        error: &ModelError,
+        size: Option<&Size>,
+    ) -> Option<(&'m SelectedModel<'m>, Option<u32>)> {
+        let fallback = selected.fallback.as_deref()?;
+        let spec = &fallback.spec;
+        let fit = size.map_or(Fit::Fits, |size| estimate::fit(size, spec));
+        let allowed = self.allowed_answer(models, spec, size).ok()?;
+        let can_be = error.is_overload() && !matches!(fit, Fit::TooLarge { .. });
+        can_be.then_some((fallback, allowed))
+    }
+
+    /// Goes over to the model that is asked where the first one is overloaded.
+    fn fall_back(&mut self, first: &SelectedModel<'_>, to: &SelectedModel<'_>, error: &ModelError) {
+        let name = to.spec.name.clone();
+        self.warn(format!(
+            "{error}: `{name}` is asked in the place of `{}`, as its entry says",
+            first.spec.name
+        ));
+        self.note(|record| record.model = Some(name));
+    }
+
+    /// Notes who has answered, where that is not the model that was asked; the price of the call.
+    fn note_served(&mut self, spec: &ModelSpec, version: Option<&str>) -> Option<Price> {
+        let Some(served) = version.and_then(|version| Served::instead(self.context, spec, version))
+        else {
+            return spec.price;
+        };
+        let (name, price) = (served.name.clone(), served.price);
+        self.note(|record| record.served = Some(name));
+        let known = self.served.get(&spec.name);
+        if known.is_none_or(|known| known.name != served.name) {
+            self.warn(served.warning(&spec.name));
+        }
+        self.served.insert(spec.name.clone(), served);
+        price
+    }
+
+    /// The prompt's size, where anybody wants to know it. One that does not fit is an error.
+    fn size(
+        &self,
+        models: &Models<'_>,
+        SelectedModel { spec, fallback, .. }: &SelectedModel<'_>,
+        prompt: &Prompt<'_>,
+    ) -> Result<Option<Size>, Error> {
+        let bytes = prompt.bytes();
+        let mut specs = fallback.iter().map(|fallback| &fallback.spec).chain([spec]);
+        let fits = models.is_replay || specs.all(|spec| estimate::fits_in_any_case(bytes, spec));
+        if fits && models.max_cost.is_none() && !self.context.reporter.is_live() {
+            return Ok(None);
+        }
+        let size = estimate::measure(prompt);
+        match estimate::fit(&size, spec) {
+            Fit::TooLarge { window } if !models.is_replay => Err(Error::DoesNotFit {
+                model: spec.name.clone(),
+                prompt_tokens: size.tokens,
+                window,
+            }),
+            _ => Ok(Some(size)),
+        }
+    }
+
+    /// How long the answer may be, so that the run does not cost more than it may.
+    fn allowed_answer(
+        &self,
+        models: &Models<'_>,
+        spec: &ModelSpec,
+        size: Option<&Size>,
+    ) -> Result<Option<u32>, Error> {
+        let served = self.served.get(&spec.name);
+        if let (Some(_), Some(Served { name, price: None })) = (models.max_cost, served) {
+            let (asked, served) = (spec.name.clone(), name.clone());
+            return Err(OverBudget::Unpriced { asked, served }.into());
+        }
+        let price = served.map_or(spec.price.as_ref(), |served| served.price.as_ref());
+        let (Some(limit), Some(size), Some(price)) = (models.max_cost, size, price) else {
+            return Ok(spec.max_output_tokens);
+        };
+        let left = limit.less(self.spent);
+        estimate::affordable_answer(size, spec, price, left).ok_or_else(|| {
+            let over = OverBudget::TooLittle {
+                spent: self.spent,
+                limit,
+                prompt_tokens: size.tokens,
+            };
+            over.into()
+        })
+    }
+
+    /// Notes what a call took, and what that costs.
+    fn account(
+        &mut self,
+        (spec, price): (&ModelSpec, Option<Price>),
+        usage: Option<Usage>,
+        size: Option<&Size>,
+    ) -> Option<Usd> {
+        // Some servers tell nothing but zeros.
+        let told = usage.filter(|usage| usage.input_tokens > 0);
+        let is_paid = |step: &Step| step.recorded.is_some();
+        if self.record.steps.last().is_some_and(is_paid) {
+            self.note(|record| record.cost = Some(Usd::ZERO));
+            return Some(Usd::ZERO);
+        }
+        let cost = told.zip(price).map(|(usage, price)| price.of(usage));
+        let at_most = || {
+            size.map(|size| estimate::dearest(size, spec))
+                .unwrap_or_default()
+        };
+        self.spent = self.spent + cost.unwrap_or_else(at_most);
+        self.note(|record| (record.usage, record.cost) = (usage, cost));
+        cost
+    }
+
+    /// Reads the answer while it is being logged, and examines the reply while that is.
+    fn read<T>(
+        &self,
+        model: &dyn Model,
+        request: &Request<'_>,
+        required: Option<&str>,
+        answer: Vec<u8>,
+        examine: impl FnOnce(&Reply) -> T,
+    ) -> Result<Result<(Reply, T), ModelError>, LogError> {
+        let (log, step) = (&self.log, &request.step);
+        // Shared, so that it is gone as soon as both are done with it: it may be large.
+        let answer = Arc::new(answer);
+        thread::scope(|scope| {
+            let logged = Arc::clone(&answer);
+            let write = move |log: &RunLog<'_>| log.answer(step, &logged);
+            let logging = log.in_background(scope, answer.len(), write)?;
+            let reply = model.read(step, &answer);
+            let reply = reply.and_then(|reply| without_calls_unless_offered(reply, request));
+            let reply = reply.and_then(|reply| of_model(reply, required));
+            drop(answer);
+            let read = match reply {
+                Ok(reply) => {
+                    let text = Arc::clone(&reply.text);
+                    let write = move |log: &RunLog<'_>| log.reply(step, &text);
+                    let logging = log.in_background(scope, reply.text.len(), write)?;
+                    let examined = examine(&reply);
+                    logging.map_or(Ok(()), joined)?;
+                    Ok((reply, examined))
+                }
+                Err(error) => Err(error),
+            };
+            logging.map_or(Ok(()), joined)?;
+            Ok(read)
+        })
+    }
+
+    /// Logs an error in the place of the reply. That it could not be logged is a warning beside it.
+    fn without_reply(
+        &mut self,
+        step: &StepId,
+        (spec, tier): (&ModelSpec, Option<Tier>),
+        error: ModelError,
+    ) -> Error {
+        if let Some((finish, spent)) = error.spent() {
+            self.note(|record| record.finish = Some(finish.to_owned()));
+            let tier = self.note_tier(spec, tier.or(spent.tier));
+            let price = self.note_served(spec, spent.model_version.as_deref());
+            let price = price.map(|price| tier.price(price));
+            self.account((spec, price), spent.usage, None);
+            self.record.model_version.clone_from(&spent.model_version);
+        }
+        let answer = error.answer();
+        let hint = if step.purpose.is_workflows() {
+            error.hint()
+        } else {
+            error.hint_for_agent()
+        };
+        let logged = [
+            answer.map_or(Ok(()), |answer| self.log.answer(step, answer)),
+            self.log.reply_error(step, &error, &hint),
+            self.log_step(),
+        ];
+        for unlogged in logged.into_iter().filter_map(Result::err) {
+            self.warn(unlogged.to_string());
+        }
+        error.into()
+    }
+
+    /// Writes the record, and says how the run ended. What the run has done must not stand without its
+    /// record: where that cannot be written, `put_back` is called.
+    pub fn finish(
+        mut self,
+        result: Result<String, Error>,
+        put_back: impl FnOnce(&mut Self),
+    ) -> Result<Outcome, Failure> {
+        // Whether that could be written is told by the record's own file.
+        let _ = self.log_step();
+        self.record.cost = self.record.total_cost();
+        self.record.seconds = Seconds(self.context.clock.elapsed().saturating_sub(self.began));
+        if let Err(error) = &result {
+            self.end_with(error);
+        }
+        let result = match (result, self.log.json(RESULT, &self.record)) {
+            (result, Ok(())) => result,
+            (Ok(_), Err(unlogged)) => {
+                put_back(&mut self);
+                let error = unlogged.into();
+                self.end_with(&error);
+                Err(error)
+            }
+            (Err(error), Err(unlogged)) => {
+                self.context.warn(unlogged.to_string());
+                Err(error)
+            }
+        };
+        let log = Some(self.log.name().to_owned());
+        let tree = self.record.tree;
+        let record = Some(Box::new(self.record));
+        match result {
+            Ok(summary) => Ok(Outcome {
+                log,
+                record,
+                ..Outcome::said(summary)
+            }),
+            Err(error) => Err(Failure {
+                tree,
+                log,
+                record,
+                ..error.into()
+            }),
+        }
+    }
+
+    fn end_with(&mut self, error: &Error) {
+        let advice = crate::run::outcome::advice(
+            error,
+            &self.record.workflow,
+            self.record.orchestration.is_some(),
+        );
+        self.record.end_with(error.exit().record(), error, advice);
+    }
+}
+
+/// What a reply is made of. Its words are in a file of their own.
+fn reply_parts(reply: &Reply) -> Vec<PartRecord> {
+    let text = (!reply.text.is_empty()).then(|| PartRecord {
+        part: "text".into(),
+        bytes: reply.text.len() as u64,
+    });
+    let calls = reply.calls.iter().map(|call| PartRecord {
+        part: "call".into(),
+        bytes: call.input.to_string().len() as u64,
+    });
+    text.into_iter().chain(calls).collect()
+}
+
+/// Passes on what happens during a call, and counts what comes.
+struct CountingListener<'c> {
+    reporter: &'c dyn Reporter,
+    price: Option<Price>,
+    input_tokens: u64,
+    spent: Usd,
+    /// What has come so far, without what was sent.
+    came: Cell<Usage>,
+}
+
+impl CountingListener<'_> {
+    fn came(&self, piece: &str, is_thought: bool) {
+        if !self.reporter.is_live() {
+            return;
+        }
+        let mut came = self.came.get();
+        let kind = if is_thought {
+            &mut came.thought_tokens
+        } else {
+            &mut came.output_tokens
+        };
+        *kind += tokens::count(piece);
+        self.came.set(came);
+        let input_tokens = self.input_tokens;
+        let call = self.price.map(|price| {
+            price.of(Usage {
+                input_tokens,
+                ..came
+            })
+        });
+        self.reporter.event(&Event::Receiving {
+            piece: piece.to_owned(),
+            is_thought,
+            output_tokens: came.output_tokens,
+            thought_tokens: came.thought_tokens,
+            spent: self.spent + call.unwrap_or_default(),
+        });
+    }
+}
+
+impl Listener for CountingListener<'_> {
+    fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
+        self.reporter.event(&Event::Retrying {
+            next_try,
+            wait,
+            reason: reason.to_owned(),
+        });
+    }
+
+    fn text(&self, piece: &str) {
+        self.came(piece, false);
+    }
+
+    fn thought(&self, piece: &str) {
+        self.came(piece, true);
+    }
+
+    fn restart(&self) {
+        self.came.take();
+    }
+}

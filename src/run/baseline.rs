@@ -1,0 +1,139 @@
+//! The build before anything is sent: whether the project passes as it is.
+//!
+//! Runs `build.sh` as a run's builds are run, unless the tree has passed before. Writes the log to `logs`, from where
+//! it goes into the run's folder, and what has passed to `agent-config`, where no sandboxed build writes.
+
+use std::fs;
+
+use super::builds::{BuildOptions, Builds, describe, record};
+use super::context::Context;
+use super::gate::Gate;
+use super::not_ready::NotReady;
+use super::passed_trees::PassedTrees;
+use super::problems::BaselineProblem;
+use crate::commands::error::Error;
+use crate::exec::hosts::AllowedHost;
+use crate::model::price::Usd;
+use crate::record::BuildRecord;
+use crate::record::event::Event;
+use crate::record::run_files::BASELINE;
+use crate::record::run_log::{LogError, RunLog};
+
+/// How many of the last lines are shown where the build fails.
+const LAST_LINES: usize = 20;
+
+/// What is built before anything is sent, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Baseline<'b> {
+    /// How builds are run.
+    pub build: BuildOptions,
+    /// What they may reach, in a strict sandbox.
+    pub hosts: &'b [AllowedHost],
+}
+
+/// A project that passes as it is.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// The build; `None`: the tree has passed before.
+    pub build: Option<BuildRecord>,
+    /// What the user should know of it.
+    pub warnings: Vec<String>,
+    /// Whether the build has changed the tree: what was read of it before is old.
+    pub has_changed: bool,
+}
+
+impl Baseline<'_> {
+    /// Builds the project as it is, unless it has passed before. The project must be held.
+    ///
+    /// # Errors
+    /// When the build fails or cannot be run.
+    pub fn prove(self, context: &Context<'_>) -> Result<Passed, Error> {
+        let passed = self.passed_trees(context);
+        let before = passed.digest();
+        if passed.contains(before) {
+            context.notice("baseline: build.sh has passed on this tree before");
+            return Ok(Passed::default());
+        }
+        let (record, mut warnings) = self.run(context)?;
+        let after = passed.digest();
+        if let Err(unwritten) = passed.remember(before) {
+            warnings.push(unwritten.to_string());
+        }
+        Ok(Passed {
+            build: Some(record),
+            warnings,
+            has_changed: before.is_none() || before != after,
+        })
+    }
+
+    /// The trees that have passed when they were built so.
+    pub fn passed_trees<'c>(&self, context: &'c Context<'_>) -> PassedTrees<'c> {
+        let Self { build, hosts } = self;
+        let (passed, sockets) = (context.passed, context.allowed_sockets);
+        let how = format!("{:?} {hosts:?} {passed:?} {sockets:?}", build.sandbox);
+        PassedTrees::new(&context.project, how)
+    }
+
+    fn run(self, context: &Context<'_>) -> Result<(BuildRecord, Vec<String>), Error> {
+        let project = &context.project;
+        context.interrupt.check()?;
+        context.notice("baseline: build.sh runs on the project as it is");
+        let mut gate = Gate::new(project.root(), context.home())?;
+        let repositories = gate.repositories().map(ToOwned::to_owned).collect();
+        let mut builds = Builds::new(context, self.build, self.hosts, repositories)?;
+        let mut log = RunLog::baseline(project.root(), context.redactor)?;
+        gate.before_build()?;
+        let spent = Usd::ZERO;
+        context.reporter.event(&Event::Building { spent });
+        let report = match builds.run(&mut log) {
+            Ok(report) => report,
+            Err(error) => {
+                // That the log is unfinished follows from what stopped the build.
+                let _ = log.finish(&error.to_string());
+                return Err(error.into());
+            }
+        };
+        let uncontained = builds.take_warning();
+        let status = describe(report.status);
+        let (output, warnings) = builds.finish(&report, log)?;
+        context.reporter.event(&Event::Built {
+            status: status.clone(),
+            passed: report.status.passed(),
+            // The error tells more of it.
+            reasons: Vec::new(),
+            took: report.took,
+        });
+        if let Some(changed) = gate.change(project, &context.key_files())? {
+            let problem = BaselineProblem::ChangesGate(changed.to_string());
+            return Err(NotReady::from(problem).into());
+        }
+        if !report.status.passed() {
+            let end = end_of(&output.text);
+            return Err(NotReady::from(BaselineProblem::Fails { status, end }).into());
+        }
+        let warnings = uncontained.into_iter().chain(warnings).collect();
+        Ok((record(&report, builds.record()), warnings))
+    }
+}
+
+/// The last lines of an output, each on a line of its own.
+fn end_of(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().collect();
+    let last = lines.iter().skip(lines.len().saturating_sub(LAST_LINES));
+    last.map(|line| format!("\n    {line}")).collect()
+}
+
+impl Passed {
+    /// Moves the log of the build into the folder of the run that goes on.
+    ///
+    /// # Errors
+    /// When it cannot be moved.
+    pub fn hand_over(&self, context: &Context<'_>, log: &RunLog<'_>) -> Result<(), LogError> {
+        if self.build.is_none() {
+            return Ok(());
+        }
+        let from = context.project.logs().join(BASELINE);
+        let to = context.project.root().join(log.name()).join(BASELINE);
+        fs::rename(from, &to).map_err(LogError::of("write", to))
+    }
+}

@@ -1,0 +1,373 @@
+//! The builds of a run: each is run by `build.sh`, sandboxed as far as was asked for.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::getuid;
+
+use super::context::Context;
+use super::not_ready::NotReady;
+use crate::agent::session::SESSIONS;
+use crate::agent::settings;
+use crate::commands::chat::accounts;
+use crate::commands::chat::context::AGENT_FOLDER;
+use crate::commands::error::Error;
+use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatus};
+use crate::exec::child_env::ChildEnv;
+use crate::exec::hosts::AllowedHost;
+use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
+use crate::project::configured::ConfiguredPaths;
+use crate::project::home;
+use crate::project::home::{PLAN_MODELS, System};
+use crate::project::repositories::ProjectSearch;
+use crate::project::repository::{DOT_GIT, Repository};
+use crate::record::event::Event;
+use crate::record::run_log::{BuildLog, BuildOutput, LogError};
+use crate::record::{BuildRecord, Seconds};
+use crate::secret::SecretKind;
+use crate::sys::atomic_file;
+use crate::sys::environment::KEY_VARIABLES;
+
+/// What a build cannot write to where it is sandboxed. What an agent's commands do to these is theirs, as what they
+/// do to all other files.
+const PROTECTED: [&str; 5] = [
+    ".gitignore",
+    "build.sh",
+    "codeRollup.sh",
+    "LLMInstructions.md",
+    "UserSpecification.md",
+];
+
+/// How builds are to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildOptions {
+    /// How long a build may take.
+    pub timeout: Duration,
+    /// How far it is sandboxed.
+    pub sandbox: SandboxMode,
+}
+
+/// Runs a run's builds, and keeps what each one printed.
+pub struct Builds<'c> {
+    context: &'c Context<'c>,
+    options: BuildOptions,
+    env: ChildEnv,
+    sandbox: Option<Sandbox>,
+    /// Why there is none, though there should be one; until somebody has taken note of it.
+    uncontained: Option<String>,
+    /// Whether a build was sandboxed already: from then on there is no doing without.
+    sandboxed: bool,
+}
+
+impl<'c> Builds<'c> {
+    /// Finds out what builds can be sandboxed by, and kept from what git runs in these repositories. In a strict
+    /// sandbox, they reach these hosts.
+    ///
+    /// # Errors
+    /// When there is no strict sandbox, though there was one when the run began.
+    pub fn new(
+        context: &'c Context<'c>,
+        options: BuildOptions,
+        hosts: &[AllowedHost],
+        repositories: Vec<PathBuf>,
+    ) -> Result<Self, BuildError> {
+        let mut builds = Self {
+            context,
+            options,
+            env: command_env(context, options.sandbox),
+            sandbox: None,
+            uncontained: None,
+            sandboxed: false,
+        };
+        // A sandbox is mounted over it, and would make it; nobody is to take that for somebody else's doing. Where it
+        // cannot be made, the sandbox says so.
+        let _ = atomic_file::private_directory(&context.project.config());
+        match find(context, options.sandbox, None, repositories) {
+            Ok(sandbox) => {
+                builds.sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));
+            }
+            Err(problem) if builds.may_go_without(&problem) => builds.go_without(&problem),
+            Err(problem) => return Err(problem.into()),
+        }
+        Ok(builds)
+    }
+
+    /// Runs a build; what it prints goes to `log`.
+    pub fn run(&mut self, log: &mut (dyn Write + Send)) -> Result<BuildReport, BuildError> {
+        let report = match self.script().run(log) {
+            Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
+                self.go_without(&problem);
+                self.script().run(log)
+            }
+            other => other,
+        }?;
+        if let Some(sandbox) = &self.sandbox {
+            self.sandboxed = true;
+            sandbox.check_unmoved()?;
+        }
+        Ok(report)
+    }
+
+    /// Which connections were refused since this was asked last.
+    fn new_refusals(&self) -> Vec<String> {
+        let sandbox = self.sandbox.as_ref();
+        sandbox.map_or_else(Vec::new, Sandbox::new_refusals)
+    }
+
+    /// Ends the log of a build; what that has printed, and what is to be said of it.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub fn finish(
+        &self,
+        report: &BuildReport,
+        log: BuildLog<'_>,
+    ) -> Result<(BuildOutput, Vec<String>), LogError> {
+        let refused = self.new_refusals().into_iter();
+        let refused = refused.map(|refusal| format!("build.sh could not reach a host: {refusal}"));
+        let mut warnings: Vec<String> = refused.collect();
+        if report.left_behind && !matches!(report.status, BuildStatus::TimedOut(_)) {
+            warnings.push("build.sh has left something running that held its output: it was ended, where it could be, and what it still had to print is not in the log".to_owned());
+        }
+        let output = log.finish(&describe(report.status))?;
+        if !output.redacted.is_empty() {
+            warnings.push(format!(
+                "the build printed secrets, which are neither in its log nor sent: {}",
+                output.redacted.join(", ")
+            ));
+        }
+        Ok((output, warnings))
+    }
+
+    fn may_go_without(&self, problem: &SandboxProblem) -> bool {
+        self.options.sandbox == SandboxMode::Auto
+            && !self.sandboxed
+            && !matches!(problem, SandboxProblem::Moved(_))
+    }
+
+    /// How far the last build was sandboxed.
+    pub fn record(&self) -> SandboxMode {
+        match self.sandbox {
+            None => SandboxMode::Off,
+            Some(_) => self.options.sandbox,
+        }
+    }
+
+    /// The run goes on, and says so.
+    fn go_without(&mut self, problem: &SandboxProblem) {
+        self.sandbox = None;
+        self.uncontained = Some(tell_uncontained(self.context, problem));
+    }
+
+    /// What the run's record is to say of builds that are not sandboxed, once.
+    pub fn take_warning(&mut self) -> Option<String> {
+        self.uncontained.take()
+    }
+
+    fn script(&self) -> BuildScript<'_> {
+        BuildScript {
+            root: self.context.project.root(),
+            path: self.context.environment.os("PATH"),
+            timeout: self.options.timeout,
+            clock: self.context.clock,
+            interrupt: self.context.interrupt,
+            env: &self.env,
+            sandbox: self.sandbox.as_ref(),
+        }
+    }
+}
+
+/// The first line of a build's log.
+pub fn describe(status: BuildStatus) -> String {
+    match status {
+        BuildStatus::Exited(code) => format!("exit code: {code}"),
+        BuildStatus::Signaled(signal) => {
+            let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
+            format!("signal: {signal} ({name})")
+        }
+        BuildStatus::TimedOut(limit) => format!(
+            "ended after {} without finishing",
+            crate::model::human_duration(limit)
+        ),
+    }
+}
+
+/// The same as the run's record has it.
+pub fn record(report: &BuildReport, sandbox: SandboxMode) -> BuildRecord {
+    let (code, signal) = match report.status {
+        BuildStatus::Exited(code) => (Some(code), None),
+        BuildStatus::Signaled(signal) => (None, Some(signal)),
+        BuildStatus::TimedOut(_) => (None, None),
+    };
+    BuildRecord {
+        code,
+        signal,
+        timed_out: matches!(report.status, BuildStatus::TimedOut(_)),
+        seconds: Seconds(report.took),
+        sandbox,
+    }
+}
+
+/// Sees whether builds can be sandboxed strictly, before anything depends on it.
+pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
+    // That the project's other repositories are closed is no matter of whether it works.
+    try_out(context, SandboxMode::Strict, None, Vec::new()).map(drop)
+}
+
+/// What an agent's commands are sandboxed by, with `key_file` hidden from them besides the project's own keys; or what
+/// the run's record is to say where they are not, though they should be.
+///
+/// # Errors
+/// When they are to be sandboxed strictly, and cannot be.
+pub fn command_sandbox(
+    context: &Context<'_>,
+    mode: SandboxMode,
+    key_file: &Path,
+) -> Result<(Option<Sandbox>, Option<String>), Error> {
+    let repositories = match mode {
+        SandboxMode::Off => Vec::new(),
+        _ => {
+            ProjectSearch::new(context.project.root())
+                .run()?
+                .repositories
+        }
+    };
+    match try_out(context, mode, Some(key_file), repositories) {
+        Ok(sandbox) => Ok((sandbox, None)),
+        Err(SandboxProblem::Interrupted(interrupted)) => Err(interrupted.into()),
+        Err(problem) if mode == SandboxMode::Strict => Err(NotReady::from(problem).into()),
+        Err(problem) => {
+            let warning = tell_uncontained(context, &problem);
+            Ok((None, Some(warning)))
+        }
+    }
+}
+
+/// Tells it, and gives the words for the record.
+fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) -> String {
+    let reason = problem.to_string();
+    let warning = format!("no sandbox: {reason}; builds and commands can read the keys");
+    context.reporter.event(&Event::Uncontained { reason });
+    warning
+}
+
+/// The environment of builds and commands, without the variables that commonly hold keys, and those that hold one of
+/// this project's; and in a sandbox without those that hold other secrets, but for what is to be passed.
+pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
+    let mut names = key_variables(context);
+    if mode != SandboxMode::Off {
+        let secrets = context.environment.secret_names().map(OsString::from);
+        names.extend(secrets.filter(|name| !is_passed(context, name)));
+    }
+    names.extend(KEY_VARIABLES.map(OsString::from));
+    ChildEnv::new(context.environment, names)
+}
+
+/// The environment of an MCP server that is a program: as in a sandbox, but what is to be passed may be a key for
+/// servers, such as the token that is pushed with.
+pub fn server_env(context: &Context<'_>) -> ChildEnv {
+    let secrets = context.environment.secret_names().map(OsString::from);
+    let mut names: Vec<_> = secrets.chain(key_variables(context)).collect();
+    names.retain(|name| !is_passed(context, name));
+    names.extend(KEY_VARIABLES.map(OsString::from));
+    ChildEnv::new(context.environment, names)
+}
+
+/// The variables that hold a key.
+fn key_variables(context: &Context<'_>) -> Vec<OsString> {
+    let is_key = |(_, kind)| kind == SecretKind::Key;
+    let holds_key = |value: &str| context.redactor.find(value).any(is_key);
+    context.environment.names_where(holds_key)
+}
+
+fn is_passed(context: &Context<'_>, name: &OsStr) -> bool {
+    context.passed.iter().any(|passed| name == &**passed)
+}
+
+fn try_out(
+    context: &Context<'_>,
+    mode: SandboxMode,
+    key_file: Option<&Path>,
+    repositories: Vec<PathBuf>,
+) -> Result<Option<Sandbox>, SandboxProblem> {
+    let sandbox = find(context, mode, key_file, repositories)?;
+    if let Some(sandbox) = &sandbox {
+        sandbox.try_out(context.interrupt)?;
+    }
+    Ok(sandbox)
+}
+
+/// git's folder, of the repository that the project is a part of; or where one would be.
+fn enclosing_git(root: &Path) -> PathBuf {
+    let is_there = |git: &PathBuf| git.symlink_metadata().is_ok();
+    let top = match Repository::of(root) {
+        Ok(Some(repository)) => Some(repository.top),
+        // What cannot be read may still be one.
+        Ok(None) | Err(_) => None,
+    };
+    let directories = top.iter().map(PathBuf::as_path).chain(root.ancestors());
+    let mut folders = directories.map(|directory| directory.join(DOT_GIT));
+    let found = folders.find(is_there);
+    found.unwrap_or_else(|| root.join(DOT_GIT))
+}
+
+/// The sandbox of this mode: for builds, or with one more key file for an agent's commands; none where there is to
+/// be none.
+fn find(
+    context: &Context<'_>,
+    mode: SandboxMode,
+    key_file: Option<&Path>,
+    mut repositories: Vec<PathBuf>,
+) -> Result<Option<Sandbox>, SandboxProblem> {
+    if mode == SandboxMode::Off {
+        return Ok(None);
+    }
+    let project = &context.project;
+    let key_files = context.key_files().into_iter();
+    let key_files = key_files.map(|file| project.config().join(file));
+    // The files may be links to somewhere else, and the directories may hold the project.
+    let hidden = [
+        (&home::DEV, &[settings::FILE, SESSIONS][..]),
+        (&home::PLAN, &[PLAN_MODELS, SESSIONS]),
+        (&home::CHAT, &[accounts::FILE, SESSIONS]),
+    ];
+    let hidden = hidden.into_iter().filter_map(|(agent, inside)| {
+        let agent = agent
+            .directory(context.environment, System::current())
+            .ok()?;
+        let inside: Vec<PathBuf> = inside.iter().map(|name| agent.join(name)).collect();
+        Some(std::iter::once(agent).chain(inside))
+    });
+    let protected: &[&str] = if key_file.is_none() { &PROTECTED } else { &[] };
+    let protected = protected.iter().map(|name| project.root().join(name));
+    // What is asked about commands is not theirs to decide, nor what the user's own commands run.
+    let decides = key_file.map(|_| project.root().join(AGENT_FOLDER));
+    let git = enclosing_git(project.root());
+    repositories.retain(|other| *other != git);
+    let all_git = repositories.iter().chain([&git]).map(PathBuf::as_path);
+    let named = ConfiguredPaths::of(project.root(), all_git, context.home());
+    let policy = SandboxPolicy {
+        root: project.root().to_path_buf(),
+        keys: project.config(),
+        key_files: key_files.chain(key_file.map(Path::to_path_buf)).collect(),
+        git,
+        repositories,
+        hidden: hidden.flatten().collect(),
+        home: context.home().map(Path::to_path_buf),
+        services: services::places(context.environment, getuid().as_raw()),
+        allowed_sockets: context.allowed_sockets.to_vec(),
+        protected: protected.chain(named).collect(),
+        read_only: std::iter::once(project.logs())
+            .chain(context.document.clone())
+            .chain(decides)
+            .collect(),
+    };
+    let Some(program) = context.program else {
+        let reason = "the path of this program is not known";
+        return Err(SandboxProblem::Unusable(reason.to_owned()));
+    };
+    let path = context.environment.os("PATH");
+    Sandbox::find(path, program, policy, mode).map(Some)
+}

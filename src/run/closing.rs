@@ -1,0 +1,154 @@
+//! What a reviewer reads first when a run has ended: the warnings, and the change in lines.
+
+use super::active::Run;
+use super::context::Context;
+use super::outcome::{Failure, Outcome};
+use super::tree::RunTree;
+use crate::commands::error::Error;
+use crate::record::diff::{
+    self, FileChange, FileStat, FileState, MAX_BYTES, NEW_MODE, Stat, StatKind,
+};
+use crate::record::event::Event;
+use crate::record::{StatRecord, TreeState};
+use crate::run::past::history::PastRun;
+use crate::run::past::warnings;
+use crate::sys::files::{self, Links};
+
+/// Tells what the run has changed, and what in it should be looked at first. `files` are those that the
+/// replies have written, with their latest content, or removed.
+pub fn review<'f>(
+    context: &Context<'_>,
+    run: &mut Run<'_>,
+    tree: &RunTree<'_>,
+    files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
+) {
+    if run.record.tree != TreeState::Changed {
+        return;
+    }
+    let (changes, too_large) = changes(tree, files);
+    let told = run.record.warnings.len();
+    run.record.warnings.extend(warnings::warnings(&changes));
+    let stat = stat(&changes, too_large);
+    run.record.stat = Some(StatRecord {
+        files: stat.files.len() as u64,
+        added: stat.added(),
+        removed: stat.removed(),
+    });
+    context.reporter.event(&Event::Reviewed {
+        warnings: run.record.warnings.clone(),
+        told,
+        stat,
+    });
+}
+
+/// What the run has changed so far: a line for each file, with how many lines were added and removed.
+pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
+    let (changes, too_large) = changes(tree, tree.changed().map(|path| (path, None)));
+    let mark = |path: &str| match changes.iter().find(|change| change.path == path) {
+        Some(FileChange { before: None, .. }) => "A",
+        Some(FileChange { after: None, .. }) => "D",
+        _ => "M",
+    };
+    let stat = stat(&changes, too_large).files.into_iter();
+    stat.map(|file| {
+        let FileStat {
+            path,
+            added,
+            removed,
+            ..
+        } = &file;
+        format!(" {} {path} (+{added} -{removed})", mark(path))
+    })
+    .collect()
+}
+
+/// What the run has changed so far, as a unified diff.
+pub fn diff_so_far(tree: &RunTree<'_>) -> String {
+    let (changes, _) = changes(tree, tree.changed().map(|path| (path, None)));
+    diff::text(&changes)
+}
+
+fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {
+    let mut stat = diff::stat(changes);
+    stat.files.extend(too_large);
+    stat.files.sort_by(|a, b| a.path.cmp(&b.path));
+    stat
+}
+
+/// The same outcome with the whole change of the run, as a unified diff.
+///
+/// # Errors
+/// When the run failed, or its record of the change cannot be read.
+pub fn with_diff(
+    context: &Context<'_>,
+    outcome: Result<Outcome, Failure>,
+) -> Result<Outcome, Failure> {
+    let diff = |log: Option<&str>| -> Result<Option<String>, Error> {
+        let changes = past_run(context, log).changes(&context.project)?;
+        Ok(Some(diff::text(&changes.files)))
+    };
+    match outcome {
+        Ok(outcome) => Ok(Outcome {
+            text: diff(outcome.log.as_deref())?,
+            ..outcome
+        }),
+        // Why it failed matters more than a diff that cannot be read.
+        Err(failure) if failure.tree == TreeState::Changed => Err(Failure {
+            text: diff(failure.log.as_deref()).unwrap_or_default(),
+            ..failure
+        }),
+        failed => failed,
+    }
+}
+
+/// What the folder of a run says, which is named relative to the root.
+pub fn past_run(context: &Context<'_>, log: Option<&str>) -> PastRun {
+    let name = log.and_then(|log| log.rsplit('/').next());
+    PastRun::read(&context.project, name.unwrap_or_default())
+}
+
+/// The changes that are compared line by line, and those that are too large for that.
+fn changes<'f>(
+    tree: &RunTree<'_>,
+    files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
+) -> (Vec<FileChange>, Vec<FileStat>) {
+    let (mut changes, mut too_large) = (Vec::new(), Vec::new());
+    for (path, after) in files {
+        let built = tree.built(path, after);
+        let after = built.as_deref().or(after.map(str::as_bytes));
+        let kept = tree.kept(path);
+        let before_size = kept.as_ref().and_then(|(kept, _)| kept.metadata().ok());
+        let before_size = before_size.map_or(0, |found| found.len());
+        let after_size = after.map_or(0, <[u8]>::len);
+        if before_size > MAX_BYTES as u64 || after_size > MAX_BYTES {
+            too_large.push(FileStat {
+                path: path.to_owned(),
+                added: 0,
+                removed: 0,
+                kind: StatKind::Binary {
+                    before: before_size,
+                    after: after_size as u64,
+                },
+            });
+            continue;
+        }
+        let before = kept.map(|(kept, mode)| FileState {
+            // What cannot be read shows as empty; the record itself is elsewhere.
+            content: files::read(&kept, Links::Refused, MAX_BYTES as u64).unwrap_or_default(),
+            mode,
+        });
+        let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
+        let after = after.map(|after| FileState {
+            content: after.to_vec(),
+            mode,
+        });
+        if before != after {
+            changes.push(FileChange {
+                path: path.to_owned(),
+                before,
+                after,
+            });
+        }
+    }
+    (changes, too_large)
+}

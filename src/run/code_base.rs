@@ -1,0 +1,234 @@
+//! The code base as it is sent: the text files that git tracks, each behind a header.
+//!
+//! Reads the index and the files, and starts no git. Guarantees that nothing outside the project gets into it: each
+//! file is read through handles below the root.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::commands::error::Error;
+use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
+use crate::model::tokens;
+use crate::project::index::TrackedPaths;
+use crate::project::rollup::header;
+use crate::project::{CONFIG, LOGS};
+use crate::secret::credentials;
+use crate::sys::files::PathError;
+use crate::sys::numbers::counted;
+
+/// A file of more bytes is never rolled up: no model takes that much.
+const LARGEST: u64 = 64 << 20;
+/// The names of files that tools write to pin dependencies, and nobody reads.
+const LOCK_FILES: &str = "Cargo.lock package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock \
+    bun.lockb deno.lock poetry.lock pdm.lock uv.lock Pipfile.lock Gemfile.lock composer.lock go.sum mix.lock \
+    flake.lock pubspec.lock Package.resolved";
+
+/// A file that is rolled up.
+pub struct Rolled {
+    /// Its path, relative to the root.
+    pub path: String,
+    /// Its text.
+    pub content: String,
+    /// About how many tokens it has, its header included.
+    pub tokens: u64,
+}
+
+/// A file that is left out, and why.
+pub type LeftOut = (String, &'static str);
+
+/// What is rolled up of a project, and what is not.
+pub struct CodeBase {
+    /// The files, in the order of their paths: at least one.
+    pub files: Vec<Rolled>,
+    /// What git tracks besides.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl CodeBase {
+    /// Reads it: all that git tracks, or what of it is `named`; with `all`, lock files, too.
+    ///
+    /// # Errors
+    /// When what git tracks is not known, a file cannot be read, or nothing is left to roll up.
+    pub fn read(root: &Path, named: &[PathBuf], all: bool) -> Result<Self, Error> {
+        let tracked = TrackedPaths::below(root).map_err(Error::NoIndex)?;
+        let paths = chosen(tracked.files().collect(), named)?;
+        let (files, left_out) = read(root, paths, all)?;
+        let code_base = Self { files, left_out };
+        if code_base.files.is_empty() {
+            return Err(Error::EmptyRollup(code_base.left_out_text()));
+        }
+        Ok(code_base)
+    }
+
+    /// Writes the rollup.
+    ///
+    /// # Errors
+    /// When `out` takes no more.
+    pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
+        for file in &self.files {
+            out.write_all(header(&file.path).as_bytes())?;
+            out.write_all(file.content.as_bytes())?;
+            // The next header begins a line, whatever the last byte of the file is.
+            if !file.content.is_empty() && !file.content.ends_with('\n') {
+                out.write_all(b"\n")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rollup as a text.
+    pub fn text(&self) -> String {
+        let mut rollup = Vec::new();
+        // A vector takes all that is written, and it is text.
+        let _ = self.write(&mut rollup);
+        String::from_utf8(rollup).unwrap_or_default()
+    }
+
+    /// How many tokens it has, about.
+    pub fn tokens(&self) -> u64 {
+        self.files.iter().map(|file| file.tokens).sum()
+    }
+
+    /// How much is in it, in words.
+    pub fn summary(&self) -> String {
+        format!(
+            "{}, about {}; {} left out",
+            counted(self.files.len() as u64, "file"),
+            counted(self.tokens(), "token"),
+            self.left_out_text()
+        )
+    }
+
+    fn left_out_text(&self) -> String {
+        if self.left_out.is_empty() {
+            return "nothing".to_owned();
+        }
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, reason) in &self.left_out {
+            *counts.entry(reason).or_default() += 1;
+        }
+        let counts = counts.iter();
+        let counts = counts.map(|(reason, count)| format!("{count} {reason}"));
+        counts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Those of the tracked files that were named.
+fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error> {
+    if named.is_empty() {
+        return Ok(tracked);
+    }
+    let clean: Vec<PathBuf> = named.iter().map(path_clean::clean).collect();
+    let is_below =
+        |path: &str, named: &Path| named == Path::new(".") || Path::new(path).starts_with(named);
+    for (clean, named) in clean.iter().zip(named) {
+        if !tracked.iter().any(|path| is_below(path, clean)) {
+            return Err(Error::NotTracked(named.clone()));
+        }
+    }
+    let is_named = |path: &String| clean.iter().any(|named| is_below(path, named));
+    Ok(tracked.into_iter().filter(is_named).collect())
+}
+
+/// Reads the files that are text, and says which are left out.
+fn read(root: &Path, paths: Vec<String>, all: bool) -> Result<(Vec<Rolled>, Vec<LeftOut>), Error> {
+    let (mut files, mut left_out) = (Vec::new(), Vec::new());
+    let handle = Root::open(root).map_err(PathError::of("read", root))?;
+    let mut directory = OpenDirectory::to_read();
+    for path in paths {
+        let content = unwanted(&path, all).map_or_else(
+            || {
+                let entry = directory.entry(&handle, &path)?;
+                content(entry, &root.join(&path))
+            },
+            |reason| Ok(Err(reason)),
+        );
+        match content.map_err(PathError::of("read", &path))? {
+            Ok(content) => files.push(Rolled {
+                // The header is a part of what is sent.
+                tokens: tokens::count(&header(&path)) + tokens::count(&content),
+                path,
+                content,
+            }),
+            Err(reason) => left_out.push((path, reason)),
+        }
+    }
+    Ok((files, left_out))
+}
+
+/// Why a file is left out, whatever it holds. The paths of an index may be any.
+fn unwanted(path: &str, all: bool) -> Option<&'static str> {
+    let mut names = path.split('/');
+    let is = |name: &str, known: &str| name.eq_ignore_ascii_case(known);
+    if path.contains('\n') || names.clone().any(|name| matches!(name, "" | "." | "..")) {
+        return Some("odd name");
+    }
+    let in_git = names.clone().any(|name| is(name, ".git"));
+    let first = names.next().unwrap_or_default();
+    if in_git || is(first, CONFIG) || is(first, LOGS) {
+        return Some("protected");
+    }
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if credentials::is_secret_file(path) {
+        return Some("secret");
+    }
+    (!all && LOCK_FILES.split(' ').any(|lock| lock == name)).then_some("lock file")
+}
+
+/// The text of a file; or why it is left out.
+fn content(entry: PathEntry, path: &Path) -> io::Result<Result<String, &'static str>> {
+    let file = match entry {
+        PathEntry::File(file) => file,
+        PathEntry::Nothing => return Ok(Err("gone")),
+        PathEntry::SomethingElse if path.is_dir() => return Ok(Err("directory")),
+        PathEntry::SomethingElse => return Ok(Err("link")),
+    };
+    let size = file.metadata()?.len();
+    if size > LARGEST {
+        return Ok(Err("huge"));
+    }
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
+    // It may have grown meanwhile.
+    file.take(LARGEST).read_to_end(&mut content)?;
+    let text = String::from_utf8(content).ok();
+    Ok(text.filter(|text| !text.contains('\0')).ok_or("binary"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_hostile_index_names_nothing_that_is_rolled_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::create_dir_all(root.join("a")).unwrap();
+        for file in ["../outside", ".git/config", "a/b"] {
+            fs::write(root.join(file), "text\n").unwrap();
+        }
+        let outside = dir.path().join("outside").to_str().unwrap().to_owned();
+        for (path, expected) in [
+            ("../outside", Some("odd name")),
+            ("a/../../outside", Some("odd name")),
+            (&outside, Some("odd name")),
+            ("a//b", Some("odd name")),
+            ("./a/b", Some("odd name")),
+            ("a/b\n", Some("odd name")),
+            (".git/config", Some("protected")),
+            ("a/.GIT/config", Some("protected")),
+            ("Agent-Config/gemini-key.txt", Some("protected")),
+            ("a", Some("directory")),
+            ("a/b/c", Some("link")),
+            ("a/c", Some("gone")),
+            ("a/b", None),
+        ] {
+            let (files, left_out) = read(&root, vec![path.to_owned()], false).unwrap();
+            let reason = left_out.first().map(|(_, reason)| *reason);
+            assert_eq!(reason, expected, "{path}");
+            assert_eq!(files.is_empty(), expected.is_some(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! What every workflow is given. Plain data.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::NaiveDate;
+
+use super::env_file::EnvFile;
+use crate::agent::settings::key_in_file;
+use crate::commands::chat::accounts::keys_in_file;
+use crate::commands::cli::{Cli, Command, LossArgs};
+use crate::commands::orchestrate::config;
+use crate::edit::Allowances;
+use crate::edit::apply::Tree;
+use crate::model::price::Usd;
+use crate::model::prompt::Inputs;
+use crate::model::{Delivery, ModelTable, TableProblem, Tier, Unselected};
+use crate::project::home;
+use crate::project::home::{PLAN_MODELS, System};
+use crate::project::{DRAFT, Project, QUERY};
+use crate::record::event::{Event, Reporter};
+use crate::secret::Redactor;
+use crate::sys::environment::{Clock, Environment, query_secrets};
+use crate::sys::files::{self, Links, MIB};
+use crate::sys::interrupt::Interrupt;
+
+/// What every workflow works with.
+#[derive(Clone)]
+pub struct Context<'a> {
+    /// The project that the command is run in.
+    pub project: Project,
+    /// The directory whose sessions an agent goes on with: the root, or one below it.
+    pub directory: &'a Path,
+    /// What the process was started with, and below that what the command's `.env` says.
+    pub environment: &'a Environment,
+    /// That file, where the command reads one.
+    pub env_file: &'a EnvFile,
+    /// Tells the time of day, and how long things take.
+    pub clock: &'a dyn Clock,
+    /// Ends a run early.
+    pub interrupt: &'a Interrupt,
+    /// Knows the keys.
+    pub redactor: &'a Redactor,
+    /// Hears what happens.
+    pub reporter: &'a dyn Reporter,
+    /// The program's own file, which no reply may touch.
+    pub program: Option<&'a Path>,
+    /// A file of the program's own in the project, which nothing sandboxed may write to.
+    pub document: Option<PathBuf>,
+    /// The variables that a sandbox, or an MCP server, gets though their names say that they hold a secret.
+    pub passed: &'a [String],
+    /// What replies may lose of the files that they replace.
+    pub allowances: Allowances,
+    /// The sockets that a sandbox does not hide.
+    pub allowed_sockets: &'a [PathBuf],
+    /// The models that can be asked, or why their table cannot be used.
+    pub models: &'a Result<ModelTable, ModelsProblem>,
+}
+
+impl Context<'_> {
+    /// The key files of all models, as far as their table can be used.
+    pub fn key_files(&self) -> Vec<&str> {
+        let built_in = || vec!["gemini-key.txt", "openai-key.txt"];
+        self.models
+            .as_ref()
+            .map_or_else(|_| built_in(), ModelTable::key_files)
+    }
+
+    /// Tells the user something that is no error.
+    pub fn warn(&self, text: impl Into<String>) {
+        self.reporter.event(&Event::Warning(text.into()));
+    }
+
+    /// Tells the user something by the way.
+    pub fn notice(&self, text: impl Into<String>) {
+        self.reporter.event(&Event::Notice(text.into()));
+    }
+
+    /// The day that it is where the user is.
+    pub fn today(&self) -> NaiveDate {
+        self.clock.now().date_naive()
+    }
+
+    /// The user's home directory.
+    #[must_use]
+    pub fn home(&self) -> Option<&Path> {
+        self.environment.os("HOME").map(Path::new)
+    }
+
+    /// Where edits go, with this directory for the journal.
+    pub fn tree<'t>(&'t self, journal: &'t Path) -> Tree<'t> {
+        Tree {
+            root: self.project.root(),
+            journal,
+            now: self.clock.now().into(),
+            staged: None,
+        }
+    }
+}
+
+impl From<LossArgs> for Allowances {
+    fn from(flags: LossArgs) -> Self {
+        Self {
+            elision: flags.allow_elision,
+            shrink: flags.allow_shrink,
+            form: flags.allow_form,
+        }
+    }
+}
+
+/// Where replies come from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelChoice {
+    /// The name of the model asked for; `None`: the recorded one, or what the table says.
+    pub model: Option<String>,
+    /// The run to replay in place of calls.
+    pub replay: Option<PathBuf>,
+    /// The run to resume.
+    pub resume: Option<PathBuf>,
+    /// How long a call may take, its retries included.
+    pub timeout: Duration,
+    /// Whether the answer comes piece by piece.
+    pub delivery: Delivery,
+    /// Whether credentials are sent, but for the project's own keys.
+    pub allow_secrets: bool,
+    /// What is sent.
+    pub inputs: InputOptions,
+    /// Whether a reply of another model than the one that was asked is none.
+    pub require_model: bool,
+    /// The tier of service to ask for; `None`: that of the model's entry.
+    pub tier: Option<Tier>,
+    /// What all calls of the run may cost.
+    pub max_cost: Option<Usd>,
+}
+
+/// Where the query and the code base come from.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct InputOptions {
+    /// The query.
+    pub query: QuerySource,
+    /// Whether the code base is rolled up for the run; else, where the query is a file, it is one, too.
+    pub roll_up: bool,
+    /// How the code base must compare to the disk.
+    pub freshness: Freshness,
+}
+
+/// Where the query comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum QuerySource {
+    /// From `agent-config/query.txt`.
+    #[default]
+    File,
+    /// From the command line or standard input.
+    Given(String),
+    /// From the run that is resumed, and the code base, too.
+    Recorded(Inputs),
+    /// From the user's editor: a draft, which is removed when a run has begun.
+    Edited(String),
+}
+
+impl QuerySource {
+    /// What it is to be called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::File => QUERY,
+            Self::Given(_) => "--message",
+            Self::Recorded(_) => "the recorded query",
+            Self::Edited(_) => DRAFT,
+        }
+    }
+
+    /// Whether it lies in a file that is the program's to remove.
+    pub fn is_draft(&self) -> bool {
+        matches!(self, Self::Edited(_))
+    }
+}
+
+/// How the code base must compare to the disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Freshness {
+    /// It must be the one on the disk, as far as that can be told.
+    #[default]
+    Compared,
+    /// It must be the one on the disk, and that must be certain.
+    Required,
+    /// It may be another.
+    Stale,
+}
+
+/// What standard input is.
+#[derive(Debug, Clone, Copy)]
+pub struct Stdin {
+    /// Whether somebody types there.
+    pub is_terminal: bool,
+    /// Whether they see what they type: stdout is a terminal, too.
+    pub is_seen: bool,
+}
+
+/// A table of models cannot be used: the one in `agent-config/models.json`, or an agent's own.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelsProblem {
+    /// It cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// It may not be the user's.
+    #[error("{problem}")]
+    NotUsers {
+        /// What makes it doubtful.
+        problem: String,
+        /// What the user can do about it.
+        hint: String,
+    },
+    /// There is a mistake in it.
+    #[error(transparent)]
+    Mistake(#[from] TableProblem),
+    /// It does not say whom to ask.
+    #[error(transparent)]
+    Unselected(#[from] Unselected),
+}
+
+impl ModelsProblem {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let hint = match self {
+            Self::NotUsers { hint, .. } => hint,
+            Self::Unreadable(_) => "make it a readable UTF-8 file, or remove it",
+            Self::Mistake(_) => "fix it, or remove the file; docs/models.md describes the format",
+            Self::Unselected(_) => "name one in `selectionRules`, or use `--model`",
+        };
+        hint.to_owned()
+    }
+}
+
+/// What the plan agent's own table says, as far as it can be read.
+fn plans_models(environment: &Environment) -> Option<String> {
+    let home = home::PLAN.directory(environment, System::current()).ok()?;
+    let content = files::read(&home.join(PLAN_MODELS), Links::Followed, MIB).ok()?;
+    String::from_utf8(content).ok()
+}
+
+/// Knows all keys that a run may meet: those of the project's models, of the environment and the `.env`, and, where an
+/// agent is asked for, of its user's settings.
+#[must_use]
+pub fn redactor(
+    cli: &Cli,
+    project: &Project,
+    models: &Result<ModelTable, ModelsProblem>,
+    environment: &Environment,
+    env_file: &EnvFile,
+) -> Redactor {
+    let built_in = ModelTable::built_in();
+    let mut key_files = models.as_ref().unwrap_or(&built_in).key_files();
+    // Where the table cannot be used, its keys are kept out of sight all the same.
+    let broken = models
+        .is_err()
+        .then(|| project.anybodys_models().ok())
+        .flatten();
+    let plans = matches!(cli.command, Some(Command::Plan(_)))
+        .then(|| plans_models(environment))
+        .flatten();
+    let tables = broken.iter().chain(&plans);
+    key_files.extend(tables.flat_map(|json| ModelTable::named_key_files(json)));
+    let agents_key = matches!(cli.command, Some(Command::Dev(_)))
+        .then(|| key_in_file(environment))
+        .flatten();
+    // What the environment hides is as secret as what counts.
+    let environments = [environment, env_file.variables()];
+    let orchestrators = environments.into_iter().filter(|_| cli.reads_env_file());
+    let chats_keys = matches!(cli.command, Some(Command::Chat(_)))
+        .then(|| keys_in_file(environment))
+        .into_iter()
+        .flatten();
+    let further = agents_key.iter().map(|key| key.expose().to_owned());
+    let further = further.chain(chats_keys);
+    let further = further.chain(orchestrators.flat_map(config::secrets));
+    let server = match &cli.command {
+        Some(Command::Mcp(arguments)) => arguments.command.server(),
+        _ => "",
+    };
+    let further = further.chain(query_secrets(server).map(Cow::into_owned));
+    project.redactor(&environments, key_files, further)
+}

@@ -1,0 +1,168 @@
+//! An MCP server that a workflow uses: the client that is connected to it, and the record of what they say to each
+//! other.
+//!
+//! Guarantees that every exchange of a run is on record as soon as the run has its folder.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::builds::server_env;
+use super::context::Context;
+use super::not_ready::{NotReady, Problem};
+use crate::agent::mcp::{Exchange, McpAddress, McpClient, McpObserver, McpOptions};
+use crate::commands::error::Error;
+use crate::record::event::Event;
+use crate::record::run_files::MCP;
+use crate::record::run_log::RunLog;
+use crate::secret::ApiKey;
+use crate::sys::environment::RecordedClock;
+use crate::sys::http::endpoint::Proxies;
+
+/// Where a server's answers come from.
+pub enum McpSource {
+    /// From the server, which may want to be shown a token.
+    Server(McpAddress, Option<ApiKey>),
+    /// From the `mcp.jsonl` of a recorded run.
+    Recorded(String),
+}
+
+/// Hears what is said to a server and by it, and keeps it.
+pub struct ExchangeLog<'c> {
+    context: &'c Context<'c>,
+    kept: RefCell<KeptExchanges<'c>>,
+    /// Why something could not be written down.
+    problem: RefCell<Option<Error>>,
+}
+
+/// Where it is kept.
+enum KeptExchanges<'c> {
+    /// Nowhere: there is no run.
+    Nowhere,
+    /// Here, until the run has its folder.
+    Before(Vec<Value>),
+    /// In the run's folder.
+    In(RunLog<'c>),
+}
+
+impl<'c> ExchangeLog<'c> {
+    /// One that keeps nothing.
+    pub fn nowhere(context: &'c Context<'c>) -> Self {
+        Self::new(context, KeptExchanges::Nowhere)
+    }
+
+    /// One of a run that has no folder yet.
+    pub fn before_run(context: &'c Context<'c>) -> Self {
+        Self::new(context, KeptExchanges::Before(Vec::new()))
+    }
+
+    fn new(context: &'c Context<'c>, kept: KeptExchanges<'c>) -> Self {
+        Self {
+            context,
+            kept: RefCell::new(kept),
+            problem: RefCell::default(),
+        }
+    }
+
+    /// Goes on in the run's folder.
+    ///
+    /// # Errors
+    /// When what was said before cannot be written there.
+    pub fn begin(&self, log: RunLog<'c>) -> Result<(), Error> {
+        if let KeptExchanges::Before(lines) = &*self.kept.borrow() {
+            lines.iter().try_for_each(|line| log.line(MCP, line))?;
+        }
+        self.kept.replace(KeptExchanges::In(log));
+        Ok(())
+    }
+
+    /// Says why something could not be written down.
+    ///
+    /// # Errors
+    /// When something could not.
+    pub fn check(&self) -> Result<(), Error> {
+        self.problem.take().map_or(Ok(()), Err)
+    }
+}
+
+impl McpObserver for ExchangeLog<'_> {
+    fn exchanged(&self, exchange: &Exchange<'_>) {
+        match &mut *self.kept.borrow_mut() {
+            KeptExchanges::Nowhere => {}
+            // All of its keys are strings and all of its numbers finite, so that there is always a value.
+            KeptExchanges::Before(lines) => {
+                lines.push(serde_json::to_value(exchange).unwrap_or_default());
+            }
+            KeptExchanges::In(log) => {
+                if let Err(problem) = log.line(MCP, exchange) {
+                    self.problem.borrow_mut().get_or_insert(problem.into());
+                }
+            }
+        }
+    }
+
+    fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
+        self.context.reporter.event(&Event::Retrying {
+            next_try,
+            wait,
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+/// The server, connected. Of one whose answers are recorded, `clock` shows their time.
+///
+/// # Errors
+/// When there is none.
+pub fn connect<'a>(
+    context: &Context<'a>,
+    source: &McpSource,
+    timeout: Duration,
+    log: &'a ExchangeLog<'_>,
+    clock: &'a RecordedClock<'a>,
+) -> Result<McpClient<'a>, Error> {
+    let options = |proxies, token| McpOptions {
+        proxies,
+        token,
+        env: server_env(context),
+        program: context.program,
+        timeout,
+        redactor: context.redactor,
+        clock: context.clock,
+        interrupt: context.interrupt.clone(),
+        observer: log,
+    };
+    Ok(match source {
+        McpSource::Server(address, token) => {
+            let proxies = Proxies::from_environment(context.environment);
+            let proxies = proxies.map_err(NotReady::from)?;
+            McpClient::connect(address, options(proxies, token.clone()))?
+        }
+        McpSource::Recorded(exchanges) => {
+            McpClient::replay(exchanges, options(Proxies::default(), None), clock)?
+        }
+    })
+}
+
+/// Sees that a server has these tools.
+///
+/// # Errors
+/// When it lacks one, or does not tell.
+pub fn require_tools(client: &McpClient<'_>, tools: &[&str]) -> Result<(), Error> {
+    let known: Vec<String> = client.tools()?.into_iter().map(|tool| tool.name).collect();
+    let lacks = |name: &&&str| !known.iter().any(|tool| tool == **name);
+    let missing: Vec<&str> = tools.iter().filter(lacks).copied().collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let problem = Problem::Tools {
+        server: client.server().to_owned(),
+        missing: missing.join("`, `"),
+        known: match known.join(", ") {
+            none if none.is_empty() => "no tools".to_owned(),
+            known => known,
+        },
+    };
+    Err(NotReady::from(problem).into())
+}

@@ -1,0 +1,554 @@
+//! The runs that were: reads their folders below `logs`, and what they changed.
+//!
+//! Reads `logs`, the files that are kept beside the keys, and the project's files where they are what a
+//! run has left; changes nothing. What a run did is told by its steps: those of `steps.jsonl`, or, where that
+//! is gone, those of `result.json`, or, where that is gone too, those that the queries in the folder are named
+//! after. What it changed is told from its own record too: the files that were replaced, and the replies' edits.
+//! So it can be told without git, and long after. Folders are what anybody may have made of them: what is damaged
+//! or missing there is told as missing.
+
+use std::cell::LazyCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
+use serde::de::DeserializeOwned;
+
+use crate::edit::changes::{Before, ChangeLog, kept_path};
+use crate::edit::undo_log;
+use crate::edit::{self, Digest, EditKind};
+use crate::model::{Purpose, StepId};
+use crate::project::LOGS;
+use crate::project::Project;
+use crate::record::diff::{FileChange, FileState, NEW_MODE};
+use crate::record::orchestration::Lineage;
+use crate::record::run_files::{
+    self, AGENT, Artifact, LINEAGE, ORCHESTRATE, RESULT, STEPS, holds_project,
+};
+use crate::record::{AgentRecord, RunRecord, Step, verdict};
+use crate::sys::excerpt::lossy;
+use crate::sys::files::{IfThere as _, Links, MIB, PathError, beginning, check_size, open, read};
+
+/// A file of a run's folder that is larger than this is not read as a text, in bytes.
+const MAX_TEXT: u64 = 64 * MIB;
+/// The same for a run's record.
+const MAX_RECORD: u64 = 8 * MIB;
+/// The same for the steps, which are read line by line.
+const MAX_STEPS: u64 = 512 * MIB;
+/// A line of them that is longer is read as several, of which none is a step.
+const MAX_STEP: u64 = 16 * MIB;
+
+/// How much of a prompt is read to tell what was asked for: the query stands before the code base.
+const BEGINNING: u64 = 64 << 10;
+
+/// A run, by its folder.
+#[derive(Debug, Clone)]
+pub struct PastRun {
+    /// The folder's name below `logs`.
+    pub name: String,
+    /// Its record; `None`: the run goes on, was killed, or somebody has damaged it.
+    pub record: Option<RunRecord>,
+    /// Of a run without a record: what its agent was about, if it has one.
+    agent: Option<AgentRecord>,
+    /// Of a run without a record: its branches, if it is an orchestration.
+    lineage: Option<Lineage>,
+    folder: PathBuf,
+}
+
+/// A step of a run, with the texts that its files hold.
+#[derive(Debug, Clone)]
+pub struct PastStep {
+    /// What is recorded of it.
+    pub step: Step,
+    /// The reply, or the error in its place.
+    pub reply: Option<Result<String, String>>,
+    /// The log of the build that followed.
+    pub log: Option<String>,
+    /// What an agent's tools were given and what came of it, as its file has it: where the step itself does not
+    /// tell, in runs of before.
+    pub tools: Option<String>,
+    /// What the reply changed, compared to what the steps before it had left.
+    pub changes: Vec<FileChange>,
+    /// Whether the model leads an orchestration: its words are for the user, or a report.
+    pub is_orchestrators: bool,
+}
+
+/// An agent's reply that was followed by nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdleReply {
+    /// Words that have not ended the work: a question, or a report that did not count.
+    Words,
+    /// A call that did not come to its end, since the run ended first.
+    Call,
+    /// It was not understood, or the run ended before.
+    NotUnderstood,
+}
+
+impl PastStep {
+    /// Why an agent's reply was followed by nothing, if it was.
+    pub fn idle(&self) -> Option<IdleReply> {
+        let step = &self.step;
+        let acts =
+            step.is_agents() && ![Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose);
+        let has_end = step.passed.is_some() || step.answer.is_some();
+        let is_idle = step.actions.is_empty() && !has_end && self.tools.is_none();
+        let reply = self.reply.as_ref()?.as_ref().ok()?;
+        (acts && is_idle).then(|| match step.reply.iter().any(|part| part.part == "call") {
+            true => IdleReply::Call,
+            false if self.is_orchestrators && !reply.trim().is_empty() => IdleReply::Words,
+            false => IdleReply::NotUnderstood,
+        })
+    }
+
+    /// How the build ended, by the first line of its log, and its output.
+    pub fn build_log(&self) -> Option<(&str, &str)> {
+        let log = self.log.as_ref()?;
+        let (status, output) = log.split_once('\n').unwrap_or((log, ""));
+        Some((status.trim_end(), output))
+    }
+}
+
+/// What a run has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunChanges {
+    /// File by file, sorted by path.
+    pub files: Vec<FileChange>,
+    /// What of it is not certain, in words.
+    pub doubts: Vec<String>,
+}
+
+impl PastRun {
+    /// Reads the run whose folder has this name.
+    pub fn read(project: &Project, name: &str) -> Self {
+        let run = Self::unread(project, name);
+        let record: Option<RunRecord> = run.json(RESULT);
+        let is_killed = record.is_none();
+        Self {
+            agent: is_killed.then(|| run.json(AGENT)).flatten(),
+            lineage: is_killed.then(|| run.json(LINEAGE)).flatten(),
+            record,
+            ..run
+        }
+    }
+
+    /// The run of that name, without its record.
+    fn unread(project: &Project, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            record: None,
+            agent: None,
+            lineage: None,
+            folder: project.logs().join(name),
+        }
+    }
+
+    /// When it began, by its record.
+    pub fn started(&self) -> Option<DateTime<FixedOffset>> {
+        self.record.as_ref().map(|record| record.started)
+    }
+
+    /// The second in which it began, and when it was heard of last: for runs of one second, and for those without a
+    /// record.
+    fn time(&self) -> (i64, DateTime<Utc>) {
+        let traces = [RESULT, STEPS, "."].map(|name| self.folder.join(name));
+        let mut found = traces
+            .iter()
+            .filter_map(|path| path.symlink_metadata().ok());
+        let heard_of = found.find_map(|found| Some(found.modified().ok()?.into()));
+        let heard_of = heard_of.unwrap_or_default();
+        let began = self.started().map_or(heard_of, |started| started.to_utc());
+        (began.timestamp(), heard_of)
+    }
+
+    /// The workflow, by its record or its folder's name.
+    pub fn workflow(&self) -> &str {
+        let by_name = || match run_files::workflow(&self.name) {
+            "committing-code" => "commit",
+            "consistency-report" => "consistency",
+            name @ ("undo" | "dev" | "plan" | ORCHESTRATE) => name,
+            _ => "?",
+        };
+        self.record
+            .as_ref()
+            .map_or_else(by_name, |record| &record.workflow)
+    }
+
+    /// The folder's path, relative to the root.
+    pub fn relative(&self) -> String {
+        relative(&self.name)
+    }
+
+    /// The text of a file in the folder, what is not UTF-8 replaced.
+    pub fn text(&self, step: &StepId, artifact: Artifact) -> Option<String> {
+        let bytes = read_limited(&self.folder.join(run_files::name(step, artifact)))?;
+        Some(lossy(bytes))
+    }
+
+    /// What was asked for: the request of an agent's run, or the beginning of a change's query.
+    pub fn request(&self) -> Option<String> {
+        if let Some(agent) = self.agent() {
+            return agent.request.clone();
+        }
+        let prompt = run_files::name(&StepId::INITIAL, Artifact::Query);
+        let beginning = beginning(&self.folder.join(prompt), Links::Refused, BEGINNING);
+        query_of(&lossy(beginning.ok()?)).map(str::to_owned)
+    }
+
+    /// What an agent's run was about: by its record, or, where it was killed, by a file of its own.
+    pub fn agent(&self) -> Option<&AgentRecord> {
+        match &self.record {
+            Some(record) => record.agent.as_ref(),
+            None => self.agent.as_ref(),
+        }
+    }
+
+    /// The branches of an orchestration, as far as it has come: by its report, or, where it was killed, by a file of
+    /// its own.
+    pub fn lineage(&self) -> Option<Lineage> {
+        let Some(record) = &self.record else {
+            return self.lineage.clone();
+        };
+        let report = record.orchestration.as_ref()?;
+        Some(Lineage {
+            start_branch_id: report.start_branch_id.clone(),
+            latest_branch_id: report.latest_branch_id.clone(),
+            waiting_for: None,
+            starting: None,
+            iterations: report.iterations,
+            branches: report.branches.clone(),
+        })
+    }
+
+    /// Whether it does not hold the project while it goes on: nobody can tell whether it does, or was killed.
+    pub fn may_go_on(&self) -> bool {
+        self.record.is_none() && !holds_project(&self.name)
+    }
+
+    fn json<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let json = read(&self.folder.join(name), Links::Refused, MAX_RECORD).ok()?;
+        serde_json::from_slice(&json).ok()
+    }
+
+    /// The steps in their order, with their texts and what each reply changed. Read anew each time: the texts
+    /// may be large.
+    pub fn steps(&self, project: &Project) -> Vec<PastStep> {
+        let mut files = FileStates::before(project, self);
+        let is_orchestrators = self
+            .agent()
+            .is_some_and(|agent| agent.orchestration.is_some());
+        let read = self.recorded_steps().into_iter().map(|step| {
+            let reply = self.reply(&step.id());
+            // What an agent writes stands in its tools' inputs.
+            let changes = match &reply {
+                Some(Ok(text)) if !step.is_agents() && step.edits.is_some() => files.apply(text),
+                _ => Vec::new(),
+            };
+            let tells = step.actions.iter().any(|action| action.result.is_some());
+            let file =
+                (!tells && step.rejected.is_none()).then(|| self.text(&step.id(), Artifact::Build));
+            let (tools, log) = if step.is_agents() {
+                (file.flatten(), None)
+            } else {
+                (None, file.flatten())
+            };
+            PastStep {
+                step,
+                reply,
+                log,
+                tools,
+                changes,
+                is_orchestrators,
+            }
+        });
+        read.collect()
+    }
+
+    /// What the run as a whole has changed, by path.
+    ///
+    /// # Errors
+    /// When its record of that cannot be read.
+    pub fn changes(&self, project: &Project) -> Result<RunChanges, undo_log::UndoLogError> {
+        let mut changes = RunChanges::default();
+        let Some(log) = undo_log::read(project.root(), &self.relative())? else {
+            return Ok(changes);
+        };
+        let steps = self.steps(project);
+        let replied = steps.iter().flat_map(|step| &step.changes);
+        let replied = replied.map(|change| (&change.path, change.after()));
+        let replied: BTreeMap<_, _> = replied.collect();
+        let others = LazyCell::new(|| self.others(project));
+        for (path, change) in &log.files {
+            let before = change.before.as_ref().map(|before| {
+                self.kept(project, before).unwrap_or_else(|| {
+                    changes.doubts.push(format!(
+                        "what `{}` was before is not in the run's record any more: it is shown as empty",
+                        path.escape_debug()
+                    ));
+                    FileState::empty(before.mode)
+                })
+            });
+            let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
+            let after = change.after.last().copied().flatten().map(|digest| {
+                let is_it = |content: &Vec<u8>| Digest::of(content) == digest;
+                let reply = replied.get(path).copied().unwrap_or_default().to_vec();
+                // The build may have changed it: perhaps it is still there, or another run has kept it.
+                let on_disk = || read_limited(&project.root().join(path)).filter(is_it);
+                let kept = || {
+                    others.iter().find_map(|(run, log)| {
+                        let before = log.files.get(path)?.before.as_ref()?;
+                        (before.digest == digest).then(|| run.kept(project, before))?
+                    })
+                };
+                let known = Some(reply.clone()).filter(is_it).or_else(on_disk);
+                let known = known.or_else(|| Some(kept()?.content));
+                let content = known.unwrap_or_else(|| {
+                    changes.doubts.push(format!(
+                        "what the build made of `{}` is not recorded: it is shown as the reply left it",
+                        path.escape_debug()
+                    ));
+                    reply
+                });
+                FileState { content, mode }
+            });
+            if before != after {
+                changes.files.push(FileChange {
+                    path: path.clone(),
+                    before,
+                    after,
+                });
+            }
+        }
+        Ok(changes)
+    }
+
+    /// What other runs have changed.
+    fn others(&self, project: &Project) -> Vec<(Self, ChangeLog)> {
+        let names = names(project).unwrap_or_default().into_iter();
+        let others = names.filter(|name| *name != self.name);
+        let read = others.filter_map(|name| {
+            let run = Self::unread(project, &name);
+            let changes = undo_log::read(project.root(), &run.relative()).ok()??;
+            Some((run, changes))
+        });
+        read.collect()
+    }
+
+    /// A file as it was before the run; `None` where that is not kept any more.
+    fn kept(&self, project: &Project, before: &Before) -> Option<FileState> {
+        let path = kept_path(&self.relative(), before);
+        let content = read_limited(&project.root().join(path))?;
+        (Digest::of(&content) == before.digest).then_some(FileState {
+            content,
+            mode: before.mode,
+        })
+    }
+
+    fn reply(&self, step: &StepId) -> Option<Result<String, String>> {
+        let text = self.text(step, Artifact::ResponseText)?;
+        Some(match text.strip_prefix(run_files::ERROR_LINE) {
+            Some(error) => Err(error.to_owned()),
+            None => Ok(text),
+        })
+    }
+
+    /// The steps that there were, as far as they are recorded.
+    fn recorded_steps(&self) -> Vec<Step> {
+        let mut steps = self.logged_steps();
+        // Runs of before have no such steps.
+        if steps.is_empty() {
+            let recorded = self.record.as_ref().map(|record| record.steps.clone());
+            steps = recorded.unwrap_or_else(|| self.named_steps());
+            for step in &mut steps {
+                self.add_verdict(step);
+            }
+        }
+        if self.record.is_none() {
+            // Nobody knows whether a run that was killed had applied its last reply: it counts as applied.
+            for step in steps.iter_mut().filter(|step| step.rejected.is_none()) {
+                step.edits.get_or_insert_default();
+            }
+        }
+        steps
+    }
+
+    /// The steps whose queries lie in the folder, of which nothing else is recorded.
+    fn named_steps(&self) -> Vec<Step> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let named = entries.filter_map(|entry| run_files::asked(entry.file_name().to_str()?));
+        let mut steps: Vec<_> = named
+            .map(|id| Step {
+                purpose: id.purpose,
+                number: id.number,
+                reask: id.reask,
+                ..Step::default()
+            })
+            .collect();
+        steps.sort_by_key(|step| (step.number, step.reask));
+        steps
+    }
+
+    /// Where the step is an audit's last, and does not say whether that passes the work: by its reply.
+    fn add_verdict(&self, step: &mut Step) {
+        let ends = step.purpose == Purpose::AUDIT && step.actions.is_empty();
+        if ends && step.passed.is_none() {
+            let reply = self.reply(&step.id()).and_then(Result::ok);
+            let verdict = reply.and_then(|reply| verdict::read(&reply).ok());
+            step.passed = verdict.map(|verdict| verdict.passed);
+        }
+    }
+
+    /// The steps of `steps.jsonl`, each by the last whole line about it.
+    fn logged_steps(&self) -> Vec<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut places = BTreeMap::new();
+        let lines = lines_of(&self.folder.join(STEPS)).into_iter().flatten();
+        // The last line may be torn.
+        for step in lines.filter_map(|line| serde_json::from_slice::<Step>(&line).ok()) {
+            let place = *places.entry(step.id()).or_insert(steps.len());
+            match steps.get_mut(place) {
+                Some(known) => *known = step,
+                None => steps.push(step),
+            }
+        }
+        steps
+    }
+}
+
+/// The section `[query]` of a prompt, as the run log keeps it.
+pub fn query_of(prompt: &str) -> Option<&str> {
+    let (_, behind) = prompt.split_once("\n[query]\n")?;
+    let end = behind.find("\n[codebase]\n");
+    Some(&behind[..end.unwrap_or(behind.len())])
+}
+
+/// The length of a folder's time stamp and the hyphen behind it.
+const STAMP_LENGTH: usize = "2026-11-21-20-15-03-".len();
+
+/// The files that a run has changed, as they were before, and then as each reply leaves them.
+struct FileStates(BTreeMap<String, Option<FileState>>);
+
+impl FileStates {
+    fn before(project: &Project, run: &PastRun) -> Self {
+        let changes = undo_log::read(project.root(), &run.relative());
+        let files = changes
+            .ok()
+            .flatten()
+            .map(|changes: ChangeLog| changes.files);
+        let before = files.into_iter().flatten().map(|(path, change)| {
+            let before = change.before.and_then(|before| run.kept(project, &before));
+            (path, before)
+        });
+        Self(before.collect())
+    }
+
+    /// What the reply changes.
+    fn apply(&mut self, reply: &str) -> Vec<FileChange> {
+        let parsed = edit::parse(reply);
+        if !parsed.faults.is_empty() {
+            return Vec::new();
+        }
+        let mut changes = Vec::new();
+        for edit in parsed.edits {
+            let before = self.0.get(&edit.path).cloned().flatten();
+            let after = match edit.kind {
+                EditKind::Write(content) => Some(FileState {
+                    content: content.into_bytes(),
+                    mode: before.as_ref().map_or(NEW_MODE, |before| before.mode),
+                }),
+                EditKind::Remove => None,
+            };
+            self.0.insert(edit.path.clone(), after.clone());
+            if before != after {
+                changes.push(FileChange {
+                    path: edit.path,
+                    before,
+                    after,
+                });
+            }
+        }
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        changes
+    }
+}
+
+/// All runs, the oldest first: by when they began. Folders' names have the local time, which leaps.
+///
+/// # Errors
+/// When `logs` cannot be read.
+pub fn runs(project: &Project) -> Result<Vec<PastRun>, PathError> {
+    let names = names(project)?.into_iter();
+    let mut runs: Vec<_> = names.map(|name| PastRun::read(project, &name)).collect();
+    runs.sort_by_cached_key(PastRun::time);
+    Ok(runs)
+}
+
+/// The last run, by its folder's name, where it has not come to its end; of a project that is locked, in which no run
+/// goes on.
+pub fn cut_short(project: &Project) -> Option<String> {
+    let mut names = names(project).ok()?.into_iter();
+    let last = names.rfind(|name| holds_project(name))?;
+    let result = project.logs().join(&last).join(RESULT);
+    result.symlink_metadata().is_err().then_some(last)
+}
+
+/// The path of the folder of this name, relative to the root.
+pub fn relative(name: &str) -> String {
+    format!("{LOGS}/{name}")
+}
+
+/// The names of all runs' folders, in their order.
+///
+/// # Errors
+/// When `logs` cannot be read.
+pub(crate) fn names(project: &Project) -> Result<Vec<String>, PathError> {
+    let logs = project.logs();
+    let unreadable = || PathError::of("read", &logs);
+    let entries = fs::read_dir(&logs).if_there().map_err(unreadable())?;
+    let mut names = Vec::new();
+    for entry in entries.into_iter().flatten() {
+        let entry = entry.map_err(unreadable())?;
+        let is_run = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let name = entry.file_name().into_string();
+        names.extend(name.ok().filter(|name| is_run && has_stamp(name)));
+    }
+    names.sort_by_cached_key(|name| order(name));
+    Ok(names)
+}
+
+/// The time in the name of a run's folder: `2026-11-21-20-15-03`.
+pub fn stamp(name: &str) -> &str {
+    name.get(..STAMP_LENGTH - 1).unwrap_or(name)
+}
+
+/// Whether the name begins with a run's stamp: `2026-11-21-20-15-03-`.
+fn has_stamp(name: &str) -> bool {
+    let stamp = name.get(..STAMP_LENGTH).unwrap_or_default();
+    NaiveDateTime::parse_from_str(stamp, "%Y-%m-%d-%H-%M-%S-").is_ok()
+}
+
+/// By the stamp in the name, and by the number behind it.
+fn order(name: &str) -> (String, u32) {
+    let number = name
+        .rsplit_once('-')
+        .and_then(|(_, number)| number.parse().ok());
+    (stamp(name).to_owned(), number.unwrap_or(1))
+}
+
+/// A file's content, where it is no link and not too large.
+fn read_limited(path: &Path) -> Option<Vec<u8>> {
+    read(path, Links::Refused, MAX_TEXT).ok()
+}
+
+/// The lines of a file, where it is no link and not too large. One that is too long comes in pieces.
+fn lines_of(path: &Path) -> Option<impl Iterator<Item = Vec<u8>> + use<>> {
+    let file = open(path, Links::Refused).ok()?;
+    check_size(&file, MAX_STEPS).ok()?;
+    let mut file = BufReader::new(file.take(MAX_STEPS));
+    Some(std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        let read = file.by_ref().take(MAX_STEP).read_until(b'\n', &mut line);
+        read.ok().filter(|amount| *amount > 0).map(|_| line)
+    }))
+}

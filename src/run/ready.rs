@@ -1,0 +1,316 @@
+//! Looks whether a run can start, before anything is sent or written, and lists all that is missing.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::builds::{self, BuildOptions};
+use super::code_base::CodeBase;
+use super::context::{Context, Freshness, InputOptions, ModelChoice, QuerySource};
+use super::not_ready::{NotReady, Problem, listed};
+use super::recovery;
+use super::selection::{Models, SelectedModel, choose, find_recording, recording_of};
+use super::sending;
+use super::shown::Shown;
+use crate::commands::error::Error;
+use crate::exec::build_script;
+use crate::exec::sandbox::{SandboxMode, SandboxProblem};
+use crate::model::prompt::Inputs;
+use crate::model::{ModelSpec, Purpose, REPAIRS};
+use crate::project::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, ProjectLock, ProjectProblem, ROLLUP};
+use crate::record::replay::Recording;
+use crate::secret::credentials::{self, Finding};
+use crate::sys::parallel::{MUCH_TEXT, side_by_side};
+
+/// What a code base is called that is in no file.
+const ROLLED_UP: &str = "--rollup";
+
+const IN_INPUTS: &str = "stands in the query or the code base; it was left out of the prompt";
+
+/// All that a run starts from.
+pub struct Ready<'a> {
+    /// The user's inputs, without keys.
+    pub inputs: Inputs,
+    /// What the user should know of them.
+    pub warnings: Vec<String>,
+    /// The models for the change and its repairs, or for the report.
+    pub models: Models<'a>,
+    /// What the model is shown of the project's files.
+    pub shown: Shown,
+    /// The file that the query was written to in an editor.
+    pub draft: Option<PathBuf>,
+    /// Keeps other runs out of the project.
+    _lock: ProjectLock,
+}
+
+/// What was found where a run is to start: all of it, whatever is missing.
+pub struct Survey<'a> {
+    /// The user's inputs, without keys.
+    pub inputs: Option<Inputs>,
+    /// The model of the first query and, where that is another, of the repairs.
+    pub specs: Vec<ModelSpec>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    missing: NotReady,
+    models: Option<Models<'a>>,
+    shown: Shown,
+    draft: Option<PathBuf>,
+    lock: Option<ProjectLock>,
+}
+
+impl<'a> Survey<'a> {
+    /// The servers that would be asked, by model, where they are not the vendors' own.
+    pub fn base_urls(&self) -> BTreeMap<String, String> {
+        let models = self.models.as_ref().filter(|models| !models.is_replay);
+        models.map(Models::base_urls).unwrap_or_default()
+    }
+
+    /// What is to be said of the way to the models.
+    pub fn exposed(&self) -> Vec<String> {
+        let models = self.models.as_ref();
+        models.map_or_else(Vec::new, |models| models.exposed().collect())
+    }
+
+    /// Where the models' keys come from, by model.
+    pub fn key_sources(&self) -> BTreeMap<String, String> {
+        let models = self.models.as_ref();
+        models.map(Models::key_sources).unwrap_or_default()
+    }
+
+    /// What a run starts from.
+    ///
+    /// # Errors
+    /// When anything is missing.
+    pub fn ready(self) -> Result<Ready<'a>, NotReady> {
+        match (self.inputs, self.models, self.lock) {
+            (Some(inputs), Some(models), Some(lock)) if self.missing.problems.is_empty() => {
+                Ok(Ready {
+                    inputs,
+                    warnings: self.warnings,
+                    models,
+                    shown: self.shown,
+                    draft: self.draft,
+                    _lock: lock,
+                })
+            }
+            _ => Err(self.missing),
+        }
+    }
+}
+
+/// Looks for everything at once. Without `build`, the model is asked for a report.
+///
+/// # Errors
+/// When what is asked for does not exist, or the tree cannot be put in order after an earlier run.
+pub fn survey<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    build: Option<BuildOptions>,
+) -> Result<Survey<'a>, Error> {
+    let recording = find_recording(context, choice)?;
+    let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
+    let resumed = choice.resume.as_deref().filter(|_| choice.model.is_none());
+    let resumed = resumed.map(|run| recording_of(context, run)).transpose()?;
+    let chosen_by = recording.as_ref().or(resumed.as_ref());
+    let specs = choose(context, choice, &purpose, chosen_by)?;
+    let project = &context.project;
+    let lock = project.lock();
+    if lock.is_ok() {
+        recovery::recover_with_warning(context)?;
+    }
+    let mut missing = NotReady::default();
+    missing.note(context.models.as_ref().map_err(Clone::clone));
+    missing.note(project.check_gitignore(context.key_files()));
+    missing.note(project.check_keys_untracked(context.key_files()));
+    let query = missing.note(query(context, &choice.inputs.query, &purpose));
+    let (rollup_name, rollup) = code_base(context, &choice.inputs)?;
+    let rollup = missing.note(rollup);
+    // Nothing is sent where replies are replayed.
+    let sends = choice.replay.is_none();
+    let may_be_stale = !sends || choice.inputs.freshness == Freshness::Stale;
+    let compare = |rollup: &String| sending::compare(rollup, project.root(), may_be_stale);
+    let ((outdated, shown), findings) = side_by_side(
+        rollup.as_ref().map_or(0, String::len) >= MUCH_TEXT,
+        || rollup.as_ref().map(compare).unwrap_or_default(),
+        || {
+            let find = |file, text: &Option<String>| match text {
+                Some(text) => credentials::find(file, text, context.redactor),
+                None => Vec::new(),
+            };
+            let query_name = choice.inputs.query.name();
+            [find(query_name, &query), find(rollup_name, &rollup)].concat()
+        },
+    );
+    // How the tree stands to a run that is resumed is looked at by itself.
+    let outdated = outdated.filter(|_| choice.resume.is_none());
+    if sends && !choice.allow_secrets && !findings.is_empty() {
+        missing.extend([Problem::Secrets(findings.clone())]);
+    }
+    let mut models = specs.iter().map(|spec| match &recording {
+        Some(recording) => Some(SelectedModel::replayed(context, spec.clone(), recording)),
+        None => SelectedModel::vendors(context, choice, spec.clone(), None, &mut missing),
+    });
+    let (first, repair) = (models.next().flatten(), models.next().flatten());
+    drop(models);
+    let repair = Vec::from_iter(repair.map(|repair| (Purpose::REPAIR, repair)));
+    let models = first.map(|first| Models {
+        reasks: recording.as_ref().map_or(0, Recording::reasks),
+        repairs: recording.as_ref().map_or(REPAIRS, Recording::repairs),
+        ..Models::new(choice, !sends, first, repair)
+    });
+    if let Some(models) = &models {
+        models.note_missing(context, &mut missing, &|_| Ok(false))?;
+    }
+    check_build(context, build, &mut missing)?;
+    let lock = missing.note(lock);
+    let inputs = query.zip(rollup);
+    let mut inputs = inputs.map(|(query, rollup)| Inputs { query, rollup });
+    let mut warnings = Vec::new();
+    // The search has been over every byte: where it has found no key, none has to be taken out.
+    if let Some(inputs) = inputs
+        .as_mut()
+        .filter(|_| findings.iter().any(Finding::is_redacted))
+    {
+        redact(context, inputs);
+        let what = if findings.iter().any(Finding::is_own_key) {
+            "an API key"
+        } else {
+            "the value of a secret environment variable"
+        };
+        warnings.push(format!("{what} {IN_INPUTS}"));
+    }
+    if sends {
+        for directory in written_to(&purpose, &shown) {
+            missing.note(project.check_writable(directory));
+        }
+        warnings.extend(sent_secrets(choice, findings));
+        if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
+            let (refused, noticed) =
+                sending::examine(context, choice, &purpose, (inputs, outdated), spec);
+            missing.extend(refused);
+            let others = specs.iter().skip(1);
+            missing.extend(others.filter_map(|spec| sending::without_price(choice, spec)));
+            warnings.extend(noticed);
+        }
+    }
+    let is_draft = choice.inputs.query.is_draft();
+    Ok(Survey {
+        inputs,
+        specs,
+        warnings,
+        missing,
+        models,
+        shown,
+        draft: is_draft.then(|| project.root().join(DRAFT)),
+        lock,
+    })
+}
+
+/// Looks for everything, and starts from it.
+///
+/// # Errors
+/// When anything is missing.
+pub fn check<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    build: Option<BuildOptions>,
+) -> Result<Ready<'a>, Error> {
+    Ok(survey(context, choice, build)?.ready()?)
+}
+
+/// The directories that a run writes to: for a change those of all files that the model is shown.
+fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
+    let mut directories = vec![Path::new(LOGS)];
+    if *purpose == Purpose::REPORT {
+        directories.push(Path::new(CONFIG));
+    } else {
+        directories.extend(shown.directories());
+    }
+    directories
+}
+
+/// What is sent though it looks like a credential.
+fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<String> {
+    findings.retain(|finding| !finding.is_redacted());
+    let is_sent = choice.allow_secrets && !findings.is_empty();
+    is_sent.then(|| {
+        let list = listed(&findings);
+        format!("what looks like credentials is sent, as allowed:{list}")
+    })
+}
+
+/// The code base, and what it is to be called: rolled up where that is asked for, or where there is none and the query
+/// is not in its file either.
+fn code_base(
+    context: &Context<'_>,
+    inputs: &InputOptions,
+) -> Result<(&'static str, Result<String, Problem>), Error> {
+    if let QuerySource::Recorded(sent) = &inputs.query {
+        return Ok(("the recorded code base", Ok(sent.rollup.clone())));
+    }
+    let project = &context.project;
+    let from_file = (!inputs.roll_up).then(|| project.rollup());
+    match from_file {
+        Some(Err(ProjectProblem::Missing(_))) if inputs.query != QuerySource::File => {}
+        Some(read) => return Ok((ROLLUP, read.map_err(Problem::from))),
+        None => {}
+    }
+    let code_base = match CodeBase::read(project.root(), &[], false) {
+        Err(error @ (Error::NoIndex(_) | Error::EmptyRollup(_))) => {
+            let (problem, hint) = (error.to_string(), error.hint().unwrap_or_default());
+            return Ok((ROLLED_UP, Err(Problem::RollUp { problem, hint })));
+        }
+        read => read?,
+    };
+    context.notice(format!("rolled up: {}", code_base.summary()));
+    Ok((ROLLED_UP, Ok(code_base.text())))
+}
+
+fn query(
+    context: &Context<'_>,
+    source: &QuerySource,
+    purpose: &Purpose,
+) -> Result<String, ProjectProblem> {
+    let query = match source {
+        QuerySource::File => context.project.query()?,
+        QuerySource::Given(query) | QuerySource::Edited(query) => return Ok(query.clone()),
+        QuerySource::Recorded(sent) => return Ok(sent.query.clone()),
+    };
+    // A report's prompt says itself what to do where the query says nothing.
+    if *purpose != Purpose::REPORT && query.trim().is_empty() {
+        return Err(ProjectProblem::EmptyQuery);
+    }
+    if query == EXAMPLE_QUERY {
+        return Err(ProjectProblem::ExampleQuery);
+    }
+    Ok(query)
+}
+
+/// A key in the inputs would travel to the vendor and into every log.
+fn redact(context: &Context<'_>, inputs: &mut Inputs) {
+    for text in [&mut inputs.query, &mut inputs.rollup] {
+        if let Cow::Owned(redacted) = context.redactor.text(text) {
+            *text = redacted;
+        }
+    }
+}
+
+/// Whether the project can be built as is asked for, if it is.
+fn check_build(
+    context: &Context<'_>,
+    build: Option<BuildOptions>,
+    missing: &mut NotReady,
+) -> Result<(), Error> {
+    let Some(build) = build else {
+        return Ok(());
+    };
+    let path = context.environment.os("PATH");
+    missing.note(build_script::inspect(context.project.root(), path));
+    if build.sandbox == SandboxMode::Strict {
+        match builds::check_strict(context) {
+            Err(SandboxProblem::Interrupted(interrupted)) => return Err(interrupted.into()),
+            checked => missing.note(checked),
+        };
+    }
+    Ok(())
+}

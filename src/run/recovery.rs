@@ -1,0 +1,79 @@
+//! Takes the project for a run, and puts its tree in order first where an earlier run was cut short.
+//!
+//! Touches the lock, the journals and what they speak of, and files that killed runs have not moved into their places.
+
+use super::context::Context;
+use super::not_ready::NotReady;
+use super::outcome::{Failure, Outcome};
+use crate::commands::error::Error;
+use crate::edit;
+use crate::edit::recovery::Recovered;
+use crate::project::ProjectLock;
+use crate::record::run_log;
+use crate::run::past::history;
+
+/// Takes the project, and puts its tree in order, for a command that has something else to do: what was
+/// recovered is a warning.
+///
+/// # Errors
+/// When another run has the project, or the tree cannot be put in order.
+pub fn take(context: &Context<'_>) -> Result<ProjectLock, Error> {
+    let lock = context.project.lock().map_err(NotReady::from)?;
+    recover_with_warning(context)?;
+    Ok(lock)
+}
+
+/// Puts the tree of a locked project in order; what was recovered is a warning, and so is a run that was cut short.
+pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
+    if let Some(recovered) = put_in_order(context)? {
+        context.warn(recovered);
+    }
+    mention_cut_short(context);
+    Ok(())
+}
+
+/// The command `recover`: does what every run does first, and nothing else.
+///
+/// # Errors
+/// When another run has the project, or the tree cannot be put in order.
+pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let _lock = context.project.lock().map_err(NotReady::from)?;
+    let done = put_in_order(context)?.unwrap_or("nothing to recover");
+    mention_cut_short(context);
+    Ok(Outcome::said(format!("done: {done}")))
+}
+
+/// Says where the last run was killed: nobody else did.
+fn mention_cut_short(context: &Context<'_>) {
+    if let Some(run) = history::cut_short(&context.project) {
+        let goes_on = if run.ends_with("-committing-code") {
+            format!(", and `code-commit --resume {run}` goes on")
+        } else {
+            String::new()
+        };
+        context.warn(format!(
+            "the last run was killed before its end: `code-commit log {run}` shows how far it came{goes_on}"
+        ));
+    }
+}
+
+/// Puts the tree of a locked project in order, and says in words what there was to do.
+fn put_in_order(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
+    run_log::sweep(context.project.root());
+    let mut recovered = None;
+    for journal in context.project.journal_directories() {
+        recovered = recovered.or(edit::recovery::recover(context.tree(&journal))?);
+    }
+    Ok(recovered.map(|recovered| match recovered {
+        Recovered::RolledBack => {
+            "an earlier command was interrupted while changing files: the tree is as it was before it"
+        }
+        Recovered::Torn => {
+            "an earlier command's changes did not fully reach the disk: the tree is as it was before \
+             it; what was found of them is in `agent-config/torn`"
+        }
+        Recovered::Completed => {
+            "an earlier command was interrupted after changing files: the tree has all its changes"
+        }
+    }))
+}

@@ -1,0 +1,307 @@
+//! A run that is resumed: its recorded query and replies, and how the tree stands to them.
+//!
+//! Reads the run's folder and the files that it has changed, and changes nothing. Guarantees that a reply counts as
+//! applied only where the disk still holds what the run has left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::context::{Context, Freshness, InputOptions, QuerySource};
+use super::not_ready::NotReady;
+use super::problems::ResumeProblem;
+use super::shown::on_disk;
+use crate::commands::error::Error;
+use crate::commands::last;
+use crate::edit::{Digest, undo_log};
+use crate::model::prompt::Inputs;
+use crate::model::{Purpose, REPAIRS, StepId};
+use crate::project::rollup::{self, RollupState};
+use crate::record::run_files::Artifact;
+use crate::record::{EditsRecord, Step};
+use crate::run::past::history::{PastRun, PastStep};
+use crate::sys::excerpt::Excerpt;
+use crate::sys::excerpt::text::bounded;
+use crate::sys::numbers::counted;
+use crate::sys::text::escaped;
+
+/// So many files are named.
+const NAMED: usize = 20;
+/// A run that was resumed again and again is followed back no further.
+const MAX_CHAIN: usize = 50;
+
+/// A run that is resumed, as its folder has it.
+pub struct Resumption {
+    /// Its folder, relative to the root.
+    pub folder: String,
+    /// What it was asked, as it was sent.
+    inputs: Inputs,
+    /// The steps with a whole reply, in their order.
+    steps: Vec<PastStep>,
+    /// Whether all of its repairs were used.
+    used_up: bool,
+    /// The number of the last repair that was asked for, with or without a reply.
+    last_repair: u16,
+}
+
+/// How the tree stands to a run that is resumed.
+#[derive(Debug, Default)]
+pub struct ResumedTree {
+    /// The steps whose edits are on the disk.
+    applied: BTreeMap<StepId, PastApplied>,
+    /// The files that the run has changed, where its edits are on the disk.
+    pub own: Vec<String>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// A reply whose edits are on the disk.
+#[derive(Debug)]
+pub struct PastApplied {
+    /// The reply's text.
+    pub reply: String,
+    /// What the build that followed printed; `None`: it is to be built again.
+    pub output: Option<String>,
+}
+
+impl Resumption {
+    /// Reads the run that is named.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be resumed.
+    pub fn read(context: &Context<'_>, run: &Path) -> Result<Self, Error> {
+        let folder = last::folder(context, Some(run))?;
+        let run = past(context, &folder);
+        let not = |problem: ResumeProblem| Err(NotReady::from(problem).into());
+        if run.workflow() != "commit" {
+            return not(ResumeProblem::OtherWorkflow(folder));
+        }
+        let exit = run.record.as_ref().map(|record| record.exit.name.clone());
+        if exit.as_deref() == Some("done") {
+            return not(ResumeProblem::Done(folder));
+        }
+        let mut steps = run.steps(&context.project);
+        let inputs = steps.first().and_then(|first| sent(&run, &first.step));
+        let Some(inputs) = inputs else {
+            return not(ResumeProblem::NoQuery(folder));
+        };
+        // What was not written down as whole is asked for again, and all that followed.
+        let is_whole =
+            |past: &PastStep| past.step.finish.is_some() && matches!(past.reply, Some(Ok(_)));
+        let repairs = steps.iter().map(|past| &past.step);
+        let repairs = repairs.filter(|step| step.purpose == Purpose::REPAIR);
+        let last_repair = repairs.map(|step| step.number).max().unwrap_or_default();
+        let whole = steps.iter().take_while(|past| is_whole(past)).count();
+        steps.truncate(whole);
+        Ok(Self {
+            folder,
+            inputs,
+            steps,
+            used_up: exit.as_deref() == Some("build-failed"),
+            last_repair,
+        })
+    }
+
+    /// The inputs of the run, in the place of the project's files.
+    pub fn inputs(&self, given: &InputOptions) -> InputOptions {
+        InputOptions {
+            query: QuerySource::Recorded(self.inputs.clone()),
+            ..given.clone()
+        }
+    }
+
+    /// What the user is told of it.
+    pub fn notice(&self, tree: &ResumedTree) -> String {
+        let steps = counted(self.steps.len() as u64, "step");
+        let edits = if tree.applied.is_empty() {
+            "applied again"
+        } else {
+            "on disk already"
+        };
+        format!(
+            "resuming {}: {steps} recorded, which cost nothing, {edits}",
+            self.folder
+        )
+    }
+
+    /// The steps that need no call.
+    pub fn recorded(&self) -> BTreeSet<StepId> {
+        self.steps.iter().map(|past| past.step.id()).collect()
+    }
+
+    /// How often rejected replies may be followed by another question, besides what is allowed anew: as often as they
+    /// were, and once more where the last reply was rejected.
+    pub fn reasks(&self) -> usize {
+        let asked = self.steps.iter().filter(|past| past.step.reask > 0).count();
+        let is_open = self.steps.last();
+        asked + usize::from(is_open.is_some_and(|past| past.step.rejected.is_some()))
+    }
+
+    /// The number of the last repair that there may be: three more where they were used up.
+    pub fn repairs(&self) -> u16 {
+        let whole = self.last_repair.next_multiple_of(REPAIRS).max(REPAIRS);
+        let more = if self.used_up && self.last_repair == whole {
+            REPAIRS
+        } else {
+            0
+        };
+        whole.saturating_add(more)
+    }
+
+    /// Sees how the tree stands to the run.
+    ///
+    /// # Errors
+    /// When it is neither as it was before nor as the run left it, and that matters.
+    pub fn tree(&self, context: &Context<'_>, freshness: Freshness) -> Result<ResumedTree, Error> {
+        let root = context.project.root();
+        let changes = self.changes(context)?;
+        let now: BTreeMap<&String, Option<Digest>> = changes
+            .keys()
+            .map(|path| (path, on_disk(root, path)))
+            .collect();
+        let is_as = |state: fn(&States) -> Option<Digest>| {
+            let mut changes = changes.iter();
+            changes.all(|(path, states)| now[path] == state(states))
+        };
+        let is_before = is_as(|states| states.before);
+        // As the run found it that went on with another one, and was taken back.
+        let is_found = !is_before && is_as(|states| states.found);
+        let others = |(path, states): &(&String, &States)| now[*path] != states.after;
+        let mut differing: Vec<String> = Vec::new();
+        if !is_before && !is_found {
+            let others = changes.iter().filter(others);
+            differing.extend(others.map(|(path, _)| path.clone()));
+        }
+        // Some of its edits are there, or all.
+        let is_after = !is_before && differing.len() < changes.len();
+        let sections = rollup::sections(&self.inputs.rollup, root);
+        if rollup::is_comparable(&self.inputs.rollup, &sections) {
+            let is_other = |section: &&rollup::RollupFile<'_>| {
+                section.state != RollupState::Same && !changes.contains_key(section.path)
+            };
+            let other = sections.iter().filter(is_other);
+            differing.extend(other.map(|section| section.path.to_owned()));
+        }
+        let mut found = ResumedTree::default();
+        if !differing.is_empty() {
+            let problem = ResumeProblem::OtherTree {
+                folder: self.folder.clone(),
+                files: named(&differing),
+            };
+            if freshness != Freshness::Stale {
+                return Err(NotReady::from(problem).into());
+            }
+            found.warnings.push(problem.to_string());
+        }
+        if is_after {
+            found.applied = self.applied(is_found);
+            found.own = changes.into_keys().collect();
+        }
+        Ok(found)
+    }
+
+    /// The replies whose edits were applied, or of these those that the run itself `found` on the disk. What was built
+    /// last is built again.
+    fn applied(&self, found: bool) -> BTreeMap<StepId, PastApplied> {
+        // Of a run that was killed, nobody knows whether the last reply was applied: that is done again, and harms
+        // nobody.
+        let has_edits = |edits: &EditsRecord| *edits != EditsRecord::default();
+        let is_on_disk = |past: &&PastStep| {
+            past.step.is_on_disk || !found && past.step.edits.as_ref().is_some_and(has_edits)
+        };
+        let applied = self.steps.iter().filter(is_on_disk);
+        let applied: Vec<&PastStep> = applied.collect();
+        let last = applied.len().saturating_sub(1);
+        let applied = applied.into_iter().enumerate().map(|(at, past)| {
+            let output = past
+                .build_log()
+                .map(|(_, output)| bounded(output, Excerpt::LIMIT));
+            let reply = past.reply.clone().and_then(Result::ok).unwrap_or_default();
+            let applied = PastApplied {
+                reply,
+                output: Some(output.unwrap_or_default()).filter(|_| at < last),
+            };
+            (past.step.id(), applied)
+        });
+        applied.collect()
+    }
+
+    /// What the run has changed, and those that it went on with: by path, what was there before and what they left.
+    fn changes(&self, context: &Context<'_>) -> Result<BTreeMap<String, States>, Error> {
+        let mut changes: BTreeMap<String, States> = BTreeMap::new();
+        let mut folder = Some(self.folder.clone());
+        for _ in 0..MAX_CHAIN {
+            let Some(own) = folder else { break };
+            let logged = undo_log::read(context.project.root(), &own)?;
+            for (path, change) in logged.into_iter().flat_map(|log| log.files) {
+                let before = change.before.map(|before| before.digest);
+                let after = change.after.last().copied().flatten();
+                let is_own = own == self.folder;
+                let known = changes.entry(path).or_insert(States {
+                    before,
+                    found: if is_own { before } else { after },
+                    after,
+                });
+                known.before = before;
+            }
+            // One that has found edits on the disk stands on the run that made them.
+            let steps = past(context, &own).steps(&context.project);
+            let first = steps.into_iter().next().map(|past| past.step);
+            folder = first
+                .filter(|step| step.is_on_disk)
+                .and_then(|step| step.recorded);
+        }
+        Ok(changes)
+    }
+}
+
+/// What was at a path.
+#[derive(Debug, Clone, Copy)]
+struct States {
+    /// Before the first of the runs that went on with each other.
+    before: Option<Digest>,
+    /// Before the last of them.
+    found: Option<Digest>,
+    /// Behind it.
+    after: Option<Digest>,
+}
+
+impl ResumedTree {
+    /// The reply of a step whose edits are on the disk.
+    pub fn applied(&self, step: &StepId) -> Option<&PastApplied> {
+        self.applied.get(step)
+    }
+}
+
+/// A run, by its folder relative to the root.
+fn past(context: &Context<'_>, folder: &str) -> PastRun {
+    let name = PathBuf::from(folder);
+    let name = name.file_name().and_then(|name| name.to_str());
+    PastRun::read(&context.project, name.unwrap_or_default())
+}
+
+/// What was sent with the first query: taken out of its file, by the sizes of its parts.
+fn sent(run: &PastRun, first: &Step) -> Option<Inputs> {
+    let text = run.text(&StepId::INITIAL, Artifact::Query)?;
+    let mut rest = text.as_str();
+    let mut parts = BTreeMap::new();
+    for part in &first.prompt {
+        let (content, behind) = rest.split_at_checked(usize::try_from(part.bytes).ok()?)?;
+        parts.insert(part.part.as_ref(), content);
+        rest = behind;
+    }
+    let part = |name: &str| {
+        let content = parts.get(name)?.strip_prefix(&format!("[{name}]\n"))?;
+        Some(content.to_owned())
+    };
+    let (query, rollup) = (part("query")?, part("codebase")?);
+    rest.is_empty().then_some(Inputs { query, rollup })
+}
+
+fn named(paths: &[String]) -> Vec<String> {
+    let shown = paths.iter().take(NAMED);
+    let mut named: Vec<String> = shown.map(|path| format!("`{}`", escaped(path))).collect();
+    if paths.len() > NAMED {
+        named.push(format!("and {} more", paths.len() - NAMED));
+    }
+    named
+}

@@ -1,0 +1,580 @@
+//! Which models a run asks, and the way to them.
+//!
+//! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
+
+pub mod installed;
+mod recorded;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::context::{Context, ModelChoice};
+use super::keys::{self, KeySource};
+use super::not_ready::NotReady;
+use super::sending;
+use crate::agent::settings::Settings;
+use crate::commands::error::Error;
+use crate::model::price::Usd;
+use crate::model::{
+    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, OllamaServer, Origin,
+    Provider, Proxies, Purpose, REPAIRS, Route, ServerProblem, Setup, StepId, Tier, catalogue,
+    endpoint,
+};
+use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
+use crate::run::past::naming;
+use crate::run::past::naming::NoSuchRun;
+use crate::secret::ApiKey;
+use crate::sys::http::transport::PlainAddresses;
+use crate::sys::interrupt::Interrupted;
+
+pub use self::recorded::recorded_model;
+
+/// The models that a run asks, and what that may cost.
+pub struct Models<'a> {
+    /// What the run may cost.
+    pub max_cost: Option<Usd>,
+    /// Whether a reply of another model than the one that was asked is none.
+    pub require_model: bool,
+    /// Whether nothing is sent, because replies are replayed.
+    pub is_replay: bool,
+    /// How often queries were asked again in the run that is replayed, because replies were rejected.
+    pub reasks: usize,
+    /// The number of the last repair that there may be.
+    pub repairs: u16,
+    /// The replies of the run that is resumed.
+    pub recorded: Option<RecordedReplies<'a>>,
+    /// The one for every query that `others` have none for.
+    pub first: SelectedModel<'a>,
+    /// Those for queries of these purposes, where they are others.
+    pub others: Vec<(Purpose, SelectedModel<'a>)>,
+}
+
+impl<'a> Models<'a> {
+    /// These models for a run that nothing is recorded for: `first`, and `others` for the purposes that they stand with.
+    pub fn new(
+        choice: &ModelChoice,
+        is_replay: bool,
+        first: SelectedModel<'a>,
+        others: Vec<(Purpose, SelectedModel<'a>)>,
+    ) -> Self {
+        Self {
+            max_cost: choice.max_cost.filter(|_| !is_replay),
+            require_model: choice.require_model,
+            is_replay,
+            reasks: 0,
+            repairs: REPAIRS,
+            recorded: None,
+            first,
+            others,
+        }
+    }
+}
+
+impl Models<'_> {
+    /// The model for a query.
+    pub fn model(&self, step: &StepId) -> &SelectedModel<'_> {
+        if let Some(recorded) = self.recorded.as_ref().and_then(|replies| replies.of(step)) {
+            return recorded;
+        }
+        let selected = self.of(&step.purpose);
+        let recorded = selected.fallback.as_deref();
+        let recorded = recorded.filter(|fallback| fallback.recorded.contains(step));
+        recorded.unwrap_or(selected)
+    }
+
+    /// The model for queries of this purpose.
+    pub fn of(&self, purpose: &Purpose) -> &SelectedModel<'_> {
+        let mut others = self.others.iter();
+        let other = others.find(|(of, _)| of == purpose);
+        other.map_or(&self.first, |(_, other)| other)
+    }
+
+    /// The model for a query behind one that the model `before` has answered: what is made by a fallback, is repaired by
+    /// it.
+    pub fn model_after(&self, before: Option<&str>, step: &StepId) -> &SelectedModel<'_> {
+        let selected = self.model(step);
+        let is_asked = !self.is_replay && self.recorded_in(step).is_none();
+        let is_by_fallback = |fallback: &&SelectedModel<'_>| {
+            let name = Some(&*fallback.spec.name);
+            is_asked
+                && step.purpose == Purpose::REPAIR
+                && before == name
+                && name != Some(&*self.first.spec.name)
+        };
+        let fallback = selected.fallback.as_deref().filter(is_by_fallback);
+        fallback.unwrap_or(selected)
+    }
+
+    /// The folder of the run that a step's reply is taken from, where that is resumed: it is paid already.
+    pub fn recorded_in(&self, step: &StepId) -> Option<&str> {
+        let replies = self.recorded.as_ref()?;
+        replies.of(step).map(|_| replies.folder.as_str())
+    }
+
+    /// All of them, fallbacks included.
+    fn all(&self) -> impl Iterator<Item = &SelectedModel<'_>> {
+        let others = self.others.iter().map(|(_, other)| other);
+        let models = std::iter::once(&self.first).chain(others);
+        models.flat_map(|model| std::iter::once(model).chain(model.fallback.as_deref()))
+    }
+
+    /// Notes those that Ollama's servers do not have and that may not be pulled, and servers that are not there. Nothing
+    /// is asked where replies are replayed.
+    ///
+    /// # Errors
+    /// When a signal comes.
+    pub fn note_missing(
+        &self,
+        context: &Context<'_>,
+        noted: &mut NotReady,
+        may_pull: &dyn Fn(&str) -> Result<bool, Interrupted>,
+    ) -> Result<(), Interrupted> {
+        let on_servers = self.all();
+        let on_servers = on_servers.filter_map(|model| Some((&model.spec, model.server.as_ref()?)));
+        for (model, problem) in installed::missing(on_servers)? {
+            match installed::pulled(context, model, problem, may_pull) {
+                Err(ServerProblem::Interrupted(interrupted)) => return Err(interrupted),
+                pulled => noted.note(pulled),
+            };
+        }
+        Ok(())
+    }
+
+    /// The servers that are not the vendors', by the names of the models.
+    pub fn base_urls(&self) -> BTreeMap<String, String> {
+        let named = self.all().filter_map(SelectedModel::elsewhere);
+        let owned = |(name, url): (&str, &str)| (name.to_owned(), url.to_owned());
+        named.map(owned).collect()
+    }
+
+    /// Where their keys come from, by the names of the models.
+    pub fn key_sources(&self) -> BTreeMap<String, String> {
+        let sources = self.all().filter_map(|model| {
+            let source = model.key_source.as_ref()?;
+            Some((model.spec.name.clone(), source.to_string()))
+        });
+        sources.collect()
+    }
+
+    /// Tells the user of them, if anything is sent.
+    pub fn tell_base_urls(&self, context: &Context<'_>) {
+        if self.is_replay {
+            return;
+        }
+        // Azure has no usual server: whoever uses it has named the one that is asked.
+        let told = self.all();
+        let told = told.filter(|model| model.spec.provider != Provider::Azure);
+        let told = told.filter_map(SelectedModel::elsewhere);
+        for (model, url) in told.collect::<BTreeMap<_, _>>() {
+            context.notice(format!(
+                "`{model}` is asked at {url}, not at the usual server"
+            ));
+        }
+    }
+}
+
+/// The replies of a run that is resumed.
+pub struct RecordedReplies<'a> {
+    /// The run's folder, relative to the root.
+    folder: String,
+    steps: BTreeSet<StepId>,
+    models: Vec<SelectedModel<'a>>,
+}
+
+impl<'a> RecordedReplies<'a> {
+    /// The replies of these steps of the run in `folder`.
+    ///
+    /// # Errors
+    /// When there is no such run, or one of its models is not known.
+    pub fn new(
+        context: &Context<'a>,
+        folder: &str,
+        steps: BTreeSet<StepId>,
+    ) -> Result<Self, Error> {
+        let recording = recording_of(context, Path::new(folder))?;
+        let table = context.models.as_ref();
+        let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+        let model = |name: &str| {
+            let spec = named(table, name)?;
+            Ok(SelectedModel::replayed(context, spec, &recording))
+        };
+        let models = recording.models().into_iter().map(model);
+        Ok(Self {
+            folder: folder.to_owned(),
+            steps,
+            models: models.collect::<Result<_, Error>>()?,
+        })
+    }
+
+    fn of(&self, step: &StepId) -> Option<&SelectedModel<'a>> {
+        let is_of = |model: &&SelectedModel<'_>| model.recorded.contains(step);
+        let mut models = self.models.iter();
+        models.find(is_of).filter(|_| self.steps.contains(step))
+    }
+}
+
+impl Models<'_> {
+    /// What is to be said of the way to models.
+    pub fn exposed(&self) -> impl Iterator<Item = String> {
+        let exposed = self.all().filter(|model| model.is_exposed);
+        exposed.map(|model| {
+            let url = model.base_url.as_deref().unwrap_or_default();
+            let name = &model.spec.name;
+            format!("`{name}` is asked at {url} by plain http: the code travels unencrypted")
+        })
+    }
+
+    /// Tells the user of models whose lives end soon; gives the warnings of the run: what is to be said of those that
+    /// are asked at their vendors, and of the way to them. What another server does then, it alone knows.
+    #[must_use]
+    pub fn warnings(&self, context: &Context<'_>) -> Vec<String> {
+        if self.is_replay {
+            return Vec::new();
+        }
+        let (elsewhere, vendors): (Vec<_>, Vec<_>) =
+            self.all().partition(|model| model.base_url.is_some());
+        let ends = |models: Vec<&SelectedModel<'_>>| {
+            near_ends(context, models.into_iter().map(|model| &model.spec))
+        };
+        for end in ends(elsewhere) {
+            context.notice(end);
+        }
+        let mut warnings = ends(vendors);
+        warnings.extend(self.exposed());
+        warnings
+    }
+}
+
+/// A model that is to be asked.
+pub struct SelectedModel<'a> {
+    /// Its entry in the table.
+    pub spec: ModelSpec,
+    /// The way to ask it, or its recorded replies.
+    pub model: Box<dyn Model + 'a>,
+    /// The one to ask where it is overloaded.
+    pub fallback: Option<Box<SelectedModel<'a>>>,
+    /// Its server, where that is Ollama's and not replayed.
+    pub server: Option<OllamaServer>,
+    /// Whether what is sent travels unencrypted to another machine.
+    is_exposed: bool,
+    /// The steps that it has answered in the run that is replayed, if it is a fallback.
+    recorded: Vec<StepId>,
+    /// Where its key comes from, if it needs one and is not replayed.
+    pub key_source: Option<KeySource>,
+    /// Its server, where that is not its vendor's: keys and code go there, or went there when replies were recorded.
+    pub base_url: Option<String>,
+}
+
+impl<'a> SelectedModel<'a> {
+    /// How it is asked.
+    pub fn setup(&self, context: &Context<'_>) -> Setup {
+        let table = context.models.as_ref().ok();
+        let successor = table.and_then(|table| table.successor(&self.spec.id));
+        Setup {
+            key_variable: match self.key_source {
+                Some(KeySource::Variable(name)) => Some(name),
+                _ => None,
+            },
+            successor: successor.map(Box::from),
+        }
+    }
+
+    /// Its name and its server, where that is not the vendor's.
+    fn elsewhere(&self) -> Option<(&str, &str)> {
+        Some((&self.spec.name, self.base_url.as_deref()?))
+    }
+
+    /// One whose replies were recorded.
+    pub fn replayed(context: &Context<'_>, mut spec: ModelSpec, recording: &Recording) -> Self {
+        // Nothing is asked for; the tiers that have served are on record.
+        spec.tier = Tier::Standard;
+        let fallback = fallback(context, &spec);
+        Self {
+            server: None,
+            is_exposed: false,
+            recorded: recording.steps_of(&spec.name),
+            fallback: fallback.map(|spec| Box::new(Self::replayed(context, spec, recording))),
+            model: Box::new(ReplayModel::new(recording, spec.clone())),
+            base_url: recording.base_url(&spec.name).map(str::to_owned),
+            key_source: None,
+            spec,
+        }
+    }
+
+    /// One behind its server. Without `own_key`, the key is the project's, if it needs one.
+    /// What is missing is noted.
+    pub fn vendors(
+        context: &Context<'a>,
+        choice: &ModelChoice,
+        mut spec: ModelSpec,
+        own_key: Option<ApiKey>,
+        missing: &mut NotReady,
+    ) -> Option<Self> {
+        spec.tier = choice.tier.unwrap_or(spec.tier);
+        let has_key = own_key.is_some() || spec.key_file.is_some();
+        let fallback = fallback(context, &spec).and_then(|fallback| {
+            missing.extend(sending::without_price(choice, &fallback));
+            let is_same_server =
+                (fallback.provider, &fallback.base_url) == (spec.provider, &spec.base_url);
+            // A key goes nowhere but to the server that it is for.
+            let own_key = own_key.clone().filter(|_| is_same_server);
+            Self::vendors(context, choice, fallback, own_key, missing)
+        });
+        let key = match own_key {
+            None => missing.note(keys::find(context, &spec)).map(Option::unzip),
+            own_key => Some((own_key, None)),
+        };
+        let route = missing.note(route(context, &spec, has_key))?;
+        let is_exposed = route.endpoint.plain() == Some(PlainAddresses::Private);
+        let base_url = endpoint::differing(&route.endpoint, spec.provider);
+        let base_url = base_url.map(str::to_owned);
+        let (key, key_source) = key?;
+        let route = Route { key, ..route };
+        let is_ollamas = spec.provider == Provider::Ollama;
+        let server = is_ollamas.then(|| OllamaServer::new(route.clone(), context.interrupt));
+        let model = HttpModel::new(
+            spec.clone(),
+            route,
+            choice.delivery,
+            choice.timeout,
+            context.clock,
+            context.interrupt.clone(),
+        );
+        Some(Self {
+            spec,
+            model: Box::new(model),
+            fallback: fallback.map(Box::new),
+            server,
+            is_exposed,
+            recorded: Vec::new(),
+            key_source,
+            base_url,
+        })
+    }
+}
+
+/// What is to be told of models whose lives end soon, at their vendors.
+pub fn near_ends<'s>(
+    context: &Context<'_>,
+    specs: impl IntoIterator<Item = &'s ModelSpec>,
+) -> Vec<String> {
+    let today = context.clock.now().date_naive();
+    let vendors = specs.into_iter().filter(|spec| spec.base_url.is_none());
+    let told = vendors.filter_map(|spec| {
+        let id = spec.vendors_name()?;
+        let table = context.models.as_ref().ok();
+        let successor = table.and_then(|table| table.successor(id));
+        let end = catalogue::near_end(id, today, successor)?;
+        Some(format!("`{}`: {end}", spec.name))
+    });
+    told.collect()
+}
+
+/// The entry to ask where this one is overloaded.
+fn fallback(context: &Context<'_>, spec: &ModelSpec) -> Option<ModelSpec> {
+    let table = context.models.as_ref().ok()?;
+    table.named(spec.fallback.as_deref()?).cloned()
+}
+
+/// The models of the first query and, where that is another, of the repairs. None, where the table of
+/// models cannot be read and what is asked for may be in it.
+///
+/// # Errors
+/// When there is no such model, or the replies of another were recorded.
+pub fn choose(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    purpose: &Purpose,
+    recording: Option<&Recording>,
+) -> Result<Vec<ModelSpec>, Error> {
+    let Ok(table) = &context.models else {
+        return Ok(Vec::new());
+    };
+    let choose = |purpose: &Purpose| -> Result<ModelSpec, Error> {
+        let asked = choice.model.as_deref();
+        if let Some(recording) = recording
+            && let Some(recorded) = recording.model(purpose, asked, table)?
+        {
+            return Ok(recorded.clone());
+        }
+        let Some(asked) = asked else {
+            return Ok(table.chosen(purpose).clone());
+        };
+        named(table, asked)
+    };
+    let mut specs = vec![choose(purpose)?];
+    if *purpose == Purpose::INITIAL {
+        let repair = choose(&Purpose::REPAIR)?;
+        if repair != specs[0] {
+            specs.push(repair);
+        }
+    }
+    Ok(specs)
+}
+
+/// The table's entry of that name.
+///
+/// # Errors
+/// When there is none.
+pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
+    let unknown = || Error::UnknownModel {
+        name: name.to_owned(),
+        known: table.names(),
+    };
+    table.named(name).cloned().ok_or_else(unknown)
+}
+
+/// The run that is to be replayed, if any.
+///
+/// # Errors
+/// When there is no such run.
+pub fn find_recording(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+) -> Result<Option<Recording>, Error> {
+    let project = &context.project;
+    let at = |run: &Path| Recording::find(project.root(), &project.logs(), run);
+    let find = |run: &Path| match at(run) {
+        Err(RecordingProblem::Missing(path)) => match naming::find(project, run, context.today()) {
+            Ok(name) => Ok(at(Path::new(&name))?),
+            Err(NoSuchRun::Missing(_)) => Err(RecordingProblem::Missing(path).into()),
+            Err(other) => Err(Error::from(other)),
+        },
+        found => Ok(found?),
+    };
+    choice.replay.as_deref().map(find).transpose()
+}
+
+/// The run in this folder, relative to the root or to `logs`.
+///
+/// # Errors
+/// When there is no such run.
+pub fn recording_of(context: &Context<'_>, run: &Path) -> Result<Recording, Error> {
+    let project = &context.project;
+    Ok(Recording::find(project.root(), &project.logs(), run)?)
+}
+
+/// The model that an agent asks: the one that `--model` names, or the recorded one, or else the user's own, with
+/// its server and key; where the user has no server, the table's entry of that name.
+///
+/// # Errors
+/// When there is no such model, or it lacks something.
+pub fn agent_model<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    own: &Settings,
+) -> Result<Models<'a>, Error> {
+    let recording = find_recording(context, choice)?;
+    let is_replay = recording.is_some();
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let recorded = recording.as_ref().and_then(Recording::first_model);
+    let recorded = recorded.filter(|name| table.named(name).is_some());
+    let (spec, key) = match (choice.model.as_deref().or(recorded), &own.api_url) {
+        (Some(name), _) => (named(table, name)?, None),
+        (None, Some(url)) => {
+            let checked = Endpoint::parse("apiUrl", url, own.api_key.is_some());
+            checked.map_err(NotReady::from)?;
+            (own_spec(&own.model, url, table), own.api_key.clone())
+        }
+        (None, None) => (named(table, &own.model)?, None),
+    };
+    let mut missing = NotReady::default();
+    let first = if let Some(recording) = &recording {
+        Some(SelectedModel::replayed(context, spec, recording))
+    } else {
+        missing.extend(sending::without_price(choice, &spec));
+        SelectedModel::vendors(context, choice, spec, key, &mut missing)
+    };
+    let models = first.map(|first| Models::new(choice, is_replay, first, Vec::new()));
+    if let Some(models) = &models {
+        models.note_missing(context, &mut missing, &|_| Ok(false))?;
+    }
+    let models = models.filter(|_| missing.problems.is_empty());
+    models.ok_or_else(|| missing.into())
+}
+
+/// The models that an agent of several stages asks, by purpose, the one for all else first; or those that were
+/// recorded. What Ollama lacks is pulled, if it may be.
+///
+/// # Errors
+/// When there is no such model, or it lacks something.
+pub fn stage_models<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    stages: Vec<(Purpose, ModelSpec)>,
+    may_pull: &dyn Fn(&str) -> Result<bool, Interrupted>,
+) -> Result<Models<'a>, Error> {
+    let recording = find_recording(context, choice)?;
+    let is_replay = recording.is_some();
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let mut missing = NotReady::default();
+    let mut select = |purpose: &Purpose, spec: ModelSpec| {
+        let Some(recording) = &recording else {
+            missing.extend(sending::without_price(choice, &spec));
+            return SelectedModel::vendors(context, choice, spec, None, &mut missing);
+        };
+        let recorded = recording
+            .model_of(purpose)
+            .and_then(|name| table.named(name));
+        let spec = recorded.cloned().unwrap_or(spec);
+        Some(SelectedModel::replayed(context, spec, recording))
+    };
+    let mut selected = Vec::new();
+    for (purpose, spec) in stages {
+        let is_first = selected.first();
+        let is_first =
+            is_first.is_some_and(|(_, first): &(_, SelectedModel<'_>)| first.spec == spec);
+        if !is_first || is_replay {
+            selected.extend(select(&purpose, spec).map(|model| (purpose, model)));
+        }
+    }
+    if selected.is_empty() || !missing.problems.is_empty() {
+        return Err(missing.into());
+    }
+    let (_, first) = selected.remove(0);
+    let models = Models::new(choice, is_replay, first, selected);
+    models.note_missing(context, &mut missing, may_pull)?;
+    if missing.problems.is_empty() {
+        return Ok(models);
+    }
+    Err(missing.into())
+}
+
+/// A model behind the user's own server, which is compatible with OpenAI's. The table may have more to say of
+/// it, like its price.
+fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
+    let known = table.named(name);
+    let known = known.filter(|spec| spec.provider == Provider::OpenAi);
+    let new = || ModelSpec::new(name, Provider::OpenAi);
+    ModelSpec {
+        base_url: Some(url.to_owned()),
+        key_file: None,
+        origin: Origin::Added,
+        ..known.cloned().unwrap_or_else(new)
+    }
+}
+
+/// The model's server, and the proxies on the way there; without the key, if it has one.
+///
+/// # Errors
+/// When an address is none, or one that keys do not go to.
+pub fn route(
+    context: &Context<'_>,
+    spec: &ModelSpec,
+    has_key: bool,
+) -> Result<Route, EndpointProblem> {
+    let endpoint = endpoint::of(spec, context.environment, has_key)?;
+    // Calls to this machine go straight there, whatever proxy is named.
+    let proxies = if endpoint.is_secure() {
+        Proxies::from_environment(context.environment)?
+    } else {
+        Proxies::default()
+    };
+    Ok(Route {
+        endpoint,
+        proxies,
+        key: None,
+    })
+}

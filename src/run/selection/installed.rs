@@ -1,0 +1,76 @@
+//! Whether Ollama's servers are there, and have the models that a run asks.
+//!
+//! Asks each server once what it has, has it pull what it lacks where that is wanted, and sends nothing of the project.
+
+use std::collections::BTreeMap;
+
+use crate::model::{ModelSpec, OllamaServer, PullProgress, ServerProblem};
+use crate::run::context::Context;
+use crate::sys::interrupt::Interrupted;
+use crate::sys::text::one_line;
+
+/// A model of Ollama's, and its server.
+pub type OnServer<'m> = (&'m ModelSpec, &'m OllamaServer);
+
+/// Those of `models` that cannot be asked, and why; of a server that does not answer, the first.
+///
+/// # Errors
+/// When a signal comes.
+pub fn missing<'m>(
+    models: impl Iterator<Item = OnServer<'m>>,
+) -> Result<Vec<(OnServer<'m>, ServerProblem)>, Interrupted> {
+    let mut by_server: BTreeMap<String, Vec<OnServer<'m>>> = BTreeMap::new();
+    for model in models {
+        let others = by_server.entry(model.1.url()).or_default();
+        if others.iter().all(|other| other.0.id != model.0.id) {
+            others.push(model);
+        }
+    }
+    let mut missing = Vec::new();
+    for models in by_server.into_values() {
+        match models[0].1.installed() {
+            Ok(installed) => missing.extend(models.into_iter().filter_map(|model| {
+                let problem = model.1.lack(&model.0.id, &installed)?;
+                Some((model, problem))
+            })),
+            Err(ServerProblem::Interrupted(interrupted)) => return Err(interrupted),
+            Err(problem) => missing.push((models[0], problem)),
+        }
+    }
+    Ok(missing)
+}
+
+/// Has what is missing pulled, if that is all that is wrong and it may be.
+///
+/// # Errors
+/// What is wrong, still or now.
+pub fn pulled(
+    context: &Context<'_>,
+    (spec, server): OnServer<'_>,
+    problem: ServerProblem,
+    may_pull: &dyn Fn(&str) -> Result<bool, Interrupted>,
+) -> Result<(), ServerProblem> {
+    if !matches!(problem, ServerProblem::NotInstalled { .. }) || !may_pull(&spec.id)? {
+        return Err(problem);
+    }
+    let mut told = String::new();
+    server.pull(&spec.id, &mut |progress| {
+        let line = told_progress(&spec.id, progress);
+        if line != told {
+            context.notice(line.clone());
+            told = line;
+        }
+    })
+}
+
+/// How far a pull has come, in steps of a tenth.
+fn told_progress(model: &str, progress: &PullProgress) -> String {
+    let status = one_line(&progress.status, 80);
+    match (progress.completed, progress.total) {
+        (Some(done), Some(total)) if total > 0 => {
+            let tenths = done.saturating_mul(10) / total;
+            format!("pulling `{model}`: {status}: {} %", tenths.min(10) * 10)
+        }
+        _ => format!("pulling `{model}`: {status}"),
+    }
+}

@@ -1,0 +1,51 @@
+//! The tier of service that a call asks for, and the one that has served it, by whose price it is billed. Pure.
+
+use super::active::Run;
+use crate::model::{ModelError, ModelSpec, Tier};
+
+impl Run<'_> {
+    /// The tier to ask for: that of the model's entry, until the server has refused it.
+    pub(crate) fn tier(&self, spec: &ModelSpec) -> Tier {
+        if self.without_tier.contains(&spec.name) {
+            Tier::Standard
+        } else {
+            spec.tier
+        }
+    }
+
+    /// Whether the server has refused the tier, and the standard one is asked for from now on.
+    pub(crate) fn falls_back_to_standard(&mut self, spec: &ModelSpec, error: &ModelError) -> bool {
+        let tier = self.tier(spec);
+        if tier == Tier::Standard || !error.refuses_tier() {
+            return false;
+        }
+        self.warn(format!(
+            "{error}: `{}` is asked in the tier `standard` instead of `{}` for the rest of the run, at the full price",
+            spec.name,
+            tier.word()
+        ));
+        self.without_tier.insert(spec.name.clone());
+        true
+    }
+
+    /// Notes the tier that has served a call: what the reply says, or else the one to which no discount belongs.
+    pub(crate) fn note_tier(&mut self, spec: &ModelSpec, told: Option<Tier>) -> Tier {
+        let asked = self.tier(spec);
+        // Where nothing else was asked for, nothing else is served.
+        let known = told.or((asked == Tier::Standard).then_some(asked));
+        if spec.tier != Tier::Standard || known == Some(Tier::Flex) {
+            self.note(|step| step.tier = known);
+        }
+        if asked != Tier::Standard && known != Some(asked) {
+            let (name, asked) = (&spec.name, asked.word());
+            let served = known.map_or(
+                "its reply does not say which tier has served it: the cost is that of `standard`",
+                |_| "served in `standard`, at the full price",
+            );
+            self.warn(format!(
+                "`{name}` was asked in the tier `{asked}`, and {served}"
+            ));
+        }
+        known.unwrap_or_default()
+    }
+}

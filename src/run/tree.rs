@@ -1,0 +1,326 @@
+//! What a run makes of the project's files: applies replies, takes them back, and sees that they reach
+//! the disk.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use super::active::Run;
+use super::context::Context;
+use super::shown::Shown;
+use crate::commands::error::Error;
+use crate::edit::apply::{Applied, Tree};
+use crate::edit::beneath::{Root, open_regular, split};
+use crate::edit::changes::{ChangeLog, kept_path};
+use crate::edit::error::{ApplyError, RecoverError};
+use crate::edit::undo::{Journalling, UndoError, Undone, undo};
+use crate::edit::undo_log::UndoLog;
+use crate::edit::{self, Digest, Stamp, VerifiedEdits, stamp};
+use crate::record::event::Event;
+use crate::record::{EditsRecord, TreeState};
+use crate::sys::counter::Counter;
+use crate::sys::files::{MIB, read_open};
+use crate::sys::numbers::counted;
+use crate::sys::parallel::joined;
+
+/// So many files are seen onto the disk whatever the build does;
+const FEW_FILES: usize = 8;
+/// more of them while a build goes on that has taken this long already: what waits for the disk takes
+/// time from a build that is over at once.
+const LONG_BUILD: Duration = Duration::from_millis(20);
+
+/// What a build has made of a file is not looked at where it is larger, in bytes.
+const LARGEST: u64 = 64 * MIB;
+
+/// The project's files, as one run changes them.
+pub struct RunTree<'c> {
+    context: &'c Context<'c>,
+    /// The run's folder, relative to the root.
+    folder: String,
+    journal: PathBuf,
+    undo_log: UndoLog<'c>,
+    /// What the model was shown of them.
+    shown: Shown,
+    /// The latest application, as long as it may not be on the disk for good.
+    applied: Option<Applied>,
+    /// When it was complete.
+    installed: Stamp,
+}
+
+impl<'c> RunTree<'c> {
+    /// The files before the run.
+    pub fn new(context: &'c Context<'c>, run: &Run<'_>) -> Self {
+        let root = context.project.root();
+        Self {
+            context,
+            folder: run.log.name().to_owned(),
+            journal: context.project.journal_directory(),
+            undo_log: UndoLog::new(root, run.log.folder(), context.redactor),
+            shown: Shown::default(),
+            applied: None,
+            installed: Stamp::default(),
+        }
+    }
+
+    /// The same files, of which the model is shown these.
+    pub fn with_shown(self, shown: Shown) -> Self {
+        let shown = shown.asked(now(self.context));
+        Self { shown, ..self }
+    }
+
+    /// Holds what a reply would replace against what the model was shown.
+    pub fn check(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
+        for warning in self.shown.check(edits)? {
+            run.warn(warning);
+        }
+        Ok(())
+    }
+
+    /// Notes that files are as the run left them that is resumed.
+    pub fn adopt(&mut self, paths: &[String]) {
+        self.shown.adopt(paths);
+    }
+
+    /// Looks how the files are before the model is asked again.
+    pub fn look_again(&mut self) {
+        self.shown.refresh(now(self.context));
+    }
+
+    /// The files that the run has changed.
+    pub fn changed(&self) -> impl Iterator<Item = &str> {
+        let files = &self.undo_log.changes().files;
+        files.keys().map(String::as_str)
+    }
+
+    /// Whether every file is as it was before the run, whatever was applied.
+    pub fn is_as_before(&self) -> bool {
+        self.undo_log.changes().are_none()
+    }
+
+    /// Where the file is kept that was at `path` before the run, and its mode; `None`: there was none.
+    pub fn kept(&self, path: &str) -> Option<(PathBuf, u32)> {
+        let before = self.undo_log.changes().files.get(path)?.before.as_ref()?;
+        let kept = kept_path(&self.folder, before);
+        Some((self.context.project.root().join(kept), before.mode))
+    }
+
+    /// What a build has made of a file, where that is not what the reply made of it.
+    pub fn built(&self, path: &str, replied: Option<&str>) -> Option<Vec<u8>> {
+        let changed = self.undo_log.changes().files.get(path)?;
+        let left = changed.after.last()?.as_ref()?;
+        if replied.is_some_and(|replied| Digest::of(replied.as_bytes()) == *left) {
+            return None;
+        }
+        let content = self.read(path).ok()??;
+        (Digest::of(&content) == *left).then_some(content)
+    }
+
+    /// What is in a file; `None` where it is none: whatever has run since may have made a pipe of it.
+    pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+        let (directory, name) = split(path);
+        let directory = Root::open(self.context.project.root())?.directory(directory)?;
+        let file = open_regular(directory.as_fd(), name)?;
+        file.map(|file| read_open(file, LARGEST)).transpose()
+    }
+
+    /// Applies a reply.
+    pub fn apply(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
+        self.context.interrupt.check()?;
+        let done = self.follow("Changing", edits.edits().len());
+        let tree = Tree {
+            staged: Some(&done),
+            ..self.context.tree(&self.journal)
+        };
+        let applied = edit::apply(tree, edits, &mut self.undo_log);
+        if let Err(ApplyError::NotRolledBack { .. }) = &applied {
+            run.record.tree = TreeState::Changed;
+        }
+        if let Some(applied) = applied? {
+            run.record.tree = TreeState::Changed;
+            self.installed = applied.installed();
+            warn_of(run, &applied);
+            self.applied = Some(applied);
+        }
+        self.shown.remember(edits);
+        let record = EditsRecord {
+            written: edits.written().map(|(path, _)| path.to_owned()).collect(),
+            removed: edits.removed().map(str::to_owned).collect(),
+        };
+        self.context.reporter.event(&Event::Applied(record.clone()));
+        run.note(|step| {
+            // The calls of one reply write one after another.
+            let before = step.edits.take().unwrap_or_default();
+            step.edits = Some(before.then(&record));
+        });
+        Ok(())
+    }
+
+    /// Does `work`, a build, and meanwhile gets what was applied on the disk for good. What is not
+    /// there when the work is done, is left to the next run.
+    pub fn flushing<T>(&mut self, run: &mut Run<'_>, work: impl FnOnce() -> T) -> T {
+        let root = self.context.project.root();
+        let stop = AtomicBool::new(false);
+        let applied = self.applied.take();
+        let (over, is_over) = mpsc::channel::<()>();
+        let (done, flushed) = thread::scope(|scope| {
+            let (applied, stop) = (applied.as_ref(), &stop);
+            let few = applied.is_none_or(|applied| applied.files() <= FEW_FILES);
+            let flush = move || {
+                let short =
+                    !few && is_over.recv_timeout(LONG_BUILD) != Err(RecvTimeoutError::Timeout);
+                applied
+                    .filter(|_| !short)
+                    .map(|applied| applied.flush(root, stop))
+            };
+            // Where no thread is to be had, all of it is left to the next run.
+            let flushing = thread::Builder::new().spawn_scoped(scope, flush).ok();
+            let done = work();
+            stop.store(!few, Ordering::Relaxed);
+            drop(over);
+            (done, flushing.and_then(joined))
+        });
+        self.flushed(run, applied, flushed.unwrap_or(Ok(false)));
+        // A build may have written to the files that the run has changed.
+        if let Err(error) = self.undo_log.observe(self.installed) {
+            run.warn(format!(
+                "what the build made of the changed files is not known, so that they may not be \
+                 undone: {error}"
+            ));
+        }
+        done
+    }
+
+    /// Remembers what was applied, as long as it is not on the disk for good.
+    fn flushed(
+        &mut self,
+        run: &mut Run<'_>,
+        applied: Option<Applied>,
+        flushed: Result<bool, RecoverError>,
+    ) {
+        let is_on_disk = flushed.unwrap_or_else(|error| {
+            run.warn(format!(
+                "what was applied may not be on the disk for good: {error}"
+            ));
+            false
+        });
+        self.applied = applied.filter(|_| !is_on_disk);
+    }
+
+    /// Takes back all that the run has applied. Where that fails, the run goes on to its end with a
+    /// warning.
+    pub fn put_back(&mut self, run: &mut Run<'_>) {
+        let changes = self.undo_log.changes().clone();
+        let folder = self.folder.clone();
+        self.undo_log.release();
+        // What failed once may work now. Where the disk takes nothing more, it goes without a trace of it.
+        let undone = self
+            .undo(run, &folder, &changes)
+            .or_else(|_| self.undo(run, &folder, &changes))
+            .or_else(|_| self.undo_unrecorded(&folder, &changes));
+        match undone {
+            Ok(_) if run.record.tree == TreeState::Unchanged => {}
+            Ok(edits) => {
+                run.record.tree = TreeState::PutBack;
+                self.context.reporter.event(&Event::PutBack(edits.clone()));
+            }
+            Err(error) => run.warn(format!("what was applied cannot be taken back: {error}")),
+        }
+    }
+
+    /// Says so where what is still to be undone cannot be: somebody has removed what was saved.
+    pub fn note_lost(&self, run: &mut Run<'_>) {
+        if run.record.tree != TreeState::Changed {
+            return;
+        }
+        if let Some(lost) = self.undo_log.lost() {
+            run.warn(format!(
+                "`{lost}`, which was saved before it was replaced, is gone: `code-commit undo` cannot take the run back"
+            ));
+            run.record.tree = TreeState::Lost;
+        }
+    }
+
+    /// Undoes the `changes` of the run in `folder`, this one or another.
+    pub fn undo(
+        &mut self,
+        run: &mut Run<'_>,
+        folder: &str,
+        changes: &ChangeLog,
+    ) -> Result<EditsRecord, UndoError> {
+        let done = self.follow("Taking back", changes.files.len());
+        let tree = Tree {
+            staged: Some(&done),
+            ..self.context.tree(&self.journal)
+        };
+        let undo_log = Some(&mut self.undo_log);
+        let Undone { edits, applied } = undo(tree, folder, changes, undo_log, Journalling::On)?;
+        if let Some(applied) = applied {
+            warn_of(run, &applied);
+            let flushed = applied.flush(self.context.project.root(), &AtomicBool::new(false));
+            self.flushed(run, Some(applied), flushed);
+        }
+        Ok(edits)
+    }
+
+    /// Tells that files are being changed; the count of those that are done.
+    fn follow(&self, what: &str, files: usize) -> Counter {
+        let (done, total) = (Counter::default(), files as u64);
+        if total > 1 {
+            self.context.reporter.event(&Event::Progress {
+                message: format!("{what} {}", counted(total, "file")),
+                done: done.clone(),
+                total,
+            });
+        }
+        done
+    }
+
+    fn undo_unrecorded(
+        &mut self,
+        folder: &str,
+        changes: &ChangeLog,
+    ) -> Result<EditsRecord, UndoError> {
+        let tree = self.context.tree(&self.journal);
+        let undo_log = Some(&mut self.undo_log);
+        undo(tree, folder, changes, undo_log, Journalling::Off).map(|undone| undone.edits)
+    }
+
+    /// Notes that the run has come to its end. Should that fail, the next run takes this one for cut
+    /// short, and says that its reply was applied as a whole; so it was.
+    pub fn end(self) {
+        self.undo_log.release();
+        let _ = self.applied.map(Applied::end);
+    }
+}
+
+/// The time, as files have it.
+fn now(context: &Context<'_>) -> Stamp {
+    stamp(context.clock.now().into())
+}
+
+/// How many of the files that have lost something are named.
+const MAX_NAMED: usize = 20;
+
+/// Warns of what is not as it should be about files that were replaced all the same.
+fn warn_of(run: &mut Run<'_>, applied: &Applied) {
+    for lost in applied.lost.iter().take(MAX_NAMED) {
+        run.warn(lost.clone());
+    }
+    if let Some(more) = applied
+        .lost
+        .len()
+        .checked_sub(MAX_NAMED)
+        .filter(|more| *more > 0)
+    {
+        run.warn(format!("{more} more files have lost rights or attributes"));
+    }
+    if let Some(left) = &applied.left {
+        run.warn(format!(
+            "the files that were replaced are not all removed yet: {left}"
+        ));
+    }
+}
