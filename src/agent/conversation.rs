@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tagged::{Tag, tagged, tagged_requests};
 use crate::model::message::{Call, Image, Message, ReplyPart, Role, Text};
-use crate::record::input_text;
+use crate::record::step::input_text;
 use crate::record::tasks::Task;
 use crate::record::todos::Todo;
 use crate::secret::Redactor;

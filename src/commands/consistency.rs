@@ -6,7 +6,7 @@ use super::sections;
 use crate::commands::error::Error;
 use crate::model::StepId;
 use crate::model::prompt::Prompt;
-use crate::record::SectionRecord;
+use crate::record::result::SectionRecord;
 use crate::run::active::Run;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};

@@ -5,12 +5,13 @@ use std::path::Path;
 use serde_json::json;
 
 use super::last;
-use crate::record::TreeState;
-use crate::record::diff::{self, FileChange, Stat};
+use crate::record::result::TreeState;
 use crate::run::closing;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::PastRun;
+use crate::sys::diff;
+use crate::sys::diff::{FileChange, Stat};
 use crate::ui::pager::Pager;
 
 /// How many columns a stat takes.

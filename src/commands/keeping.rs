@@ -8,7 +8,7 @@ use crate::agent::tool::Effect;
 use crate::commands::error::Error;
 use crate::model::Purpose;
 use crate::model::usage::Usage;
-use crate::record::Action;
+use crate::record::step::Action;
 
 /// Where the conversation of a run is kept, and how far the work has come.
 pub trait Keeping {

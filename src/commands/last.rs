@@ -6,7 +6,7 @@ use crate::commands::chat::spent::Spent;
 use crate::commands::error::Error;
 use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
-use crate::record::{RunRecord, TreeState};
+use crate::record::result::{RunRecord, TreeState};
 use crate::run::context::Context;
 use crate::run::past::history;
 use crate::run::past::naming;

@@ -14,10 +14,11 @@ use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::project::Project;
-use crate::record::diff::{self, FileChange};
 use crate::record::orchestration::{EXECUTE_AGENT, READ_ARTIFACT};
+use crate::record::result;
+use crate::record::result::{AgentRecord, BuildRecord, RunRecord};
 use crate::record::run_files::ORCHESTRATE;
-use crate::record::{self, Action, AgentRecord, BuildRecord, RunRecord, Step};
+use crate::record::step::{Action, Step};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::figures::{Figures, taken_back};
@@ -25,6 +26,8 @@ use crate::run::past::findings;
 use crate::run::past::history;
 use crate::run::past::history::{IdleReply, PastRun, PastStep, RunChanges};
 use crate::run::past::naming;
+use crate::sys::diff;
+use crate::sys::diff::FileChange;
 use crate::sys::numbers::grouped;
 use crate::sys::text::one_line;
 use crate::ui::columns::{
@@ -460,7 +463,7 @@ impl Story {
 
     fn answer(&mut self, answer: Option<&str>) {
         self.line("The user answered:");
-        self.beginning_of(answer.unwrap_or(record::NO_ANSWER), "  ");
+        self.beginning_of(answer.unwrap_or(result::NO_ANSWER), "  ");
     }
 
     fn action(&mut self, action: &Action) {

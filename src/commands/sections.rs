@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use regex::{Captures, Regex};
 
-use crate::record::SectionRecord;
+use crate::record::result::SectionRecord;
 use crate::sys::text;
 
 /// The sections that the prompt asks for.

@@ -8,14 +8,16 @@ use std::path::PathBuf;
 use super::output_file::{self, OutputFile};
 use crate::commands::cli::Cli;
 use crate::commands::error::Error;
-use crate::record::diff::{self, FileChange};
+use crate::record::result::{RunRecord, TreeState};
 use crate::record::run_files::Artifact;
-use crate::record::{RunRecord, Step, TreeState};
+use crate::record::step::Step;
 use crate::run::closing;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::figures::{Figures, taken_back};
 use crate::run::past::history::PastRun;
+use crate::sys::diff;
+use crate::sys::diff::FileChange;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, is_deceptive, printable, without_ci_commands};
 

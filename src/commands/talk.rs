@@ -18,9 +18,9 @@ use super::workspace::{AgentOptions, AnswerSource, SessionChoice, Workspace};
 use super::{diff, last, undo};
 use crate::agent::AgentError;
 use crate::commands::error::Error;
-use crate::record;
 use crate::record::event::Event;
 use crate::record::exit::Exit;
+use crate::record::result;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
@@ -414,7 +414,7 @@ pub fn tell(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<boo
     // At a question of the agent's, it comes as a key.
     let is_stopped = taken > 0 || matches!(failure.error.exit(), Exit::Interrupted(_));
     let (error, hint) = if is_stopped {
-        let hint = record::hint(Some(INSTEAD.to_owned()), failure.tree);
+        let hint = result::hint(Some(INSTEAD.to_owned()), failure.tree);
         ("stopped".to_owned(), hint)
     } else {
         (failure.error.to_string(), failure.hint())

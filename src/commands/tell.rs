@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::dispatch::command_name;
 use crate::commands::cli::{Cli, Command, OutputFormat};
-use crate::record::RunRecord;
 use crate::record::event::{Event, Reporter as _};
 use crate::record::exit::Exit;
+use crate::record::result::RunRecord;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::text::line_end;
 use crate::ui::{Output, json};

@@ -10,7 +10,7 @@ use super::beneath::split;
 use super::digest::{Digest, Stamp};
 use super::spelling::{self, PathScope};
 use crate::project::CONFIG;
-use crate::record::run_files::REPLACED;
+use crate::project::run_folder::REPLACED;
 
 /// The version of the form of `changes.json`.
 pub(super) const SCHEMA: u32 = 1;

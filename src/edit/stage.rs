@@ -19,7 +19,7 @@ use super::disk;
 use super::error::{ApplyError, apply_failed};
 use super::operation::{Durability, FileOperation, Operation};
 use super::plan::ApplyPlan;
-use crate::record::run_files::REPLACED;
+use crate::project::run_folder::REPLACED;
 use crate::sys::counter::Counter;
 
 /// Makes the new directories, under their staged names.

@@ -14,7 +14,7 @@ use super::error::{ApplyError, RecoverError};
 use super::operation::{ChangeSet, Durability, FileOperation, Operation};
 use super::recovery;
 use super::undo_log::UndoLog;
-use crate::record::EditsRecord;
+use crate::project::changed_files::EditsRecord;
 use crate::sys::files::PathError;
 
 pub use super::apply::Journalling;

@@ -4,6 +4,7 @@
 //! whole UTF-8 text, that a key's content is in no error, and that what git tracks is taken neither for a key nor for
 //! the table of models, which says where keys go: it may have come with the repository.
 
+pub(crate) mod changed_files;
 pub mod configured;
 pub mod conventions;
 pub mod dirty;
@@ -16,6 +17,7 @@ pub mod place;
 pub mod repositories;
 pub mod repository;
 pub mod rollup;
+pub mod run_folder;
 
 use std::io;
 use std::path::{Path, PathBuf};

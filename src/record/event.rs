@@ -7,16 +7,17 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::diff::Stat;
+use super::result::Seconds;
 use super::tasks::Task;
 use super::todos::Todo;
-use super::{EditsRecord, Seconds};
 use crate::model::price::Usd;
 use crate::model::tokens::Size;
 use crate::model::usage::Usage;
 use crate::model::{Category, StepId, Tier};
+use crate::project::changed_files::EditsRecord;
 use crate::secret::Redactor;
 use crate::sys::counter::Counter;
+use crate::sys::diff::Stat;
 
 /// Something that happened, with all of its text: it can cross a channel to another thread. Programs read it as
 /// `json` writes it.

@@ -1,6 +1,6 @@
 //! How the process ends: the contract's exit codes and their names. Plain data.
 
-use crate::record::ExitRecord;
+use crate::record::result::ExitRecord;
 use crate::sys::interrupt::Signal;
 
 /// How the process ends: the contract's exit codes.

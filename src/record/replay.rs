@@ -11,8 +11,8 @@ use crate::model::{
     Answer, Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, REPAIRS, Reply, Request,
     StepId, Tier,
 };
+use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::{self, Artifact};
-use crate::record::{AgentRecord, RunRecord};
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 
 /// No file of a recording is larger, in bytes: as large as an answer may be.

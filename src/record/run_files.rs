@@ -20,12 +20,8 @@ pub const LINEAGE: &str = "lineage.json";
 pub const MCP: &str = "mcp.jsonl";
 /// The log of the build before anything was sent; in `logs` until the run has its folder.
 pub const BASELINE: &str = "baseline-build.txt";
-/// What the run has done to the project's files.
-pub const CHANGES: &str = "changes.json";
 /// What a build has changed of the files that no build may change.
 pub const GATE: &str = "gate.diff";
-/// The folder with the files that the run has replaced or removed, as they were before.
-pub const REPLACED: &str = "replaced";
 /// The first line of a response file that holds an error in place of a reply.
 pub const ERROR_LINE: &str = "ERROR\n";
 

@@ -18,10 +18,12 @@ use rustix::fs::{AtFlags, CWD, unlinkat};
 use serde::Serialize;
 
 use crate::model::StepId;
+use crate::project::run_folder::REPLACED;
+use crate::project::run_folder::{RunFolder, make_directory};
 use crate::project::{CONFIG, LOGS};
-use crate::record::Step;
-use crate::record::run_files::{self, Artifact, REPLACED, RESULT};
-use crate::record::run_folder::{RunFolder, make_directory};
+use crate::record::run_files;
+use crate::record::run_files::{Artifact, RESULT};
+use crate::record::step::Step;
 use crate::secret::Redactor;
 use crate::secret::credentials::Censor;
 use crate::sys::atomic_file::{self, replace_in};

@@ -9,10 +9,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use super::{BuildRecord, EditsRecord, PartRecord, Seconds};
+use super::result::{BuildRecord, PartRecord, Seconds};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::model::{Purpose, StepId, Tier};
+use crate::project::changed_files::EditsRecord;
 
 /// A call to the model and what came of it. What did not happen is null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -14,8 +14,8 @@ use super::problems::BaselineProblem;
 use crate::commands::error::Error;
 use crate::exec::hosts::AllowedHost;
 use crate::model::price::Usd;
-use crate::record::BuildRecord;
 use crate::record::event::Event;
+use crate::record::result::BuildRecord;
 use crate::record::run_files::BASELINE;
 use crate::record::run_log::{LogError, RunLog};
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::agent::AgentError;
 use crate::commands::error::{Error, hint_in_chat};
-use crate::record::{self, RunRecord, TreeState};
+use crate::record::result;
+use crate::record::result::{RunRecord, TreeState};
 use crate::ui::pager::Pager;
 
 /// The workflow whose settings are in the user's home.
@@ -88,7 +89,7 @@ impl Failure {
     pub fn hint(&self) -> Option<String> {
         let workflow = self.record.as_ref().map_or("", |record| &record.workflow);
         let advice = advice(&self.error, workflow, self.report.is_some());
-        record::hint(advice, self.tree)
+        result::hint(advice, self.tree)
     }
 }
 

@@ -23,10 +23,10 @@ use super::steps::{Look, Steps};
 use crate::model::Tier;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::record::EditsRecord;
-use crate::record::diff::Stat;
+use crate::project::changed_files::EditsRecord;
 use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
+use crate::sys::diff::Stat;
 use crate::sys::numbers::grouped;
 use crate::sys::text;
 

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chrono::SecondsFormat;
 use serde_json::{Value, json};
 
-use crate::record::RunRecord;
 use crate::record::event::Event;
+use crate::record::result::RunRecord;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::text::{is_deceptive, is_ignorable};

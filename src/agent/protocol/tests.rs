@@ -15,8 +15,8 @@ use crate::agent::{Agent, AgentError, Brief, Env, Host, Note, ToolTries};
 use crate::model::message::{Part, Role};
 use crate::model::prompt::Prompt;
 use crate::model::{End, Purpose};
-use crate::record::Action;
 use crate::record::event::{Event, Reporter};
+use crate::record::step::Action;
 use crate::secret::Redactor;
 use crate::sys::environment::SystemClock;
 

@@ -20,8 +20,7 @@ pub mod write;
 use self::place::ResolvedPath;
 use crate::agent::tool::ToolError;
 use crate::edit::EditKind;
-use crate::record;
-use crate::record::diff::FileChange;
+use crate::sys::diff::FileChange;
 use crate::sys::numbers::grouped;
 
 /// How many bytes of a tool's output a model is shown.
@@ -75,7 +74,7 @@ fn preview_of(files: &dyn Files, proposed: Vec<Proposed>) -> Result<String, Tool
             proposed.after.map(String::into_bytes),
         )
     });
-    Ok(record::diff::text(&changes.collect::<Vec<_>>()))
+    Ok(crate::sys::diff::text(&changes.collect::<Vec<_>>()))
 }
 
 impl Proposed {

@@ -9,7 +9,7 @@ use crate::agent::tools::diff::ChangesSoFar;
 use crate::commands::error::Error;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy};
 use crate::exec::build_script::BuildStatus;
-use crate::record::TreeState;
+use crate::record::result::TreeState;
 use crate::record::run_files::Artifact;
 use crate::run::baseline::Baseline;
 use crate::run::builds::describe;

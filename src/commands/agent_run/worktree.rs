@@ -12,12 +12,13 @@ use crate::commands::error::Error;
 use crate::edit::error::ApplyError;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
 use crate::project::dirty::dirty;
-use crate::record::diff::{self, FileChange};
 use crate::record::event::Event;
 use crate::run::active::Run;
 use crate::run::closing;
 use crate::run::context::Context;
 use crate::run::tree::RunTree;
+use crate::sys::diff;
+use crate::sys::diff::FileChange;
 use crate::sys::files::IfThere as _;
 use crate::sys::text::escaped;
 

@@ -15,7 +15,7 @@ use super::seen::SeenFiles;
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::tool::Effect;
 use crate::agent::tools::place::resolved;
-use crate::record::Action;
+use crate::record::step::Action;
 
 /// What the model is told where what it was told of the project's instructions is old.
 const ANEW: &str = "What the project asks of agents was read anew. It holds as the system prompt has it, and, for deeper \

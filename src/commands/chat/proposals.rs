@@ -14,11 +14,12 @@ use crate::commands::chat::permissions::file::REFUSED;
 use crate::commands::error::Error;
 use crate::edit::EditKind;
 use crate::model::Purpose;
-use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::record::question::{Answer, Question};
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::Failure;
+use crate::sys::diff;
+use crate::sys::diff::{FileChange, FileState, NEW_MODE};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::numbers::grouped;
 

@@ -5,7 +5,7 @@ use crate::commands::chat::spent;
 use crate::commands::chat::spent::Spent;
 use crate::commands::error::Error;
 use crate::commands::last;
-use crate::record::RunRecord;
+use crate::record::result::RunRecord;
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 

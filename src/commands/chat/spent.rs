@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::home_file::{self, HomeFileProblem};
 use crate::model::price::Usd;
-use crate::record::RunRecord;
+use crate::record::result::RunRecord;
 use crate::sys::file_lock::FileLock;
 use crate::sys::files::PathError;
 use crate::sys::numbers::{counted, grouped};
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
     use crate::model::usage::Usage;
-    use crate::record::Step;
+    use crate::record::step::Step;
 
     fn step(tokens: u64, cost: Option<f64>) -> Step {
         Step {

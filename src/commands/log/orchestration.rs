@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::Story;
-use crate::record::Action;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings, ReviewVerdict};
+use crate::record::step::Action;
 use crate::run::past::history::{PastRun, PastStep};
 use crate::sys::numbers::counted;
 

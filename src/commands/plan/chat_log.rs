@@ -15,7 +15,7 @@ use chrono::SecondsFormat;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::record::EditsRecord;
+use crate::project::changed_files::EditsRecord;
 use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::Purpose;
 use crate::model::price::Usd;
-use crate::record::{RunRecord, TreeState};
+use crate::record::result::{RunRecord, TreeState};
 use crate::sys::numbers::{counted, elapsed, grouped};
 
 /// What was done since the program was started.
@@ -97,7 +97,8 @@ impl Tally {
 mod tests {
     use super::*;
     use crate::model::usage::Usage;
-    use crate::record::{Seconds, Step};
+    use crate::record::result::Seconds;
+    use crate::record::step::Step;
 
     fn run(cost: Option<f64>, input_tokens: u64, tree: TreeState) -> RunRecord {
         let usage = Usage {

@@ -12,7 +12,7 @@ use super::*;
 use crate::edit::operation::Durability;
 use crate::edit::recovery::{Recovered, recover};
 use crate::edit::{PathPolicy, VerifiedEdit, VerifiedEdits, apply, parse, undo_log};
-use crate::record::run_folder::RunFolder;
+use crate::project::run_folder::RunFolder;
 use crate::secret::Redactor;
 
 const RUN: &str = "logs/run";

@@ -2,7 +2,7 @@
 
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::record::{RunRecord, TreeState};
+use crate::record::result::{RunRecord, TreeState};
 use crate::sys::numbers::grouped;
 
 /// What a run took, as cells of a table: empty where it does not apply, `?` where nobody knows.

@@ -22,12 +22,14 @@ use crate::edit::{self, Digest, EditKind};
 use crate::model::{Purpose, StepId};
 use crate::project::LOGS;
 use crate::project::Project;
-use crate::record::diff::{FileChange, FileState, NEW_MODE};
 use crate::record::orchestration::Lineage;
+use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::{
     self, AGENT, Artifact, LINEAGE, ORCHESTRATE, RESULT, STEPS, holds_project,
 };
-use crate::record::{AgentRecord, RunRecord, Step, verdict};
+use crate::record::step::Step;
+use crate::record::verdict;
+use crate::sys::diff::{FileChange, FileState, NEW_MODE};
 use crate::sys::excerpt::lossy;
 use crate::sys::files::{IfThere as _, Links, MIB, PathError, beginning, check_size, open, read};
 

@@ -14,7 +14,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::sys::text::{cut, printable};
 
-use crate::record::diff::{FileChange, LineKind, hunks};
+use crate::sys::diff::{FileChange, LineKind, hunks};
 use signs::{Concern, LANGUAGES, Language, MANIFESTS};
 
 /// The size beyond which a file is not looked into.

@@ -21,8 +21,9 @@ use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::commands::chat::commands::CommandFile;
 use crate::commands::chat::context::AGENT_FOLDER;
 use crate::commands::chat::trust::{TrustProblem, TrustedFiles};
-use crate::record::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::sys::atomic_file;
+use crate::sys::diff;
+use crate::sys::diff::{FileChange, FileState, NEW_MODE};
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::positions::Misplaced;
 

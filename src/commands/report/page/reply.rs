@@ -6,7 +6,8 @@ use super::elements::{bar, code, columns, numbers, prose, unseen_column};
 use super::output;
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, StatusMark, bytes};
-use crate::record::{BuildRecord, PartRecord, SectionRecord, Step};
+use crate::record::result::{BuildRecord, PartRecord, SectionRecord};
+use crate::record::step::Step;
 use crate::sys::numbers::{grouped, percent};
 
 /// How much of a reply is shown, in lines and bytes.

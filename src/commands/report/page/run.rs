@@ -13,7 +13,9 @@ use super::words::{self, bytes, count, seconds};
 use super::{RunPage, shell};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::record::{self, AgentRecord, RunRecord, Step};
+use crate::record::result;
+use crate::record::result::{AgentRecord, RunRecord};
+use crate::record::step::Step;
 use crate::run::past::figures;
 use crate::run::past::figures::cost_of_run;
 use crate::run::past::history::{PastRun, PastStep, RunChanges};
@@ -117,7 +119,7 @@ fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
 fn request(escaper: HtmlEscaper<'_>, agent: &AgentRecord) -> Markup {
     let more = agent.answers.len().saturating_sub(ANSWERS);
     let asked = agent.asked().take(ANSWERS);
-    let asked = asked.map(|(question, answer)| (question, answer.unwrap_or(record::NO_ANSWER)));
+    let asked = asked.map(|(question, answer)| (question, answer.unwrap_or(result::NO_ANSWER)));
     html! {
         section {
             h2 { "The request" }

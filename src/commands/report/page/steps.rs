@@ -10,8 +10,9 @@ use super::text::HtmlEscaper;
 use super::words::{self, StatusMark, count};
 use super::{output, reply};
 use crate::model::Purpose;
+use crate::record::result::SectionRecord;
 use crate::record::run_files::STEPS;
-use crate::record::{Action, SectionRecord, Step};
+use crate::record::step::{Action, Step};
 use crate::run::past::history::{IdleReply, PastStep};
 
 /// So many steps are shown in any case; a commit has four at the most.

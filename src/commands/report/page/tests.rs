@@ -10,9 +10,10 @@ use serde_json::json;
 use super::*;
 use crate::model::{Purpose, StepId};
 use crate::project::Project;
-use crate::record::diff::{FileChange, FileState};
-use crate::record::{Action, AgentRecord, LimitsRecord, RunRecord, Seconds, Step};
+use crate::record::result::{AgentRecord, LimitsRecord, RunRecord, Seconds};
+use crate::record::step::{Action, Step};
 use crate::run::past::history::query_of;
+use crate::sys::diff::{FileChange, FileState};
 
 const NAME: &str = "2026-11-21-20-15-03-committing-code";
 

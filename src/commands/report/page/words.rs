@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::record::{BuildRecord, RunRecord, TreeState};
+use crate::record::result::{BuildRecord, RunRecord, TreeState};
 use crate::run::past::history::PastRun;
 use crate::sys::numbers::{counted, grouped};
 

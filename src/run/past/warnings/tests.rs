@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::signs::Concern::{Only, Silence, Skip, Test};
 use super::*;
-use crate::record::diff::FileState;
+use crate::sys::diff::FileState;
 
 fn state(content: &str) -> FileState {
     FileState {

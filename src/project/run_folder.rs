@@ -17,6 +17,12 @@ use crate::project::LOGS;
 use crate::sys::files::open_directory_in;
 use crate::sys::identity::identity;
 
+/// What the run has done to the project's files.
+pub const CHANGES: &str = "changes.json";
+
+/// The folder with the files that the run has replaced or removed, as they were before.
+pub const REPLACED: &str = "replaced";
+
 /// Mode of directories with logs, which tell what was sent and built.
 const PRIVATE: u32 = 0o700;
 
@@ -115,7 +121,7 @@ fn make_in(directory: impl AsFd, name: &str) -> Result<(), Errno> {
 
 /// Makes a directory that nobody but its owner may look into, unless it is there; whether it was made. A link to one is refused: what is logged stays in
 /// the project.
-pub(super) fn make_directory(path: &Path) -> io::Result<bool> {
+pub(crate) fn make_directory(path: &Path) -> io::Result<bool> {
     match DirBuilder::new().mode(PRIVATE).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let is_directory = path.symlink_metadata()?.is_dir();

@@ -1,0 +1,391 @@
+//! `result.json`, as the contract lays it down. Plain data.
+
+use crate::record::mode::Mode;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset, SecondsFormat};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::exec::sandbox::SandboxMode;
+use crate::model::Purpose;
+use crate::model::price::Usd;
+
+use crate::model::usage::Usage;
+use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
+use crate::record::step::Step;
+
+/// The version of the record's meaning.
+pub const SCHEMA: u32 = 1;
+
+/// How build.sh ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BuildRecord {
+    /// Its exit code; null where a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Whether it was ended because its time was over.
+    #[serde(default)]
+    pub timed_out: bool,
+    /// How long it ran.
+    pub seconds: Seconds,
+    /// How far it was sandboxed.
+    #[serde(default)]
+    pub sandbox: SandboxMode,
+}
+
+impl BuildRecord {
+    /// Whether it ended as it was to.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+impl Display for BuildRecord {
+    /// How it ended: `passed`, `exit code 1`, `signal 9`, `timed out`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(0), _) => f.write_str("passed"),
+            (Some(code), _) if !self.timed_out => write!(f, "exit code {code}"),
+            (None, Some(signal)) if !self.timed_out => write!(f, "signal {signal}"),
+            _ => f.write_str("timed out"),
+        }
+    }
+}
+
+/// What an agent's run was about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentRecord {
+    /// The session's id; null where the conversation was not kept.
+    pub session: Option<String>,
+    /// What the user asked for; null where the run went on with what was asked for before.
+    pub request: Option<String>,
+    /// Whether the user was there to answer.
+    pub interactive: bool,
+    /// What the user answered to the agent's questions, in their order; null where nothing was.
+    pub answers: Vec<Option<String>>,
+    /// The questions that these are answers to; left out in runs of before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<String>,
+    /// The agent's last words; left out where it did not get to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// How far it could go.
+    pub limits: LimitsRecord,
+    /// What the project's `AGENTS.md` said; left out where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conventions: Option<String>,
+    /// Where in the conversation before the run begins what was said of the request; left out where that is at once.
+    #[serde(default, skip_serializing_if = "is_at_once")]
+    pub from: usize,
+    /// What an orchestration was set to; left out in other runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orchestration: Option<OrchestrationSettings>,
+    /// How freely the agent might act when the run began; left out where that cannot be chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+}
+
+impl AgentRecord {
+    /// What the user was asked, as far as that is known, and what they have answered.
+    pub fn asked(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
+        let answers = self.answers.iter().enumerate();
+        answers.map(|(nth, answer)| {
+            let question = self.questions.get(nth);
+            (question.map(String::as_str), answer.as_deref())
+        })
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_at_once(from: &usize) -> bool {
+    *from == 0
+}
+
+/// A plan, as it was in the end of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanRecord {
+    /// Where its document is.
+    pub document: String,
+    /// How far it has come: `planning`, `in_progress`, `blocked`, `completed` or `failed`.
+    pub status: Cow<'static, str>,
+    /// Its steps, in their order.
+    pub steps: Vec<PlanStepRecord>,
+}
+
+/// A step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanStepRecord {
+    /// Its number, from 1 on.
+    pub step: usize,
+    /// What was to be done.
+    pub description: String,
+    /// The tool that it needs; `analyze` where it needs none.
+    pub tool: String,
+    /// What has become of it: `todo`, `active`, `done`, `failed` or `skipped`.
+    pub status: Cow<'static, str>,
+}
+
+/// What stands for the answer to a question that was not answered.
+pub const NO_ANSWER: &str = "(nothing)";
+
+/// How far an agent can go. A replay keeps to the same.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LimitsRecord {
+    /// No more tokens of a conversation are sent: what is beyond is summed up or left out, or ends the work; null where
+    /// nobody knows how many the model takes.
+    pub max_context_tokens: Option<u64>,
+    /// So many failures in a row end the work, with a user at hand.
+    pub max_retries: u32,
+    /// The same without one, and in audits.
+    pub max_retries_automated: u32,
+    /// How many calls to the model there may be.
+    pub max_loops: u16,
+    /// A command that takes longer goes on in the background, or is ended; left out where none is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_timeout: Option<Seconds>,
+}
+
+impl LimitsRecord {
+    /// How long a command may take.
+    #[must_use]
+    pub fn command_timeout(&self) -> Duration {
+        self.command_timeout.unwrap_or_default().0
+    }
+
+    /// How many tokens of a conversation are sent at the most.
+    #[must_use]
+    pub fn context(&self) -> u64 {
+        self.max_context_tokens.unwrap_or(u64::MAX)
+    }
+}
+
+/// A part of a prompt, and how large it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartRecord {
+    /// `system`, `build.sh output`, `query`, `codebase` or `file replacements`.
+    pub part: Cow<'static, str>,
+    /// Its length in bytes, as UTF-8.
+    pub bytes: u64,
+}
+
+/// How much a run has changed, as `git diff --shortstat` counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatRecord {
+    /// How many files have changed.
+    pub files: u64,
+    /// Lines that are new.
+    pub added: u64,
+    /// Lines that are gone.
+    pub removed: u64,
+}
+
+/// A section of the consistency report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SectionRecord {
+    /// The title that the prompt asks for.
+    pub title: Cow<'static, str>,
+    /// The heading's line, counted from 1; null where the section is missing.
+    pub first_line: Option<usize>,
+    /// The section's last line.
+    pub last_line: Option<usize>,
+}
+
+/// How the process ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// The exit code.
+    pub code: u8,
+    /// Its name in the contract.
+    pub name: Cow<'static, str>,
+}
+
+/// What a run has made of the project's files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TreeState {
+    /// They are as they were.
+    #[default]
+    Unchanged,
+    /// At least one reply was applied.
+    Changed,
+    /// The same, and what was saved of the files before is gone.
+    #[serde(rename = "changed", skip_deserializing)]
+    Lost,
+    /// What was applied was taken back.
+    PutBack,
+}
+
+/// What the replies of a commit came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunEdits {
+    /// None of them has any edits.
+    None,
+    /// Their edits, and what builds made of them, leave every file as it was.
+    Same,
+    /// They changed files; `tree` tells whether that was taken back.
+    Made,
+}
+
+/// A hint, followed by the state of the project's files unless they are unchanged.
+#[must_use]
+pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
+    let tree = match tree {
+        TreeState::Unchanged => return hint,
+        TreeState::Changed => {
+            "what was applied is still there: see `git diff`; `code-commit undo` takes it back"
+        }
+        TreeState::Lost => {
+            "what was applied is still there: see `git diff`; what it replaced was saved in the run's folder, and is \
+             gone, so that `code-commit undo` cannot take it back"
+        }
+        TreeState::PutBack => "the project is as it was before the run",
+    };
+    Some(hint.map_or(tree.to_owned(), |hint| format!("{hint}; {tree}")))
+}
+
+/// An error, as it was printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorRecord {
+    /// What went wrong, in a sentence.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The whole of `result.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The version of this form: [`SCHEMA`].
+    pub schema: u32,
+    /// The program's version.
+    pub version: Cow<'static, str>,
+    /// `commit`, `consistency`, `dev`, `plan`, `orchestrate` or `undo`; in what is printed of a command without a run, its name.
+    pub workflow: Cow<'static, str>,
+    /// How the run ended.
+    pub exit: ExitRecord,
+    /// What has become of the project's files.
+    #[serde(default)]
+    pub tree: TreeState,
+    /// What the replies came to; only in a commit's run that has got a reply to apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<RunEdits>,
+    /// The model that was asked for.
+    pub model: Option<String>,
+    /// The servers that were asked, by model, where they are not the vendors' own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub base_urls: BTreeMap<String, String>,
+    /// The version that answered, by the vendor's word.
+    pub model_version: Option<String>,
+    /// When the run began.
+    #[serde(serialize_with = "local_time")]
+    pub started: DateTime<FixedOffset>,
+    /// How long it took.
+    pub seconds: Seconds,
+    /// What the calls cost together; null where the cost of one is not known.
+    pub cost: Option<Usd>,
+    /// What was changed, in lines; null where nothing was.
+    pub stat: Option<StatRecord>,
+    /// The build before anything was sent; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<BuildRecord>,
+    /// The steps in their order. Here, of their actions only what they were and whether they failed.
+    #[serde(rename = "attempts", serialize_with = "crate::record::step::brief")]
+    pub steps: Vec<Step>,
+    /// The report's sections; only in a consistency report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sections: Option<Vec<SectionRecord>>,
+    /// What an agent worked on; only in an agent's run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentRecord>,
+    /// The plan that an agent worked by, as it was in the end; only where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanRecord>,
+    /// An orchestration's report; only in its run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orchestration: Option<OrchestrationRecord>,
+    /// What the user should look at.
+    pub warnings: Vec<String>,
+    /// Why the run failed.
+    pub error: Option<ErrorRecord>,
+}
+
+impl RunRecord {
+    /// The record of a run of which nothing else is known yet.
+    #[must_use]
+    pub fn new(workflow: &'static str, exit: ExitRecord, started: DateTime<FixedOffset>) -> Self {
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").into(),
+            workflow: workflow.into(),
+            exit,
+            started,
+            ..Self::default()
+        }
+    }
+
+    /// Notes why the run failed.
+    pub fn end_with(&mut self, exit: ExitRecord, message: &impl Display, advice: Option<String>) {
+        self.exit = exit;
+        self.error = Some(ErrorRecord {
+            message: message.to_string(),
+            hint: hint(advice, self.tree),
+        });
+    }
+
+    /// The tokens of all calls together; `None` where no vendor tells.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        let used = self.steps.iter().filter_map(|step| step.usage);
+        used.reduce(Usage::plus)
+    }
+
+    /// What the calls cost together; `None` where the cost of one is not known.
+    #[must_use]
+    pub fn total_cost(&self) -> Option<Usd> {
+        self.steps.iter().map(|step| step.cost).sum()
+    }
+
+    /// How many repairs were tried.
+    #[must_use]
+    pub fn repairs(&self) -> usize {
+        let is_repair = |step: &&Step| step.purpose == Purpose::REPAIR && step.reask == 0;
+        self.steps.iter().filter(is_repair).count()
+    }
+
+    /// How many queries were asked again, because the reply was rejected.
+    #[must_use]
+    pub fn reasks(&self) -> usize {
+        self.steps.iter().filter(|step| step.reask > 0).count()
+    }
+}
+
+/// A duration that is written as seconds, to the millisecond.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Seconds(pub Duration);
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64((self.0.as_secs_f64() * 1000.0).round() / 1000.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let seconds = f64::deserialize(input)?;
+        let duration = Duration::try_from_secs_f64(seconds);
+        duration.map(Self).map_err(de::Error::custom)
+    }
+}
+
+fn local_time<S: Serializer>(at: &DateTime<FixedOffset>, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Secs, false))
+}
