@@ -67,7 +67,8 @@ pub mod measured {
 
 use std::path::PathBuf;
 
-use crate::commands::cli::{Cli, Command};
+use crate::commands::cli::command::Command;
+pub use crate::commands::cli::command_line::{Cli, CliMessage};
 use crate::commands::{ProjectPlace, SummaryFile};
 use crate::project::Project;
 pub use crate::record::exit::Exit;

@@ -12,12 +12,12 @@ use std::time::SystemTime;
 
 use code_commit::Exit;
 use code_commit::World;
-use code_commit::commands::cli::{Cli, CliMessage};
 use code_commit::exec::supervisor::{self, SupervisorPlace};
 use code_commit::secret::Redactor;
 use code_commit::sys::core_dump;
 use code_commit::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
 use code_commit::sys::interrupt::Interrupt;
+use code_commit::{Cli, CliMessage};
 
 fn main() -> ExitCode {
     core_dump::forbid();

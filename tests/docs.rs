@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::CommandFactory as _;
+use code_commit::Cli;
 use code_commit::Exit;
-use code_commit::commands::cli::Cli;
 use code_commit::sys::interrupt::Signal;
 use regex::Regex;
 

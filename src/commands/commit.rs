@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::path::Path;
 
-use crate::commands::cli::{OnFailure, ReplyArgs};
+use crate::commands::cli::replies::{OnFailure, ReplyArgs};
 use crate::commands::error::Error;
 use crate::edit::{self, EditKind, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::BuildError;

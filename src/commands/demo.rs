@@ -5,12 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::chat::command::{ChatOptions, chat};
+use super::chat::command::chat;
+use super::chat::options::ChatOptions;
 use super::commit::{CommitOptions, commit};
 use super::init;
 use super::workspace::SessionChoice;
 use crate::agent::tools::place::Outside;
-use crate::commands::cli::{OnFailure, ReplyArgs};
+use crate::commands::cli::replies::{OnFailure, ReplyArgs};
 use crate::commands::error::Error;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::{Delivery, ModelTable};

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::chat::command::ChatOptions;
+use super::chat::options::ChatOptions;
 use super::commit::{self, CommitOptions};
-use super::orchestrate::command::OrchestrateOptions;
-use super::plan::command::PlanOptions;
+use super::orchestrate::options::OrchestrateOptions;
+use super::plan::options::PlanOptions;
 use super::plan::place::PlanSessionChoice;
 use super::report::command as page;
 use super::workspace::{AgentOptions, SessionChoice};
@@ -16,8 +16,10 @@ use super::{
 };
 use crate::agent::tools::place::Outside;
 use crate::commands::chat::args::{ChatArgs, ChatCommand};
-use crate::commands::cli;
-use crate::commands::cli::{AgentArgs, Cli, Command};
+use crate::commands::cli::agent::AgentArgs;
+use crate::commands::cli::command::Command;
+use crate::commands::cli::command_line;
+use crate::commands::cli::command_line::Cli;
 use crate::commands::dev::args::{DevArgs, DevCommand};
 use crate::commands::error::{ChatError, Error};
 use crate::commands::orchestrate::args::OrchestrateArgs;
@@ -55,10 +57,12 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Orchestrate(arguments)) => orchestrate(arguments, context, stdin),
         Some(Command::Mcp(arguments)) => mcp::mcp(context, &arguments.command),
         Some(Command::Chat(arguments)) => chat(arguments, context, stdin),
-        Some(Command::Completions { shell }) => Ok(Outcome::verbatim(cli::completions(*shell))),
+        Some(Command::Completions { shell }) => {
+            Ok(Outcome::verbatim(command_line::completions(*shell)))
+        }
         Some(Command::Man { command }) => {
             let unknown = || Error::NoSuchCommand(command.join(" "));
-            let page = cli::manual(command).ok_or_else(unknown)?;
+            let page = command_line::manual(command).ok_or_else(unknown)?;
             Ok(Outcome::verbatim(page))
         }
         None if cli.dry_run => {

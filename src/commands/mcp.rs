@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agent::mcp::{McpAddress, McpTools as _, Repeat, ToolDescription};
-use crate::commands::cli::McpCommand;
+use crate::commands::cli::mcp::McpCommand;
 use crate::commands::error::Error;
 use crate::run::context::Context;
 use crate::run::mcp_server::{ExchangeLog, McpSource, connect};

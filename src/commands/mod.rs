@@ -8,7 +8,7 @@
 mod add_model;
 mod agent_run;
 pub(crate) mod chat;
-pub mod cli;
+pub(crate) mod cli;
 mod commit;
 mod consistency;
 mod demo;

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-use crate::commands::cli::{Cli, Command};
+use crate::commands::cli::command::Command;
+use crate::commands::cli::command_line::Cli;
 use crate::commands::dev::args::DevArgs;
 use crate::commands::error::Error;
 use crate::project::place::{self, FoundRoot};

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use crate::commands::cli::InputArgs;
+use crate::commands::cli::inputs::InputArgs;
 use crate::commands::error::Error;
 use crate::project::DRAFT;
 use crate::run::context::Context;

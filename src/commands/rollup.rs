@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::commands::cli::RollupArgs;
+use crate::commands::cli::command::RollupArgs;
 use crate::project::ROLLUP;
 use crate::run::code_base::{CodeBase, LeftOut, Rolled};
 use crate::run::context::Context;

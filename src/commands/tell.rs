@@ -3,12 +3,14 @@
 use serde_json::Value;
 
 use super::dispatch::command_name;
-use crate::commands::cli::{Cli, Command, OutputFormat};
+use crate::commands::cli::command::Command;
+use crate::commands::cli::command_line::Cli;
 use crate::record::event::{Event, Reporter as _};
 use crate::record::exit::Exit;
 use crate::record::result::RunRecord;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::text::line_end;
+use crate::ui::OutputFormat;
 use crate::ui::{Output, json};
 use chrono::{DateTime, FixedOffset};
 

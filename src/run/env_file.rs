@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::commands::cli::Cli;
+use crate::commands::cli::command_line::Cli;
 use crate::project::gitignore::IgnoreRules;
 use crate::project::index::TrackedPaths;
 use crate::project::place;

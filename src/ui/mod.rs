@@ -33,13 +33,12 @@ use serde_json::Value;
 use self::json::JsonLines;
 use self::links::Links;
 use self::pager::Pager;
-use crate::commands::cli::OutputFormat;
 use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 
 pub use self::console::Console;
-pub use self::options::{ConsoleOptions, is_dumb};
+pub use self::options::{ConsoleOptions, OutputFormat, is_dumb};
 
 /// Tells what happens to the person at the terminal, and to the program that reads stdout.
 pub struct Output<'r> {

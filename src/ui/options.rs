@@ -1,7 +1,20 @@
 //! What the standard streams are capable of. Plain data.
 
-use crate::commands::cli::OutputFormat;
 use crate::sys::environment::Environment;
+use clap::ValueEnum;
+
+/// The format of stdout.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
+pub enum OutputFormat {
+    /// The result as text
+    #[default]
+    Text,
+    /// One document at the end
+    Json,
+    /// A line for each event
+    JsonL,
+}
 
 /// How a console is to be used.
 #[expect(

@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
-use crate::commands::cli::{AgentArgs, SELDOM, parse_duration};
+use crate::commands::cli::agent::AgentArgs;
+use crate::commands::cli::values::{SELDOM, parse_duration};
 use crate::commands::dev::args::SessionsCommand;
 use crate::record::mode::Mode;
 

@@ -3,13 +3,13 @@
 //! A profile: which parts of the engine it is made of. What it has is set up by `place`, what it works on by `request`,
 //! and what a user does at the screen is heard by `talk`.
 
+use super::options::ChatOptions;
 use std::sync::mpsc;
 use std::thread;
 
 use uuid::Uuid;
 
 use crate::agent::conversation::UserRequest;
-use crate::agent::tools::place::Outside;
 use crate::commands::chat::home_file;
 use crate::commands::chat::outgoing;
 use crate::commands::chat::place::ChatPlace;
@@ -19,14 +19,11 @@ use crate::commands::chat::slash::SlashCommand;
 use crate::commands::chat::talk::TalkEnd;
 use crate::commands::error::{ChatError, Error};
 use crate::commands::workspace::{AnswerSource, SessionChoice};
-use crate::exec::hosts::AllowedHost;
-use crate::exec::sandbox::SandboxMode;
 use crate::project::home::CHAT;
 use crate::record::event::WithoutKeys;
-use crate::record::mode::{Mode, SharedMode};
-use crate::run::context::{Context, ModelChoice, Stdin};
+use crate::record::mode::SharedMode;
+use crate::run::context::{Context, Stdin};
 use crate::run::not_ready::NotReady;
-use crate::run::outcome::CHAT_RUN;
 use crate::run::outcome::{Failure, Outcome};
 use crate::ui::input::InputError;
 use crate::ui::input::history::History;
@@ -40,36 +37,6 @@ use crate::ui::{editor, is_dumb};
 
 /// What was sent before, in the home.
 const HISTORY: &str = "history.jsonl";
-/// The workflow's name.
-pub(crate) const NAME: &str = CHAT_RUN;
-
-/// How an agent at the terminal is to work.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ChatOptions {
-    /// The first request at the terminal.
-    pub first: Option<String>,
-    /// The only request, without a terminal.
-    pub request: Option<String>,
-    /// In which session.
-    pub session: SessionChoice,
-    /// How freely it may act at first, where that is said.
-    pub mode: Option<Mode>,
-    /// Which model is to be asked.
-    pub choice: ModelChoice,
-    /// How far commands are sandboxed.
-    pub sandbox: SandboxMode,
-    /// What commands may reach, in a strict sandbox.
-    pub hosts: Vec<AllowedHost>,
-    /// Whether it may leave the project.
-    pub outside: Outside,
-}
-
-impl ChatOptions {
-    /// Whether nobody is talked to.
-    pub(crate) fn is_headless(&self) -> bool {
-        self.request.is_some() || self.choice.replay.is_some()
-    }
-}
 
 /// Talks with the user, or answers one request.
 ///

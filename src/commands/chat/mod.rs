@@ -15,6 +15,7 @@ pub mod home_file;
 pub mod instructions;
 pub(crate) mod login;
 pub(crate) mod models;
+pub(crate) mod options;
 pub mod outgoing;
 pub mod permissions;
 pub(crate) mod place;

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::command::ChatOptions;
 use super::entries::{STOPPED, ending, entries};
 use super::login::{ChatKey, home};
 use super::models;
+use super::options::ChatOptions;
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::memory::Compressed;
 use crate::agent::memory::truncate::{Meter, sent, tokens_of};

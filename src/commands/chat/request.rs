@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::command::NAME;
+use super::options::NAME;
 use super::place::ChatPlace;
 use super::screen::Screen;
 use super::{spending, trusting};

@@ -2,8 +2,8 @@
 //!
 //! What fails is told on the screen, and is no end.
 
-use super::command::ChatOptions;
 use super::entries::STOPPED_SHOWN;
+use super::options::ChatOptions;
 use super::place::{ChatPlace, command_file};
 use super::screen::Screen;
 use super::slash::{self, SlashCommand};

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{LossArgs, SELDOM, parse_absolute, parse_dollars, parse_variable};
+use super::replies::LossArgs;
+use super::values::{SELDOM, parse_absolute, parse_dollars, parse_variable};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::Tier;

@@ -1,11 +1,12 @@
 //! The flags of builds.
 
+use clap::error::ErrorKind::ArgumentConflict;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::{SELDOM, parse_absolute, parse_duration, parse_variable};
+use super::values::{SELDOM, parse_absolute, parse_duration, parse_variable};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 
@@ -40,4 +41,22 @@ pub struct BuildArgs {
     /// secret (*_TOKEN, *_KEY, ...); may be repeated
     #[arg(long, value_name = "NAME", value_parser = parse_variable, conflicts_with = "consistency_check", help_heading = SELDOM)]
     pub pass_env: Vec<String>,
+}
+
+/// Hosts are allowed where nothing else is, and sockets where there are any.
+pub(crate) fn check_allowed(
+    sandbox: SandboxMode,
+    hosts: &[AllowedHost],
+    sockets: &[PathBuf],
+    whole: impl FnOnce() -> clap::Command,
+) -> Result<(), clap::Error> {
+    let is_strict = sandbox == SandboxMode::Strict;
+    let reason = if !hosts.is_empty() && !is_strict {
+        "`--allow-host` needs `--sandbox strict`: other builds and commands reach every host"
+    } else if !sockets.is_empty() && is_strict {
+        "`--allow-socket` needs `--sandbox auto`: a strict sandbox has no sockets of the file system"
+    } else {
+        return Ok(());
+    };
+    Err(whole().error(ArgumentConflict, reason))
 }

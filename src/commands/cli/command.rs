@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::McpArgs;
+use super::mcp::McpArgs;
 use crate::commands::chat::args::ChatArgs;
 use crate::commands::dev::args::DevArgs;
 use crate::commands::orchestrate::args::OrchestrateArgs;

@@ -1,12 +1,13 @@
 //! The flags for what is sent, and the way there for whoever gives it without a flag.
 
+use crate::ui::OutputFormat;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::error::{ContextKind, ContextValue};
 
-use super::{PROGRAM, SELDOM};
+use super::values::{PROGRAM, SELDOM};
 
 /// Flags for what is sent.
 #[expect(
@@ -84,4 +85,16 @@ pub(crate) fn as_message(
     };
     let hint = format!("ask for a change by `code-commit -m {quoted} --rollup`");
     Some((hint, wrong.contains(' ')))
+}
+
+/// Flags for what is shown.
+#[derive(Debug, Clone, Args)]
+pub struct OutputArgs {
+    /// Print only the result, warnings and errors
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+
+    /// Output format: text (default), json (one document at the end) or jsonl (one event per line)
+    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text, hide_default_value = true, hide_possible_values = true)]
+    pub output_format: OutputFormat,
 }

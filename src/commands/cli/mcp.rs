@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{parse_duration, parse_variable};
+use super::values::{parse_duration, parse_variable};
 
 const AFTER_HELP: &str = "\
 SERVER is the URL of an MCP endpoint (https, or http on localhost), or stdio:

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::SELDOM;
+use super::values::SELDOM;
 
 /// Flags for what becomes of a reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -44,4 +44,13 @@ pub struct LossArgs {
     /// fences
     #[arg(long, help_heading = SELDOM)]
     pub allow_form: bool,
+}
+
+/// What becomes of the edits when a run fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnFailure {
+    /// Keep the edits
+    Keep,
+    /// Revert the edits
+    Revert,
 }

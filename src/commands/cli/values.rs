@@ -6,6 +6,12 @@ use std::time::Duration;
 use crate::model::price::Usd;
 use crate::sys::environment::KEY_VARIABLES;
 
+/// The program's name.
+pub(crate) const PROGRAM: &str = "code-commit";
+
+/// Flags that most users never need stand under a heading of their own.
+pub(crate) const SELDOM: &str = "Advanced options";
+
 /// Reads an amount like `0.50` or `$2`.
 pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
     let form = || "write it like `0.50`".to_owned();

@@ -5,9 +5,10 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use uuid::Uuid;
 
-use crate::commands::cli::{
-    AgentArgs, OutputArgs, PlaceArgs, SELDOM, check_allowed, parse_duration,
-};
+use crate::commands::cli::agent::AgentArgs;
+use crate::commands::cli::build::check_allowed;
+use crate::commands::cli::inputs::{OutputArgs, PlaceArgs};
+use crate::commands::cli::values::{SELDOM, parse_duration};
 
 const DEV_ABOUT: &str = "\
 Run an agent in the project until an independent audit passes.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser};
 use uuid::Uuid;
 
-use crate::commands::cli::{OutputArgs, PlaceArgs, SELDOM, parse_dollars, parse_duration};
+use crate::commands::cli::inputs::{OutputArgs, PlaceArgs};
+use crate::commands::cli::values::{SELDOM, parse_dollars, parse_duration};
 use crate::model::price::Usd;
 
 const ORCHESTRATE_ABOUT: &str = "\

@@ -4,10 +4,10 @@
 //! A profile: which parts of the engine it is made of, and in which order they work. Guarantees that a run that has its
 //! folder ends with a report, however it ends.
 
+use super::options::{OpenUser, OrchestrateOptions};
 use std::cell::RefCell;
 
 use serde_json::json;
-use uuid::Uuid;
 
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::mcp::McpClient;
@@ -19,7 +19,6 @@ use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::error::Error;
 use crate::commands::orchestrate::branches::Specialist;
-use crate::commands::orchestrate::config::ConfigFlags;
 use crate::commands::orchestrate::handover::Handover;
 use crate::commands::orchestrate::instructions::{FORM, initial_messages, system_prompt};
 use crate::commands::orchestrate::lineage::BranchTracker;
@@ -35,11 +34,10 @@ use crate::model::Purpose;
 use crate::record::event::Event;
 use crate::record::exit::Exit;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
-use crate::run::context::{Context, ModelChoice};
+use crate::run::context::Context;
 use crate::run::mcp_server::{ExchangeLog, connect, require_tools};
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::environment::RecordedClock;
-use crate::ui::input::{InputError, LineReader};
 
 /// The workflow's name.
 const NAME: &str = "orchestrate";
@@ -49,26 +47,6 @@ const PROMPT: &str = "you> ";
 
 /// How many calls in a row may fail.
 const TOOL_TRIES: u32 = 10;
-
-/// Makes the input when somebody is to be asked.
-pub type OpenUser<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
-
-/// What the command line asks for.
-#[derive(Debug, Clone)]
-pub struct OrchestrateOptions {
-    /// The branch to begin from; `None` in a replay alone.
-    pub parent_branch: Option<Uuid>,
-    /// What is to be done, not blank; `None` where the user is to be asked for it.
-    pub task: Option<String>,
-    /// Whether nobody is asked anything but for the task.
-    pub headless: bool,
-    /// Whether somebody types at standard input.
-    pub stdin_is_terminal: bool,
-    /// What the configuration is read with.
-    pub config: ConfigFlags,
-    /// Where replies come from.
-    pub choice: ModelChoice,
-}
 
 /// Has the task done, reviewed, and published.
 ///

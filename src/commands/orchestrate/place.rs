@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::io;
 
-use super::command::{OpenUser, OrchestrateOptions};
+use super::options::{OpenUser, OrchestrateOptions};
 use crate::commands::error::Error;
 use crate::commands::orchestrate::config::{AgentConfig, AzureVariables};
 use crate::commands::orchestrate::publish::Publishing;

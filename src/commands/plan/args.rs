@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::commands::cli::{AgentArgs, OnFailure, SELDOM, parse_duration};
+use crate::commands::cli::agent::AgentArgs;
+use crate::commands::cli::replies::OnFailure;
+use crate::commands::cli::values::{SELDOM, parse_duration};
 use crate::commands::dev::args::SessionsCommand;
 
 const PLAN_AFTER_HELP: &str = "\

@@ -3,19 +3,16 @@
 //!
 //! A profile: which parts of the engine it is made of, and in which order they work.
 
+use super::options::PlanOptions;
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::agent::AgentError;
 use crate::agent::conversation::Conversation;
 use crate::agent::restricted::AuditCommands;
-use crate::agent::tools::place::Outside;
 use crate::commands::agent_run::{AgentRun, AgentSetup};
-use crate::commands::cli::OnFailure;
 use crate::commands::error::Error;
 use crate::commands::keeping::Keeping as _;
-use crate::commands::plan::args::StepGate;
 use crate::commands::plan::chat_log::{ChatLog, ChatReporter};
 use crate::commands::plan::ends::{are_over, end_of};
 use crate::commands::plan::file::PlanFile;
@@ -26,13 +23,11 @@ use crate::commands::plan::types::PlanTask;
 use crate::commands::talk;
 use crate::commands::talk::OpenInput;
 use crate::commands::workspace::AnswerSource;
-use crate::exec::hosts::AllowedHost;
 use crate::model::ModelTable;
 use crate::record::event::Event;
 use crate::record::result::{PlanRecord, PlanStepRecord};
 use crate::record::run_files;
-use crate::run::builds::BuildOptions;
-use crate::run::context::{Context, ModelChoice};
+use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
@@ -47,35 +42,6 @@ const QUESTION: &str = "What would you like to build?";
 
 /// What stands before what they type.
 const PROMPT: &str = "plan> ";
-
-/// How a plan is to be worked on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PlanOptions {
-    /// What is to be done. A blank request goes on with the plan; `None`: the user says it at the terminal.
-    pub request: Option<String>,
-    /// Whether to stop when the plan is made.
-    pub plan_only: bool,
-    /// In which session.
-    pub session: PlanSessionChoice,
-    /// The document in the project, if it is to be there.
-    pub plan_file: Option<PathBuf>,
-    /// Which models are asked, and where replies come from.
-    pub choice: ModelChoice,
-    /// Whether all that is asked about is allowed.
-    pub yes: bool,
-    /// Whether missing models are pulled.
-    pub pull: bool,
-    /// What must pass for a step to be done.
-    pub gate: StepGate,
-    /// How it is built.
-    pub build: BuildOptions,
-    /// What builds and commands may reach, in a strict sandbox.
-    pub hosts: Vec<AllowedHost>,
-    /// What becomes of what a failed step has written.
-    pub on_failure: OnFailure,
-    /// Whether it may leave the project.
-    pub outside: Outside,
-}
 
 /// Works on one request, or on what is asked for at the terminal.
 ///

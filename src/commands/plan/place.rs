@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command::PlanOptions;
+use super::options::PlanOptions;
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionState};
 use crate::commands::error::Error;

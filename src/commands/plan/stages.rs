@@ -6,8 +6,8 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
-use super::command::PlanOptions;
 use super::ends::{are_over, gate_failed, not_understood, step_failed};
+use super::options::PlanOptions;
 use super::place::{self, PlanPlace, TRIES};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
@@ -21,7 +21,7 @@ use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::AgentRun;
 use crate::commands::agent_run::part::FailedBuild;
-use crate::commands::cli::OnFailure;
+use crate::commands::cli::replies::OnFailure;
 use crate::commands::error::Error;
 use crate::commands::plan::args::StepGate;
 use crate::commands::plan::criteria::{open_criteria, tick};

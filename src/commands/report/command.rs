@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::commands::cli::ReportArgs;
+use crate::commands::cli::command::ReportArgs;
 use crate::commands::error::Error;
 use crate::commands::output_file::OutputFile;
 use crate::commands::report::page;
