@@ -11,7 +11,7 @@ use super::tools::OUTPUT_LIMIT;
 use super::{AgentError, Env, Note};
 use crate::model::message::Call;
 use crate::record::event::Event;
-use crate::record::result::Seconds;
+use crate::record::seconds::Seconds;
 use crate::record::step::{Action, input_text};
 use crate::sys::excerpt::text::bounded;
 

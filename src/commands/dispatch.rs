@@ -7,7 +7,7 @@ use super::chat::options::ChatOptions;
 use super::commit::{self, CommitOptions};
 use super::orchestrate::options::OrchestrateOptions;
 use super::plan::options::PlanOptions;
-use super::plan::place::PlanSessionChoice;
+use super::plan::options::PlanSessionChoice;
 use super::report::command as page;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{

@@ -20,7 +20,7 @@ use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::project::kind::ProjectKind;
 use crate::project::{CONFIG, EXAMPLE_QUERY, LOGS, ProjectProblem, QUERY, ROLLUP};
 use crate::record::event::Event;
-use crate::record::result::BuildRecord;
+use crate::record::step::BuildRecord;
 use crate::run::builds::{BuildOptions, Builds, describe, record};
 use crate::run::context::Context;
 use crate::run::gate::Gate;

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 
-use super::result::Seconds;
+use super::seconds::seconds;
 use super::tasks::Task;
 use super::todos::Todo;
 use crate::model::price::Usd;
@@ -355,9 +355,4 @@ impl Reporter for WithoutKeys<'_> {
     fn columns(&self) -> Option<usize> {
         self.inner.columns()
     }
-}
-
-/// Writes a duration as [`Seconds`].
-fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    Seconds(*duration).serialize(serializer)
 }

@@ -20,6 +20,7 @@ pub mod replay;
 pub(crate) mod result;
 pub mod run_files;
 pub mod run_log;
+pub(crate) mod seconds;
 pub(crate) mod step;
 pub mod tasks;
 pub mod todos;

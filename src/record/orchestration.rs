@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::result::Seconds;
+use super::seconds::Seconds;
 use crate::model::Provider;
 
 /// The tool that has an agent work on a new branch.

@@ -3,59 +3,22 @@
 use crate::record::mode::Mode;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, SecondsFormat};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::exec::sandbox::SandboxMode;
 use crate::model::Purpose;
 use crate::model::price::Usd;
 
+use super::seconds::Seconds;
+use super::step::{BuildRecord, Step};
 use crate::model::usage::Usage;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
-use crate::record::step::Step;
 
 /// The version of the record's meaning.
 pub const SCHEMA: u32 = 1;
-
-/// How build.sh ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BuildRecord {
-    /// Its exit code; null where a signal ended it.
-    pub code: Option<i32>,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
-    /// Whether it was ended because its time was over.
-    #[serde(default)]
-    pub timed_out: bool,
-    /// How long it ran.
-    pub seconds: Seconds,
-    /// How far it was sandboxed.
-    #[serde(default)]
-    pub sandbox: SandboxMode,
-}
-
-impl BuildRecord {
-    /// Whether it ended as it was to.
-    #[must_use]
-    pub fn passed(&self) -> bool {
-        self.code == Some(0)
-    }
-}
-
-impl Display for BuildRecord {
-    /// How it ended: `passed`, `exit code 1`, `signal 9`, `timed out`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.code, self.signal) {
-            (Some(0), _) => f.write_str("passed"),
-            (Some(code), _) if !self.timed_out => write!(f, "exit code {code}"),
-            (None, Some(signal)) if !self.timed_out => write!(f, "signal {signal}"),
-            _ => f.write_str("timed out"),
-        }
-    }
-}
 
 /// What an agent's run was about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -165,15 +128,6 @@ impl LimitsRecord {
     pub fn context(&self) -> u64 {
         self.max_context_tokens.unwrap_or(u64::MAX)
     }
-}
-
-/// A part of a prompt, and how large it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartRecord {
-    /// `system`, `build.sh output`, `query`, `codebase` or `file replacements`.
-    pub part: Cow<'static, str>,
-    /// Its length in bytes, as UTF-8.
-    pub bytes: u64,
 }
 
 /// How much a run has changed, as `git diff --shortstat` counts it.
@@ -365,24 +319,6 @@ impl RunRecord {
     #[must_use]
     pub fn reasks(&self) -> usize {
         self.steps.iter().filter(|step| step.reask > 0).count()
-    }
-}
-
-/// A duration that is written as seconds, to the millisecond.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Seconds(pub Duration);
-
-impl Serialize for Seconds {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64((self.0.as_secs_f64() * 1000.0).round() / 1000.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Seconds {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let seconds = f64::deserialize(input)?;
-        let duration = Duration::try_from_secs_f64(seconds);
-        duration.map(Self).map_err(de::Error::custom)
     }
 }
 

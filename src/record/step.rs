@@ -9,11 +9,59 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use super::result::{BuildRecord, PartRecord, Seconds};
+use super::seconds::Seconds;
+use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::model::{Purpose, StepId, Tier};
 use crate::project::changed_files::EditsRecord;
+use std::fmt::{self, Display};
+
+/// How build.sh ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BuildRecord {
+    /// Its exit code; null where a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Whether it was ended because its time was over.
+    #[serde(default)]
+    pub timed_out: bool,
+    /// How long it ran.
+    pub seconds: Seconds,
+    /// How far it was sandboxed.
+    #[serde(default)]
+    pub sandbox: SandboxMode,
+}
+
+impl BuildRecord {
+    /// Whether it ended as it was to.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+impl Display for BuildRecord {
+    /// How it ended: `passed`, `exit code 1`, `signal 9`, `timed out`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(0), _) => f.write_str("passed"),
+            (Some(code), _) if !self.timed_out => write!(f, "exit code {code}"),
+            (None, Some(signal)) if !self.timed_out => write!(f, "signal {signal}"),
+            _ => f.write_str("timed out"),
+        }
+    }
+}
+
+/// A part of a prompt, and how large it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartRecord {
+    /// `system`, `build.sh output`, `query`, `codebase` or `file replacements`.
+    pub part: Cow<'static, str>,
+    /// Its length in bytes, as UTF-8.
+    pub bytes: u64,
+}
 
 /// A call to the model and what came of it. What did not happen is null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -15,9 +15,9 @@ use crate::commands::error::Error;
 use crate::exec::hosts::AllowedHost;
 use crate::model::price::Usd;
 use crate::record::event::Event;
-use crate::record::result::BuildRecord;
 use crate::record::run_files::BASELINE;
 use crate::record::run_log::{LogError, RunLog};
+use crate::record::step::BuildRecord;
 
 /// How many of the last lines are shown where the build fails.
 const LAST_LINES: usize = 20;

@@ -10,7 +10,7 @@ use super::publish::Publishing;
 use crate::agent::mcp::{McpAddress, McpAddressProblem};
 use crate::model::{Endpoint, EndpointProblem, ModelSpec, azure_spec, is_plain_in_url};
 use crate::record::orchestration::Polling;
-use crate::record::result::Seconds;
+use crate::record::seconds::Seconds;
 use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::environment::{Environment, query_secrets};
 

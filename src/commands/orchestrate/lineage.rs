@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::branches::Specialist;
 use crate::agent::tool::CallFailure;
 use crate::record::orchestration::{BranchRecord, Lineage, ReviewVerdict};
-use crate::record::result::Seconds;
+use crate::record::seconds::Seconds;
 use crate::sys::text::one_line;
 
 /// How much of a branch's id is told that is none of this work's, in characters.

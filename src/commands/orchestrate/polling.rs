@@ -42,7 +42,7 @@ impl PollDelays {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::result::Seconds;
+    use crate::record::seconds::Seconds;
 
     /// The waits where nothing but waiting takes time.
     fn waits(initial: f64, max: f64, timeout: f64, factor: f64) -> Vec<f64> {

@@ -14,7 +14,7 @@ use super::specialists::{BranchWait, Specialists, Watcher};
 use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
 use crate::record::orchestration::Polling;
-use crate::record::result::Seconds;
+use crate::record::seconds::Seconds;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupted, Signal};

@@ -295,7 +295,7 @@ mod tests {
     use super::super::scripted::{Scripted, failed_state, running, succeeded};
     use super::Specialist::{ClaudeCode, Codex};
     use super::*;
-    use crate::record::result::Seconds;
+    use crate::record::seconds::Seconds;
     use crate::sys::interrupt::Signal;
 
     #[test]

@@ -32,7 +32,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 
-pub use crate::commands::plan::place::PlanSessionChoice;
+use super::options::PlanSessionChoice;
 
 /// The workflow's name.
 const NAME: &str = "plan";

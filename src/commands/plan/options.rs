@@ -3,12 +3,22 @@
 use std::path::PathBuf;
 
 use super::args::StepGate;
-use super::place::PlanSessionChoice;
 use crate::agent::tools::place::Outside;
 use crate::commands::cli::replies::OnFailure;
 use crate::exec::hosts::AllowedHost;
 use crate::run::builds::BuildOptions;
 use crate::run::context::ModelChoice;
+
+/// Which session is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlanSessionChoice {
+    /// A new one.
+    New,
+    /// The last one of the project.
+    Last,
+    /// The one of this name.
+    Named(String),
+}
 
 /// How a plan is to be worked on.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::options::PlanOptions;
+use super::options::{PlanOptions, PlanSessionChoice};
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionState};
 use crate::commands::error::Error;
@@ -25,8 +25,9 @@ use crate::project::home::{PLAN_MODELS, System};
 use crate::project::place;
 use crate::project::repository::DOT_GIT;
 use crate::record::event::Event;
-use crate::record::result::{AgentRecord, LimitsRecord, Seconds};
+use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::{CONVERSATION, PLAN};
+use crate::record::seconds::Seconds;
 use crate::run::context::ModelsProblem;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
@@ -36,17 +37,6 @@ use crate::sys::atomic_file;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, LineReader, Typed};
-
-/// Which session is meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PlanSessionChoice {
-    /// A new one.
-    New,
-    /// The last one of the project.
-    Last,
-    /// The one of this name.
-    Named(String),
-}
 
 /// The session that a plan is worked on in.
 pub struct KeptPlan<'s> {

@@ -97,7 +97,7 @@ impl Tally {
 mod tests {
     use super::*;
     use crate::model::usage::Usage;
-    use crate::record::result::Seconds;
+    use crate::record::seconds::Seconds;
     use crate::record::step::Step;
 
     fn run(cost: Option<f64>, input_tokens: u64, tree: TreeState) -> RunRecord {

@@ -6,8 +6,9 @@ use super::elements::{bar, code, columns, numbers, prose, unseen_column};
 use super::output;
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, StatusMark, bytes};
-use crate::record::result::{BuildRecord, PartRecord, SectionRecord};
+use crate::record::result::SectionRecord;
 use crate::record::step::Step;
+use crate::record::step::{BuildRecord, PartRecord};
 use crate::sys::numbers::{grouped, percent};
 
 /// How much of a reply is shown, in lines and bytes.

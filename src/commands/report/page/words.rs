@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::record::result::{BuildRecord, RunRecord, TreeState};
+use crate::record::result::{RunRecord, TreeState};
+use crate::record::step::BuildRecord;
 use crate::run::past::history::PastRun;
 use crate::sys::numbers::{counted, grouped};
 

@@ -1,0 +1,28 @@
+//! Durations as the records have them. Plain data.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A duration that is written as seconds, to the millisecond.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Seconds(pub Duration);
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64((self.0.as_secs_f64() * 1000.0).round() / 1000.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let seconds = f64::deserialize(input)?;
+        let duration = Duration::try_from_secs_f64(seconds);
+        duration.map(Self).map_err(de::Error::custom)
+    }
+}
+
+/// Writes a duration as [`Seconds`].
+pub fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    Seconds(*duration).serialize(serializer)
+}
