@@ -11,6 +11,7 @@ use super::tools::OUTPUT_LIMIT;
 use super::{AgentError, Env, Note};
 use crate::model::message::Call;
 use crate::record::event::Event;
+use crate::record::tool::Verb;
 use crate::record::{Action, Seconds, input_text};
 use crate::sys::excerpt::text::bounded;
 
@@ -40,6 +41,7 @@ impl Env<'_> {
         use_tool: impl FnOnce(&mut Duration) -> Result<ToolOutput, ToolError>,
     ) -> Result<ToolUse, AgentError> {
         let effect = tool.map(|tool| tool.effect);
+        let verb = tool.map_or(Verb::Use, |tool| tool.verb);
         let input = input_text(&call.input);
         self.reporter.event(&Event::Tool {
             name: call.name.clone(),
@@ -48,6 +50,7 @@ impl Env<'_> {
             arguments: call.input.clone(),
             category: tool.map(|tool| tool.category),
             asks: effect == Some(Effect::Asks),
+            verb,
         });
         let mut since = self.clock.elapsed();
         let (output, failure) = match use_tool(&mut since) {
@@ -72,7 +75,7 @@ impl Env<'_> {
             id: Some(call.id.clone()).filter(|id| !id.is_empty()),
             input: Some(call.input.clone()).filter(|input| *input != Value::Null),
             result: Some(text.clone()),
-            exit_code: output.exit_code,
+            exit_code: output.command.code(),
             seconds: Some(Seconds(took)),
             diff: None,
         };
@@ -80,7 +83,9 @@ impl Env<'_> {
         self.reporter.event(&Event::ToolResult {
             name: call.name.clone(),
             text: text.clone(),
+            verb,
             brief: output.brief.clone(),
+            command: output.command,
             failed,
             is_end: output.is_end,
             took,

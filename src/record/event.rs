@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::diff::Stat;
 use super::tasks::Task;
 use super::todos::Todo;
+use super::tool::{CommandEnd, Verb};
 use super::{EditsRecord, Seconds};
 use crate::model::price::Usd;
 use crate::model::tokens::Size;
@@ -199,6 +200,9 @@ pub enum Event {
         /// Whether it talks with the user: what moves on the screen would disturb their typing.
         #[serde(skip)]
         asks: bool,
+        /// What the tool does.
+        #[serde(skip)]
+        verb: Verb,
     },
     /// The command that a tool runs has printed something.
     #[serde(skip)]
@@ -218,8 +222,14 @@ pub enum Event {
         /// The same for a person, in a few words.
         #[serde(skip)]
         brief: Option<String>,
+        /// What the tool does.
+        #[serde(skip)]
+        verb: Verb,
         /// Whether the tool failed.
         failed: bool,
+        /// How the command came out that it ran.
+        #[serde(skip)]
+        command: CommandEnd,
         /// Whether the agent says by it that it is done.
         #[serde(skip)]
         is_end: bool,

@@ -8,6 +8,7 @@
 //! | [`replay`] | a model that answers from such a folder |
 //! | [`diff`] | what a run has changed, line by line |
 //! | [`orchestration`] | an orchestration's report and branches |
+//! | [`tool`] | what a tool does, and how the command came out that it ran |
 //! | [`tasks`], [`verdict`] | an agent's task list, and what an auditor says of its work |
 //!
 //! Writes below `logs/` and nowhere else.
@@ -25,6 +26,7 @@ pub mod run_log;
 mod step;
 pub mod tasks;
 pub mod todos;
+pub mod tool;
 pub mod verdict;
 
 use crate::record::mode::Mode;

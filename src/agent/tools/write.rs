@@ -13,6 +13,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::edit::{EditKind, attributes};
+use crate::record::tool::Verb;
 use crate::sys::atomic_file;
 use crate::sys::files::IfThere as _;
 use crate::sys::numbers::counted;
@@ -30,7 +31,8 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
             .example("export function greeting(name) {\n  return `Hello, ${name}!`;\n}"),
     ],
     Effect::Writes,
-);
+)
+.doing(Verb::Write);
 
 /// Writes files.
 #[derive(Clone, Copy)]

@@ -19,6 +19,7 @@ use crate::agent::tools::write::WriteFile;
 use crate::commands::plan::plan_tools::{
     INITIALIZE_PLAN, InitializePlan, PlanKeeper, UPDATE_PLAN, UpdatePlan,
 };
+use crate::record::tool::Verb;
 use crate::sys::interrupt::Interrupt;
 
 /// What models call as if it were a tool, and what they are told then.
@@ -61,7 +62,8 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
         .or("true"),
     ],
     Effect::Writes,
-);
+)
+.doing(Verb::Write);
 
 static REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     "replace_in_file",
@@ -89,7 +91,8 @@ static LIST_FILES: ToolSpec = ToolSpec::new(
     )
     .or(".")],
     Effect::Reads,
-);
+)
+.doing(Verb::List);
 
 /// The tool that runs commands.
 pub const SHELL_TOOL: &str = "shell_exec";
