@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::error::AgentError;
+use super::host::{Env, Note};
 use super::tool::{Arguments, CallFailure, Effect, Tool, ToolError, ToolOutput, ToolSpec};
-use super::tools::OUTPUT_LIMIT;
-use super::{AgentError, Env, Note};
+use super::tools::files::OUTPUT_LIMIT;
 use crate::model::message::Call;
 use crate::record::event::Event;
 use crate::record::tool::Verb;

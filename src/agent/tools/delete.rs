@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::Path;
 
+use super::files::{Files, Proposed, preview_of};
 use super::place::{Found, Outside, ResolvedPath, leads_through_config, missing, unreadable};
-use super::{Files, Proposed, preview_of};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };

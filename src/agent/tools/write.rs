@@ -7,8 +7,8 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use super::files::{Files, Proposed, line_count, preview_of};
 use super::place::{Found, Outside, ResolvedPath, leads_through_config, unreadable};
-use super::{Files, Proposed, line_count, preview_of};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::outgoing::check_marks;
 use crate::agent::tool::{Effect, Parameter, ParameterKind, ToolSpec, Toolbox};
-use crate::agent::tools::Files;
 use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{ExecuteCommand, RunCommand, Shell};
 use crate::agent::tools::delete::DeleteFile;
 use crate::agent::tools::edit::{EDIT_FILE, EditFile};
+use crate::agent::tools::files::Files;
 use crate::agent::tools::list::{ListDirectory, ListFiles};
 use crate::agent::tools::place::Outside;
 use crate::agent::tools::read::{ReadFile, ReadPart};

@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
 };
-use crate::agent::tools::Files;
 use crate::agent::tools::command::RunCommand;
 use crate::agent::tools::diff::{ChangesSoFar, SHOW_DIFF, ShowDiff};
+use crate::agent::tools::files::Files;
 use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::notes::{AskUser, RequestApproval, User};
 use crate::agent::tools::place::{Outside, ResolvedPath};
