@@ -802,7 +802,7 @@ fn a_command_in_the_foreground_has_a_shell_unless_it_is_known_and_is_ended_when_
     };
     let said = run("echo a | tr a b; exit 3", LONG).unwrap();
     assert_eq!(
-        (said.text.as_str(), said.exit_code),
+        (said.text.as_str(), said.command.code()),
         ("exit code: 3\nb\n", Some(3))
     );
     let said = run("git status", Duration::ZERO).unwrap();

@@ -2,36 +2,22 @@
 //! says that it is too long.
 
 use super::conversation::{Conversation, HistoryMessage};
-use super::memory::{Compressed, View};
+use super::ending::Next;
+use super::engine::{Agent, Brief, Progress};
+use super::error::AgentError;
+use super::host::Compressed;
+use super::memory::View;
 use super::protocol::Offer;
-use super::{Agent, AgentError, Brief, Next, Progress};
 use crate::model::message::Message;
 use crate::model::prompt::Prompt;
-use crate::model::{End, Form, ModelError, Reply};
+use crate::model::{Form, Reply};
 use crate::record::event::Event;
 
 /// The temperature at which a model is asked again, at the most: it is to keep to the form.
 const COOL: f64 = 0.1;
 
-/// What a model is told whose reply was too long, and one that has said nothing.
-const CUT: &str = "Your last reply was cut at the length limit (max_tokens): it is gone, and no call in it was carried out. Go on in \
-                   smaller pieces: fewer words, and less in one call.";
-const EMPTY: &str = "Your last reply was empty: no words, and no call. Go on with the work, or say in words what came of it.";
-
 /// What a model is told that has paused.
 const GO_ON: &str = "Go on.";
-
-/// What a model is told that has given no whole reply, where more can be told than that.
-pub(super) fn told_of(error: &ModelError) -> Option<&'static str> {
-    match error {
-        ModelError::CutShort {
-            end: End::MaxTokens,
-            ..
-        } => Some(CUT),
-        ModelError::Empty { .. } | ModelError::NoBody => Some(EMPTY),
-        _ => None,
-    }
-}
 
 /// Whether the model does not take a prompt for its length, or would not.
 fn is_too_long(error: &AgentError) -> bool {
@@ -169,6 +155,7 @@ impl Agent<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::End;
     use crate::model::message::{ReplyPart, Role, Thought};
 
     #[test]

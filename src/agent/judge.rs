@@ -8,21 +8,17 @@ mod table;
 mod words;
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
-
-use regex::Regex;
 
 pub(in crate::agent) use self::table::{AUDITED, AuditedProgram};
 use self::table::{
     CHANGES_REPOSITORY, CODE, DEEP, GIT_PASSES, GNU, GUARDED, HARMFUL, HARMLESS_VARIABLES,
     INTERPRETERS, LOOKING, MODULES, NESTED, NEW_SCRIPT, OPTIONS, OVERWRITES, OVERWRITING, Operands,
     RUN_FILES, RUNNER_OPTIONS, RUNNERS, RUNS, SCRIPT_OPTIONS, SCRIPTS, SHELL_OPTIONS, SHELL_WORDS,
-    SHELLS, VERSIONED, WITHOUT_SCRIPT, WITHOUT_SUBCOMMANDS, WRAPPERS,
+    SHELLS, VERSIONED, WITHOUT_SCRIPT, WITHOUT_SUBCOMMANDS, WRAPPERS, has, is_whole,
 };
 use self::words::{ShellWord, UNCLEAR, is_device};
-use crate::sys::text::regex;
 
 /// The prefix of a rule that stands for all programs that only look.
 pub const LOOKS: &str = "@looking";
@@ -506,21 +502,6 @@ fn stem(name: &str) -> &str {
         .split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '@'))
         .next();
     stem.filter(|_| !is_script).unwrap_or(name)
-}
-
-/// Whether one of `names`, which stand between blanks, is this one.
-fn has(names: &str, name: &str) -> bool {
-    names.split_whitespace().any(|known| known == name)
-}
-
-/// Whether all of a text matches one of the table's patterns.
-fn is_whole(text: &str, pattern: &str) -> bool {
-    static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
-    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-    let whole = compiled
-        .entry(pattern.to_owned())
-        .or_insert_with(|| regex(&format!("^(?:{pattern})$")));
-    whole.is_match(text)
 }
 
 #[cfg(test)]

@@ -13,24 +13,16 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::conversation::{Conversation, HistoryMessage, transcript};
+use super::error::AgentError;
+use super::host::{Compressed, Host};
 use super::protocol::Protocol;
 use super::tagged::{Tag, tagged};
-use super::{AgentError, Host};
 use crate::model::message::{Message, Role};
 use crate::model::prompt::Prompt;
 use crate::model::tokens;
 use crate::model::{ModelError, Purpose};
 use crate::sys::excerpt::text::bounded;
 use crate::sys::text::regex;
-
-/// How a conversation was made shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compressed {
-    /// The tokens of the next prompt as it would have been.
-    pub tokens_before: u64,
-    /// Its tokens now.
-    pub tokens_after: u64,
-}
 
 /// What of a conversation is sent.
 pub struct View<'c> {

@@ -1,9 +1,11 @@
 //! How an agent takes up a conversation that was cut short: what changes nothing is done again, and the rest is told.
 
 use super::conversation::{CUT_SHORT, Conversation, HistoryMessage, UserRequest};
+use super::ending::{Ended, Next};
+use super::engine::{Agent, NOT_BEGUN, Progress};
+use super::error::AgentError;
 use super::protocol::Decision;
 use super::tool::{CallFailure, Effect, Toolbox};
-use super::{Agent, AgentError, Ended, Next, Progress};
 use crate::model::Reply;
 use crate::model::message::Call;
 
@@ -86,6 +88,3 @@ fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
     calls.retain(|call| !heard(call));
     calls
 }
-
-/// What a model is told of calls that waited when the session was cut short.
-pub(super) const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";

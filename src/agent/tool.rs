@@ -14,6 +14,7 @@ use super::error::AgentError;
 use super::schema;
 use crate::model::message::Call;
 use crate::model::{Category, ToolSchema};
+use crate::record::tool::{CommandEnd, Verb};
 
 /// What a parameter is: most kinds are texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,6 +172,8 @@ pub struct ToolSpec {
     pub effect: Effect,
     /// What it works on.
     pub category: Category,
+    /// What a person is told that it does.
+    pub verb: Verb,
     /// Whether what it prints is to be seen while it is at work.
     pub streams: bool,
     /// The longest that a call may ask it to wait; `None`: a call does not say how long.
@@ -198,9 +201,23 @@ impl ToolSpec {
                 Effect::Runs => Category::Shell,
                 Effect::Asks | Effect::Notes | Effect::Ends | Effect::Delegates => Category::Agent,
             },
+            verb: match effect {
+                Effect::Reads => Verb::Read,
+                Effect::Writes => Verb::Edit,
+                Effect::Runs => Verb::Run,
+                Effect::Asks => Verb::Ask,
+                Effect::Notes | Effect::Ends | Effect::Delegates => Verb::Use,
+            },
             streams: false,
             timeout: None,
         }
+    }
+
+    /// The same as one that does something else than its effect says.
+    #[must_use]
+    pub const fn doing(mut self, verb: Verb) -> Self {
+        self.verb = verb;
+        self
     }
 
     /// The same as one of another category than its effect says.
@@ -366,8 +383,8 @@ pub struct ToolOutput {
     pub text: String,
     /// Whether the agent says that it is done: the text is then its summary.
     pub is_end: bool,
-    /// The exit code of the command that was run.
-    pub exit_code: Option<i32>,
+    /// How the command came out that was run.
+    pub command: CommandEnd,
     /// What came of it, for a person, in a few words: `575 lines`.
     pub brief: Option<String>,
     /// The same as JSON, for a model that is told results so, bounded by the tool; `None`: the text.

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::error::AgentError;
+use super::host::{Env, Note};
 use super::tool::{Arguments, CallFailure, Effect, Tool, ToolError, ToolOutput, ToolSpec};
-use super::tools::OUTPUT_LIMIT;
-use super::{AgentError, Env, Note};
+use super::tools::files::OUTPUT_LIMIT;
 use crate::model::message::Call;
 use crate::record::event::Event;
 use crate::record::seconds::Seconds;
 use crate::record::step::{Action, input_text};
+use crate::record::tool::Verb;
 use crate::sys::excerpt::text::bounded;
 
 /// What came of the use of a tool.
@@ -41,6 +43,7 @@ impl Env<'_> {
         use_tool: impl FnOnce(&mut Duration) -> Result<ToolOutput, ToolError>,
     ) -> Result<ToolUse, AgentError> {
         let effect = tool.map(|tool| tool.effect);
+        let verb = tool.map_or(Verb::Use, |tool| tool.verb);
         let input = input_text(&call.input);
         self.reporter.event(&Event::Tool {
             name: call.name.clone(),
@@ -49,6 +52,7 @@ impl Env<'_> {
             arguments: call.input.clone(),
             category: tool.map(|tool| tool.category),
             asks: effect == Some(Effect::Asks),
+            verb,
         });
         let mut since = self.clock.elapsed();
         let (output, failure) = match use_tool(&mut since) {
@@ -73,7 +77,7 @@ impl Env<'_> {
             id: Some(call.id.clone()).filter(|id| !id.is_empty()),
             input: Some(call.input.clone()).filter(|input| *input != Value::Null),
             result: Some(text.clone()),
-            exit_code: output.exit_code,
+            exit_code: output.command.code(),
             seconds: Some(Seconds(took)),
             diff: None,
         };
@@ -81,7 +85,9 @@ impl Env<'_> {
         self.reporter.event(&Event::ToolResult {
             name: call.name.clone(),
             text: text.clone(),
+            verb,
             brief: output.brief.clone(),
+            command: output.command,
             failed,
             is_end: output.is_end,
             took,

@@ -1,8 +1,8 @@
 //! What a run of agents asks of the session that its conversation is kept in: one trait, for the forms that the
 //! profiles' sessions have.
 
+use crate::agent::Compressed;
 use crate::agent::conversation::Conversation;
-use crate::agent::memory::Compressed;
 use crate::agent::session::SessionState;
 use crate::agent::tool::Effect;
 use crate::commands::error::Error;

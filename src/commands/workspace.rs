@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::keeping::Keeping;
+use crate::agent::Compressed;
 use crate::agent::conversation::Conversation;
-use crate::agent::memory::Compressed;
 use crate::agent::session::{self, Compression, SESSIONS, Session, SessionState, SessionStore};
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;

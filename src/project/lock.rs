@@ -5,7 +5,7 @@
 
 use std::fs::{File, TryLockError};
 
-use super::{Project, ProjectProblem};
+use super::files::{Project, ProjectProblem};
 use crate::sys::{file_lock, files};
 
 /// A project that is taken for one run, for as long as this lives.
@@ -21,7 +21,7 @@ impl Project {
     /// # Errors
     /// When another run has it.
     pub fn lock(&self) -> Result<ProjectLock, ProjectProblem> {
-        let root = files::open_directory(&self.root).map_err(ProjectProblem::Unlockable)?;
+        let root = files::open_directory(self.root()).map_err(ProjectProblem::Unlockable)?;
         loop {
             match root.try_lock() {
                 Ok(()) => return Ok(ProjectLock { _root: root }),
@@ -40,7 +40,7 @@ impl Project {
     /// Whether a run has the project. One that cannot be looked at counts as held.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        let root = files::open_directory(&self.root);
+        let root = files::open_directory(self.root());
         root.map_or(true, |root| file_lock::is_locked(&root).unwrap_or(true))
     }
 }

@@ -7,7 +7,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::CONFIG;
+use super::files::CONFIG;
 
 /// The project of a command that is given in a directory.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::seconds::seconds;
 use super::tasks::Task;
 use super::todos::Todo;
+use super::tool::{CommandEnd, Verb};
 use crate::model::price::Usd;
 use crate::model::tokens::Size;
 use crate::model::usage::Usage;
@@ -200,6 +201,9 @@ pub enum Event {
         /// Whether it talks with the user: what moves on the screen would disturb their typing.
         #[serde(skip)]
         asks: bool,
+        /// What the tool does.
+        #[serde(skip)]
+        verb: Verb,
     },
     /// The command that a tool runs has printed something.
     #[serde(skip)]
@@ -219,8 +223,14 @@ pub enum Event {
         /// The same for a person, in a few words.
         #[serde(skip)]
         brief: Option<String>,
+        /// What the tool does.
+        #[serde(skip)]
+        verb: Verb,
         /// Whether the tool failed.
         failed: bool,
+        /// How the command came out that it ran.
+        #[serde(skip)]
+        command: CommandEnd,
         /// Whether the agent says by it that it is done.
         #[serde(skip)]
         is_end: bool,

@@ -7,6 +7,7 @@
 //! | [`run_log`], [`run_files`] | writing a run's folder, and the names of its files |
 //! | [`replay`] | a model that answers from such a folder |
 //! | [`orchestration`] | an orchestration's report and branches |
+//! | [`tool`] | what a tool does, and how the command came out that it ran |
 //! | [`tasks`], [`verdict`] | an agent's task list, and what an auditor says of its work |
 //!
 //! Writes below `logs/` and nowhere else.
@@ -24,4 +25,5 @@ pub(crate) mod seconds;
 pub(crate) mod step;
 pub mod tasks;
 pub mod todos;
+pub mod tool;
 pub mod verdict;

@@ -177,6 +177,7 @@ mod tests {
     use crate::model::price::Usd;
     use crate::model::{Purpose, StepId};
     use crate::record::tasks::{Task, TaskStatus};
+    use crate::record::tool::{CommandEnd, Verb};
 
     /// The schema, with nothing allowed that it does not describe.
     fn schema() -> jsonschema::Validator {
@@ -200,23 +201,17 @@ mod tests {
             TaskStatus::Complete,
         ]
         .map(task);
-        let asking = |step| Event::Asking {
-            step,
+        let asking = |purpose, number| Event::Asking {
+            step: StepId::new(purpose, number),
             model: "m".to_owned(),
             prompt: None,
             spent: Usd::ZERO,
         };
-        let steps = [
-            (Purpose::STEP, 1),
-            (Purpose::AUDIT, 2),
-            (Purpose::COMPRESSION, 3),
-        ]
-        .map(|(purpose, number)| StepId::new(purpose, number));
         let schema = schema();
         for event in [
-            asking(steps[0].clone()),
-            asking(steps[1].clone()),
-            asking(steps[2].clone()),
+            asking(Purpose::STEP, 1),
+            asking(Purpose::AUDIT, 2),
+            asking(Purpose::COMPRESSION, 3),
             Event::Session {
                 id: "550e8400-e29b-41d4-a716-446655440000".to_owned(),
                 resumed: true,
@@ -230,12 +225,15 @@ mod tests {
                 name: "COMMAND".to_owned(),
                 input: "ls".to_owned(),
                 arguments: json!({"command": "ls"}),
+                verb: Verb::Run,
                 asks: false,
             },
             Event::ToolResult {
                 brief: None,
                 name: "COMMAND".to_owned(),
                 text: "a\nb".to_owned(),
+                verb: Verb::Use,
+                command: CommandEnd::None,
                 failed: false,
                 is_end: false,
                 took: Duration::from_millis(1500),

@@ -54,6 +54,7 @@ pub(super) fn lines(event: &Event, redactor: &Redactor, width: usize) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::tool::{CommandEnd, Verb};
     use crate::sys::text::is_deceptive;
     use serde_json::{Value, json};
     use std::time::Duration;
@@ -71,6 +72,7 @@ mod tests {
             input: String::new(),
             arguments,
             subject: String::new(),
+            verb: Verb::Use,
             asks: false,
         }
     }
@@ -80,6 +82,8 @@ mod tests {
             name: "execute_agent".to_owned(),
             text: text.to_owned(),
             brief: Some("brief".to_owned()),
+            verb: Verb::Use,
+            command: CommandEnd::None,
             failed,
             is_end: false,
             took: Duration::ZERO,

@@ -13,6 +13,7 @@ use super::columns::folded;
 use super::markdown;
 use crate::record::event::Event;
 use crate::record::tasks::Task;
+use crate::record::tool::{CommandEnd, Verb};
 use crate::sys::numbers::{counted, elapsed, grouped};
 
 /// How many lines of what a model says beside its answer are shown.
@@ -29,6 +30,8 @@ const INDENT: &str = "    ";
 pub(super) const HANG: usize = 2;
 /// What stands before what the agent says.
 const SAID_INDENT: &str = "  ";
+/// What stands above what an auditor says.
+const AUDIT_BEGINS: &str = "An independent audit begins.";
 /// Where nobody says how wide the terminal is.
 const COLUMNS: usize = 80;
 
@@ -87,6 +90,8 @@ pub(super) struct Steps {
     printed: String,
     /// What it is about.
     subject: String,
+    /// What it does.
+    verb: Verb,
 }
 
 impl Steps {
@@ -106,14 +111,20 @@ impl Steps {
                 look.behind(SAID_INDENT, text, SAID, &dim)
             }
             Event::Tasks(tasks) => self.tasks(tasks, look),
-            Event::Tool { subject, asks, .. } => {
-                self.subject.clone_from(subject);
-                (self.diff, self.printed) = (String::new(), String::new());
-                if *asks {
-                    question(subject, look)
-                } else {
-                    Vec::new()
-                }
+            Event::Tool {
+                subject,
+                asks,
+                verb,
+                ..
+            } => {
+                *self = Self {
+                    tasks: take(&mut self.tasks),
+                    subject: subject.clone(),
+                    verb: *verb,
+                    ..Self::default()
+                };
+                let asked = asks.then(|| question(subject, look));
+                asked.unwrap_or_default()
             }
             Event::Changed { diff } => {
                 self.diff.clone_from(diff);
@@ -135,9 +146,7 @@ impl Steps {
                 let red = |line: String| look.paint(&line, Style::new().red());
                 lines.map(red).collect()
             }
-            Event::Auditing => {
-                vec![look.paint("An independent audit begins.", Style::new().cyan())]
-            }
+            Event::Auditing => vec![look.paint(AUDIT_BEGINS, Style::new().cyan())],
             Event::Audited { passed, text } => {
                 let (title, style) = match passed {
                     true => ("✓ Audit passed", Style::new().green()),
@@ -192,7 +201,7 @@ impl Steps {
 
     /// What the tool that is under way does: `Running cargo test`.
     pub fn doing(&self, name: &str, look: Look) -> String {
-        let text = format!("{} {}", verbs(name).0, one_line(&self.subject));
+        let text = format!("{} {}", self.verb.words(name).0, one_line(&self.subject));
         // The time stands behind it, and what it prints.
         truncate_str(text.trim_end(), look.width() / 2, "…").into_owned()
     }
@@ -226,9 +235,11 @@ impl Steps {
     fn tool(&mut self, event: &Event, look: Look) -> Vec<String> {
         let Event::ToolResult {
             name,
+            verb,
             text,
             failed,
             brief,
+            command,
             took,
             ..
         } = event
@@ -237,11 +248,10 @@ impl Steps {
         };
         let (subject, diff) = (take(&mut self.subject), take(&mut self.diff));
         let printed = take(&mut self.printed);
-        let (_, done) = verbs(name);
-        match name.as_str() {
-            // The list itself is shown, and the question was.
-            "UPDATE_TASK_LIST" | "ASK_USER" if !failed => return Vec::new(),
-            _ => {}
+        let (_, done) = verb.words(name);
+        // The list itself is shown, and the question was.
+        if !failed && matches!(verb, Verb::Note | Verb::Ask) {
+            return Vec::new();
         }
         if *failed {
             let line = look.line(&format!("✗ {done} {subject}: failed"), Style::new().red());
@@ -253,15 +263,14 @@ impl Steps {
         if !diff.is_empty() {
             aside.push(sums(&diff));
         }
-        if name == "COMMAND" {
+        if *command != CommandEnd::None {
             aside.push(format!("{:.1}s", took.as_secs_f64()));
         }
         let aside = match aside.join(", ") {
             aside if aside.is_empty() => aside,
             aside => format!(" ({aside})"),
         };
-        let has_failed = name == "COMMAND" && brief.as_deref().is_some_and(is_failure);
-        let bullet = if has_failed {
+        let bullet = if command.is_failure() {
             look.paint("✗", Style::new().red())
         } else {
             look.paint("•", Style::new().green())
@@ -270,37 +279,16 @@ impl Steps {
         lines.extend(diff_lines(&diff, DIFF, look));
         // Behind what was done stands what to be warned of.
         let warnings = text.lines().filter(|line| line.starts_with("warning: "));
-        if matches!(name.as_str(), "WRITE_FILE" | "FIND_AND_REPLACE_IN_FILE") {
+        if matches!(verb, Verb::Write | Verb::Edit) {
             let yellow = Style::new().yellow();
             lines.extend(warnings.flat_map(|line| look.below(line, SAID, &yellow)));
         }
-        let limit = match brief.as_deref() {
-            Some("exit code: 0") | None => PRINTED,
-            Some(_) => PRINTED_OF_FAILURE,
+        let limit = match command {
+            CommandEnd::None | CommandEnd::Exited(0) => PRINTED,
+            _ => PRINTED_OF_FAILURE,
         };
         lines.extend(last_lines(&printed, limit, look));
         lines
-    }
-}
-
-/// Whether a command has failed that ended so.
-pub(super) fn is_failure(brief: &str) -> bool {
-    brief == "timed out" || brief.starts_with("exit code: ") && brief != "exit code: 0"
-}
-
-/// What is being done with a tool, and what was.
-fn verbs(name: &str) -> (&str, &str) {
-    match name {
-        "READ_FILE" => ("Reading", "Read"),
-        "LIST_DIRECTORY" => ("Listing", "Listed"),
-        "WRITE_FILE" => ("Writing", "Wrote"),
-        "FIND_AND_REPLACE_IN_FILE" => ("Editing", "Edited"),
-        "COMMAND" => ("Running", "Ran"),
-        "READ_BACKGROUND_PROCESS" => ("Looking at", "Looked at"),
-        "LIST_BACKGROUND_PROCESSES" => ("Listing processes", "Listed processes"),
-        "KILL_BACKGROUND_PROCESS" => ("Ending", "Ended"),
-        "UPDATE_TASK_LIST" => ("Updating the task list", "Updated the task list"),
-        other => (other, other),
     }
 }
 

@@ -1,8 +1,15 @@
 //! The one table of programs: those that only look, those that are asked about whatever is allowed, and those that run
-//! others. Pure data.
+//! others; and how its names and patterns are read. Pure.
 //!
 //! Names stand between blanks, patterns match whole words. A program in no row is asked about under `ask`, and passes
 //! under `always`.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use regex::Regex;
+
+use crate::sys::text::regex;
 
 /// The reason for asking about programs that delete.
 const DELETES: &str = "deletes";
@@ -154,7 +161,7 @@ fn is_printing_awk(script: &str) -> bool {
 /// Whether a script of sed only prints: addresses with `p`, `d`, `q` or `=`, and substitutions without the flags that
 /// write or run.
 fn is_printing_sed(script: &str) -> bool {
-    super::is_whole(
+    is_whole(
         script,
         r"(?x)
         (?: (?:\d+|\$|/[^/\\\n]*/)? (?:,(?:\d+|\$|\+\d+|/[^/\\\n]*/))? !? [pdq=] ;? )+
@@ -307,3 +314,18 @@ pub(super) const SCRIPTS: &str =
 /// The names of GNU's tools where the system has its own.
 pub(super) const GNU: &str = "gawk gcp gchmod gchown gdd genv gfind ginstall gln gmv gnice gnohup grm grmdir gsed gshred \
                               gsort gsplit gstdbuf gtar gtee gtimeout gtruncate gunlink guniq gxargs";
+
+/// Whether one of `names`, which stand between blanks, is this one.
+pub(super) fn has(names: &str, name: &str) -> bool {
+    names.split_whitespace().any(|known| known == name)
+}
+
+/// Whether all of a text matches one of the table's patterns.
+pub(super) fn is_whole(text: &str, pattern: &str) -> bool {
+    static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let whole = compiled
+        .entry(pattern.to_owned())
+        .or_insert_with(|| regex(&format!("^(?:{pattern})$")));
+    whole.is_match(text)
+}

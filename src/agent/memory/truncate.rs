@@ -8,9 +8,10 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::{Compress, Compressed, Host, Memory, View};
+use super::{Compress, Memory, View};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage, Truncation};
+use crate::agent::host::{Compressed, Host};
 use crate::agent::protocol::Protocol;
 use crate::agent::tagged::{Tag, tagged};
 use crate::model::message::{ReplyPart, Role, Thought};

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::agent::conversation::Conversation;
+use crate::agent::engine::tests::All;
 use crate::agent::permissions::Everything;
-use crate::agent::tests::All;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::agent::tools::notes::{DONE, Done, UpdateTaskList};
 use crate::agent::{Agent, AgentError, Brief, Env, Host, Note, ToolTries};

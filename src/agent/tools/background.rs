@@ -9,6 +9,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::exec::process::{Listed, ProcessState, Processes, Report};
+use crate::record::tool::Verb;
 
 const PROCESS: &[Parameter] =
     &[Parameter::new("process", ParameterKind::Text, "the process's name").example("proc_abc123")];
@@ -19,7 +20,8 @@ pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
     "Shows how a background process stands, and what it has printed so far.",
     PROCESS,
     Effect::Reads,
-);
+)
+.doing(Verb::Watch);
 
 /// How the model knows the tool that lists.
 pub static LIST_BACKGROUND_PROCESSES: ToolSpec = ToolSpec::new(
@@ -27,7 +29,8 @@ pub static LIST_BACKGROUND_PROCESSES: ToolSpec = ToolSpec::new(
     "Lists all background processes, those that have ended too.",
     &[],
     Effect::Reads,
-);
+)
+.doing(Verb::ListProcesses);
 
 /// How the model knows the tool that kills.
 pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
@@ -35,7 +38,8 @@ pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
     "Ends a background process and all that it has started.",
     PROCESS,
     Effect::Runs,
-);
+)
+.doing(Verb::EndProcess);
 
 /// What is done with background processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::exec::process::{CommandStatus, Invocation, ProcessError, Processes, Ran, SHELL};
+use crate::record::tool::CommandEnd;
 
 /// How the model knows the tool.
 pub static COMMAND: ToolSpec = ToolSpec::new(
@@ -101,28 +102,28 @@ impl RunCommand<'_, '_> {
             ProcessError::NotStarted { .. } => ToolError::failed(error.to_string()),
             error => ToolError::Fatal(error.into()),
         })?;
-        let (text, exit_code, brief) = match ran {
+        let (text, command, brief) = match ran {
             Ran::Ended { status, output } => {
-                let code = match status {
-                    CommandStatus::Exited(code) => Some(code),
-                    _ => None,
+                let command = match status {
+                    CommandStatus::Exited(code) => CommandEnd::Exited(code),
+                    _ => CommandEnd::Killed,
                 };
                 let text = format!("{status}\n{}", printed(&output));
-                (text, code, status.to_string())
+                (text, command, status.to_string())
             }
             Ran::InBackground { id, output } => {
                 let brief = format!("goes on as {id}");
-                (backgrounded(&id, &output), None, brief)
+                (backgrounded(&id, &output), CommandEnd::InBackground, brief)
             }
             // The agent itself is stopped before its next step.
             Ran::Stopped { output } => return Err(ToolError::failed(stopped(&output))),
             Ran::TimedOut { output } => {
                 let text = timed_out(patience, &output);
-                (text, None, "timed out".to_owned())
+                (text, CommandEnd::Killed, "timed out".to_owned())
             }
         };
         Ok(ToolOutput {
-            exit_code,
+            command,
             brief: Some(brief),
             ..ToolOutput::said(text)
         })

@@ -6,12 +6,13 @@
 use std::fs;
 use std::path::Path;
 
+use super::files::{Files, Proposed, preview_of};
 use super::place::{Found, Outside, ResolvedPath, leads_through_config, missing, unreadable};
-use super::{Files, Proposed, preview_of};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::edit::EditKind;
+use crate::record::tool::Verb;
 
 /// A larger file, in bytes, is not shown before it is removed.
 const LARGEST: u64 = 16 << 20;
@@ -22,7 +23,8 @@ pub static DELETE_FILE: ToolSpec = ToolSpec::new(
     "Removes a file. Directories are not removed: an empty one may stay.",
     &[Parameter::new("path", ParameterKind::Path, "The file")],
     Effect::Writes,
-);
+)
+.doing(Verb::Delete);
 
 /// Removes files.
 #[derive(Clone, Copy)]

@@ -1,6 +1,7 @@
 //! The tool `show_diff`: what the run has changed so far.
 
 use crate::agent::tool::{Arguments, Effect, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::record::tool::Verb;
 
 /// How the model knows the tool.
 pub static SHOW_DIFF: ToolSpec = ToolSpec::new(
@@ -9,7 +10,8 @@ pub static SHOW_DIFF: ToolSpec = ToolSpec::new(
      say that it is done, or when the changes are to be reviewed.",
     &[],
     Effect::Reads,
-);
+)
+.doing(Verb::Use);
 
 /// Knows what a run has changed.
 pub trait ChangesSoFar {

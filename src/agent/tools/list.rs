@@ -17,6 +17,7 @@ use crate::agent::tool::{
 };
 use crate::edit::beneath::{Root, split};
 use crate::project::gitignore::IgnoreRules;
+use crate::record::tool::Verb;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::{counted, grouped};
 use crate::sys::text::{cut, escaped};
@@ -44,7 +45,8 @@ pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
     )
     .example("src/**/*.ts")],
     Effect::Reads,
-);
+)
+.doing(Verb::List);
 
 /// Lists directories.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +84,8 @@ pub static LIST_FILES: ToolSpec = ToolSpec::new(
         .optional(),
     ],
     Effect::Reads,
-);
+)
+.doing(Verb::List);
 
 /// Lists directories, or what a glob matches in them.
 #[derive(Debug, Clone, Copy)]

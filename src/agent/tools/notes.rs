@@ -4,6 +4,7 @@ use crate::agent::AgentError;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
+use crate::record::tool::Verb;
 
 /// The description of UPDATE_TASK_LIST.
 pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
@@ -15,7 +16,8 @@ pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
         "the whole task list, a task a line: `[ ]` pending, `[~]` in progress, `[x]` complete",
     )],
     Effect::Notes,
-);
+)
+.doing(Verb::Note);
 
 /// The description of DONE.
 pub static DONE: ToolSpec = ToolSpec::new(

@@ -6,8 +6,8 @@
 use std::fmt;
 use std::path::Path;
 
+use super::files::{COUNT, OUTPUT_LIMIT, line_count};
 use super::place::{Outside, ResolvedPath, quoted};
-use super::{COUNT, OUTPUT_LIMIT, line_count};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };

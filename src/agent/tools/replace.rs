@@ -8,9 +8,9 @@ use std::path::Path;
 
 use memchr::{memchr_iter, memmem};
 
+use super::files::{Files, Proposed, at_lines, line_count, preview_of};
 use super::place::{Outside, ResolvedPath};
 use super::write::put;
-use super::{Files, Proposed, at_lines, line_count, preview_of};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
+use super::files::{Files, PathEdit, Proposed, preview_of};
 use super::place::{Outside, ResolvedPath, quoted};
 use super::search::{LARGEST, READ_AT_MOST, SearchFiles, parsed};
-use super::{Files, PathEdit, Proposed, preview_of};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };

@@ -14,6 +14,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::model::Category;
+use crate::record::tool::Verb;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, escaped};
@@ -51,7 +52,8 @@ pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
         .or("."),
     ],
     Effect::Reads,
-);
+)
+.doing(Verb::Search);
 
 /// How the model knows the tool that shows lines around, too.
 pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
@@ -79,7 +81,8 @@ pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
     ],
     Effect::Reads,
 )
-.of_category(Category::Search);
+.of_category(Category::Search)
+.doing(Verb::Search);
 
 /// Searches files.
 #[derive(Debug, Clone, Copy)]

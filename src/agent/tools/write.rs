@@ -7,12 +7,13 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use super::files::{Files, Proposed, line_count, preview_of};
 use super::place::{Found, Outside, ResolvedPath, leads_through_config, unreadable};
-use super::{Files, Proposed, line_count, preview_of};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::edit::{EditKind, attributes};
+use crate::record::tool::Verb;
 use crate::sys::atomic_file;
 use crate::sys::files::IfThere as _;
 use crate::sys::numbers::counted;
@@ -30,7 +31,8 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
             .example("export function greeting(name) {\n  return `Hello, ${name}!`;\n}"),
     ],
     Effect::Writes,
-);
+)
+.doing(Verb::Write);
 
 /// Writes files.
 #[derive(Clone, Copy)]

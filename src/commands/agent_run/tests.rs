@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::agent::tools::Files as _;
+use crate::agent::tools::files::Files as _;
 use crate::edit::EditKind;
 use crate::model::message::{Message, Role};
 use crate::model::{Delivery, ModelTable, Provider};

@@ -7,7 +7,7 @@ use std::iter;
 use super::AgentRun;
 use super::part::Written;
 use crate::agent::tool::ToolError;
-use crate::agent::tools::{Files, PathEdit};
+use crate::agent::tools::files::{Files, PathEdit};
 use crate::commands::error::Error;
 use crate::edit::error::ApplyError;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy, VerifiedEdits, VerifyError};

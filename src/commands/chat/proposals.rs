@@ -8,7 +8,7 @@ use super::screen::Screen;
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::truncate::summarize;
 use crate::agent::tool::{ToolError, ToolOutput};
-use crate::agent::tools::Files as _;
+use crate::agent::tools::files::Files as _;
 use crate::commands::chat::commands;
 use crate::commands::chat::permissions::file::REFUSED;
 use crate::commands::error::Error;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::outgoing::check_marks;
 use crate::agent::tool::{Effect, Parameter, ParameterKind, ToolSpec, Toolbox};
-use crate::agent::tools::Files;
 use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{ExecuteCommand, RunCommand, Shell};
 use crate::agent::tools::delete::DeleteFile;
 use crate::agent::tools::edit::{EDIT_FILE, EditFile};
+use crate::agent::tools::files::Files;
 use crate::agent::tools::list::{ListDirectory, ListFiles};
 use crate::agent::tools::place::Outside;
 use crate::agent::tools::read::{ReadFile, ReadPart};
@@ -24,6 +24,7 @@ use crate::agent::tools::write::WriteFile;
 use crate::exec::process::Processes;
 use crate::model::Category;
 use crate::record::todos::Todo;
+use crate::record::tool::Verb;
 use crate::sys::interrupt::Interrupt;
 
 static WRITE_FILE: ToolSpec = ToolSpec::new(
@@ -39,7 +40,8 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
         Parameter::new("content", ParameterKind::Block, "Its whole content"),
     ],
     Effect::Writes,
-);
+)
+.doing(Verb::Write);
 
 const PROCESS: &[Parameter] = &[Parameter::new(
     "process",
@@ -53,7 +55,8 @@ static READ_BACKGROUND: ToolSpec = ToolSpec::new(
     PROCESS,
     Effect::Reads,
 )
-.of_category(Category::Shell);
+.of_category(Category::Shell)
+.doing(Verb::Watch);
 
 static LIST_BACKGROUND: ToolSpec = ToolSpec::new(
     "list_background",
@@ -61,14 +64,16 @@ static LIST_BACKGROUND: ToolSpec = ToolSpec::new(
     &[],
     Effect::Reads,
 )
-.of_category(Category::Shell);
+.of_category(Category::Shell)
+.doing(Verb::ListProcesses);
 
 static KILL_BACKGROUND: ToolSpec = ToolSpec::new(
     "kill_background",
     "Ends a command in the background and all that it has started.",
     PROCESS,
     Effect::Runs,
-);
+)
+.doing(Verb::EndProcess);
 
 /// What the tools work on.
 #[derive(Clone, Copy)]

@@ -12,6 +12,7 @@ use crate::agent::tool::{
     Arguments, CallFailure, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::record::orchestration;
+use crate::record::tool::Verb;
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 
@@ -51,7 +52,8 @@ pub static EXECUTE_AGENT: ToolSpec = ToolSpec::new(
         .optional(),
     ],
     Effect::Runs,
-);
+)
+.doing(Verb::Use);
 
 /// The description of `read_artifact`.
 pub static READ_ARTIFACT: ToolSpec = ToolSpec::new(

@@ -143,7 +143,7 @@ impl Stages<'_, '_, '_> {
         let mut arguments = Arguments::default();
         arguments.set("command", command);
         match self.command().run(&arguments) {
-            Ok(ToolOutput { exit_code, .. }) => Ok(exit_code == Some(0)),
+            Ok(ToolOutput { command, .. }) => Ok(command.code() == Some(0)),
             Err(ToolError::Failed(_)) => Ok(false),
             Err(ToolError::Fatal(error)) => Err(error),
         }

@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
 };
-use crate::agent::tools::Files;
 use crate::agent::tools::command::RunCommand;
 use crate::agent::tools::diff::{ChangesSoFar, SHOW_DIFF, ShowDiff};
+use crate::agent::tools::files::Files;
 use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::notes::{AskUser, RequestApproval, User};
 use crate::agent::tools::place::{Outside, ResolvedPath};
@@ -19,6 +19,7 @@ use crate::agent::tools::write::WriteFile;
 use crate::commands::plan::plan_tools::{
     INITIALIZE_PLAN, InitializePlan, PlanKeeper, UPDATE_PLAN, UpdatePlan,
 };
+use crate::record::tool::Verb;
 use crate::sys::interrupt::Interrupt;
 
 /// What models call as if it were a tool, and what they are told then.
@@ -61,7 +62,8 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
         .or("true"),
     ],
     Effect::Writes,
-);
+)
+.doing(Verb::Write);
 
 static REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     "replace_in_file",
@@ -89,7 +91,8 @@ static LIST_FILES: ToolSpec = ToolSpec::new(
     )
     .or(".")],
     Effect::Reads,
-);
+)
+.doing(Verb::List);
 
 /// The tool that runs commands.
 pub const SHELL_TOOL: &str = "shell_exec";

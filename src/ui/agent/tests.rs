@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::Purpose;
+use crate::record::tool::{CommandEnd, Verb};
 use crate::ui::blocks;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ fn result(text: &str, failed: bool) -> Event {
         brief: None,
         name: "COMMAND".to_owned(),
         text: text.to_owned(),
+        verb: Verb::Use,
+        command: CommandEnd::None,
         failed,
         is_end: false,
         took: Duration::ZERO,
@@ -98,6 +101,7 @@ fn an_event_has_the_title_and_the_colors_of_the_specification() {
         name: "READ_FILE".to_owned(),
         input: "\"a.rs\"".to_owned(),
         arguments: serde_json::Value::Null,
+        verb: Verb::Use,
         asks: false,
     };
     let audited = |passed| Event::Audited {

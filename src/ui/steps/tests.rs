@@ -11,6 +11,35 @@ fn look(columns: usize) -> Look {
     }
 }
 
+fn verb(name: &str) -> Verb {
+    match name {
+        "READ_FILE" => Verb::Read,
+        "LIST_DIRECTORY" => Verb::List,
+        "WRITE_FILE" => Verb::Write,
+        "FIND_AND_REPLACE_IN_FILE" => Verb::Edit,
+        "COMMAND" => Verb::Run,
+        "READ_BACKGROUND_PROCESS" => Verb::Watch,
+        "LIST_BACKGROUND_PROCESSES" => Verb::ListProcesses,
+        "KILL_BACKGROUND_PROCESS" => Verb::EndProcess,
+        "UPDATE_TASK_LIST" => Verb::Note,
+        "ASK_USER" => Verb::Ask,
+        _ => Verb::Use,
+    }
+}
+
+/// How the command of a tool came out of which a person is told this.
+fn command(name: &str, brief: Option<&str>) -> CommandEnd {
+    match (name, brief) {
+        ("COMMAND", Some("timed out")) => CommandEnd::Killed,
+        ("COMMAND", Some(brief)) => brief
+            .strip_prefix("exit code: ")
+            .map_or(CommandEnd::InBackground, |code| {
+                CommandEnd::Exited(code.parse().unwrap())
+            }),
+        _ => CommandEnd::None,
+    }
+}
+
 fn tool(name: &str, subject: &str) -> Event {
     Event::Tool {
         category: None,
@@ -19,6 +48,7 @@ fn tool(name: &str, subject: &str) -> Event {
         arguments: serde_json::Value::Null,
         subject: subject.to_owned(),
         asks: name == "ASK_USER",
+        verb: verb(name),
     }
 }
 
@@ -26,7 +56,9 @@ fn result(name: &str, text: &str, brief: Option<&str>, failed: bool) -> Event {
     Event::ToolResult {
         name: name.to_owned(),
         text: text.to_owned(),
+        verb: verb(name),
         brief: brief.map(str::to_owned),
+        command: command(name, brief),
         failed,
         is_end: false,
         took: Duration::from_millis(3210),

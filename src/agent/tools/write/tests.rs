@@ -5,7 +5,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use crate::agent::tools::PathEdit;
+use crate::agent::tools::files::PathEdit;
 
 /// Stands for the content of a file that is gone.
 pub const REMOVED: &str = "(removed)";

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
-use crate::agent::tools::PathEdit;
+use crate::agent::tools::files::PathEdit;
 use crate::commands::chat::permissions::file::TOOLS;
 use crate::edit::EditKind;
 use crate::exec::child_env::ChildEnv;

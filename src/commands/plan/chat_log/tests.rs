@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::record::tasks::{Task, TaskStatus};
+use crate::record::tool::{CommandEnd, Verb};
 use chrono::{DateTime, FixedOffset};
 use proptest::prelude::*;
 use serde_json::json;
@@ -219,6 +220,8 @@ fn what_is_shown_is_noted_and_handed_on() {
         name: text("shell_exec"),
         text: text("1\n2"),
         brief: Some(text("two lines")),
+        verb: Verb::Use,
+        command: CommandEnd::None,
         failed,
         is_end: false,
         took: Duration::ZERO,
@@ -235,6 +238,7 @@ fn what_is_shown_is_noted_and_handed_on() {
                 input: text("ls"),
                 arguments: json!({"command": "ls"}),
                 subject: text("ls"),
+                verb: Verb::Run,
                 asks: false,
             },
             Some("TOOL_CALL: shell_exec({\"command\":\"ls\"})"),

@@ -23,6 +23,7 @@ use crate::model::{Purpose, StepId};
 use crate::record::mode::Mode;
 use crate::record::question::Verdict;
 use crate::record::question::{Answer, Question};
+use crate::record::tool::{CommandEnd, Verb};
 use crate::sys::counter::Counter;
 use crate::sys::text::is_deceptive;
 use crate::ui::tui::composer::ComposerOptions;
@@ -135,6 +136,7 @@ fn tool(name: &str, subject: &str) -> Event {
         arguments: Value::Null,
         subject: subject.to_owned(),
         asks: false,
+        verb: Verb::Use,
     }
 }
 
@@ -143,7 +145,9 @@ fn result(name: &str, brief: &str) -> Event {
         name: name.to_owned(),
         text: "text".to_owned(),
         brief: Some(brief.to_owned()),
+        verb: Verb::Use,
         failed: false,
+        command: CommandEnd::None,
         is_end: false,
         took: Duration::ZERO,
     }

@@ -1,7 +1,5 @@
 //! What happens, and what was said before, as items of the transcript. Pure.
 
-use std::time::Duration;
-
 use super::Transcript;
 use super::item::{ItemBody, ShownTool, ToolEnd};
 use crate::record::event::Event;
@@ -26,9 +24,8 @@ impl Transcript {
             } => {
                 let end = ToolEnd {
                     text: result,
-                    brief: None,
                     failed,
-                    took: Duration::ZERO,
+                    ..ToolEnd::default()
                 };
                 self.push(ItemBody::Tool(Box::new(ShownTool {
                     name,
@@ -80,6 +77,7 @@ impl Transcript {
                 text,
                 brief,
                 failed,
+                command,
                 took,
                 ..
             } => self.end_tool(
@@ -88,6 +86,7 @@ impl Transcript {
                     text,
                     brief,
                     failed,
+                    command,
                     took,
                 },
             ),

@@ -9,9 +9,10 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::record::event::Event;
+use crate::record::tool::CommandEnd;
 use crate::sys::numbers::counted;
 use crate::ui::blocks::{fitted, one_line, wrapped};
-use crate::ui::steps::{Look, Steps, diff_lines, is_failure, last_lines, sums};
+use crate::ui::steps::{Look, Steps, diff_lines, last_lines, sums};
 use crate::ui::tui::code_colors::CodeColors;
 use crate::ui::tui::markdown::{self, MarkdownBlock, styled};
 use crate::ui::tui::theme::Theme;
@@ -92,6 +93,8 @@ pub struct ToolEnd {
     pub brief: Option<String>,
     /// Whether it came to nothing.
     pub failed: bool,
+    /// How the command came out that it ran.
+    pub command: CommandEnd,
     /// How long it took.
     pub took: Duration,
 }
@@ -188,7 +191,7 @@ impl ShownTool {
     fn has_failed(&self) -> bool {
         self.result
             .as_ref()
-            .is_some_and(|end| end.failed || end.brief.as_deref().is_some_and(is_failure))
+            .is_some_and(|end| end.failed || end.command.is_failure())
     }
 
     /// `● read_file src/x.rs — 575 lines`, and whether there was room for what it is about: else it stands below.

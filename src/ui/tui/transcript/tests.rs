@@ -7,6 +7,7 @@ use super::*;
 use crate::model::StepId;
 use crate::model::price::Usd;
 use crate::record::event::Event;
+use crate::record::tool::{CommandEnd, Verb};
 use crate::sys::text::is_deceptive;
 
 fn transcript() -> Transcript {
@@ -78,6 +79,7 @@ fn tool(name: &str, subject: &str) -> Event {
         arguments: serde_json::Value::Null,
         subject: subject.to_owned(),
         asks: false,
+        verb: Verb::Use,
     }
 }
 
@@ -86,7 +88,12 @@ fn result(name: &str, text: &str, brief: Option<&str>, failed: bool) -> Event {
         name: name.to_owned(),
         text: text.to_owned(),
         brief: brief.map(str::to_owned),
+        verb: Verb::Use,
         failed,
+        command: match brief.and_then(|brief| brief.strip_prefix("exit code: ")) {
+            Some(code) => CommandEnd::Exited(code.parse().unwrap()),
+            None => CommandEnd::None,
+        },
         is_end: false,
         took: std::time::Duration::ZERO,
     }

@@ -3,15 +3,19 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-use super::audit::work_until_passed;
-use super::conversation::CUT_SHORT;
-use super::memory::View;
-use super::permissions::Everything;
-use super::protocol::Offer;
-use super::taking_up::NOT_BEGUN;
-use super::tool::ToolSpec;
-use super::tools::spawn::work_apart;
 use super::*;
+use crate::agent::audit::work_until_passed;
+use crate::agent::conversation::CUT_SHORT;
+use crate::agent::host::Host;
+use crate::agent::memory::View;
+use crate::agent::permissions::Everything;
+use crate::agent::protocol::Offer;
+use crate::agent::tool::{Arguments, Effect, ToolSpec};
+use crate::agent::tools::spawn::work_apart;
+use crate::model::Reply;
+use crate::model::prompt::Prompt;
+use crate::record::event::Reporter;
+use crate::secret::Redactor;
 use crate::sys::environment::SystemClock;
 use std::borrow::Cow;
 
@@ -34,12 +38,12 @@ fn spec(name: &str) -> &'static ToolSpec {
 
 struct Named(&'static ToolSpec);
 
-impl tool::Tool for Named {
+impl Tool for Named {
     fn spec(&self) -> &ToolSpec {
         self.0
     }
 
-    fn run(&self, _arguments: &tool::Arguments) -> Result<ToolOutput, ToolError> {
+    fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         match &*self.0.name {
             "breaks" => Err(ToolError::failed("it broke".to_owned())),
             name => Ok(ToolOutput {
@@ -92,7 +96,7 @@ impl Protocol for Words {
 
 /// Sends all of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct All;
+pub(in crate::agent) struct All;
 
 impl Memory for All {
     fn view<'c>(

@@ -7,11 +7,17 @@ use std::thread;
 
 use serde_json::json;
 
-use super::permissions::{Permission, Permissions};
-use super::protocol::Offer;
 use super::tests::All;
-use super::tool::{Arguments, ToolSpec};
 use super::*;
+use crate::agent::host::Host;
+use crate::agent::permissions::{Permission, Permissions};
+use crate::agent::protocol::Offer;
+use crate::agent::tool::{Arguments, Effect, ToolSpec};
+use crate::model::Reply;
+use crate::model::prompt::Prompt;
+use crate::record::event::Reporter;
+use crate::record::question::Question;
+use crate::secret::Redactor;
 use crate::sys::environment::{RecordedClock, SystemClock};
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
 

@@ -1,0 +1,502 @@
+//! The loop of every agent: asks the model, carries out what it decides and tells it what came of it, until the work is done.
+//!
+//! Guarantees that each call is answered in the conversation, and that the conversation is kept before each call.
+
+use std::time::Duration;
+
+use crate::model::message::{Call, Message};
+use crate::model::{End, ModelError, Purpose, ToolChoice};
+use crate::record::event::Event;
+use crate::record::question::Answer;
+use crate::sys::excerpt::text::bounded;
+
+use super::conversation::{Conversation, HistoryMessage, UserRequest};
+use super::ending::{Ended, Next, Objection, ToolTries};
+use super::error::AgentError;
+use super::host::{Env, Note};
+use super::memory::Memory;
+use super::permissions::{Permission, Permissions};
+use super::protocol::{Decision, Fault, Protocol, Turn};
+use super::tool::{CallFailure, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
+use super::tools::files::OUTPUT_LIMIT;
+use super::using::ToolUse;
+
+/// What an agent is told and has for its next step.
+#[derive(Default)]
+pub struct Brief<'a> {
+    /// Who it is and how it works, for the model; the protocol adds how to reply.
+    pub instructions: String,
+    /// Further messages of the system behind that, as of what it works on.
+    pub context: Vec<String>,
+    /// What it can use.
+    pub tools: Toolbox<'a>,
+    /// Whether it may, as far as the protocol can say so.
+    pub tool_choice: ToolChoice,
+    /// What has come up since the last step: said once, ahead of the next, and kept in the conversation.
+    pub reminders: Vec<HistoryMessage>,
+}
+
+/// An agent: the parts that a profile has chosen.
+#[derive(Clone)]
+pub struct Agent<'a> {
+    /// What it asks the model for.
+    pub purpose: Purpose,
+    /// What it is told and has; asked for before each step.
+    pub brief: &'a dyn Fn() -> Brief<'a>,
+    /// How it replies.
+    pub protocol: &'a dyn Protocol,
+    /// What of its tools it may use.
+    pub permissions: &'a dyn Permissions,
+    /// What of a conversation is sent.
+    pub memory: &'a dyn Memory,
+    /// What stands against its last words, if anything; gets how many calls of tools have succeeded.
+    pub ending: &'a dyn Fn(&Ended, u32) -> Result<(), Objection>,
+    /// How many replies in a row may not be understood; 0 counts as 1.
+    pub tries: u32,
+    /// The same of tools that fail.
+    pub tool_tries: ToolTries,
+    /// How many calls to the model the work may take; `None`: as many as the host allows.
+    pub calls: Option<u32>,
+    /// How freely the model is to choose its words, unless its entry says so; `None`: the server decides.
+    pub temperature: Option<f64>,
+    /// The run, the reporter, the clock and the redactor.
+    pub env: Env<'a>,
+}
+
+/// How far an agent has come within a piece of work.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Failures since the last thing that went well.
+    pub failures: u32,
+    /// Failures of tools since one has succeeded.
+    pub tool_failures: u32,
+    /// How many calls of tools have succeeded.
+    pub succeeded: u32,
+    /// How often the model was asked.
+    pub calls: u32,
+    /// The system prompt that was sent last, and is in the run log.
+    pub system: Vec<String>,
+    /// What was sent last behind it, and is there, too.
+    pub sent: Vec<Message<'static>>,
+}
+
+impl Agent<'_> {
+    /// The same as [`take_on`](Self::take_on), with a request that is nothing but words.
+    ///
+    /// # Errors
+    /// When it does not get there.
+    pub fn work_on(
+        &self,
+        conversation: &mut Conversation,
+        request: Option<&str>,
+    ) -> Result<Ended, AgentError> {
+        self.take_on(conversation, request.map(UserRequest::from).as_ref())
+    }
+
+    /// Takes up a conversation, with a further request where there is one, and works until the agent says that
+    /// it is done.
+    ///
+    /// The session may have been cut short while the agent used tools. What changes nothing is done again,
+    /// unless there is something else to do now; of the rest the agent is told.
+    ///
+    /// # Errors
+    /// When it does not get there.
+    pub fn take_on(
+        &self,
+        conversation: &mut Conversation,
+        request: Option<&UserRequest>,
+    ) -> Result<Ended, AgentError> {
+        let mut progress = Progress::default();
+        let mut next = self.take_up(conversation, request, &mut progress)?;
+        self.keep(conversation)?;
+        loop {
+            if let Next::Done(ended) = next {
+                return Ok(ended);
+            }
+            self.env.host.check()?;
+            let stepped = self.step(conversation, &mut progress);
+            // Also after a failure, what was said is kept.
+            self.keep(conversation)?;
+            next = stepped?;
+        }
+    }
+
+    fn step(
+        &self,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, AgentError> {
+        let brief = (self.brief)();
+        if !brief.reminders.is_empty() {
+            self.remind(&brief.reminders, conversation);
+            // A kill during the call must not change what was sent.
+            self.keep(conversation)?;
+        }
+        let reply = match self.ask(&brief, conversation, progress) {
+            // The last try ends with the model's own error.
+            Err(AgentError::Model(error))
+                if error.is_no_whole_reply() && progress.failures + 1 < self.tries =>
+            {
+                let fault = Fault::of_all(error.to_string());
+                // In its vendor's own form, there is nothing about the form to be told.
+                return match told_of(&error).filter(|_| self.protocol.remembers_calls()) {
+                    Some(told) => self.tell_fault(fault, told, conversation, progress),
+                    None => self.return_fault(fault, "", conversation, progress),
+                };
+            }
+            asked => asked?,
+        };
+        if reply.end == End::Paused {
+            return Ok(Self::go_on(reply, conversation));
+        }
+        match self.protocol.read(&reply, &brief.tools) {
+            Ok(turn) => self.take(turn, &brief.tools, conversation, progress),
+            Err(fault) => {
+                self.tell_words(&bounded(&reply.text, OUTPUT_LIMIT));
+                let around = fault.line.map(|line| around(&reply.text, line));
+                let around = around.unwrap_or_default();
+                self.return_fault(fault, &around, conversation, progress)
+            }
+        }
+    }
+
+    /// Does what the agent has decided.
+    fn take(
+        &self,
+        turn: Turn,
+        tools: &Toolbox<'_>,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, AgentError> {
+        let mut said = HistoryMessage::of_agent(turn.remembered);
+        if let (Decision::Use(calls), true) = (&turn.decision, self.protocol.remembers_calls()) {
+            said.calls.clone_from(calls);
+        }
+        said.parts = turn.parts;
+        conversation.say(said);
+        self.tell_words(&turn.outside);
+        if !turn.thoughts.trim().is_empty() {
+            self.tell(&Event::Thoughts(turn.thoughts.trim().to_owned()));
+            self.env.host.note(Note::Thoughts(turn.thoughts.trim()))?;
+        }
+        if let Some(tasks) = turn.tasks {
+            self.tell(&Event::Tasks(tasks.clone()));
+            conversation.tasks = tasks;
+        }
+        let calls = match turn.decision {
+            Decision::Answer(words) => {
+                let ended = Ended { words, by: None };
+                let ended = self.end(ended, conversation, progress)?;
+                if let Next::Done(Ended { words, .. }) = &ended {
+                    self.env.host.note(Note::Answered(words))?;
+                }
+                return Ok(ended);
+            }
+            Decision::Use(calls) => calls,
+        };
+        self.is_understood(progress);
+        let next = self.carry_out_all(&calls, tools, conversation, progress)?;
+        if let Some(note) = turn.note {
+            conversation.say(HistoryMessage::note(note));
+        }
+        Ok(next)
+    }
+
+    /// Carries out calls in their order, until one ends the work; those behind it are told that they were not.
+    pub(super) fn carry_out_all(
+        &self,
+        calls: &[Call],
+        tools: &Toolbox<'_>,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, AgentError> {
+        for (at, call) in calls.iter().enumerate() {
+            if let Err(stopped) = self.env.host.check() {
+                // Where none was begun, all may be done yet when the work is taken up.
+                if at > 0 {
+                    self.tell_not_done(&calls[at..], NOT_BEGUN, conversation);
+                }
+                return Err(stopped);
+            }
+            // A kill during the call must not lose that it was made.
+            self.keep(conversation)?;
+            if let Next::Done(ended) = self.call(call, tools, conversation, progress)? {
+                self.tell_not_done(&calls[at + 1..], NOT_DONE, conversation);
+                return Ok(Next::Done(ended));
+            }
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// Uses a tool, and tells the model what came of it.
+    fn call(
+        &self,
+        call: &Call,
+        tools: &Toolbox<'_>,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, AgentError> {
+        let resolved = self.resolve(call, tools);
+        let known = resolved.as_ref().ok().map(|(_, call)| call);
+        let subject = known.map(|call| call.subject().to_owned());
+        let done = |since: &mut Duration| match &resolved {
+            Ok((tool, call)) => self.use_tool(*tool, call, since),
+            Err(failure) => Err(ToolError::Failed(failure.clone())),
+        };
+        let ToolUse {
+            output,
+            text,
+            failure,
+        } = self
+            .env
+            .carry_out(call, subject, known.map(|call| &call.tool), done)?;
+        let failed = failure.is_some();
+        if output.is_end {
+            let by = Some((call.name.clone(), call.id.clone()));
+            return self.end(Ended { words: text, by }, conversation, progress);
+        }
+        let data = output.data.map(|data| self.env.redactor.json(&data));
+        let told = match &failure {
+            None => self.protocol.result(Ok((&text, data.as_ref()))),
+            Some(failure) => self.protocol.result(Err(failure)),
+        };
+        conversation.say(HistoryMessage {
+            is_failed: failed,
+            ..HistoryMessage::of_tool(&call.name, &call.id, told)
+        });
+        self.count(failure.as_ref(), progress);
+        let (failures, allowed) = match self.tool_tries {
+            ToolTries::AsReplies => (progress.failures, self.tries),
+            ToolTries::Unlimited => (0, 1),
+            ToolTries::UpTo(tries) => (progress.tool_failures, tries),
+        };
+        if !failed || failures < allowed {
+            return Ok(Next::GoOn);
+        }
+        // A stop is no failure.
+        self.env.host.check()?;
+        Err(AgentError::ToolsFailed {
+            tries: failures,
+            tool: call.name.clone(),
+            problem: text,
+        })
+    }
+
+    /// Notes whether a tool has failed.
+    fn count(&self, failure: Option<&CallFailure>, progress: &mut Progress) {
+        let Some(failure) = failure else {
+            (progress.failures, progress.tool_failures) = (0, 0);
+            progress.succeeded += 1;
+            return;
+        };
+        match self.tool_tries {
+            ToolTries::UpTo(_) if failure.code == CallFailure::NOT_ALLOWED => return,
+            ToolTries::AsReplies => progress.failures += 1,
+            ToolTries::UpTo(_) | ToolTries::Unlimited => {}
+        }
+        progress.tool_failures += 1;
+    }
+
+    /// The tool that a call is of, and the call with arguments that fit it; else why there is none, without keys: a part
+    /// of what the model has written is quoted there.
+    fn resolve<'t>(
+        &self,
+        call: &Call,
+        tools: &'t Toolbox<'_>,
+    ) -> Result<(&'t (dyn Tool + 't), ToolCall), CallFailure> {
+        tools.resolve(call).map_err(|failure| {
+            let redacted = call.redacted(self.env.redactor);
+            tools.resolve(&redacted).err().unwrap_or(failure)
+        })
+    }
+
+    /// Uses a tool, if it may be used; `since` is when the user has answered, where they are asked.
+    fn use_tool(
+        &self,
+        tool: &dyn Tool,
+        call: &ToolCall,
+        since: &mut Duration,
+    ) -> Result<ToolOutput, ToolError> {
+        match self.permissions.decide(call) {
+            Permission::Allowed => tool.run(&call.arguments),
+            Permission::Refused(reason) => Err(not_allowed(reason)),
+            Permission::Ask(question) => {
+                let preview = self.env.preview(tool, &call.arguments)?;
+                let answer = self.env.host.confirm(&question, preview.as_deref())?;
+                *since = self.env.clock.elapsed();
+                match answer {
+                    // What is done is what was shown.
+                    Answer::Yes if self.env.preview(tool, &call.arguments)? != preview => {
+                        Err(ToolError::failed(CHANGED_MEANWHILE.to_owned()))
+                    }
+                    // While it was asked, less may have become allowed.
+                    Answer::Yes => match self.permissions.decide(call) {
+                        Permission::Refused(reason) => Err(not_allowed(reason)),
+                        Permission::Allowed | Permission::Ask(_) => tool.run(&call.arguments),
+                    },
+                    Answer::No => Err(not_allowed(NOT_ALLOWED)),
+                    Answer::Instead(words) => Err(not_allowed(format!(
+                        "the user does not allow this, and says what to do instead: {words}"
+                    ))),
+                }
+            }
+        }
+    }
+
+    /// The agent's last words, unless they are not what they should be.
+    pub(super) fn end(
+        &self,
+        ended: Ended,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, AgentError> {
+        match (self.ending)(&ended, progress.succeeded) {
+            Ok(()) => Ok(Next::Done(ended)),
+            Err(Objection::Over(error)) => Err(error),
+            Err(Objection::NotDone(told)) => {
+                // It was understood.
+                self.is_understood(progress);
+                conversation.say(told);
+                Ok(Next::GoOn)
+            }
+            Err(Objection::Words(problem)) => {
+                if ended.by.is_some() && self.protocol.remembers_calls() {
+                    let failure = CallFailure::from(problem.clone());
+                    conversation.say(ended.message(self.protocol.result(Err(&failure))));
+                }
+                self.return_fault(Fault::of_all(problem), "", conversation, progress)
+            }
+        }
+    }
+
+    /// Notes that a reply was understood, where that alone goes well.
+    fn is_understood(&self, progress: &mut Progress) {
+        if self.tool_tries != ToolTries::AsReplies {
+            progress.failures = 0;
+        }
+    }
+
+    /// Tells the model what is wrong with its reply.
+    fn return_fault(
+        &self,
+        fault: Fault,
+        around: &str,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, AgentError> {
+        let told = self.env.redactor.text(&fault.told()).into_owned();
+        let told = format!(
+            "Your last reply was not understood: {told}\n{around}Nothing of it was done. Reply again, in the form \
+             that was described."
+        );
+        self.tell_fault(fault, &told, conversation, progress)
+    }
+
+    /// Counts a reply that nothing can be done with, and tells the model so.
+    fn tell_fault(
+        &self,
+        fault: Fault,
+        told: &str,
+        conversation: &mut Conversation,
+        progress: &mut Progress,
+    ) -> Result<Next, AgentError> {
+        progress.failures += 1;
+        self.tell(&Event::Malformed {
+            fault: self.env.redactor.text(&fault.to_string()).into_owned(),
+            failures: progress.failures,
+            allowed: self.tries,
+        });
+        if progress.failures >= self.tries {
+            let tries = progress.failures;
+            return Err(AgentError::NotUnderstood { tries, fault });
+        }
+        conversation.say(if self.protocol.remembers_calls() {
+            // A conversation with the vendor's own calls goes back as it was.
+            HistoryMessage::note(told)
+        } else {
+            HistoryMessage::of_fault(told)
+        });
+        Ok(Next::GoOn)
+    }
+
+    /// Tells the model what has come up.
+    fn remind(&self, reminders: &[HistoryMessage], conversation: &mut Conversation) {
+        for reminder in reminders {
+            let content = self.env.redactor.text(&reminder.content).into_owned();
+            conversation.say(HistoryMessage {
+                content,
+                ..reminder.clone()
+            });
+        }
+    }
+
+    pub(super) fn keep(&self, conversation: &Conversation) -> Result<(), AgentError> {
+        self.env.host.keep(&self.purpose, conversation)
+    }
+
+    pub(super) fn tell(&self, event: &Event) {
+        self.env.reporter.event(event);
+    }
+
+    /// What the agent says that nothing else shows.
+    fn tell_words(&self, words: &str) {
+        if !words.trim().is_empty() {
+            self.tell(&Event::Words(words.trim().to_owned()));
+        }
+    }
+}
+
+/// What a model is told of a call that the user has said no to.
+const NOT_ALLOWED: &str = "the user does not allow this; ask, or do it another way";
+
+/// What a model is told where a yes was for something else than what would be done now.
+const CHANGED_MEANWHILE: &str = "this was changed while the user looked at it, and nothing was done; see how it is now, and \
+                                 do it again where it is still right";
+
+fn not_allowed(why: impl Into<String>) -> ToolError {
+    ToolError::Failed(CallFailure::new(CallFailure::NOT_ALLOWED, why, ""))
+}
+
+/// What a model is told of calls behind one that ends the work.
+const NOT_DONE: &str = "This was not done: the work had ended before.";
+
+/// What a model is told of calls that waited when the session was cut short.
+pub(super) const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";
+
+/// What a model is told whose reply was too long, and one that has said nothing.
+const CUT: &str = "Your last reply was cut at the length limit (max_tokens): it is gone, and no call in it was carried out. Go on in \
+                   smaller pieces: fewer words, and less in one call.";
+const EMPTY: &str = "Your last reply was empty: no words, and no call. Go on with the work, or say in words what came of it.";
+
+/// What a model is told that has given no whole reply, where more can be told than that.
+fn told_of(error: &ModelError) -> Option<&'static str> {
+    match error {
+        ModelError::CutShort {
+            end: End::MaxTokens,
+            ..
+        } => Some(CUT),
+        ModelError::Empty { .. } | ModelError::NoBody => Some(EMPTY),
+        _ => None,
+    }
+}
+
+/// How many lines of a reply are shown around the one that is wrong.
+const AROUND: usize = 3;
+/// How long a line of a reply is shown.
+const LONGEST_LINE: usize = 200;
+
+/// The reply around a line of it, so that the model sees what is meant.
+fn around(reply: &str, line: usize) -> String {
+    let first = line.saturating_sub(AROUND + 1);
+    let lines = reply.lines().enumerate().skip(first).take(2 * AROUND + 1);
+    let shown = lines.map(|(at, text)| {
+        let cut: String = text.chars().take(LONGEST_LINE).collect();
+        format!("{:>6}  {cut}\n", at + 1)
+    });
+    format!("It says there:\n{}", shown.collect::<String>())
+}
+
+#[cfg(test)]
+mod profile_tests;
+#[cfg(test)]
+pub(in crate::agent) mod tests;

@@ -1,0 +1,117 @@
+//! What the tools share that read and change files: how files are put, and what a change is shown as.
+
+use super::place::ResolvedPath;
+use crate::agent::tool::ToolError;
+use crate::edit::EditKind;
+use crate::sys::diff::FileChange;
+use crate::sys::numbers::grouped;
+
+/// How many bytes of a tool's output a model is shown.
+pub const OUTPUT_LIMIT: usize = 32 << 10;
+
+/// The schema of a number of things, of which there is one at least.
+pub(super) const COUNT: &str = r#"{"type": "integer", "minimum": 1}"#;
+
+/// What becomes of the file at a path: plain names joined by `/`, relative to the project's root.
+pub type PathEdit = (String, EditKind);
+
+/// Puts files where they belong: verified and undoable inside the project.
+pub trait Files {
+    /// Makes all of these edits, or none; of a path there is one at the most. What the model should know about that:
+    /// sentences.
+    ///
+    /// # Errors
+    /// When a file may not be changed so, or could not be; nothing was changed then.
+    fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError>;
+
+    /// Sees that these edits may be made, before anybody is asked about them; [`apply`](Self::apply) does so, too.
+    ///
+    /// # Errors
+    /// When a file may not be changed so.
+    fn check(&self, _edits: Vec<PathEdit>) -> Result<(), ToolError> {
+        Ok(())
+    }
+}
+
+/// What a call would make of a file: for who is asked whether it may.
+pub(super) struct Proposed {
+    pub place: ResolvedPath,
+    /// What the file has now; `None`: there is none.
+    pub before: Option<Vec<u8>>,
+    /// What it would have; `None`: it would be removed.
+    pub after: Option<String>,
+}
+
+/// What calls would make of these files, as a unified diff.
+///
+/// # Errors
+/// When a file may not be changed so.
+pub(super) fn preview_of(files: &dyn Files, proposed: Vec<Proposed>) -> Result<String, ToolError> {
+    let inside = proposed.iter().filter_map(Proposed::edit);
+    files.check(inside.collect())?;
+    let changes = proposed.into_iter().map(|proposed| {
+        let path = proposed.place.named();
+        FileChange::of(
+            path,
+            proposed.before,
+            proposed.after.map(String::into_bytes),
+        )
+    });
+    Ok(crate::sys::diff::text(&changes.collect::<Vec<_>>()))
+}
+
+impl Proposed {
+    /// What becomes of a file of the project.
+    fn edit(&self) -> Option<PathEdit> {
+        let ResolvedPath::Inside(path) = &self.place else {
+            return None;
+        };
+        let after = self.after.clone();
+        let kind = after.map_or(EditKind::Remove, EditKind::Write);
+        Some((path.clone(), kind))
+    }
+}
+
+/// How many lines a text has; one that does not end counts.
+pub(super) fn line_count(content: &[u8]) -> usize {
+    let newlines = memchr::memchr_iter(b'\n', content).count();
+    newlines + usize::from(content.last().is_some_and(|last| *last != b'\n'))
+}
+
+/// `lines 4, 17 and 90`; no more than ten are named.
+pub(super) fn at_lines(lines: &[usize]) -> String {
+    const NAMED: usize = 10;
+    let named: Vec<String> = lines
+        .iter()
+        .take(NAMED)
+        .map(|line| grouped(*line as u64))
+        .collect();
+    match named.as_slice() {
+        [line] if lines.len() == 1 => format!("line {line}"),
+        [first @ .., last] if lines.len() <= NAMED => {
+            format!("lines {} and {last}", first.join(", "))
+        }
+        all => format!("lines {} and more", all.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_named_as_people_do() {
+        for (lines, expected) in [
+            (&[4][..], "line 4"),
+            (&[4, 17], "lines 4 and 17"),
+            (&[4, 17, 1090], "lines 4, 17 and 1,090"),
+        ] {
+            assert_eq!(at_lines(lines), expected);
+        }
+        let many: Vec<usize> = (1..=11).collect();
+        assert_eq!(
+            at_lines(&many),
+            "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more"
+        );
+    }
+}
