@@ -349,16 +349,7 @@ impl Reader<'_> {
 
     /// Passes over an item that is compiled for tests alone.
     fn skip(&mut self, tokens: &[TokenTree]) -> usize {
-        let is_use = (0..tokens.len().min(8)).any(|at| word(tokens, at).as_deref() == Some("use"));
-        let ends = |token: &TokenTree| match token {
-            TokenTree::Punct(punct) => punct.as_char() == ';',
-            TokenTree::Group(group) => group.delimiter() == Delimiter::Brace && !is_use,
-            _ => false,
-        };
-        let length = tokens
-            .iter()
-            .position(ends)
-            .map_or(tokens.len(), |end| end + 1);
+        let length = item_length(tokens);
         let item = &tokens[..length];
         if let Some(at) = (0..item.len()).find(|at| word(item, *at).as_deref() == Some("mod")) {
             let child = word(item, at + 1);
@@ -493,6 +484,18 @@ fn is_for_tests(tokens: &[TokenTree]) -> bool {
     }
 }
 
+/// The number of tokens up to the end of the first item.
+fn item_length(tokens: &[TokenTree]) -> usize {
+    let is_use = (0..tokens.len().min(8)).any(|at| word(tokens, at).as_deref() == Some("use"));
+    let ends = |token: &TokenTree| match token {
+        TokenTree::Punct(punct) => punct.as_char() == ';',
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace && !is_use,
+        _ => false,
+    };
+    let end = tokens.iter().position(ends);
+    end.map_or(tokens.len(), |end| end + 1)
+}
+
 /// Clippy's list of methods does not hold for tests as a whole: they open files.
 #[test]
 fn nobody_changes_the_current_directory() {
@@ -527,4 +530,103 @@ fn programs_are_started_where_the_documents_say() {
         .filter(|line| line.starts_with("| ") && line.contains(", in `src/"));
     let told = rows.flat_map(|row| row.split('`').filter(|word| word.starts_with("src/")));
     assert_eq!(told.collect::<BTreeSet<_>>(), started);
+}
+
+/// Lines of code that `src` may have, by [`lines_of_code`]. A change that raises it says why.
+const MAX_LINES: usize = 68_045;
+
+#[test]
+fn the_house_has_no_more_lines_than_it_may() {
+    let files = sources();
+    let lines: usize = lines_of_code(&files).values().sum();
+    assert!(lines <= MAX_LINES, "{lines} lines of code in `src`");
+}
+
+#[test]
+fn lines_of_code_are_those_with_a_token_of_the_program() {
+    for (text, expected) in [
+        ("", 0),
+        ("// a\n\n/* b\nc */\n", 0),
+        ("//! a\n\n/// b\nstruct A; // c\n", 1),
+        ("#[doc = \"a\"]\n#[must_use]\nfn f() {\n\n}\n", 3),
+        ("const A: &str = \"a\n\n// b\";\n", 2),
+        (
+            "fn f() {}\n#[cfg(test)]\nuse a::{\n    b,\n};\n#[cfg(test)]\n#[allow(x)]\nmod tests {\n    fn f() {}\n}\n",
+            1,
+        ),
+    ] {
+        let files = [("src/sys/a.rs".to_owned(), text.to_owned())].into();
+        assert_eq!(lines_of_code(&files)["src/sys/a.rs"], expected, "{text}");
+    }
+    let files = [
+        ("src/sys/a.rs", "#[cfg(test)]\nmod tests;\nfn f() {}\n"),
+        ("src/sys/a/tests.rs", "mod more;\nfn f() {}\n"),
+        ("src/sys/a/tests/more.rs", "fn f() {}\n"),
+    ];
+    let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
+    let expected = [("src/sys/a.rs".to_owned(), 1)];
+    assert_eq!(lines_of_code(&files.into()), expected.into());
+}
+
+/// All files of `src`.
+fn sources() -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    collect(&src, "src", &mut files);
+    files
+}
+
+/// The lines of each file that are code: without comments, blank lines and what is compiled for tests alone.
+fn lines_of_code(files: &BTreeMap<String, String>) -> BTreeMap<String, usize> {
+    let house = House::of(files);
+    let program = house.sources.into_keys();
+    program
+        .map(|path| {
+            let text = &files[&path];
+            let mut marked = BTreeSet::new();
+            mark_lines(text.parse().unwrap(), &mut marked);
+            let lines = (1..).zip(text.lines());
+            let code = lines.filter(|(at, line)| marked.contains(at) && !line.trim().is_empty());
+            (path, code.count())
+        })
+        .collect()
+}
+
+/// Collects the lines of the program's tokens.
+fn mark_lines(tokens: TokenStream, lines: &mut BTreeSet<usize>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut next = 0;
+    while let Some(token) = tokens.get(next) {
+        let rest = &tokens[next..];
+        if is_for_tests(rest) {
+            next += item_length(rest);
+            continue;
+        }
+        if let Some(length) = doc_comment_length(rest) {
+            next += length;
+            continue;
+        }
+        if let TokenTree::Group(group) = token {
+            lines.insert(group.span_open().start().line);
+            lines.insert(group.span_close().end().line);
+            mark_lines(group.stream(), lines);
+        } else {
+            lines.extend(token.span().start().line..=token.span().end().line);
+        }
+        next += 1;
+    }
+}
+
+/// The number of tokens of a doc comment that stands here, which is an attribute to the compiler.
+fn doc_comment_length(tokens: &[TokenTree]) -> Option<usize> {
+    let is_punct = |at: usize, mark| matches!(tokens.get(at), Some(TokenTree::Punct(p)) if p.as_char() == mark);
+    let at = 1 + usize::from(is_punct(1, '!'));
+    let is_doc = match tokens.get(at) {
+        Some(TokenTree::Group(attribute)) => {
+            let inner: Vec<TokenTree> = attribute.stream().into_iter().collect();
+            word(&inner, 0).as_deref() == Some("doc") && inner.len() == 3
+        }
+        _ => false,
+    };
+    (is_punct(0, '#') && is_doc).then_some(at + 1)
 }
