@@ -13,4 +13,9 @@ step cargo clippy --locked --all-targets -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --locked --no-deps --document-private-items
 # Builds it, too.
 step sh tests/plain_build.sh
-step cargo test --locked
+# All programs' tests side by side, but what it passes over in silence is a test that was skipped.
+if [ -n "${NO_SKIPPED_TESTS-}" ] && cargo nextest --version >/dev/null 2>&1; then
+    step cargo nextest run --locked --no-fail-fast
+else
+    step cargo test --locked
+fi

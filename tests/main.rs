@@ -23,6 +23,7 @@ mod compatible;
 mod confinement;
 mod consistency;
 mod demo;
+mod dependencies;
 mod dev;
 mod docs;
 mod examples;
