@@ -80,20 +80,27 @@ impl VerifiedEdits {
         &self.warnings
     }
 
+    /// The paths, with the new content of those to be written; the others are to be removed.
+    pub fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.edits.iter().map(|VerifiedEdit { edit, .. }| {
+            let content = match &edit.kind {
+                EditKind::Write(content) => Some(content.as_str()),
+                EditKind::Remove => None,
+            };
+            (edit.path.as_str(), content)
+        })
+    }
+
     /// The paths to be written, with their content.
     pub fn written(&self) -> impl Iterator<Item = (&str, &str)> {
-        let edits = self.edits.iter().map(|verified| &verified.edit);
-        edits.filter_map(|edit| match &edit.kind {
-            EditKind::Write(content) => Some((edit.path.as_str(), content.as_str())),
-            EditKind::Remove => None,
-        })
+        self.all()
+            .filter_map(|(path, content)| Some((path, content?)))
     }
 
     /// The paths to be removed.
     pub fn removed(&self) -> impl Iterator<Item = &str> {
-        let edits = self.edits.iter().map(|verified| &verified.edit);
-        let removals = edits.filter(|edit| edit.kind == EditKind::Remove);
-        removals.map(|edit| edit.path.as_str())
+        self.all()
+            .filter_map(|(path, content)| content.is_none().then_some(path))
     }
 
     fn admit(&mut self, edit: FileEdit, present: Option<Present>) {
