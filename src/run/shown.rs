@@ -95,7 +95,10 @@ impl Shown {
     pub fn check(&self, edits: &VerifiedEdits) -> Result<Vec<String>, ChangedMeanwhile> {
         let (mut changed, mut warnings) = (Vec::new(), Vec::new());
         let mut disk = DiskFiles::below(&self.root);
-        for (path, content) in edits.all() {
+        // What is replaced is told before what is removed.
+        let mut edits: Vec<_> = edits.all().collect();
+        edits.sort_by_key(|(_, content)| content.is_none());
+        for (path, content) in edits {
             let (now, touched) = disk.look(path).unzip();
             if now.is_none() && content.is_none() || now.is_some_and(|now| is_content(now, content))
             {
