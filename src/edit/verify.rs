@@ -319,9 +319,10 @@ impl PathPolicy {
         }
         let (parent, name) = split(path);
         let absolute = self.root.join(path);
-        let found = match self.directory(parent)? {
-            true => absolute.symlink_metadata().if_there()?,
-            false => None,
+        let found = if self.directory(parent)? {
+            absolute.symlink_metadata().if_there()?
+        } else {
+            None
         };
         let rule = match &found {
             _ if self.is_program(&absolute, found.as_ref()) => Some(Rule::ProtectedProgram),
