@@ -426,7 +426,7 @@ impl<'c> AgentRun<'c> {
             run.log_step()?;
         }
         if let Some(worktree) = worktree.filter(|_| runs) {
-            worktree.flush(&mut run);
+            worktree.observe(&mut run);
         }
         Ok(())
     }

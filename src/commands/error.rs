@@ -562,6 +562,5 @@ fn recover_hint(error: &RecoverError) -> &'static str {
         RecoverError::Journal(_) => {
             "mend the cause: the journal tells how to undo what was cut short. If no run wrote it, remove it"
         }
-        RecoverError::Torn(error) => apply_hint(error),
     }
 }

@@ -75,7 +75,7 @@ pub fn spent_in(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
 fn changed(context: &Context<'_>) -> Result<String, Error> {
     let root = context.project.root();
     let journal = context.project.journal_directory();
-    for run in history::runs(&context.project)?.into_iter().rev() {
+    for run in history::latest(&context.project)? {
         let folder = run.relative();
         if run.workflow() == "undo" {
             continue;

@@ -57,13 +57,15 @@ pub fn log(
     let project = &context.project;
     let outcome = match run {
         None => {
-            let mut runs = history::runs(project)?;
-            let earlier = runs.len().saturating_sub(number.unwrap_or(usize::MAX));
-            list(
-                project,
-                &runs.split_off(earlier),
-                context.reporter.columns(),
-            )
+            let runs = match number {
+                None => history::runs(project)?,
+                Some(number) => {
+                    let mut runs: Vec<_> = history::latest(project)?.take(number).collect();
+                    runs.reverse();
+                    runs
+                }
+            };
+            list(project, &runs, context.reporter.columns())
         }
         Some(run) => {
             let run = PastRun::read(project, &naming::find(project, run, context.today())?);

@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, open};
@@ -125,9 +125,15 @@ impl Root {
     }
 }
 
-/// The directory that was opened last: edits are sorted, so one handle serves all its files.
+impl AsFd for Root {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The directory that was opened last, or why it was not: edits are sorted, so one look serves all its files.
 pub struct OpenDirectory {
-    open: Option<(String, OwnedFd)>,
+    open: Option<(String, Result<OwnedFd, Errno>)>,
     by: fn(&Root, &str) -> Result<OwnedFd, Errno>,
 }
 
@@ -151,13 +157,11 @@ impl OpenDirectory {
 
     /// A handle on the directory `path`.
     pub fn at(&mut self, root: &Root, path: &str) -> Result<BorrowedFd<'_>, Errno> {
-        if self.open.as_ref().is_none_or(|(open, _)| open != path) {
-            self.open = Some((path.to_owned(), (self.by)(root, path)?));
-        }
-        self.open
-            .as_ref()
-            .map(|(_, handle)| handle.as_fd())
-            .ok_or(Errno::BADF)
+        let open = match self.open.take() {
+            Some(open) if open.0 == path => self.open.insert(open),
+            _ => self.open.insert((path.to_owned(), (self.by)(root, path))),
+        };
+        open.1.as_ref().map(AsFd::as_fd).map_err(|errno| *errno)
     }
 
     /// What is at `path`; a file is open for reading.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, Read as _};
+use std::io::{self, Read as _};
 use std::time::SystemTime;
 
 use chrono::{DateTime, Utc};
@@ -22,8 +22,6 @@ pub type Stamp = (i64, i64);
 /// What lies in a larger file is not looked at, in bytes: there is no end to what a file without any blocks may
 /// seem to hold.
 const LARGEST: u64 = 1024 * MIB;
-/// No time is later.
-pub const FOR_EVER: Stamp = (i64::MAX, i64::MAX);
 
 /// What a file's content comes down to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,24 +52,6 @@ impl Digest {
             size,
             hash: hash.digest(),
         })
-    }
-
-    /// Whether the file may be what a power cut has left of this content: the end of it is missing, or a
-    /// part of it is empty.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn may_be_torn_to(self, file: File) -> io::Result<bool> {
-        let size = file.metadata()?.len();
-        if size != self.size {
-            return Ok(size < self.size);
-        }
-        for byte in BufReader::with_capacity(64 << 10, file).bytes() {
-            if byte? == 0 {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Whether the file has this content.

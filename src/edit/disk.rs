@@ -11,7 +11,7 @@ use std::path::Path;
 
 #[cfg(target_os = "linux")]
 use rustix::fs::ResolveFlags;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_NOW};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use crate::sys::files::{self, Links};
@@ -108,6 +108,18 @@ pub fn sync(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Sees that everything in the file system of `file` is on the disk.
+pub fn sync_file_system(file: impl AsFd) -> Result<(), Errno> {
+    point()?;
+    #[cfg(target_os = "linux")]
+    return rustix::fs::syncfs(file);
+    #[cfg(not(target_os = "linux"))]
+    {
+        rustix::fs::sync();
+        Ok(())
+    }
+}
+
 pub fn set_permissions(file: &File, permissions: Permissions) -> io::Result<()> {
     point()?;
     file.set_permissions(permissions)
@@ -123,12 +135,6 @@ pub fn create_new(path: &Path) -> io::Result<File> {
     files::create_new(path, 0o666)
 }
 
-/// Opens a directory.
-pub fn open(path: &Path) -> io::Result<File> {
-    point()?;
-    files::open_directory(path)
-}
-
 /// Reads a file of the program's own.
 pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     point()?;
@@ -138,20 +144,6 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 pub fn rename(old: &Path, new: &Path) -> io::Result<()> {
     point()?;
     fs::rename(old, new)
-}
-
-/// Makes a file as old as this moment, by the clock that the file system itself goes by.
-pub fn touch(path: &Path) -> Result<(), Errno> {
-    point()?;
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: UTIME_NOW,
-    };
-    let times = Timestamps {
-        last_access: now,
-        last_modification: now,
-    };
-    rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 pub fn stat(path: &Path) -> Result<Stat, Errno> {

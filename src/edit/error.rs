@@ -39,9 +39,6 @@ pub enum RecoverError {
     /// The journal itself.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What a power cut has torn could not be undone.
-    #[error("a power cut has torn an earlier run's files, and they cannot be put back: {0}")]
-    Torn(#[source] Box<ApplyError>),
 }
 
 /// The journal could not be written, read or removed.

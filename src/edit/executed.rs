@@ -6,196 +6,54 @@ use super::beneath::split;
 
 /// When a file runs code, and which files do. A pattern is a name at any depth, the end of a path, a directory at any
 /// depth (with `/` at its end), or an extension (with `*` at its beginning).
-pub const EXECUTED: [(&str, &[&str]); 6] = [
+const EXECUTED: [(&str, &str); 6] = [
     (
         "when the project is built",
-        &[
-            ".cargo/config",
-            ".cargo/config.toml",
-            ".bazelrc",
-            ".npmrc",
-            ".yarn/",
-            ".yarnrc",
-            ".yarnrc.yml",
-            ".pnpmfile.cjs",
-            ".mvn/",
-            "*.bazel",
-            "*.cmake",
-            "*.csproj",
-            "*.gemspec",
-            "*.gradle",
-            "*.gradle.kts",
-            "*.mk",
-            "*.nix",
-            "*.targets",
-            "CMakeLists.txt",
-            "Containerfile",
-            "Directory.Build.props",
-            "Dockerfile",
-            "GNUmakefile",
-            "Gemfile",
-            "Justfile",
-            "Makefile",
-            "Makefile.toml",
-            "Package.swift",
-            "Rakefile",
-            "SConstruct",
-            "Taskfile.yml",
-            "Taskfile.yaml",
-            "Tiltfile",
-            "binding.gyp",
-            "build.rs",
-            "build.sbt",
-            "build.xml",
-            "build.zig",
-            "bunfig.toml",
-            "compose.yaml",
-            "compose.yml",
-            "composer.json",
-            "configure",
-            "configure.ac",
-            "deno.json",
-            "docker-compose.yaml",
-            "docker-compose.yml",
-            "gradle-wrapper.properties",
-            "gradle.properties",
-            "gradlew",
-            "meson.build",
-            "mix.exs",
-            "mvnw",
-            "package.json",
-            "pom.xml",
-            "pyproject.toml",
-            "rust-toolchain",
-            "rust-toolchain.toml",
-            "setup.cfg",
-            "setup.py",
-            "sitecustomize.py",
-            "usercustomize.py",
-            "*.pth",
-        ],
+        ".cargo/config .cargo/config.toml .bazelrc .npmrc .yarn/ .yarnrc .yarnrc.yml .pnpmfile.cjs .mvn/ *.bazel \
+         *.cmake *.csproj *.gemspec *.gradle *.gradle.kts *.mk *.nix *.targets CMakeLists.txt Containerfile \
+         Directory.Build.props Dockerfile GNUmakefile Gemfile Justfile Makefile Makefile.toml Package.swift \
+         Rakefile SConstruct Taskfile.yml Taskfile.yaml Tiltfile binding.gyp build.rs build.sbt build.xml \
+         build.zig bunfig.toml compose.yaml compose.yml composer.json configure configure.ac deno.json \
+         docker-compose.yaml docker-compose.yml gradle-wrapper.properties gradle.properties gradlew meson.build \
+         mix.exs mvnw package.json pom.xml pyproject.toml rust-toolchain rust-toolchain.toml setup.cfg setup.py \
+         sitecustomize.py usercustomize.py *.pth",
     ),
     (
         "when tests or checks are run",
-        &[
-            ".config/nextest.toml",
-            ".eslintrc.cjs",
-            ".eslintrc.js",
-            ".mocharc.js",
-            ".prettierrc.js",
-            ".pylintrc",
-            ".rspec",
-            "conftest.py",
-            "eslint.config.js",
-            "eslint.config.mjs",
-            "jest.config.js",
-            "jest.config.ts",
-            "noxfile.py",
-            "pytest.ini",
-            "tox.ini",
-            "vite.config.js",
-            "vite.config.ts",
-            "vitest.config.ts",
-        ],
+        ".config/nextest.toml .eslintrc.cjs .eslintrc.js .mocharc.js .prettierrc.js .pylintrc .rspec conftest.py \
+         eslint.config.js eslint.config.mjs jest.config.js jest.config.ts noxfile.py pytest.ini tox.ini \
+         vite.config.js vite.config.ts vitest.config.ts",
     ),
     (
         "when the project is opened in an editor or a shell",
-        &[
-            ".devcontainer/",
-            ".devcontainer.json",
-            ".dir-locals.el",
-            ".envrc",
-            ".exrc",
-            ".fleet/",
-            ".gdbinit",
-            ".idea/",
-            ".irbrc",
-            ".lldbinit",
-            ".mise.toml",
-            ".nvim.lua",
-            ".nvimrc",
-            ".tool-versions",
-            ".vimrc",
-            ".vscode/",
-            ".zed/",
-            "*.code-workspace",
-            "*.sublime-project",
-            "devcontainer.json",
-            "mise.toml",
-        ],
+        ".devcontainer/ .devcontainer.json .dir-locals.el .envrc .exrc .fleet/ .gdbinit .idea/ .irbrc .lldbinit \
+         .mise.toml .nvim.lua .nvimrc .tool-versions .vimrc .vscode/ .zed/ *.code-workspace *.sublime-project \
+         devcontainer.json mise.toml",
     ),
     (
         "when an agent works on the project",
-        &[
-            ".aider.conf.yml",
-            ".claude/",
-            ".clinerules",
-            ".codex/",
-            ".continue/",
-            ".cursor/",
-            ".cursorrules",
-            ".gemini/",
-            ".kiro/",
-            ".mcp.json",
-            ".opencode/",
-            ".roo/",
-            ".windsurf/",
-            ".windsurfrules",
-            "AGENTS.md",
-            "CLAUDE.local.md",
-            "CLAUDE.md",
-            "GEMINI.md",
-            "mcp.json",
-        ],
+        ".aider.conf.yml .claude/ .clinerules .codex/ .continue/ .cursor/ .cursorrules .gemini/ .kiro/ .mcp.json \
+         .opencode/ .roo/ .windsurf/ .windsurfrules AGENTS.md CLAUDE.local.md CLAUDE.md GEMINI.md mcp.json",
     ),
     (
         "in CI",
-        &[
-            ".appveyor.yml",
-            ".buildkite/",
-            ".circleci/",
-            ".cirrus.yml",
-            ".drone.yml",
-            ".forgejo/",
-            ".gitea/",
-            ".github/",
-            ".gitlab-ci.yml",
-            ".gitlab/",
-            ".travis.yml",
-            ".woodpecker/",
-            ".woodpecker.yml",
-            "Jenkinsfile",
-            "action.yaml",
-            "action.yml",
-            "appveyor.yml",
-            "azure-pipelines.yml",
-            "bitbucket-pipelines.yml",
-            "cloudbuild.yaml",
-        ],
+        ".appveyor.yml .buildkite/ .circleci/ .cirrus.yml .drone.yml .forgejo/ .gitea/ .github/ .gitlab-ci.yml \
+         .gitlab/ .travis.yml .woodpecker/ .woodpecker.yml Jenkinsfile action.yaml action.yml appveyor.yml \
+         azure-pipelines.yml bitbucket-pipelines.yml cloudbuild.yaml",
     ),
     (
         "when git is used",
-        &[
-            ".gitattributes",
-            ".gitconfig",
-            ".githooks/",
-            ".gitmodules",
-            ".husky/",
-            ".lintstagedrc.js",
-            ".overcommit.yml",
-            ".pre-commit-config.yaml",
-            ".pre-commit-hooks.yaml",
-            "lefthook.yml",
-            "lefthook.yaml",
-        ],
+        ".gitattributes .gitconfig .githooks/ .gitmodules .husky/ .lintstagedrc.js .overcommit.yml \
+         .pre-commit-config.yaml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml",
     ),
 ];
 
 /// When the file at `path` runs code, where its name says that it does.
 pub fn runs_code(path: &str) -> Option<&'static str> {
     let found = EXECUTED.iter().find(|(_, patterns)| {
-        let mut patterns = patterns.iter();
-        patterns.any(|pattern| is_match(path, pattern))
+        patterns
+            .split_ascii_whitespace()
+            .any(|pattern| is_match(path, pattern))
     });
     found.map(|(when, _)| *when)
 }
@@ -282,12 +140,12 @@ mod tests {
     fn every_pattern_is_documented_and_found() {
         let documented = include_str!("../../docs/reply-format.md");
         for (when, patterns) in EXECUTED {
-            for pattern in patterns {
+            for pattern in patterns.split_ascii_whitespace() {
                 assert!(documented.contains(&format!("`{pattern}`")), "{pattern}");
                 let example = match pattern.strip_prefix('*') {
                     Some(end) => format!("x{end}"),
                     None if pattern.ends_with('/') => format!("{pattern}x"),
-                    None => (*pattern).to_owned(),
+                    None => pattern.to_owned(),
                 };
                 assert_eq!(runs_code(&example), Some(when), "{pattern}");
             }

@@ -1,4 +1,4 @@
-//! The journal of an application: what is under way, and what may not have reached the disk.
+//! The journal of an application: what is under way.
 //!
 //! Writes its files in a directory that no reply may write to. Guarantees that the journal is whole
 //! and on the disk before any of the project's files is changed, that the moment when the new tree
@@ -9,18 +9,17 @@
 //!   │
 //! installing ─ roll back ─ rolled back: the old tree is there, and something staged may be left
 //!   │
-//! installed    the new tree counts, as far as it has reached the disk whole; else the old one
+//! installed    the new tree counts; what it replaces may still be there under staged names
 //!   │
-//! ended        the same, and the run has come to its end
+//! ended        the same, and whoever started it has been told
 //! ```
 //!
-//! Each step is one rename. The journal is removed when the old tree is there again, or the new one on
-//! the disk for good.
+//! Each step is one rename. The journal is removed when nothing is left to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::digest::{FOR_EVER, Stamp, modified};
+use super::digest::{Stamp, changed};
 use super::disk;
 use super::error::JournalError;
 use super::record::Record;
@@ -31,8 +30,6 @@ const LARGEST: u64 = 64 * MIB;
 
 /// A journal that was still being written; it speaks of nothing that has happened.
 const UNFINISHED: &str = ".code-commit-journal-new";
-/// Beside a journal whose new files a power cut has torn, from when that is known until they are gone.
-const TORN: &str = ".code-commit-journal-torn";
 
 /// How far an application has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +42,7 @@ pub enum JournalState {
     RolledBack,
     /// Everything is in its place.
     Installed,
-    /// And the run that did it has ended.
+    /// And that is known: only leftovers remain to be removed.
     Ended,
 }
 
@@ -85,14 +82,14 @@ impl Journal {
         };
         let path = directory.join(JournalState::Armed.file_name());
         let unfinished = directory.join(UNFINISHED);
-        if !record.durable {
-            // Of an application that is over; one that is being mended is still needed.
-            let _ = disk::remove_file(&directory.join(TORN));
-        }
-        let written = write_new(&unfinished, record)
-            .and_then(|()| disk::rename(&unfinished, &path))
-            .and_then(|()| disk::sync(&disk::open(directory)?));
-        written.map(|()| journal).map_err(|error| {
+        let write = || {
+            let mut file = disk::create_new(&unfinished)?;
+            disk::write_all(&mut file, &serde_json::to_vec(record)?)?;
+            disk::rename(&unfinished, &path)?;
+            // With the file, its name reaches the disk on every file system that keeps the order of renames.
+            disk::sync(&file)
+        };
+        write().map(|()| journal).map_err(|error| {
             // Should one be there all the same, it speaks of nothing that has happened.
             let _ = disk::remove_file(&unfinished);
             let _ = disk::remove_file(&path);
@@ -133,61 +130,16 @@ impl Journal {
         self.state
     }
 
-    /// Notes that a power cut has torn the new files. From then on that need not be found out again,
-    /// which it could not: what is done about it leaves traces on them.
-    ///
-    /// # Errors
-    /// When that cannot be noted.
-    pub fn mark_torn(&mut self) -> Result<(), JournalError> {
-        // The application that mends it takes this one's place in one rename.
-        self.advance(JournalState::Installed)?;
-        let Some(marker) = self.marker() else {
-            return Ok(());
-        };
-        match disk::create_new(&marker) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(PathError::of("update the journal", marker)(error))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn marker(&self) -> Option<PathBuf> {
-        Some(self.directory.as_ref()?.join(TORN))
-    }
-
-    /// Whether that was noted.
-    fn is_marked_torn(&self) -> bool {
-        self.marker()
-            .is_some_and(|marker| disk::stat(&marker).is_ok())
-    }
-
-    /// Makes the new tree the one that counts. The journal's file is from then on as old as the tree: what
-    /// changes later, is younger.
+    /// Makes the new tree the one that counts, and says when that was, by the clock that the file system itself
+    /// goes by: what changes later, is younger.
     ///
     /// # Errors
     /// When the rename fails; the old tree then counts.
-    pub fn install(&mut self) -> Result<(), JournalError> {
-        if let Some(path) = self.path() {
-            disk::touch(&path).map_err(PathError::of("update the journal", path))?;
-        }
-        self.advance(JournalState::Installed)
-    }
-
-    /// Until when a change to a new file is this application's own: when the tree that counts was complete;
-    /// or for ever, where it is known to be torn.
-    ///
-    /// # Errors
-    /// When that cannot be told.
-    pub fn own_until(&self) -> Result<Stamp, JournalError> {
-        match self.path() {
-            _ if self.is_marked_torn() => Ok(FOR_EVER),
-            None => Ok(Stamp::default()),
-            Some(path) => {
-                let stat = disk::stat(&path).map_err(PathError::of("read the journal", path))?;
-                Ok(modified(&stat))
-            }
-        }
+    pub fn install(&mut self) -> Result<Stamp, JournalError> {
+        self.advance(JournalState::Installed)?;
+        let stat = self.path().and_then(|path| disk::stat(&path).ok());
+        // Where that cannot be told, everything later counts as somebody's change, and is looked at.
+        Ok(stat.as_ref().map(changed).unwrap_or_default())
     }
 
     /// Notes how far the application has come, by one rename.
@@ -211,12 +163,6 @@ impl Journal {
         let Some(path) = self.path() else {
             return Ok(());
         };
-        // The mark is of what is installed, not of what is under way to mend it.
-        let installed = matches!(self.state, JournalState::Installed | JournalState::Ended);
-        if installed && self.is_marked_torn() {
-            let marker = path.with_file_name(TORN);
-            disk::remove_file(&marker).map_err(PathError::of("remove the journal", marker))?;
-        }
         disk::remove_file(&path).map_err(PathError::of("remove the journal", path))
     }
 
@@ -231,13 +177,6 @@ fn read(path: &Path) -> Result<Option<Record>, JournalError> {
     let json = disk::read(path, LARGEST).if_there();
     json.and_then(|json| json.map(|json| Record::parse(&json)).transpose())
         .map_err(PathError::of("read the journal", path.to_path_buf()))
-}
-
-/// Writes the record to a file that must not exist, and to the disk.
-fn write_new(path: &Path, record: &Record) -> io::Result<()> {
-    let mut file = disk::create_new(path)?;
-    disk::write_all(&mut file, &serde_json::to_vec(record)?)?;
-    disk::sync(&file)
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

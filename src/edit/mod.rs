@@ -5,7 +5,7 @@
 //! | `parse`, `spelling`, `rule`, `comparison`, `comments`, `loss`, `form`, `guard`, `executed`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
 //! | `apply`, `operation`, `plan`, `stage`, `place` | from edits to the disk |
 //! | `journal`, `record` | what is under way |
-//! | `recovery`, `rollback`, `torn`, `mend` | what becomes of an application that was cut short |
+//! | `recovery`, `rollback` | what becomes of an application that was cut short |
 //! | `undo_log`, `changes`, `undo` | what was replaced, and the way back to it |
 //! | `beneath`, `disk`, `digest`, `attributes` | handles that stay below the root, the system's calls, what tells files apart, and what they have besides their content |
 //! | `error` | what can go wrong between verified edits and a tree in order |
@@ -28,7 +28,6 @@ mod form;
 mod guard;
 mod journal;
 mod loss;
-mod mend;
 mod operation;
 mod parse;
 mod place;
@@ -39,7 +38,6 @@ mod rollback;
 mod rule;
 pub(crate) mod spelling;
 mod stage;
-mod torn;
 pub(crate) mod undo;
 pub(crate) mod undo_log;
 mod verify;
@@ -47,9 +45,9 @@ mod verify;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use apply::{Applied, Journalling, Tree};
+use apply::{Applied, Tree};
 use error::ApplyError;
-use operation::{ChangeSet, Durability};
+use operation::{ChangeSet, Journalling};
 use undo_log::UndoLog;
 
 use crate::sys::numbers::counted;
@@ -256,13 +254,13 @@ pub(crate) fn apply(
     if edits.edits().is_empty() {
         return Ok(None);
     }
-    // An earlier reply of this run must be on the disk for good: there is no way back behind it.
-    recovery::settle(tree)?;
+    // There is no way back behind this one: what an earlier one has left is to be in order first.
+    recovery::recover(tree)?;
     let steps: Vec<_> = edits.edits().iter().map(VerifiedEdit::operation).collect();
     let whole = ChangeSet {
         steps: &steps,
         directories: Vec::new(),
-        durability: Durability::Later,
+        journalling: Journalling::On,
     };
-    apply::take(tree, &whole, Some(undo_log), Journalling::On).map(Some)
+    apply::take(tree, &whole, Some(undo_log)).map(Some)
 }

@@ -10,8 +10,8 @@ pub struct ChangeSet<'w, 's> {
     pub steps: &'w [FileOperation<'s>],
     /// Directories to remove in the end, inner ones first, as far as they are empty.
     pub directories: Vec<String>,
-    /// When new files are on the disk for good.
-    pub durability: Durability,
+    /// What is kept of it while it is under way.
+    pub journalling: Journalling,
 }
 
 /// What is to be done to one file.
@@ -39,12 +39,11 @@ pub enum Operation<'e> {
     Remove,
 }
 
-/// When new files are on the disk for good.
+/// Selects whether a kill or a power cut leaves nothing half done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// Before they count.
-    AtOnce,
-    /// When somebody has called [`Applied::flush`](super::apply::Applied::flush); until then they count
-    /// only as far as they are whole.
-    Later,
+pub enum Journalling {
+    /// A journal says what is under way, and new files are on the disk before they count.
+    On,
+    /// Neither: the last resort of a run that takes its edits back on a disk that takes no more.
+    Off,
 }

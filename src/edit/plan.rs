@@ -12,10 +12,9 @@ use std::time::SystemTime;
 use rustix::io::Errno;
 
 use super::beneath::{Root, ancestors, if_there, split};
-use super::changes::{Before, kept_path};
 use super::digest::{Digest, stamp};
 use super::error::{ApplyError, apply_failed};
-use super::operation::{ChangeSet, Durability, Operation};
+use super::operation::{ChangeSet, Operation};
 use super::record::{Old, Record, RecordedUnit, STAGED, UnitChange, VERSION};
 use super::spelling::PathScope;
 use super::undo_log::UndoLog;
@@ -121,24 +120,20 @@ impl<'e> ApplyPlan<'e> {
             Ok::<_, ApplyError>(digests.collect::<Vec<_>>())
         });
         let digests = digests?.concat();
-        let kept = match &mut undo_log {
-            Some(log) => log.keep(self.root, steps)?,
-            None => vec![None; steps.len()],
-        };
-        let folder = undo_log.as_ref().map(|log| log.folder().to_owned());
+        let kept = undo_log.as_mut().map(|log| log.keep(self.root, steps));
+        let kept = kept.transpose()?.unwrap_or_default();
         let units = self.units.iter().map(|unit| RecordedUnit {
             target: unit.target.to_owned(),
             staged: unit.staged.clone(),
-            change: self.change(unit, &digests, &kept, folder.as_deref()),
+            change: self.change(unit, &digests),
         });
         let record = Record {
             version: VERSION,
-            durable: self.whole.durability == Durability::AtOnce,
             stamp: stamp(self.now),
             units: units.collect(),
             directories: self.whole.directories.clone(),
             scope: PathScope::of(steps.iter().map(|step| step.path)),
-            folder,
+            folder: undo_log.as_ref().map(|log| log.folder().to_owned()),
         };
         if let Some(log) = undo_log {
             log.note(steps, &kept, &digests, &record)?;
@@ -146,13 +141,7 @@ impl<'e> ApplyPlan<'e> {
         Ok(record)
     }
 
-    fn change(
-        &self,
-        unit: &Unit<'_>,
-        digests: &[Option<Digest>],
-        kept: &[Option<Before>],
-        folder: Option<&str>,
-    ) -> UnitChange {
+    fn change(&self, unit: &Unit<'_>, digests: &[Option<Digest>]) -> UnitChange {
         if unit.is_directory {
             let below =
                 |slot: usize| self.whole.steps[slot].path[unit.target.len() + 1..].to_owned();
@@ -165,9 +154,6 @@ impl<'e> ApplyPlan<'e> {
         let slot = unit.steps.start;
         let old = self.whole.steps[slot].present.map(|present| Old {
             fingerprint: present.fingerprint,
-            kept: folder
-                .zip(kept[slot].clone())
-                .map(|(folder, before)| (kept_path(folder, &before), before)),
         });
         match (digests[slot], old) {
             (Some(new), None) => UnitChange::Create { new },

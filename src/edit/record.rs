@@ -9,7 +9,6 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::beneath::{ancestors, split};
-use super::changes::{Before, kept_path};
 use super::digest::{Digest, Fingerprint, Stamp};
 use super::spelling::{self, PathScope};
 
@@ -57,33 +56,11 @@ pub enum UnitChange {
     },
 }
 
-/// When the new files of an application were written.
-#[derive(Clone, Copy)]
-pub struct Written {
-    /// What every one of them says of when it was last written to.
-    pub stamp: Stamp,
-    /// What was changed later than this, was changed by somebody else, whatever it says.
-    pub until: Stamp,
-}
-
 /// A file that is replaced or removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Old {
     /// Which file it is, in which state.
     pub fingerprint: Fingerprint,
-    /// Where its bytes are kept, below the root; nowhere where the new ones are on the disk before
-    /// they count.
-    pub kept: Option<(String, Before)>,
-}
-
-/// A file that is written or removed.
-pub struct FileRecord<'r> {
-    /// Where, relative to the root.
-    pub path: String,
-    /// The new content; none where it is removed.
-    pub new: Option<Digest>,
-    /// The file that was there.
-    pub old: Option<&'r Old>,
 }
 
 /// What the journal says.
@@ -93,10 +70,7 @@ pub struct Record {
     pub version: u32,
     /// The folder of the run that did it, relative to the root; none where it was no run.
     pub folder: Option<String>,
-    /// Whether the new files were on the disk before they counted, so that no power cut has torn them.
-    pub durable: bool,
-    /// The time that every new file says it was last written at: what says so still, was not changed
-    /// since, even where a power cut has torn it.
+    /// The time that every new file says it was last written at.
     pub stamp: Stamp,
     /// What is under way.
     pub units: Vec<RecordedUnit>,
@@ -132,58 +106,31 @@ impl Record {
             let name = folder.strip_prefix("logs/");
             name.is_some_and(|name| !name.contains('/') && !name.starts_with('.'))
         };
-        let folder = self.folder.iter().filter(|folder| !is_run(folder));
-        let files = self.files();
-        let targets = self.units.iter().map(|unit| &unit.target);
-        let paths = files.iter().map(|file| &file.path).chain(targets);
-        let paths = paths.chain(&self.directories);
-        let barred = paths.filter(|path| spelling::broken_rule(path, self.scope).is_some());
-        let staged = self.units.iter().map(|unit| (&unit.staged, &unit.target));
-        let misnamed = staged.filter(|(name, target)| !is_staged(name, target));
-        // A place that is said to keep a file, and is none.
-        let misplaced = files.iter().filter_map(|file| {
-            let (path, before) = file.old?.kept.as_ref()?;
-            let expected = self.folder.as_ref().map(|folder| kept_path(folder, before));
-            (expected.as_ref() != Some(path)).then_some(path)
+        let is_barred = |path: &String| spelling::broken_rule(path, self.scope).is_some();
+        let units = self.units.iter();
+        let below = units.clone().flat_map(|unit| {
+            let files = match &unit.change {
+                UnitChange::CreateDirectory { files } => files.as_slice(),
+                _ => &[],
+            };
+            files
+                .iter()
+                .map(|(file, _)| format!("{}/{file}", unit.target))
         });
-        let named = folder.chain(barred).chain(misnamed.map(|(name, _)| name));
-        named.chain(misplaced).next().cloned()
-    }
-
-    /// What is done, file by file.
-    pub fn files(&self) -> Vec<FileRecord<'_>> {
-        let mut files = Vec::with_capacity(self.units.len());
-        for unit in &self.units {
-            let mut add = |path: String, new, old| files.push(FileRecord { path, new, old });
-            match &unit.change {
-                UnitChange::Create { new } => add(unit.target.clone(), Some(*new), None),
-                UnitChange::Replace { old, new } => add(unit.target.clone(), Some(*new), Some(old)),
-                UnitChange::Remove { old: Some(old) } => add(unit.target.clone(), None, Some(old)),
-                UnitChange::Remove { old: None } => {}
-                UnitChange::CreateDirectory { files: below } => {
-                    for (file, new) in below {
-                        add(format!("{}/{file}", unit.target), Some(*new), None);
-                    }
-                }
-            }
-        }
-        files
-    }
-
-    /// When the new files were written; who changed them later than `until`, is somebody else.
-    pub fn written(&self, until: Stamp) -> Written {
-        Written {
-            stamp: self.stamp,
-            until,
-        }
-    }
-
-    /// The files that are written, with their content.
-    pub fn new_files(&self) -> Vec<(String, Digest)> {
-        let files = self.files().into_iter();
-        files
-            .filter_map(|file| Some((file.path, file.new?)))
-            .collect()
+        let folder = self.folder.clone().filter(|folder| !is_run(folder));
+        folder
+            .or_else(|| below.into_iter().find(is_barred))
+            .or_else(|| {
+                let targets = units.clone().map(|unit| &unit.target);
+                targets
+                    .chain(&self.directories)
+                    .find(|path| is_barred(path))
+                    .cloned()
+            })
+            .or_else(|| {
+                let misnamed = |unit: &&RecordedUnit| !is_staged(&unit.staged, &unit.target);
+                units.clone().find(misnamed).map(|unit| unit.staged.clone())
+            })
     }
 
     /// The directories that are made, outer ones first.

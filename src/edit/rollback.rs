@@ -12,24 +12,12 @@ use rustix::fs::{AtFlags, Dir};
 use rustix::io::Errno;
 
 use super::beneath::{Root, ancestors, if_there, open_regular, split};
-use super::digest::{Digest, FOR_EVER, Fingerprint};
+use super::digest::{Digest, Fingerprint};
 use super::disk::{renameat, statat, unlinkat};
 use super::error::{RecoverError, recover_failed};
 use super::journal::{Journal, JournalState};
 use super::place::{StagedEntry, kept_name};
-use super::record::{Record, RecordedUnit, UnitChange, Written};
-use super::torn::{self, TornState};
-
-/// What an earlier run has left, and what was made of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recovered {
-    /// It was cut short while it changed files; the tree is as it was before that.
-    RolledBack,
-    /// What it changed did not reach the disk whole; the tree is as it was before that.
-    Torn,
-    /// It was cut short when all files were changed; the tree is the new one.
-    Completed,
-}
+use super::record::{Record, RecordedUnit, UnitChange};
 
 /// Undoes what the record says was under way, however far it came.
 ///
@@ -39,30 +27,23 @@ pub(super) fn roll_back(
     root: &Root,
     record: &Record,
     journal: &mut Journal,
-) -> Result<Recovered, RecoverError> {
-    let mut torn = false;
+) -> Result<(), RecoverError> {
     if journal.state() == JournalState::Installing {
-        torn = put_all_back(root, record)?;
+        put_all_back(root, record)?;
         // Where that cannot be noted, what follows is done all the same: once more, if it must be.
         let _ = journal.advance(JournalState::RolledBack);
     }
     for unit in &record.units {
         remove_staged(root, unit).map_err(recover_failed(&unit.staged))?;
     }
-    Ok(if torn {
-        Recovered::Torn
-    } else {
-        Recovered::RolledBack
-    })
+    Ok(())
 }
 
-/// Puts back what has got into its place. Says whether any of it was torn.
-fn put_all_back(root: &Root, record: &Record) -> Result<bool, RecoverError> {
-    let written = record.written(FOR_EVER);
+/// Puts back what has got into its place.
+fn put_all_back(root: &Root, record: &Record) -> Result<(), RecoverError> {
     let (mut moves, mut changed) = (Vec::new(), Vec::new());
     for unit in &record.units {
-        let look = written.way_back(root, unit);
-        match look.map_err(recover_failed(&unit.target))? {
+        match way_back(root, unit).map_err(recover_failed(&unit.target))? {
             Some(WayBack::None) => {}
             Some(back) => moves.push((unit, back)),
             None => changed.push(explain(unit, record)),
@@ -71,11 +52,9 @@ fn put_all_back(root: &Root, record: &Record) -> Result<bool, RecoverError> {
     if !changed.is_empty() {
         return Err(RecoverError::Changed(changed));
     }
-    let torn = torn::keep(root, record)?;
-    for (unit, back) in moves.into_iter().rev() {
-        put_back(root, unit, back).map_err(recover_failed(&unit.target))?;
-    }
-    Ok(torn)
+    moves.into_iter().rev().try_for_each(|(unit, back)| {
+        put_back(root, unit, back).map_err(recover_failed(&unit.target))
+    })
 }
 
 /// Where the versions of a file lie that stands in the way of a roll-back.
@@ -142,109 +121,99 @@ enum WayBack {
     KeptOverTarget,
 }
 
-impl Written {
-    /// Finds out how far a unit came; `None` where it is in place, and was changed since.
-    fn way_back(self, root: &Root, unit: &RecordedUnit) -> io::Result<Option<WayBack>> {
-        let (parent, name) = split(&unit.target);
-        let staged = split(&unit.staged).1;
-        let Some(directory) = if_there(root.directory(parent))? else {
-            // The unit is gone with its directory.
-            return Ok(Some(WayBack::None));
-        };
-        let staged_there = exists(&directory, staged)?;
-        let target_there = exists(&directory, name)?;
-        Ok(match &unit.change {
-            // The staged name is free only once the unit is in place, or before it was made.
-            UnitChange::Create { .. } | UnitChange::CreateDirectory { .. }
-                if staged_there || !target_there =>
-            {
-                Some(WayBack::None)
-            }
-            UnitChange::Create { new } => {
-                let is_new = self.is_new(&directory, name, *new)?;
-                is_new.then_some(WayBack::TargetToStaged)
-            }
-            UnitChange::CreateDirectory { files } => {
-                let is_new = self.is_new_directory(root, &unit.target, files)?;
-                is_new.then_some(WayBack::TargetToStaged)
-            }
-            UnitChange::Replace { old, new } => {
-                self.replaced(&directory, name, staged, (old.fingerprint, *new))?
-            }
-            UnitChange::Remove { .. } if !staged_there => Some(WayBack::None),
-            UnitChange::Remove { .. } => (!target_there).then_some(WayBack::StagedToTarget),
-        })
-    }
-
-    fn replaced(
-        self,
-        directory: &OwnedFd,
-        name: &str,
-        staged: &str,
-        (old, new): (Fingerprint, Digest),
-    ) -> io::Result<Option<WayBack>> {
-        if is_old(directory, name, old)? {
-            return Ok(Some(WayBack::None));
-        }
-        let target_is_new = self.is_new(directory, name, new)?;
-        if exists(directory, &kept_name(staged))? {
-            let free = !exists(directory, name)?;
-            return Ok((free || target_is_new).then_some(WayBack::KeptOverTarget));
-        }
-        let in_place = is_old(directory, staged, old)?
-            || exists(directory, staged)? && !self.is_new(directory, staged, new)?;
-        // Something else than the verified file may have been taken out: it goes back too.
-        Ok(if in_place {
-            target_is_new.then_some(WayBack::StagedOverTarget)
-        } else {
+/// Finds out how far a unit came; `None` where it is in place, and was changed since.
+fn way_back(root: &Root, unit: &RecordedUnit) -> io::Result<Option<WayBack>> {
+    let (parent, name) = split(&unit.target);
+    let staged = split(&unit.staged).1;
+    let Some(directory) = if_there(root.directory(parent))? else {
+        // The unit is gone with its directory.
+        return Ok(Some(WayBack::None));
+    };
+    let staged_there = exists(&directory, staged)?;
+    let target_there = exists(&directory, name)?;
+    Ok(match &unit.change {
+        // The staged name is free only once the unit is in place, or before it was made.
+        UnitChange::Create { .. } | UnitChange::CreateDirectory { .. }
+            if staged_there || !target_there =>
+        {
             Some(WayBack::None)
-        })
-    }
+        }
+        UnitChange::Create { new } => {
+            let is_new = is_new(&directory, name, *new)?;
+            is_new.then_some(WayBack::TargetToStaged)
+        }
+        UnitChange::CreateDirectory { files } => {
+            let is_new = is_new_directory(root, &unit.target, files)?;
+            is_new.then_some(WayBack::TargetToStaged)
+        }
+        UnitChange::Replace { old, new } => {
+            replaced(&directory, name, staged, (old.fingerprint, *new))?
+        }
+        UnitChange::Remove { .. } if !staged_there => Some(WayBack::None),
+        UnitChange::Remove { .. } => (!target_there).then_some(WayBack::StagedToTarget),
+    })
+}
 
-    /// Whether a file is the one that the reply asked for; torn by a power cut, perhaps, but not
-    /// written to by anybody else.
-    fn is_new(self, directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
-        let Some(file) = open_regular(directory.as_fd(), name)? else {
-            return Ok(false);
+fn replaced(
+    directory: &OwnedFd,
+    name: &str,
+    staged: &str,
+    (old, new): (Fingerprint, Digest),
+) -> io::Result<Option<WayBack>> {
+    if is_old(directory, name, old)? {
+        return Ok(Some(WayBack::None));
+    }
+    let target_is_new = is_new(directory, name, new)?;
+    if exists(directory, &kept_name(staged))? {
+        let free = !exists(directory, name)?;
+        return Ok((free || target_is_new).then_some(WayBack::KeptOverTarget));
+    }
+    let in_place = is_old(directory, staged, old)?
+        || exists(directory, staged)? && !is_new(directory, staged, new)?;
+    // Something else than the verified file may have been taken out: it goes back too.
+    Ok(if in_place {
+        target_is_new.then_some(WayBack::StagedOverTarget)
+    } else {
+        Some(WayBack::None)
+    })
+}
+
+/// Whether a file is the one that the reply asked for.
+fn is_new(directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
+    match open_regular(directory.as_fd(), name)? {
+        Some(file) => new.is_of(file),
+        None => Ok(false),
+    }
+}
+
+/// Whether a directory has the reply's files and no others.
+fn is_new_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> io::Result<bool> {
+    let directories = directories_of(files);
+    let mut names = directories.clone();
+    names.extend(files.iter().map(|(file, _)| file.as_str()));
+    for directory in directories.into_iter().chain([""]) {
+        let handle = match root.directory(&join(path, directory)) {
+            Ok(handle) => handle,
+            // Somebody has removed a part of it.
+            Err(Errno::NOENT) => continue,
+            Err(Errno::NOTDIR | Errno::LOOP) => return Ok(false),
+            Err(errno) => return Err(errno.into()),
         };
-        let state = self.state_of(file, new)?;
-        Ok(!matches!(state, TornState::Changed))
-    }
-
-    /// Whether a directory has the reply's files and no others.
-    fn is_new_directory(
-        self,
-        root: &Root,
-        path: &str,
-        files: &[(String, Digest)],
-    ) -> io::Result<bool> {
-        let directories = directories_of(files);
-        let mut names = directories.clone();
-        names.extend(files.iter().map(|(file, _)| file.as_str()));
-        for directory in directories.into_iter().chain([""]) {
-            let handle = match root.directory(&join(path, directory)) {
-                Ok(handle) => handle,
-                // After a power cut a part of it may be missing.
-                Err(Errno::NOENT) => continue,
-                Err(Errno::NOTDIR | Errno::LOOP) => return Ok(false),
-                Err(errno) => return Err(errno.into()),
-            };
-            let is_known = |entry: &String| names.contains(join(directory, entry).as_str());
-            if !entries(&handle)?.iter().all(is_known) {
-                return Ok(false);
-            }
+        let is_known = |entry: &String| names.contains(join(directory, entry).as_str());
+        if !entries(&handle)?.iter().all(is_known) {
+            return Ok(false);
         }
-        for (file, new) in files {
-            let (parent, name) = split(file);
-            if let Ok(handle) = root.directory(&join(path, parent))
-                && exists(&handle, name)?
-                && !self.is_new(&handle, name, *new)?
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
+    for (file, new) in files {
+        let (parent, name) = split(file);
+        if let Ok(handle) = root.directory(&join(path, parent))
+            && exists(&handle, name)?
+            && !is_new(&handle, name, *new)?
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn put_back(root: &Root, unit: &RecordedUnit, back: WayBack) -> Result<(), Errno> {

@@ -17,10 +17,13 @@ use super::changes::Before;
 use super::digest::{Present, changed_meanwhile};
 use super::disk;
 use super::error::{ApplyError, apply_failed};
-use super::operation::{Durability, FileOperation, Operation};
+use super::operation::{FileOperation, Journalling, Operation};
 use super::plan::ApplyPlan;
 use crate::project::run_folder::REPLACED;
 use crate::sys::counter::Counter;
+
+/// So many files are seen onto the disk one by one; for more, all of the file system is.
+pub const FEW_FILES: usize = 8;
 
 /// Makes the new directories, under their staged names.
 pub fn make_directories(plan: &ApplyPlan<'_>) -> Result<(), ApplyError> {
@@ -109,9 +112,9 @@ fn stage_one(
             (file, lost)
         }
     };
-    // Not to the nanosecond everywhere; then a file that a power cut has torn is not known for ours.
+    // By this, the undo log tells what a build has not touched.
     disk::set_times(&file, FileTimes::new().set_modified(plan.now))?;
-    if plan.whole.durability == Durability::AtOnce {
+    if plan.whole.steps.len() <= FEW_FILES && plan.whole.journalling == Journalling::On {
         disk::sync(&file)?;
     }
     Ok(lost)

@@ -11,13 +11,13 @@ use super::beneath::{OpenDirectory, PathEntry, Root};
 use super::changes::{ChangeLog, LoggedChange, kept_path};
 use super::digest::{Digest, Present};
 use super::error::{ApplyError, RecoverError};
-use super::operation::{ChangeSet, Durability, FileOperation, Operation};
+use super::operation::{ChangeSet, FileOperation, Operation};
 use super::recovery;
 use super::undo_log::UndoLog;
 use crate::project::changed_files::EditsRecord;
 use crate::sys::files::PathError;
 
-pub use super::apply::Journalling;
+pub use super::operation::Journalling;
 
 /// Why a run was not undone; nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +67,7 @@ pub fn undo(
     undo_log: Option<&mut UndoLog<'_>>,
     journalling: Journalling,
 ) -> Result<Undone, UndoError> {
-    recovery::settle(tree)?;
+    recovery::recover(tree)?;
     // A run's own folder may have been moved meanwhile.
     let own = undo_log.as_deref().filter(|log| log.folder() == folder);
     let held = own.and_then(|log| log.held().ok());
@@ -81,13 +81,9 @@ pub fn undo(
     let whole = ChangeSet {
         steps: &steps,
         directories: changes.directories.iter().rev().cloned().collect(),
-        durability: match journalling {
-            Journalling::On => Durability::AtOnce,
-            // What takes no journal will hardly get anything on the disk.
-            Journalling::Off => Durability::Later,
-        },
+        journalling,
     };
-    let applied = Some(apply::take(tree, &whole, undo_log, journalling)?);
+    let applied = Some(apply::take(tree, &whole, undo_log)?);
     Ok(Undone { edits, applied })
 }
 

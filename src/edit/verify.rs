@@ -80,20 +80,27 @@ impl VerifiedEdits {
         &self.warnings
     }
 
+    /// The paths, with the new content of those to be written; the others are to be removed.
+    pub fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.edits.iter().map(|VerifiedEdit { edit, .. }| {
+            let content = match &edit.kind {
+                EditKind::Write(content) => Some(content.as_str()),
+                EditKind::Remove => None,
+            };
+            (edit.path.as_str(), content)
+        })
+    }
+
     /// The paths to be written, with their content.
     pub fn written(&self) -> impl Iterator<Item = (&str, &str)> {
-        let edits = self.edits.iter().map(|verified| &verified.edit);
-        edits.filter_map(|edit| match &edit.kind {
-            EditKind::Write(content) => Some((edit.path.as_str(), content.as_str())),
-            EditKind::Remove => None,
-        })
+        self.all()
+            .filter_map(|(path, content)| Some((path, content?)))
     }
 
     /// The paths to be removed.
     pub fn removed(&self) -> impl Iterator<Item = &str> {
-        let edits = self.edits.iter().map(|verified| &verified.edit);
-        let removals = edits.filter(|edit| edit.kind == EditKind::Remove);
-        removals.map(|edit| edit.path.as_str())
+        self.all()
+            .filter_map(|(path, content)| content.is_none().then_some(path))
     }
 
     fn admit(&mut self, edit: FileEdit, present: Option<Present>) {
@@ -312,8 +319,11 @@ impl PathPolicy {
         }
         let (parent, name) = split(path);
         let absolute = self.root.join(path);
-        let is_there = self.directory(parent)?;
-        let found = absolute.symlink_metadata().if_there()?.filter(|_| is_there);
+        let found = if self.directory(parent)? {
+            absolute.symlink_metadata().if_there()?
+        } else {
+            None
+        };
         let rule = match &found {
             _ if self.is_program(&absolute, found.as_ref()) => Some(Rule::ProtectedProgram),
             None if self.collides(parent, name)? => Some(Rule::CaseCollision),
@@ -344,7 +354,7 @@ impl PathPolicy {
     /// Writes that leave a directory on their way which git takes for a repository, whether or not the reply makes it
     /// one.
     fn repositories(&self, edits: &[FileEdit]) -> Vec<ReplyFault> {
-        let after = TreeAfter::of(edits);
+        let after = TreeAfter::of(&self.root, edits);
         let mut known: HashMap<&str, bool> = HashMap::new();
         let mut faults = Vec::new();
         for edit in edits.iter().filter(|edit| edit.kind != EditKind::Remove) {
@@ -354,7 +364,7 @@ impl PathPolicy {
             }
             let mut directories = ancestors(&edit.path).chain([""]);
             let is_made = directories.any(|directory| {
-                let is_repository = || after.is_repository(&self.root, directory);
+                let is_repository = || after.is_repository(directory);
                 *known.entry(directory).or_insert_with(is_repository)
             });
             if is_made {
@@ -427,51 +437,44 @@ impl PathPolicy {
 /// What in a directory makes git take it for a repository, beside `HEAD`: folded, as git may find it in any case.
 const REPOSITORY: [&str; 3] = ["objects", "refs", "commondir"];
 
-/// What a reply makes of the tree, as far as it makes repositories.
+/// The tree that a reply leaves, as far as git may take parts of it for repositories.
 struct TreeAfter<'e> {
-    /// The directories of files that would be called so, and whether each would be `HEAD`, in whatever case.
-    made: HashSet<(&'e str, bool)>,
+    root: &'e Path,
+    /// Directories, and the folded names of what tells a repository there.
+    made: HashSet<(&'e str, String)>,
     removed: HashSet<&'e str>,
 }
 
 impl<'e> TreeAfter<'e> {
-    fn of(edits: &'e [FileEdit]) -> Self {
-        let mut after = Self {
-            made: HashSet::new(),
-            removed: HashSet::new(),
-        };
-        for edit in edits {
-            if edit.kind == EditKind::Remove {
-                after.removed.insert(&edit.path);
-                continue;
-            }
-            let (directory, name) = split(&edit.path);
-            if spelling::fold(name) == "head" {
-                after.made.insert((directory, true));
-            }
-            for path in ancestors(&edit.path).chain([edit.path.as_str()]) {
-                let (directory, name) = split(path);
-                if REPOSITORY.contains(&spelling::fold(name).as_str()) {
-                    after.made.insert((directory, false));
-                }
-            }
+    fn of(root: &'e Path, edits: &'e [FileEdit]) -> Self {
+        let (removed, written): (Vec<_>, Vec<_>) =
+            edits.iter().partition(|edit| edit.kind == EditKind::Remove);
+        let folded = |path: &'e str| (split(path).0, spelling::fold(split(path).1));
+        let made = written.iter().flat_map(|edit| {
+            let path = edit.path.as_str();
+            let head = Some(folded(path)).filter(|(_, name)| name == "head");
+            let others = ancestors(path).chain([path]).map(folded);
+            head.into_iter()
+                .chain(others.filter(|(_, name)| REPOSITORY.contains(&name.as_str())))
+        });
+        Self {
+            root,
+            made: made.collect(),
+            removed: removed.iter().map(|edit| edit.path.as_str()).collect(),
         }
-        after
     }
 
-    fn is_repository(&self, root: &Path, directory: &str) -> bool {
-        let is_there = |name: &str| {
-            let path = if directory.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{directory}/{name}")
-            };
-            let found = root.join(&path).symlink_metadata();
-            found.is_ok() && !self.removed.contains(path.as_str())
-        };
-        let has_head = self.made.contains(&(directory, true)) || is_there("HEAD");
-        let is_made = self.made.contains(&(directory, false));
-        has_head && (is_made || REPOSITORY.iter().any(|name| is_there(name)))
+    fn has(&self, directory: &'e str, name: &str) -> bool {
+        let path = Path::new(directory).join(name);
+        self.made.contains(&(directory, name.to_ascii_lowercase()))
+            || self.root.join(&path).symlink_metadata().is_ok()
+                && !path
+                    .to_str()
+                    .is_some_and(|path| self.removed.contains(path))
+    }
+
+    fn is_repository(&self, directory: &'e str) -> bool {
+        self.has(directory, "HEAD") && REPOSITORY.iter().any(|name| self.has(directory, name))
     }
 }
 

@@ -8,8 +8,8 @@
 mod tests;
 
 use std::cell::Cell;
-use std::io::{self, BufWriter, Read, Write};
-use std::thread;
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use memchr::memmem;
@@ -228,11 +228,11 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    /// Sends the request. Its body is written while it is sent, never held as a whole.
+    /// Sends the request. Its body is let go of while it is sent.
     fn send(&self, request: &Request<'_>, left: Duration) -> Result<Response<Body>, ureq::Error> {
         let (wire, spec, manner) = (self.wire, &self.spec, self.manner.get());
-        let mut length = ByteCount(0);
-        wire.write_request(spec, request, manner, &mut length)
+        let mut body = BodyPieces::default();
+        wire.write_request(spec, request, manner, &mut body)
             .map_err(io::Error::from)?;
         let url = wire.url(self.client.endpoint(), spec, manner.delivery);
         let mut call = self
@@ -243,7 +243,7 @@ impl<'a> HttpModel<'a> {
             .timeout_global(Some(left))
             .build()
             .header("content-type", "application/json")
-            .header("content-length", length.0.to_string());
+            .header("content-length", body.length.to_string());
         for (name, value) in wire.headers(spec) {
             call = call.header(*name, *value);
         }
@@ -251,20 +251,7 @@ impl<'a> HttpModel<'a> {
             let (name, prefix) = wire.key_header();
             call = call.header(name, format!("{prefix}{}", key.expose()));
         }
-        let (mut reader, writer) = io::pipe()?;
-        thread::scope(|scope| {
-            let write = move || {
-                let mut writer = BufWriter::with_capacity(PIPE_CHUNK, writer);
-                // A reader that has gone away has its own reason, and reports it.
-                let _ = wire.write_request(spec, request, manner, &mut writer);
-                let _ = writer.flush();
-            };
-            thread::Builder::new().spawn_scoped(scope, write)?;
-            let response = call.send(SendBody::from_reader(&mut reader));
-            // Lets the writing thread end where the server did not want the whole body.
-            drop(reader);
-            response
-        })
+        call.send(SendBody::from_owned_reader(body))
     }
 
     /// Reads a streamed answer, and puts it together. One that is cut is as good as none.
@@ -490,19 +477,53 @@ impl Pieces {
 const FAILURE_HEAD: usize = 64 << 10;
 /// How much of a stream is read at once.
 const STREAM_CHUNK: usize = 16 << 10;
-/// What a pipe holds by default on Linux; larger writes only wait longer.
-const PIPE_CHUNK: usize = 64 << 10;
+/// How large a piece of a request's body is, in bytes.
+const PIECE: usize = 1 << 20;
 
-/// Counts what is written.
-struct ByteCount(u64);
+/// A request's body in pieces: none of it moves while it grows, and each is let go of once it is read.
+#[derive(Default)]
+struct BodyPieces {
+    pieces: VecDeque<Vec<u8>>,
+    /// How much of the first piece was read.
+    read: usize,
+    /// How much was written in all.
+    length: u64,
+}
 
-impl Write for ByteCount {
+impl Write for BodyPieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
+        self.length += bytes.len() as u64;
+        match self.pieces.back_mut() {
+            Some(last) if last.len() + bytes.len() <= last.capacity() => {
+                last.extend_from_slice(bytes);
+            }
+            _ => {
+                let mut piece = Vec::with_capacity(PIECE.max(bytes.len()));
+                piece.extend_from_slice(bytes);
+                self.pieces.push_back(piece);
+            }
+        }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Read for BodyPieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(first) = self.pieces.front() else {
+            return Ok(0);
+        };
+        let rest = &first[self.read..];
+        let amount = rest.len().min(buffer.len());
+        buffer[..amount].copy_from_slice(&rest[..amount]);
+        self.read += amount;
+        if self.read == first.len() {
+            self.pieces.pop_front();
+            self.read = 0;
+        }
+        Ok(amount)
     }
 }

@@ -8,6 +8,8 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path};
 
+use memchr::{memchr, memmem};
+
 use crate::sys::files::{Links, open};
 
 /// How much of a file is compared at once.
@@ -102,19 +104,17 @@ struct Header<'t> {
 
 /// The first header from `from` on, where a line begins.
 fn next_header(text: &str, from: usize) -> Option<Header<'_>> {
-    let mut start = from;
-    for line in text[from..].split_inclusive('\n') {
-        let end = start + line.len();
-        let bare = line.trim_end_matches(['\n', '\r']);
-        let path = bare
-            .strip_prefix("--- ")
-            .and_then(|rest| rest.strip_suffix(" ---"));
-        if let Some(path) = path.filter(|path| !path.is_empty()) {
-            return Some(Header { path, start, end });
+    let bytes = text.as_bytes();
+    let mut marks = memmem::find_iter(&bytes[from..], "--- ").map(|at| from + at);
+    marks.find_map(|start| {
+        if start > from && bytes[start - 1] != b'\n' {
+            return None;
         }
-        start = end;
-    }
-    None
+        let end = memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |at| start + at + 1);
+        let bare = text[start..end].trim_end_matches(['\n', '\r']);
+        let path = bare.strip_prefix("--- ")?.strip_suffix(" ---")?;
+        (!path.is_empty()).then_some(Header { path, start, end })
+    })
 }
 
 /// How much of `rest` is the file at `path`, where it begins with that: its content, and the line end
@@ -123,7 +123,8 @@ fn compare(rest: &str, root: &Path, path: &str) -> Option<(usize, usize)> {
     let length = same_bytes(rest.as_bytes(), root, path)?;
     let behind = rest.get(length..)?;
     let ends = |behind: &str| {
-        behind.is_empty() || next_header(behind, 0).is_some_and(|header| header.start == 0)
+        let line = behind.split_inclusive('\n').next();
+        line.is_none_or(|line| next_header(line, 0).is_some())
     };
     if ends(behind) {
         return Some((length, 0));

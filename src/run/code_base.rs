@@ -3,6 +3,7 @@
 //! Reads the index and the files, and starts no git. Guarantees that nothing outside the project gets into it: each
 //! file is read through handles below the root.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,18 @@ pub struct Rolled {
     pub content: String,
     /// About how many tokens it has, its header included.
     pub tokens: u64,
+}
+
+impl Rolled {
+    /// Its header, its text, and a line end: the next header begins a line, whatever the last byte of the file is.
+    fn parts(&self) -> [Cow<'_, str>; 3] {
+        let is_open = !self.content.is_empty() && !self.content.ends_with('\n');
+        [
+            header(&self.path).into(),
+            self.content.as_str().into(),
+            if is_open { "\n" } else { "" }.into(),
+        ]
+    }
 }
 
 /// A file that is left out, and why.
@@ -66,23 +79,18 @@ impl CodeBase {
     /// # Errors
     /// When `out` takes no more.
     pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
-        for file in &self.files {
-            out.write_all(header(&file.path).as_bytes())?;
-            out.write_all(file.content.as_bytes())?;
-            // The next header begins a line, whatever the last byte of the file is.
-            if !file.content.is_empty() && !file.content.ends_with('\n') {
-                out.write_all(b"\n")?;
-            }
-        }
-        Ok(())
+        let mut parts = self.files.iter().flat_map(Rolled::parts);
+        parts.try_for_each(|part| out.write_all(part.as_bytes()))
     }
 
-    /// The rollup as a text.
-    pub fn text(&self) -> String {
-        let mut rollup = Vec::new();
-        // A vector takes all that is written, and it is text.
-        let _ = self.write(&mut rollup);
-        String::from_utf8(rollup).unwrap_or_default()
+    /// The rollup as a text. Each file is let go of once it is in there, so that nothing is held twice.
+    pub fn into_text(self) -> String {
+        let sizes = self.files.iter().flat_map(Rolled::parts);
+        let mut rollup = String::with_capacity(sizes.map(|part| part.len()).sum());
+        for file in self.files {
+            rollup.extend(file.parts());
+        }
+        rollup
     }
 
     /// How many tokens it has, about.

@@ -64,7 +64,8 @@ impl<'c> Proof<'c> {
         let before = is_remembered.then(|| trees.digest()).flatten();
         let spent = run.spent;
         self.context.reporter.event(&Event::Building { spent });
-        let built = tree.flushing(run, || self.builds.run(&mut log));
+        let built = self.builds.run(&mut log);
+        tree.observe(run);
         run.record.warnings.extend(self.builds.take_warning());
         let report = match built {
             Ok(report) => report,

@@ -263,7 +263,7 @@ fn code_base(
         read => read?,
     };
     context.notice(format!("rolled up: {}", code_base.summary()));
-    Ok((ROLLED_UP, Ok(code_base.text())))
+    Ok((ROLLED_UP, Ok(code_base.into_text())))
 }
 
 fn query(

@@ -68,10 +68,6 @@ fn put_in_order(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
         Recovered::RolledBack => {
             "an earlier command was interrupted while changing files: the tree is as it was before it"
         }
-        Recovered::Torn => {
-            "an earlier command's changes did not fully reach the disk: the tree is as it was before \
-             it; what was found of them is in `agent-config/torn`"
-        }
         Recovered::Completed => {
             "an earlier command was interrupted after changing files: the tree has all its changes"
         }

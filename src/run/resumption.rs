@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::context::{Context, Freshness, InputOptions, QuerySource};
 use super::not_ready::NotReady;
 use super::problems::ResumeProblem;
-use super::shown::on_disk;
+use super::shown::DiskFiles;
 use crate::commands::error::Error;
 use crate::commands::last;
 use crate::edit::{Digest, undo_log};
@@ -155,9 +155,10 @@ impl Resumption {
     pub fn tree(&self, context: &Context<'_>, freshness: Freshness) -> Result<ResumedTree, Error> {
         let root = context.project.root();
         let changes = self.changes(context)?;
+        let mut disk = DiskFiles::below(root);
         let now: BTreeMap<&String, Option<Digest>> = changes
             .keys()
-            .map(|path| (path, on_disk(root, path)))
+            .map(|path| (path, disk.digest(path)))
             .collect();
         let is_as = |state: fn(&States) -> Option<Digest>| {
             let mut changes = changes.iter();

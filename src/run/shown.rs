@@ -5,11 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::edit::beneath::{Root, open_regular, split};
+use crate::edit::beneath::{OpenDirectory, Root, open_regular, split};
 use crate::edit::{Digest, Stamp, VerifiedEdits};
 use crate::project::rollup::{RollupFile, RollupState};
 
@@ -53,6 +52,7 @@ struct ShownFile {
 impl Shown {
     /// The files of a rollup that is about to be sent; `None`: of one that cannot be compared.
     pub fn of(sections: Option<&[RollupFile<'_>]>, root: &Path, may_be_stale: bool) -> Self {
+        let mut disk = DiskFiles::below(root);
         let file = |section: &RollupFile<'_>| {
             let path = Path::new(section.path).components();
             let path = path.filter(|part| *part != Component::CurDir);
@@ -60,7 +60,7 @@ impl Shown {
             let shown = Some(Digest::of(section.own_content()));
             let asked = match section.state {
                 RollupState::Same => shown,
-                RollupState::Changed | RollupState::Gone => on_disk(root, &path),
+                RollupState::Changed | RollupState::Gone => disk.digest(&path),
             };
             let is_own = false;
             (
@@ -94,26 +94,29 @@ impl Shown {
     /// When one has changed since the model was asked.
     pub fn check(&self, edits: &VerifiedEdits) -> Result<Vec<String>, ChangedMeanwhile> {
         let (mut changed, mut warnings) = (Vec::new(), Vec::new());
-        let made = |content: &str| Some(Digest::of(content.as_bytes()));
-        let written = edits.written().map(|(path, content)| (path, made(content)));
-        let removed = edits.removed().map(|path| (path, None));
-        for (path, then) in written.chain(removed) {
-            let now = on_disk(&self.root, path);
-            if now == then {
+        let mut disk = DiskFiles::below(&self.root);
+        // What is replaced is told before what is removed.
+        let mut edits: Vec<_> = edits.all().collect();
+        edits.sort_by_key(|(_, content)| content.is_none());
+        for (path, content) in edits {
+            let (now, touched) = disk.look(path).unzip();
+            if now.is_none() && content.is_none() || now.is_some_and(|now| is_content(now, content))
+            {
                 continue;
             }
             let known = self.files.get(path);
             let is_known = known.map_or(now.is_none(), |file| now == file.shown);
             let is_changed = match known {
                 Some(file) => !is_known && now != file.asked,
-                None => self.has_changed_since(path),
+                // What was in it before is not known.
+                None => touched.is_some_and(|touched| touched > self.asked),
             };
             if is_changed && !self.may_be_stale {
                 changed.push(path.to_owned());
             } else if !is_known && now.is_some() && (is_changed || self.is_known) {
                 let is_shown = known.is_some() || !self.is_known;
                 let how = if is_shown { "it as it is" } else { "it" };
-                let fate = then.map_or("removed", |_| "replaced");
+                let fate = content.map_or("removed", |_| "replaced");
                 warnings.push(format!(
                     "`{path}` is {fate}, though the model was not shown {how}"
                 ));
@@ -126,40 +129,21 @@ impl Shown {
         }
     }
 
-    /// Whether somebody has written to the file at `path` since the model was asked, or has put another in its place: what
-    /// was in it before is not known.
-    fn has_changed_since(&self, path: &str) -> bool {
-        let metadata = opened(&self.root, path).and_then(|file| file.metadata().ok());
-        metadata.is_some_and(|metadata| (metadata.ctime(), metadata.ctime_nsec()) > self.asked)
-    }
-
     /// Notes that `edits` were applied: the model knows what it has written.
     pub fn remember(&mut self, edits: &VerifiedEdits) {
-        let written = edits.written();
-        let written = written.map(|(path, content)| (path, Some(Digest::of(content.as_bytes()))));
-        let removed = edits.removed().map(|path| (path, None));
-        let own = written.chain(removed).map(|(path, made)| {
-            let file = ShownFile {
-                shown: made,
-                asked: made,
-                is_own: true,
-            };
-            (path.to_owned(), file)
+        let own = edits.all().map(|(path, content)| {
+            let made = content.map(|content| Digest::of(content.as_bytes()));
+            (path.to_owned(), ShownFile::own(made))
         });
         self.files.extend(own);
     }
 
     /// Notes that files are as an earlier part of this work has left them, which the model knows.
     pub fn adopt(&mut self, paths: &[String]) {
-        let own = paths.iter().map(|path| {
-            let now = on_disk(&self.root, path);
-            let file = ShownFile {
-                shown: now,
-                asked: now,
-                is_own: true,
-            };
-            (path.clone(), file)
-        });
+        let mut disk = DiskFiles::below(&self.root);
+        let own = paths
+            .iter()
+            .map(|path| (path.clone(), ShownFile::own(disk.digest(path))));
         self.files.extend(own);
     }
 
@@ -173,8 +157,9 @@ impl Shown {
     /// run's own files is the run's doing, too.
     pub fn refresh(&mut self, now: Stamp) {
         self.asked = now;
+        let mut disk = DiskFiles::below(&self.root);
         for (path, file) in &mut self.files {
-            file.asked = on_disk(&self.root, path);
+            file.asked = disk.digest(path);
             if file.is_own {
                 file.shown = file.asked;
             }
@@ -182,13 +167,52 @@ impl Shown {
     }
 }
 
-/// What is in the file at `path`; `None` where there is none that can be read.
-pub fn on_disk(root: &Path, path: &str) -> Option<Digest> {
-    Digest::of_file(opened(root, path)?).ok()
+impl ShownFile {
+    /// A file that a reply of this run has made or, with `None`, removed.
+    fn own(made: Option<Digest>) -> Self {
+        Self {
+            shown: made,
+            asked: made,
+            is_own: true,
+        }
+    }
 }
 
-fn opened(root: &Path, path: &str) -> Option<File> {
-    let (directory, name) = split(path);
-    let directory = Root::open(root).ok()?.directory(directory).ok()?;
-    open_regular(directory.as_fd(), name).ok()?
+fn is_content(digest: Digest, content: Option<&str>) -> bool {
+    content.is_some_and(|content| Digest::of(content.as_bytes()) == digest)
+}
+
+/// The files below a root, which is opened once. Sorted paths open each directory but once.
+pub struct DiskFiles {
+    root: Option<Root>,
+    directory: OpenDirectory,
+}
+
+impl DiskFiles {
+    /// The files of the project in `root`.
+    pub fn below(root: &Path) -> Self {
+        Self {
+            root: Root::open(root).ok(),
+            directory: OpenDirectory::default(),
+        }
+    }
+
+    /// The content of the file at `path`; `None` where there is none that can be read.
+    pub fn digest(&mut self, path: &str) -> Option<Digest> {
+        self.look(path).map(|(digest, _)| digest)
+    }
+
+    /// The same, with the time of the last change to the file, be it to its content or its name.
+    fn look(&mut self, path: &str) -> Option<(Digest, Stamp)> {
+        let file = self.open(path)?;
+        let metadata = file.metadata().ok()?;
+        let touched = (metadata.ctime(), metadata.ctime_nsec());
+        Some((Digest::of_file(file).ok()?, touched))
+    }
+
+    fn open(&mut self, path: &str) -> Option<File> {
+        let (parent, name) = split(path);
+        let directory = self.directory.at(self.root.as_ref()?, parent).ok()?;
+        open_regular(directory, name).ok()?
+    }
 }

@@ -4,10 +4,6 @@
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
 
 use super::active::Run;
 use super::context::Context;
@@ -16,7 +12,7 @@ use crate::commands::error::Error;
 use crate::edit::apply::{Applied, Tree};
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::edit::changes::{ChangeLog, kept_path};
-use crate::edit::error::{ApplyError, RecoverError};
+use crate::edit::error::ApplyError;
 use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
 use crate::edit::{self, Digest, Stamp, VerifiedEdits, stamp};
@@ -26,13 +22,6 @@ use crate::record::result::TreeState;
 use crate::sys::counter::Counter;
 use crate::sys::files::{MIB, read_open};
 use crate::sys::numbers::counted;
-use crate::sys::parallel::joined;
-
-/// So many files are seen onto the disk whatever the build does;
-const FEW_FILES: usize = 8;
-/// more of them while a build goes on that has taken this long already: what waits for the disk takes
-/// time from a build that is over at once.
-const LONG_BUILD: Duration = Duration::from_millis(20);
 
 /// What a build has made of a file is not looked at where it is larger, in bytes.
 const LARGEST: u64 = 64 * MIB;
@@ -46,9 +35,7 @@ pub struct RunTree<'c> {
     undo_log: UndoLog<'c>,
     /// What the model was shown of them.
     shown: Shown,
-    /// The latest application, as long as it may not be on the disk for good.
-    applied: Option<Applied>,
-    /// When it was complete.
+    /// When the latest application was complete.
     installed: Stamp,
 }
 
@@ -62,7 +49,6 @@ impl<'c> RunTree<'c> {
             journal: context.project.journal_directory(),
             undo_log: UndoLog::new(root, run.log.folder(), context.redactor),
             shown: Shown::default(),
-            applied: None,
             installed: Stamp::default(),
         }
     }
@@ -142,9 +128,8 @@ impl<'c> RunTree<'c> {
         }
         if let Some(applied) = applied? {
             run.record.tree = TreeState::Changed;
-            self.installed = applied.installed();
+            self.installed = applied.installed;
             warn_of(run, &applied);
-            self.applied = Some(applied);
         }
         self.shown.remember(edits);
         let record = EditsRecord {
@@ -160,55 +145,14 @@ impl<'c> RunTree<'c> {
         Ok(())
     }
 
-    /// Does `work`, a build, and meanwhile gets what was applied on the disk for good. What is not
-    /// there when the work is done, is left to the next run.
-    pub fn flushing<T>(&mut self, run: &mut Run<'_>, work: impl FnOnce() -> T) -> T {
-        let root = self.context.project.root();
-        let stop = AtomicBool::new(false);
-        let applied = self.applied.take();
-        let (over, is_over) = mpsc::channel::<()>();
-        let (done, flushed) = thread::scope(|scope| {
-            let (applied, stop) = (applied.as_ref(), &stop);
-            let few = applied.is_none_or(|applied| applied.files() <= FEW_FILES);
-            let flush = move || {
-                let short =
-                    !few && is_over.recv_timeout(LONG_BUILD) != Err(RecvTimeoutError::Timeout);
-                applied
-                    .filter(|_| !short)
-                    .map(|applied| applied.flush(root, stop))
-            };
-            // Where no thread is to be had, all of it is left to the next run.
-            let flushing = thread::Builder::new().spawn_scoped(scope, flush).ok();
-            let done = work();
-            stop.store(!few, Ordering::Relaxed);
-            drop(over);
-            (done, flushing.and_then(joined))
-        });
-        self.flushed(run, applied, flushed.unwrap_or(Ok(false)));
-        // A build may have written to the files that the run has changed.
+    /// Notes what a build has made of the files that the run has changed.
+    pub fn observe(&mut self, run: &mut Run<'_>) {
         if let Err(error) = self.undo_log.observe(self.installed) {
             run.warn(format!(
                 "what the build made of the changed files is not known, so that they may not be \
                  undone: {error}"
             ));
         }
-        done
-    }
-
-    /// Remembers what was applied, as long as it is not on the disk for good.
-    fn flushed(
-        &mut self,
-        run: &mut Run<'_>,
-        applied: Option<Applied>,
-        flushed: Result<bool, RecoverError>,
-    ) {
-        let is_on_disk = flushed.unwrap_or_else(|error| {
-            run.warn(format!(
-                "what was applied may not be on the disk for good: {error}"
-            ));
-            false
-        });
-        self.applied = applied.filter(|_| !is_on_disk);
     }
 
     /// Takes back all that the run has applied. Where that fails, the run goes on to its end with a
@@ -261,8 +205,6 @@ impl<'c> RunTree<'c> {
         let Undone { edits, applied } = undo(tree, folder, changes, undo_log, Journalling::On)?;
         if let Some(applied) = applied {
             warn_of(run, &applied);
-            let flushed = applied.flush(self.context.project.root(), &AtomicBool::new(false));
-            self.flushed(run, Some(applied), flushed);
         }
         Ok(edits)
     }
@@ -290,11 +232,9 @@ impl<'c> RunTree<'c> {
         undo(tree, folder, changes, undo_log, Journalling::Off).map(|undone| undone.edits)
     }
 
-    /// Notes that the run has come to its end. Should that fail, the next run takes this one for cut
-    /// short, and says that its reply was applied as a whole; so it was.
+    /// Gives free what the run has kept of the disk's room.
     pub fn end(self) {
         self.undo_log.release();
-        let _ = self.applied.map(Applied::end);
     }
 }
 

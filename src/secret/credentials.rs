@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 use std::thread;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use memchr::memmem;
 use regex::bytes::{Captures, Regex};
 
@@ -122,13 +122,99 @@ fn shapes(bounded: bool) -> impl Iterator<Item = Shape> {
     shapes.filter(move |(.., shape)| shape.starts_with(r"\b") == bounded)
 }
 
-/// All shapes' words. To look for them first spares most runs the time that the pattern takes to compile.
-static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let words = SHAPES.iter().flat_map(|(_, words, _)| words.iter());
-    // The kind that is quick to build. A handful of words cannot be too many for it.
-    let kind = Some(AhoCorasickKind::ContiguousNFA);
-    AhoCorasick::builder().kind(kind).build(words).ok()
+/// Words of more bytes are rare in other texts.
+const SHORT_WORD: usize = 4;
+/// So many bytes of a token stand behind a short word at the least.
+const SHORTEST_REST: usize = 11;
+/// A shape begins no farther before its word,
+const BEFORE_WORD: usize = 256;
+/// and if there is one, as much of it as it needs stands no farther behind.
+const BEHIND_WORD: usize = 512;
+
+/// All shapes' words, the short ones apart: a search by vector instructions takes some sixty words. It spares most texts
+/// the pattern.
+static WORDS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| {
+    [true, false].map(|is_short| {
+        let words = SHAPES.iter().flat_map(|(_, words, _)| words.iter());
+        let words = words.filter(|word| (word.len() <= SHORT_WORD) == is_short);
+        AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostFirst)
+            // The kind that is quick to build. A handful of words cannot be too many for it.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(words)
+            .ok()
+    })
 });
+
+/// Where the next of these words that a credential may follow begins, from `from` on.
+fn next_word(words: Option<&AhoCorasick>, bytes: &[u8], mut from: usize) -> Option<usize> {
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_+/=.".contains(byte);
+    loop {
+        let word = words?.find(Input::new(bytes).range(from..))?;
+        let rest = &bytes[word.end()..];
+        let may_follow = || {
+            rest.get(..SHORTEST_REST)
+                .is_some_and(|rest| rest.iter().all(is_token))
+        };
+        if word.len() > SHORT_WORD || may_follow() {
+            return Some(word.start());
+        }
+        from = word.start() + 1;
+    }
+}
+
+/// What has the shape of a credential, in its order, and no two of it overlapping.
+struct Shaped<'b> {
+    bytes: &'b [u8],
+    from: usize,
+    /// The next word of each set.
+    words: [Option<usize>; 2],
+}
+
+impl<'b> Shaped<'b> {
+    fn new(bytes: &'b [u8], from: usize) -> Self {
+        let words = WORDS.each_ref();
+        let words = words.map(|words| next_word(words.as_ref(), bytes, from));
+        Self { bytes, from, words }
+    }
+
+    /// Takes the first word that is left.
+    fn take_word(&mut self) -> Option<usize> {
+        let word = self.words.into_iter().flatten().min()?;
+        for (next, words) in self.words.iter_mut().zip(&*WORDS) {
+            if *next == Some(word) {
+                *next = next_word(words.as_ref(), self.bytes, word + 1);
+            }
+        }
+        Some(word)
+    }
+}
+
+impl Iterator for Shaped<'_> {
+    type Item = (Range<usize>, &'static str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let whole = self.bytes;
+        while let Some(word) = self.take_word() {
+            if word < self.from {
+                continue;
+            }
+            let start = self.from.max(word.saturating_sub(BEFORE_WORD));
+            let part = &whole[..whole.len().min(word + BEHIND_WORD)];
+            let found = |bytes| which(&ANY_SHAPE.as_ref()?.captures_at(bytes, start)?);
+            let found = match found(part) {
+                // It may go on.
+                Some((place, _)) if place.end == part.len() => found(whole),
+                found => found,
+            };
+            if let Some((place, kind)) = found {
+                self.from = place.end;
+                return Some((place, kind));
+            }
+        }
+        None
+    }
+}
 
 /// What a key of this project's own is called.
 const OWN_KEY: &str = "an API key of this project";
@@ -247,15 +333,7 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
         .find(text)
         .map(|(place, kind)| (place.clone(), (place.start, name(kind))))
         .unzip();
-    let may_hold_any = WORDS.as_ref().is_some_and(|words| words.is_match(text));
-    let shapes = may_hold_any.then(|| ANY_SHAPE.as_ref()).into_iter();
-    for found in shapes
-        .flatten()
-        .flat_map(|shapes| shapes.captures_iter(text.as_bytes()))
-    {
-        let Some((place, kind)) = which(&found) else {
-            continue;
-        };
+    for (place, kind) in Shaped::new(text.as_bytes(), 0) {
         let next = own.partition_point(|own| own.end <= place.start);
         let known = own.get(next).is_some_and(|own| own.start < place.end);
         if !known && is_credential(text.as_bytes(), &place, kind) {
@@ -269,24 +347,12 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
 /// Where the next credential in `bytes` is from `from` on, and of which kind: the token alone, without what stands
 /// around it.
 fn next_credential(bytes: &[u8], from: usize) -> Option<(Range<usize>, &'static str)> {
-    if !WORDS.as_ref()?.is_match(&bytes[from..]) {
-        return None;
-    }
-    let shapes = ANY_SHAPE.as_ref()?;
-    let mut from = from;
-    loop {
-        let (place, kind) = which(&shapes.captures_at(bytes, from)?)?;
-        if is_credential(bytes, &place, kind) {
-            let token = &bytes[place.clone()];
-            let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_+/=".contains(byte);
-            let end = token
-                .iter()
-                .rposition(is_part)
-                .map_or(place.end, |last| place.start + last + 1);
-            return Some((place.start..end, kind));
-        }
-        from = place.end;
-    }
+    let mut shaped = Shaped::new(bytes, from);
+    let (place, kind) = shaped.find(|(place, kind)| is_credential(bytes, place, kind))?;
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_+/=".contains(byte);
+    let last = bytes[place.clone()].iter().rposition(is_part);
+    let end = last.map_or(place.end, |last| place.start + last + 1);
+    Some((place.start..end, kind))
 }
 
 /// Which shape was found, and where.

@@ -16,6 +16,7 @@
 )]
 mod support;
 
+mod calls;
 mod chat;
 mod plan;
 

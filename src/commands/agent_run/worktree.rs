@@ -48,9 +48,9 @@ impl<'c> Worktree<'c> {
         }
     }
 
-    /// Sees that what was written is on the disk: a command may have written to the files that the run has changed.
-    pub fn flush(&self, run: &mut Run<'_>) {
-        self.tree.borrow_mut().flushing(run, || ());
+    /// Notes what a command has made of the files that the run has changed.
+    pub fn observe(&self, run: &mut Run<'_>) {
+        self.tree.borrow_mut().observe(run);
     }
 
     /// What was changed in the project, in this run and before it, for who judges the work.
@@ -70,7 +70,7 @@ impl<'c> Worktree<'c> {
 
     /// Tells what the run has changed and what in it should be looked at, before it ends.
     pub fn review(&self, context: &Context<'_>, run: &mut Run<'_>) {
-        self.flush(run);
+        self.observe(run);
         let tree = self.tree.borrow();
         let files = tree.changed().map(|path| (path, None));
         closing::review(context, run, &tree, files);

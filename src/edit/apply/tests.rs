@@ -1,7 +1,7 @@
 //! Application and roll-back on real trees: what fails, is changed or is cut short at any step.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, FileTimes, Permissions};
+use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,6 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::edit::operation::Durability;
 use crate::edit::recovery::{Recovered, recover};
 use crate::edit::{PathPolicy, VerifiedEdit, VerifiedEdits, apply, parse, undo_log};
 use crate::project::run_folder::RunFolder;
@@ -53,8 +52,6 @@ impl Scene {
         let mut undo_log = self.undo_log(&redactor);
         let applied = apply(self.tree(), edits, &mut undo_log)?.unwrap();
         assert!(applied.left.is_none(), "{applied:?}");
-        let stop = AtomicBool::new(false);
-        assert!(applied.flush(self.root.path(), &stop).unwrap());
         Ok(())
     }
 
@@ -211,7 +208,7 @@ fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
     let whole = ChangeSet {
         steps: &all,
         directories: Vec::new(),
-        durability: Durability::Later,
+        journalling: Journalling::On,
     };
     let plan = ApplyPlan::of(&root, &whole, now()).unwrap();
     let redactor = Redactor::default();
@@ -294,118 +291,6 @@ fn what_was_changed_after_a_crash_is_not_touched() {
         assert!(changed[0].starts_with(&format!("`{path}`")), "{changed:?}");
         assert_eq!(tree.listing(), before, "{path}");
         assert_eq!(tree.journals(), 1, "{path}");
-    }
-}
-
-/// What a power cut leaves of a file that had not reached the disk: its time, and nothing else.
-fn tear(tree: &Scene, path: &str) {
-    let file = File::options()
-        .write(true)
-        .truncate(true)
-        .open(tree.root.path().join(path))
-        .unwrap();
-    file.set_times(FileTimes::new().set_modified(now()))
-        .unwrap();
-    // A power cut writes nothing: what it tears is no younger than the journal. What is done later is.
-    let later = SystemTime::now();
-    for path in tree.journal_files() {
-        let journal = File::options().write(true).open(path).unwrap();
-        let times = FileTimes::new().set_modified(later);
-        journal.set_times(times).unwrap();
-    }
-}
-
-#[test]
-fn what_a_power_cut_tore_is_rolled_back_at_any_step() {
-    let done = Scene::new(&FILES);
-    let old = done.listing();
-    for steps in [6, 7, 8, 20] {
-        for torn in [&["a"][..], &["d/e/f", "z"], &["a", "d/e/f", "z"]] {
-            let tree = Scene::new(&FILES);
-            crash(&tree, &tree.verified(REPLY), steps);
-            for path in torn {
-                if tree.root.path().join(path).exists() {
-                    tear(&tree, path);
-                }
-            }
-            let recovered = tree.recover().unwrap();
-            assert!(
-                matches!(recovered, Some(Recovered::Torn | Recovered::RolledBack)),
-                "{steps} {torn:?}"
-            );
-            assert!(recovered == Some(Recovered::Torn) || steps < 10);
-            assert_eq!(tree.listing(), old, "{steps} {torn:?}");
-            assert_eq!(tree.journals(), 0, "{steps} {torn:?}");
-        }
-    }
-}
-
-#[test]
-fn what_a_power_cut_tore_stays_where_another_file_was_changed_since() {
-    let tree = Scene::new(&FILES);
-    assert!(crash(&tree, &tree.verified(REPLY), 20));
-    tear(&tree, "z");
-    fs::write(tree.root.path().join("a"), "edited").unwrap();
-    let Err(RecoverError::Changed(changed)) = tree.recover() else {
-        panic!("`a` was changed");
-    };
-    assert!(changed[0].contains("`a`") && changed[0].contains("`logs/run/replaced/1`"));
-    assert!(tree.listing()["a"].ends_with("edited"));
-    assert!(tree.listing()["d/e/f"].ends_with("new f\n"));
-    // The way out: a torn file that somebody has written to is not torn any more.
-    fs::write(tree.root.path().join("z"), "mended").unwrap();
-    assert_eq!(tree.recover().unwrap(), Some(Recovered::Completed));
-    assert_eq!(tree.journals(), 0);
-}
-
-#[test]
-fn what_was_edited_is_not_torn_whatever_time_the_editor_gives_it() {
-    let tree = Scene::new(&FILES);
-    assert!(crash(&tree, &tree.verified(REPLY), 20));
-    // Past the tick in which the tree was complete.
-    let journal = tree.journal_file();
-    let complete = fs::metadata(&journal).unwrap();
-    let edited = tree.path("a");
-    loop {
-        fs::write(&edited, "x").unwrap();
-        let file = File::options().write(true).open(&edited).unwrap();
-        file.set_times(FileTimes::new().set_modified(now()))
-            .unwrap();
-        let metadata = file.metadata().unwrap();
-        if (metadata.ctime(), metadata.ctime_nsec()) > (complete.mtime(), complete.mtime_nsec()) {
-            break;
-        }
-    }
-    assert_eq!(tree.recover().unwrap(), Some(Recovered::Completed));
-    assert!(tree.listing()["a"].ends_with(" x"));
-}
-
-#[test]
-fn what_a_roll_back_takes_for_torn_is_kept() {
-    let reply = REPLY.replace("new a", "rather a long new a");
-    for (content, expected) in [
-        ("short", Some(Recovered::Torn)),
-        ("longer than the reply's own content", None),
-    ] {
-        let tree = Scene::new(&FILES);
-        assert!(!crash(&tree, &tree.verified(&reply), 8));
-        fs::write(tree.path("a"), content).unwrap();
-        let file = File::options().write(true).open(tree.path("a")).unwrap();
-        file.set_times(FileTimes::new().set_modified(now()))
-            .unwrap();
-        let recovered = tree.recover();
-        let Some(expected) = expected else {
-            // No power cut makes a file longer.
-            assert!(matches!(recovered, Err(RecoverError::Changed(_))));
-            assert!(tree.listing()["a"].ends_with(content));
-            continue;
-        };
-        assert_eq!(recovered.unwrap(), Some(expected));
-        assert!(tree.listing()["a"].ends_with("old a"));
-        let mut torn = fs::read_dir(tree.path("agent-config/torn")).unwrap();
-        let kept = torn.next().unwrap().unwrap();
-        assert!(kept.file_name().to_string_lossy().starts_with("a-"));
-        assert_eq!(fs::read_to_string(kept.path()).unwrap(), content);
     }
 }
 

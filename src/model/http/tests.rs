@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 
 use serde_json::{Value, json};
 

@@ -486,6 +486,28 @@ pub fn runs(project: &Project) -> Result<Vec<PastRun>, PathError> {
     Ok(runs)
 }
 
+/// So many runs are looked past for one that began later, where the clock has leapt.
+const LOOKED_PAST: usize = 64;
+
+/// All runs, the latest first, each read when it is asked for.
+///
+/// # Errors
+/// When `logs` cannot be read.
+pub fn latest(project: &Project) -> Result<impl Iterator<Item = PastRun>, PathError> {
+    let mut names = names(project)?.into_iter().rev();
+    let mut ahead: Vec<((i64, DateTime<Utc>), PastRun)> = Vec::new();
+    Ok(std::iter::from_fn(move || {
+        let missing = (LOOKED_PAST + 1).saturating_sub(ahead.len());
+        for name in names.by_ref().take(missing) {
+            let run = PastRun::read(project, &name);
+            ahead.push((run.time(), run));
+        }
+        // The sort is stable: of several at one time, the one whose name comes last stands first.
+        ahead.sort_by(|(one, _), (other, _)| other.cmp(one));
+        (!ahead.is_empty()).then(|| ahead.remove(0).1)
+    }))
+}
+
 /// The last run, by its folder's name, where it has not come to its end; of a project that is locked, in which no run
 /// goes on.
 pub fn cut_short(project: &Project) -> Option<String> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::NaiveDate;
 
-use super::history::{names, runs};
+use super::history::{latest, names};
 use crate::project::Project;
 use crate::sys::files::PathError;
 
@@ -61,9 +61,8 @@ pub fn find(project: &Project, run: &Path, today: NaiveDate) -> Result<String, N
     let missing = || NoSuchRun::Missing(run.to_path_buf());
     let named = run.to_str().unwrap_or_default();
     if let Some(from_end) = place_from_end(named) {
-        let runs = runs(project)?;
-        let at = runs.len().checked_sub(from_end).ok_or_else(missing)?;
-        return Ok(runs.into_iter().nth(at).ok_or_else(missing)?.name);
+        let run = latest(project)?.nth(from_end - 1);
+        return Ok(run.ok_or_else(missing)?.name);
     }
     let beginning = time_of_day(named).map_or_else(
         || named.trim_start_matches("logs/").to_owned(),

@@ -1,5 +1,8 @@
 //! What looks like a credential, what only seems to, and where each is said to be. Pure.
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use super::*;
 
 fn kinds(text: &str) -> Vec<String> {
@@ -255,3 +258,46 @@ fn a_token_that_no_word_begins_like_is_found_within_one() {
         assert_eq!(kinds(&text).len(), 1, "{text}");
     }
 }
+
+proptest! {
+    #[test]
+    fn around_the_words_is_found_what_the_pattern_finds_everywhere(parts in vec(0..PARTS.len(), 0..60)) {
+        let text: String = parts.into_iter().map(|part| PARTS[part]).collect();
+        let shapes = ANY_SHAPE.as_ref().unwrap();
+        let everywhere = shapes.captures_iter(text.as_bytes()).filter_map(|found| which(&found));
+        prop_assert_eq!(
+            Shaped::new(text.as_bytes(), 0).collect::<Vec<_>>(),
+            everywhere.collect::<Vec<_>>()
+        );
+    }
+}
+
+/// Parts of tokens, and what stands between and in them.
+const PARTS: [&str; 26] = [
+    "ghp_",
+    "gh",
+    "sk-",
+    "sk-proj-",
+    "SK",
+    "cio",
+    "AKIA",
+    ":AA",
+    "xox",
+    "xoxapp-",
+    "1//0",
+    "SG.",
+    "0123456789abcdef",
+    "0123456789abcdef0123456789abcdef",
+    "A7A7A7A7A7A7A7A7",
+    "0123456789",
+    " ",
+    "\n",
+    "\\n",
+    "=20",
+    "_",
+    ".",
+    "-----BEGIN ",
+    "PRIVATE",
+    " KEY-----",
+    "https://discord.com/api/webhooks/",
+];

@@ -33,6 +33,19 @@ pub struct LineChange {
 }
 
 impl<'a> Comparison<'a> {
+    /// Counts the lines that are removed and added. `None` where one text is binary or too large.
+    pub fn counts(before: &'a [u8], after: &'a [u8]) -> Option<(u64, u64)> {
+        if before.is_empty() || after.is_empty() {
+            let count = |text| is_comparable(text).then(|| byte_lines(text).count() as u64);
+            return Some((count(before)?, count(after)?));
+        }
+        let changes = Self::of(before, after)?.changes;
+        let total = |side: fn(&LineChange) -> &Range<usize>| {
+            changes.iter().map(|at| side(at).len() as u64).sum()
+        };
+        Some((total(|at| &at.before), total(|at| &at.after)))
+    }
+
     /// Compares two texts. `None` where one is binary or too large.
     pub fn of(before: &'a [u8], after: &'a [u8]) -> Option<Self> {
         if !is_comparable(before) || !is_comparable(after) {

@@ -56,9 +56,8 @@ impl FileStat {
     fn of(change: &FileChange) -> Self {
         let (before, after) = (change.before(), change.after());
         let (mut added, mut removed, mut kind) = (0, 0, StatKind::Text);
-        if let Some(Comparison { changes, .. }) = Comparison::of(before, after) {
-            added = changes.iter().map(|at| at.after.len() as u64).sum();
-            removed = changes.iter().map(|at| at.before.len() as u64).sum();
+        if let Some(lines) = Comparison::counts(before, after) {
+            (removed, added) = lines;
         } else if before == after {
             kind = StatKind::SameBinary;
         } else {

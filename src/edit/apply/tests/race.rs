@@ -2,7 +2,7 @@
 //! verified, applied and taken back.
 
 use std::os::unix::fs::symlink;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
