@@ -522,3 +522,16 @@ fn whatever_an_agent_says_and_sees_is_text_on_its_page() {
             .path(&format!("logs/{}/report.html", run.folder)),
     );
 }
+
+#[test]
+fn a_project_in_memory_has_its_page() {
+    let memory = Path::new("/dev/shm");
+    if !memory.is_dir() {
+        return skipped("there is no /dev/shm");
+    }
+    let directory = tempfile::tempdir_in(memory).unwrap();
+    let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);
+    let project = TestProject::within(directory.path(), "project").with(&server);
+    project.run(&["--sandbox", "off"]).exits(0);
+    project.run(&["report"]).exits(0);
+}

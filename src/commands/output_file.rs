@@ -104,10 +104,11 @@ impl OutputFile {
                 kind: OutputKind::Stream,
             });
         }
-        if ["/dev", "/proc"]
+        // Memory that is a disk holds files, and perhaps the project.
+        let is_system = ["/dev", "/proc"]
             .iter()
-            .any(|system| named.starts_with(system))
-        {
+            .any(|system| named.starts_with(system));
+        if is_system && !named.starts_with("/dev/shm") {
             // Were standard output's own file replaced, what is printed would go nowhere.
             return refused("it is no pipe or device now; name the file that it stands for");
         }
