@@ -14,6 +14,7 @@ use crate::agent::settings;
 use crate::commands::chat::accounts;
 use crate::commands::chat::context::AGENT_FOLDER;
 use crate::commands::error::Error;
+use crate::edit::PROTECTED_FILES;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatus};
 use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
@@ -30,16 +31,6 @@ use crate::record::step::BuildRecord;
 use crate::secret::SecretKind;
 use crate::sys::atomic_file;
 use crate::sys::environment::KEY_VARIABLES;
-
-/// What a build cannot write to where it is sandboxed. What an agent's commands do to these is theirs, as what they
-/// do to all other files.
-const PROTECTED: [&str; 5] = [
-    ".gitignore",
-    "build.sh",
-    "codeRollup.sh",
-    "LLMInstructions.md",
-    "UserSpecification.md",
-];
 
 /// How builds are to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -341,8 +332,11 @@ fn find(
         let inside: Vec<PathBuf> = inside.iter().map(|name| agent.join(name)).collect();
         Some(std::iter::once(agent).chain(inside))
     });
-    let protected: &[&str] = if key_file.is_none() { &PROTECTED } else { &[] };
-    let protected = protected.iter().map(|name| project.root().join(name));
+    // What an agent's commands do to these is theirs, as what they do to all other files. `Cargo.lock` is for builds to
+    // write.
+    let is_protected = |name: &&&str| key_file.is_none() && **name != "Cargo.lock";
+    let protected = PROTECTED_FILES.iter().filter(is_protected);
+    let protected = protected.map(|name| project.root().join(name));
     // What is asked about commands is not theirs to decide, nor what the user's own commands run.
     let decides = key_file.map(|_| project.root().join(AGENT_FOLDER));
     let git = enclosing_git(project.root());
