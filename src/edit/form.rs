@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use memchr::{memchr_iter, memmem};
+
 /// Another form of edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditForm {
@@ -70,6 +72,12 @@ fn fenced(text: &str) -> Option<usize> {
 }
 
 fn marked(text: &str) -> Option<usize> {
+    const SIGNS: [&str; 4] = ["<<<<<<<", ">>>>>>>", "------- S", "+++++++ R"];
+    // Most texts have none, which takes no look at their lines.
+    let has = |sign: &str| memmem::find(text.as_bytes(), sign.as_bytes()).is_some();
+    if !SIGNS.into_iter().any(has) {
+        return None;
+    }
     let is_mark = |line: &str| {
         let line = line.trim_end();
         ["<<<<<<< ", ">>>>>>> "]
@@ -95,12 +103,18 @@ fn diff(text: &str) -> Option<usize> {
 
 /// Whether nine of ten lines that are not blank are numbered in order.
 fn numbered(text: &str) -> Option<usize> {
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let numbers: Vec<Option<u64>> = lines.map(number).collect();
-    let next =
-        |pair: &&[Option<u64>]| pair[0].is_some() && pair[1] == pair[0].map(|number| number + 1);
-    let in_order = numbers.windows(2).filter(next).count() + 1;
-    (numbers.len() >= FEWEST_NUMBERED && in_order * 10 >= numbers.len() * 9).then_some(1)
+    let most = memchr_iter(b'\n', text.as_bytes()).count() + 1;
+    let (mut count, mut in_order, mut last) = (0, 1, None);
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let next = number(line);
+        in_order += usize::from(next.is_some() && next == last.map(|last: u64| last + 1));
+        (count, last) = (count + 1, next);
+        // Most texts show with their first lines that they are not.
+        if (count - in_order) * 10 > most {
+            return None;
+        }
+    }
+    (count >= FEWEST_NUMBERED && in_order * 10 >= count * 9).then_some(1)
 }
 
 /// The number in front of a line, as tools that show files print it.

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use memchr::{memchr, memchr_iter, memmem};
+
 use super::beneath::ancestors;
 use super::{EditKind, FaultKind, FileEdit, ReplyFault};
 
@@ -52,15 +54,19 @@ pub fn parse(reply: &str) -> ParsedReply {
         prose: String::new(),
         all_crlf: true,
     };
-    let mut start = 0;
-    for (index, line) in reply.split_inclusive('\n').enumerate() {
-        if line.starts_with(FENCE) {
-            parser.fence(index + 1, start, line);
-        } else if parser.open.is_none() {
-            parser.prose.push_str(line);
+    let bytes = reply.as_bytes();
+    let (mut number, mut done) = (1, 0);
+    for start in memmem::find_iter(bytes, FENCE) {
+        if start > 0 && bytes[start - 1] != b'\n' {
+            continue;
         }
-        start += line.len();
+        parser.text(&reply[done..start]);
+        number += memchr_iter(b'\n', &bytes[done..start]).count();
+        done = memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |end| start + end + 1);
+        parser.fence(number, start, &reply[start..done]);
+        number += 1;
     }
+    parser.text(&reply[done..]);
     parser.finish()
 }
 
@@ -85,6 +91,13 @@ struct Parser<'r> {
 }
 
 impl<'r> Parser<'r> {
+    /// Takes the lines up to the next fence.
+    fn text(&mut self, text: &str) {
+        if self.open.is_none() {
+            self.prose.push_str(text);
+        }
+    }
+
     /// Takes the next line that begins with a fence, by its number and its offset.
     fn fence(&mut self, number: usize, start: usize, line: &'r str) {
         let text = line.strip_suffix('\n').unwrap_or(line);
