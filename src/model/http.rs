@@ -9,7 +9,7 @@ mod tests;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, IntoInnerError, Read, Write};
 use std::time::Duration;
 
 use memchr::memmem;
@@ -231,9 +231,10 @@ impl<'a> HttpModel<'a> {
     /// Sends the request. Its body is let go of while it is sent.
     fn send(&self, request: &Request<'_>, left: Duration) -> Result<Response<Body>, ureq::Error> {
         let (wire, spec, manner) = (self.wire, &self.spec, self.manner.get());
-        let mut body = BodyPieces::default();
+        let mut body = BufWriter::with_capacity(PIECE, BodyPieces::default());
         wire.write_request(spec, request, manner, &mut body)
             .map_err(io::Error::from)?;
+        let body = body.into_inner().map_err(IntoInnerError::into_error)?;
         let url = wire.url(self.client.endpoint(), spec, manner.delivery);
         let mut call = self
             .client
@@ -477,8 +478,8 @@ impl Pieces {
 const FAILURE_HEAD: usize = 64 << 10;
 /// How much of a stream is read at once.
 const STREAM_CHUNK: usize = 16 << 10;
-/// How large a piece of a request's body is, in bytes.
-const PIECE: usize = 1 << 20;
+/// How large a piece of a request's body is at the least, in bytes, but for the last one.
+const PIECE: usize = 256 << 10;
 
 /// A request's body in pieces: none of it moves while it grows, and each is let go of once it is read.
 #[derive(Default)]
@@ -493,16 +494,7 @@ struct BodyPieces {
 impl Write for BodyPieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.length += bytes.len() as u64;
-        match self.pieces.back_mut() {
-            Some(last) if last.len() + bytes.len() <= last.capacity() => {
-                last.extend_from_slice(bytes);
-            }
-            _ => {
-                let mut piece = Vec::with_capacity(PIECE.max(bytes.len()));
-                piece.extend_from_slice(bytes);
-                self.pieces.push_back(piece);
-            }
-        }
+        self.pieces.push_back(bytes.to_vec());
         Ok(bytes.len())
     }
 
