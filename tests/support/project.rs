@@ -24,6 +24,24 @@ pub struct TestProject {
     variables: Vec<(String, String)>,
 }
 
+/// Another project with the same files, as they are now.
+impl Clone for TestProject {
+    fn clone(&self) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        // By a process of its own, as `write_program` says.
+        let copied = Command::new("cp")
+            .arg("-a")
+            .args([self.path("."), dir.path().to_path_buf()])
+            .status();
+        assert!(copied.unwrap().success());
+        Self {
+            root: dir.path().to_path_buf(),
+            _dir: Some(dir),
+            variables: self.variables.clone(),
+        }
+    }
+}
+
 impl TestProject {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
