@@ -544,7 +544,7 @@ static FILES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 static HOUSE: LazyLock<House> = LazyLock::new(|| House::of(&FILES));
 
 /// Lines of code that `src` may have. A change that raises it says why.
-const MAX_LINES: usize = 68_198;
+const MAX_LINES: usize = 68_224;
 
 #[test]
 fn the_house_has_no_more_lines_than_it_may() {
@@ -564,7 +564,6 @@ const BOTH_WAYS: &[&str] = &[
     "src/commands/agent_run.rs",
     "src/commands/chat/accounts.rs",
     "src/commands/chat/permissions/file.rs",
-    "src/commands/cli/mod.rs",
     "src/commands/plan/document.rs",
     "src/edit/mod.rs",
     "src/model/anthropic.rs",
@@ -589,14 +588,7 @@ fn a_module_is_imported_by_its_children_or_imports_them() {
 }
 
 /// Folders in which files or folders form a circle. No entry comes.
-const FOLDERS_WITH_CIRCLES: &[&str] = &[
-    "src",
-    "src/commands",
-    "src/commands/chat",
-    "src/commands/orchestrate",
-    "src/commands/plan",
-    "src/record",
-];
+const FOLDERS_WITH_CIRCLES: &[&str] = &["src", "src/commands", "src/commands/plan", "src/record"];
 
 #[test]
 fn no_folders_form_a_circle() {
