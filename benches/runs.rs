@@ -191,7 +191,8 @@ fn one_file() {
     }
 }
 
-/// What getting everything on the disk costs: runs in which `fsync` does nothing, in turn with others.
+/// What getting everything on the disk costs: runs in which `fsync` does nothing, in turn with others. The one `syncfs` of
+/// more than eight files is in both.
 fn durability(what: &str, count: usize, size: usize, rounds: usize) {
     let folder = tempfile::tempdir().unwrap();
     let [none, other] =

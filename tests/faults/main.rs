@@ -29,7 +29,7 @@ use std::thread;
 use support::{TestProject, skipped};
 
 /// Every call by which the program reads or changes the disk.
-const CALLS: [&str; 20] = [
+const CALLS: [&str; 21] = [
     "openat",
     "openat2",
     "read",
@@ -42,6 +42,7 @@ const CALLS: [&str; 20] = [
     "mkdir,mkdirat",
     "fchmod",
     "fsync",
+    "syncfs",
     "utimensat",
     "newfstatat,statx,fstat",
     "lseek",

@@ -11,9 +11,10 @@ use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
+use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
 use serde::de::DeserializeOwned;
 
 use crate::edit::changes::{Before, ChangeLog, kept_path};
@@ -537,7 +538,10 @@ pub(crate) fn names(project: &Project) -> Result<Vec<String>, PathError> {
         let name = entry.file_name().into_string();
         names.extend(name.ok().filter(|name| is_run && has_stamp(name)));
     }
-    names.sort_by_cached_key(|name| order(name));
+    names.sort_unstable();
+    for of_one_second in names.chunk_by_mut(|one, next| stamp(one) == stamp(next)) {
+        of_one_second.sort_by_key(|name| number(name));
+    }
     Ok(names)
 }
 
@@ -548,16 +552,22 @@ pub fn stamp(name: &str) -> &str {
 
 /// Whether the name begins with a run's stamp: `2026-11-21-20-15-03-`.
 fn has_stamp(name: &str) -> bool {
-    let stamp = name.get(..STAMP_LENGTH).unwrap_or_default();
-    NaiveDateTime::parse_from_str(stamp, "%Y-%m-%d-%H-%M-%S-").is_ok()
+    // By hand: there may be thousands of them, and chrono reads its format anew each time.
+    let part = |place: Range<usize>| name.get(place)?.parse::<u32>().ok();
+    let time = || {
+        let year = i32::try_from(part(0..4)?).ok()?;
+        let date = NaiveDate::from_ymd_opt(year, part(5..7)?, part(8..10)?)?;
+        date.and_hms_opt(part(11..13)?, part(14..16)?, part(17..19)?)
+    };
+    let is_hyphen = |at| name.as_bytes().get(at) == Some(&b'-');
+    [4, 7, 10, 13, 16, 19].into_iter().all(is_hyphen) && time().is_some()
 }
 
-/// By the stamp in the name, and by the number behind it.
-fn order(name: &str) -> (String, u32) {
-    let number = name
-        .rsplit_once('-')
-        .and_then(|(_, number)| number.parse().ok());
-    (stamp(name).to_owned(), number.unwrap_or(1))
+/// The number behind the name, which runs of one second have.
+fn number(name: &str) -> u32 {
+    let number = name.rsplit_once('-');
+    let number = number.and_then(|(_, number)| number.parse().ok());
+    number.unwrap_or(1)
 }
 
 /// A file's content, where it is no link and not too large.

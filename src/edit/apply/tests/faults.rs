@@ -24,16 +24,24 @@ fn scene() -> Scene {
 
 /// The tree before and after the reply.
 fn old_and_new() -> (Listing, Listing) {
+    before_and_after(SMALL)
+}
+
+fn before_and_after(reply: &str) -> (Listing, Listing) {
     let scene = scene();
     let old = scene.listing();
-    scene.apply(&scene.verified(SMALL)).unwrap();
+    scene.apply(&scene.verified(reply)).unwrap();
     (old, scene.listing())
 }
 
 /// Applies the reply with a fault in it. Gives whether that succeeded, or `None` where the fault did not
 /// come to pass.
 fn apply_with(scene: &Scene, fault: InjectedFault) -> Option<bool> {
-    let edits = scene.verified(SMALL);
+    apply_reply_with(scene, SMALL, fault)
+}
+
+fn apply_reply_with(scene: &Scene, reply: &str, fault: InjectedFault) -> Option<bool> {
+    let edits = scene.verified(reply);
     let redactor = Redactor::default();
     let mut undo_log = scene.undo_log(&redactor);
     let (applied, happened) = with(fault, || apply(scene.tree(), &edits, &mut undo_log));
@@ -62,6 +70,27 @@ fn an_error_at_any_call_leaves_the_old_tree_or_a_new_one_that_counts() {
             true
         });
     }
+}
+
+#[test]
+fn an_error_at_any_call_with_many_files_leaves_the_old_tree_or_a_new_one_that_counts() {
+    let many: String = (0..=FEW_FILES)
+        .map(|n| format!("^^^many/{n}\n{n}\n^^^end\n"))
+        .collect();
+    let reply = format!("{SMALL}{many}");
+    let (old, new) = before_and_after(&reply);
+    for_every_call(|call| {
+        let scene = scene();
+        let fault = InjectedFault::Once(call, Errno::IO);
+        let Some(applied) = apply_reply_with(&scene, &reply, fault) else {
+            return false;
+        };
+        scene.recover().unwrap();
+        let expected = if applied { &new } else { &old };
+        assert_eq!(&scene.listing(), expected, "call {call}");
+        assert_eq!(scene.journals(), 0);
+        true
+    });
 }
 
 #[test]
