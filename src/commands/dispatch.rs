@@ -7,7 +7,6 @@ use super::chat::options::ChatOptions;
 use super::commit::{self, CommitOptions};
 use super::orchestrate::options::OrchestrateOptions;
 use super::plan::options::PlanOptions;
-use super::plan::options::PlanSessionChoice;
 use super::report::command as page;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
@@ -96,7 +95,7 @@ fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
     AgentOptions {
         request,
         session: match (arguments.session, arguments.resume) {
-            (Some(id), _) => SessionChoice::Named(id),
+            (Some(id), _) => SessionChoice::Named(id.to_string()),
             (None, true) => SessionChoice::Last,
             (None, false) => SessionChoice::New,
         },
@@ -137,9 +136,9 @@ fn plan_options(arguments: &PlanArgs, request: Option<String>) -> PlanOptions {
         request,
         plan_only: arguments.plan_only,
         session: match (&arguments.session, arguments.resume) {
-            (Some(id), _) => PlanSessionChoice::Named(id.clone()),
-            (None, true) => PlanSessionChoice::Last,
-            (None, false) => PlanSessionChoice::New,
+            (Some(id), _) => SessionChoice::Named(id.clone()),
+            (None, true) => SessionChoice::Last,
+            (None, false) => SessionChoice::New,
         },
         plan_file: arguments.plan_file.clone(),
         choice: agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent)),
@@ -222,7 +221,7 @@ fn chat_options(arguments: &ChatArgs, request: Option<String>) -> ChatOptions {
         first: arguments.first.clone(),
         request,
         session: match (arguments.session, arguments.resume) {
-            (Some(id), _) => SessionChoice::Named(id),
+            (Some(id), _) => SessionChoice::Named(id.to_string()),
             (None, true) => SessionChoice::Last,
             (None, false) => SessionChoice::New,
         },

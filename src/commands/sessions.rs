@@ -1,44 +1,80 @@
-//! What there is to see and to set of agents, besides their work: the sessions, and `config.json`.
+//! The list of an agent's sessions, and `dev config`.
 
 use std::path::Path;
 
-use super::workspace::{self, home, settings};
-use crate::agent::session;
+use chrono::FixedOffset;
+use console::truncate_str;
+
+use super::workspace::{home, settings};
+use crate::agent::session::{SessionFile, SessionForm, SessionStore, SessionSummary};
 use crate::agent::settings::FILE;
+use crate::commands::error::Error;
 use crate::project::home::{AgentHome, DEV};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::text::escaped;
+use crate::ui::columns::{self, Align::Left};
 use crate::ui::editor;
 
-/// Lists the sessions.
+/// Days after which unused sessions are removed: never.
+pub const KEEPS_ALL: u32 = 0;
+/// Columns of a prompt that are shown.
+const PROMPT_WIDTH: usize = 60;
+/// Columns of a directory that is shown by its name.
+const NAME_WIDTH: usize = 16;
+/// Index of the directory in a row.
+const DIRECTORY: usize = 3;
+
+/// The sessions of an agent with this home, without those that were not used for `days` days; 0: all of them.
+///
+/// # Errors
+/// When the directory cannot be made.
+pub fn store<'c, F: SessionForm>(
+    context: &'c Context<'_>,
+    agent: &'static AgentHome,
+    home: &Path,
+    days: u32,
+) -> Result<SessionStore<'c, F>, Error> {
+    let store = SessionStore::at(agent, home, context.redactor)?;
+    if !F::IS_FOLDER
+        && let Err(problem) = store.clean(context.clock.now().to_utc(), days)
+    {
+        // Old sessions are no reason to refuse a new one.
+        context.warn(problem.to_string());
+    }
+    Ok(store)
+}
+
+/// Lists the sessions of `dev`.
 ///
 /// # Errors
 /// When they cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     let (home, settings) = settings(context)?;
-    list(context, &DEV, &home, settings.session_retention_days)
+    list::<SessionFile>(context, &DEV, &home, settings.session_retention_days)
 }
 
-/// Lists the sessions of an agent with this home, less those that were not used for so many days.
+/// Lists the sessions of an agent; the arguments are those of [`store`].
 ///
 /// # Errors
 /// When they cannot be read.
-pub fn list(
+pub fn list<F: SessionForm>(
     context: &Context<'_>,
     agent: &'static AgentHome,
     home: &Path,
     days: u32,
 ) -> Result<Outcome, Failure> {
-    let store = workspace::sessions(context, agent, home, days)?;
-    let sessions = store.list()?;
+    let sessions = store::<F>(context, agent, home, days)?
+        .list()
+        .map_err(Error::from)?;
     let zone = *context.clock.now().offset();
     Ok(Outcome::shown(
-        session::text(&sessions, zone, context.reporter.columns()),
-        session::to_json(&sessions),
+        text::<F>(&sessions, zone, context.reporter.columns()),
+        SessionStore::<F>::json(&sessions),
     ))
 }
 
-/// Opens `config.json` in the user's editor, and sees whether what they made of it can be used.
+/// Opens `config.json` in the user's editor, and checks that the result can be used.
 ///
 /// # Errors
 /// When there is no editor, or the configuration cannot be used.
@@ -54,4 +90,158 @@ pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
         "done: `{}` can be used",
         path.display()
     )))
+}
+
+/// Time, state and prompt of a session, on one line.
+pub fn line<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> String {
+    let [_, time, state, _, prompt] = cells::<F>(session, zone);
+    // The problem of a damaged one is no prompt.
+    let prompt = if session.outline.is_ok() { &prompt } else { "" };
+    format!("{time}  {state:<11}  {prompt}")
+}
+
+/// A table with a line for each session, in their order; times are those of `zone`. Where it does not fit in so many
+/// `columns`, of the directories only the names are left, and the request keeps its room.
+fn text<F: SessionForm>(
+    sessions: &[SessionSummary],
+    zone: FixedOffset,
+    columns: Option<usize>,
+) -> String {
+    if sessions.is_empty() {
+        return "no sessions".to_owned();
+    }
+    let mut head = ["session", F::TIME, "state", "directory", "prompt"]
+        .map(|name| (name, Left))
+        .to_vec();
+    let mut rows = vec![head.iter().map(|(name, _)| (*name).to_owned()).collect()];
+    rows.extend(
+        sessions
+            .iter()
+            .map(|session| cells::<F>(session, zone).to_vec()),
+    );
+    let whole = columns::aligned(&rows, &[Left; 5]).join("\n");
+    let Some(columns) = columns.filter(|columns| columns::cut(&whole, Some(*columns)) != whole)
+    else {
+        return whole;
+    };
+    for row in rows.iter_mut().skip(1) {
+        row[DIRECTORY] = name_of(&row[DIRECTORY]);
+    }
+    columns::make_room(&mut head, &mut rows, &[F::TIME, "state"], columns);
+    let table = columns::aligned(&rows, &[Left; 5][..head.len()]).join("\n");
+    columns::cut(&table, Some(columns))
+}
+
+/// A session's row of the table.
+fn cells<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> [String; 5] {
+    let (directory, words) = match &session.outline {
+        Ok(outline) => (outline.directory.as_str(), &outline.prompt),
+        Err(problem) => ("", problem),
+    };
+    let time = session.time.with_timezone(&zone);
+    [
+        session.id.clone(),
+        time.format("%Y-%m-%d %H:%M").to_string(),
+        session.state::<F>().to_owned(),
+        escaped(directory),
+        truncate_str(&escaped(words), PROMPT_WIDTH, "…").into_owned(),
+    ]
+}
+
+/// A directory by its name alone: `…/name`, not too long.
+fn name_of(directory: &str) -> String {
+    match directory.trim_end_matches('/').rsplit_once('/') {
+        Some((above, name)) if !above.is_empty() => {
+            truncate_str(&format!("…/{name}"), NAME_WIDTH, "…").into_owned()
+        }
+        _ => directory.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::session::{Outline, SessionState};
+    use chrono::DateTime;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    fn summary(minute: u32, outline: Result<Outline, String>) -> SessionSummary {
+        let time = format!("2025-01-15T11:{minute:02}:30Z");
+        SessionSummary {
+            id: Uuid::from_u128(minute.into()).to_string(),
+            time: time.parse().unwrap(),
+            outline,
+        }
+    }
+
+    fn examples() -> [SessionSummary; 2] {
+        let outline = Outline {
+            time: DateTime::default(),
+            model: String::new(),
+            directory: r"C:\Users\Belle".to_owned(),
+            prompt: format!("say \"é\" \u{1b}[31m\u{202e} {}", "long ".repeat(20)),
+            state: SessionState::Complete,
+        };
+        [
+            summary(45, Ok(outline)),
+            summary(5, Err("line 1, column 2: x".to_owned())),
+        ]
+    }
+
+    #[test]
+    fn a_list_is_a_table_that_no_text_can_disturb() {
+        let zone = FixedOffset::east_opt(3600).unwrap();
+        assert_eq!(
+            text::<SessionFile>(&examples(), zone, None),
+            r#"session                               updated           state     directory       prompt
+00000000-0000-0000-0000-00000000002d  2025-01-15 12:45  complete  C:\Users\Belle  say "é" \u{1b}[31m\u{202e} long long long long long long lo…
+00000000-0000-0000-0000-000000000005  2025-01-15 12:05  damaged                   line 1, column 2: x"#
+        );
+        assert_eq!(text::<SessionFile>(&[], zone, Some(80)), "no sessions");
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_the_name_of_the_directory_and_the_request() {
+        let zone = FixedOffset::east_opt(0).unwrap();
+        let sessions = [(1, "one"), (2, "two")].map(|(minute, name)| {
+            let outline = Outline {
+                time: DateTime::default(),
+                model: String::new(),
+                directory: format!("/home/belle/work/a/long/way/{name}"),
+                prompt: format!("Add a flag to {name} {}", "long ".repeat(20)),
+                state: SessionState::Interrupted,
+            };
+            summary(minute, Ok(outline))
+        });
+        assert_eq!(
+            text::<SessionFile>(&sessions, zone, Some(80)),
+            "session                               directory  prompt\n\
+             00000000-0000-0000-0000-000000000001  …/one      Add a flag to one long long lo…\n\
+             00000000-0000-0000-0000-000000000002  …/two      Add a flag to two long long lo…"
+        );
+        assert_eq!(
+            text::<SessionFile>(&sessions, zone, Some(500)),
+            text::<SessionFile>(&sessions, zone, None)
+        );
+    }
+
+    #[test]
+    fn programs_get_the_whole_of_it() {
+        let [sound, damaged] = examples();
+        let prompt = sound.outline.as_ref().unwrap().prompt.clone();
+        assert_eq!(
+            SessionStore::<SessionFile>::json(&[sound, damaged]),
+            json!({"schema": 1, "sessions": [
+                {
+                    "id": "00000000-0000-0000-0000-00000000002d", "updatedAt": "2025-01-15T11:45:30Z",
+                    "state": "complete", "workingDirectory": "C:\\Users\\Belle", "prompt": prompt, "problem": null,
+                },
+                {
+                    "id": "00000000-0000-0000-0000-000000000005", "updatedAt": "2025-01-15T11:05:30Z",
+                    "state": "damaged", "workingDirectory": null, "prompt": null, "problem": "line 1, column 2: x",
+                },
+            ]})
+        );
+    }
 }

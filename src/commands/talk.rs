@@ -83,7 +83,7 @@ pub fn serve<'c>(
     if !talk.place.is_begun() {
         return Ok(Outcome::said("nothing was asked for"));
     }
-    let id = talk.place.kept.session.borrow().id();
+    let id = talk.place.kept.session.borrow().id;
     Ok(Outcome::said(format!(
         "session {id}: `--resume` goes on with it"
     )))
@@ -281,7 +281,7 @@ impl Talk<'_, '_> {
             );
             return Ok(said);
         };
-        self.change_session(SessionChoice::Named(*id))
+        self.change_session(SessionChoice::Named(id.clone()))
     }
 
     fn change_session(&mut self, choice: SessionChoice) -> Result<String, Failure> {
@@ -297,7 +297,7 @@ impl Talk<'_, '_> {
 
     /// Finds what the session's requests have changed that is still there.
     fn remember_changes(&mut self) {
-        let id = self.place.kept.session.borrow().id().to_string();
+        let id = self.place.kept.session.borrow().id.to_string();
         let found = self.place.is_begun();
         let found = found.then(|| last::changed_in(self.context, &id));
         // Runs that cannot be read are no reason not to go on.

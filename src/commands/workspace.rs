@@ -10,9 +10,12 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::keeping::Keeping;
+use super::sessions;
 use crate::agent::Compressed;
 use crate::agent::conversation::Conversation;
-use crate::agent::session::{self, Compression, SESSIONS, Session, SessionState, SessionStore};
+use crate::agent::session::{
+    self, Compression, SESSIONS, Session, SessionFile, SessionState, SessionStore,
+};
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
 use crate::commands::error::Error;
@@ -22,7 +25,7 @@ use crate::exec::sandbox::SandboxMode;
 use crate::exec::subreaper;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::conventions;
-use crate::project::home::{AgentHome, DEV, System};
+use crate::project::home::{DEV, System};
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
 use crate::record::result::{AgentRecord, LimitsRecord};
@@ -39,14 +42,14 @@ use crate::sys::files::{self, Links};
 use crate::ui::input::{LineReader, history};
 
 /// Which session is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionChoice {
     /// A new one.
     New,
-    /// The last one of the current directory.
+    /// The last one of the directory.
     Last,
-    /// The one of this id; a new one where there is none.
-    Named(Uuid),
+    /// The one of this id.
+    Named(String),
 }
 
 /// How an agent is to work.
@@ -70,9 +73,9 @@ pub struct AgentOptions {
 /// The session that a run's conversation is kept in.
 pub struct KeptSession<'s> {
     /// The conversation, which grows as the agent works.
-    pub session: RefCell<Session>,
+    pub session: RefCell<Session<SessionFile>>,
     /// Where it is kept.
-    pub store: SessionStore<'s>,
+    pub store: SessionStore<'s, SessionFile>,
     /// Tells when it is.
     pub clock: &'s dyn Clock,
 }
@@ -82,7 +85,7 @@ impl KeptSession<'_> {
     ///
     /// # Errors
     /// When it cannot be kept.
-    pub fn change(&self, change: impl FnOnce(&mut Session)) -> Result<(), Error> {
+    pub fn change(&self, change: impl FnOnce(&mut Session<SessionFile>)) -> Result<(), Error> {
         let mut session = self.session.borrow_mut();
         change(&mut session);
         Ok(self.store.save(&mut session, self.clock.now().to_utc())?)
@@ -94,18 +97,25 @@ impl KeptSession<'_> {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn others_in(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
+    pub fn others_in(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
         let zone = *context.clock.now().offset();
-        let own = self.session.borrow().id();
+        let own = self.id();
         let here = self.store.list_in(context.directory)?;
-        let others = here.into_iter().filter(|summary| summary.id != own);
-        Ok(others.map(|other| (other.id, other.line(zone))).collect())
+        let others = here.into_iter().filter(|other| other.id != own);
+        Ok(others
+            .map(|other| {
+                (
+                    other.id.clone(),
+                    sessions::line::<SessionFile>(&other, zone),
+                )
+            })
+            .collect())
     }
 }
 
 impl Keeping for KeptSession<'_> {
     fn id(&self) -> String {
-        self.session.borrow().id().to_string()
+        self.session.borrow().id.to_string()
     }
 
     fn conversation(&self) -> Conversation {
@@ -113,14 +123,12 @@ impl Keeping for KeptSession<'_> {
     }
 
     fn settle(&self) {
-        let Session {
-            file, conversation, ..
-        } = &mut *self.session.borrow_mut();
+        let mut session = self.session.borrow_mut();
         if matches!(
-            file.state,
+            session.state,
             SessionState::Complete | SessionState::Interrupted
         ) {
-            conversation.settle();
+            session.conversation.settle();
         }
     }
 
@@ -191,9 +199,9 @@ impl<'c> Workspace<'c> {
         for end in models.warnings(context) {
             context.warn(end);
         }
-        let store = sessions(context, &DEV, &home, settings.session_retention_days)?;
+        let store = sessions::store(context, &DEV, &home, settings.session_retention_days)?;
         let spec = &models.first.spec;
-        let mut session = open_session(context, &store, options.session, &spec.name)?;
+        let mut session = open_session(context, &store, options.session.clone(), &spec.name)?;
         if options.choice.replay.is_some() {
             session.detach();
         }
@@ -299,7 +307,7 @@ impl<'c> Workspace<'c> {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
+    pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
         self.kept.others_in(context)
     }
 
@@ -477,56 +485,42 @@ fn own_paths(home: &Path) -> Vec<PathBuf> {
     own.into_iter().chain(targets).collect()
 }
 
-/// Where an agent's sessions are kept in this home of its, less what killed processes left behind, and less those that were
-/// not used for so many days; 0: none.
-///
-/// # Errors
-/// When the directory cannot be made.
-pub fn sessions<'c>(
-    context: &'c Context<'_>,
-    agent: &'static AgentHome,
-    home: &Path,
-    days: u32,
-) -> Result<SessionStore<'c>, Error> {
-    let store = SessionStore::at(agent, home, context.redactor)?;
-    if let Err(problem) = store.clean(context.clock.now().to_utc(), days) {
-        // Old sessions are no reason to refuse a new one.
-        context.warn(problem.to_string());
-    }
-    Ok(store)
-}
-
 /// The session that is meant, or a new one.
 ///
 /// # Errors
 /// When there is no such session, or it cannot be used or made.
 pub fn open_session(
     context: &Context<'_>,
-    store: &SessionStore<'_>,
+    store: &SessionStore<'_, SessionFile>,
     which: SessionChoice,
     model: &str,
-) -> Result<Session, Error> {
+) -> Result<Session<SessionFile>, Error> {
     let directory = context.directory;
-    let found = match which {
+    let found = match &which {
         SessionChoice::New => None,
         SessionChoice::Last => Some(store.last_in(directory)?),
-        SessionChoice::Named(id) => store.has(id).then_some(id),
+        SessionChoice::Named(id) => store.has(id).then(|| id.clone()),
     };
-    let session = if let Some(id) = found {
+    let session = if let Some(id) = &found {
         let mut session = store.open(id)?;
         store.check_directory(&session, directory)?;
-        model.clone_into(&mut session.file.model);
+        model.clone_into(&mut session.model);
         session
     } else {
         let id = match which {
-            SessionChoice::Named(id) => id,
-            SessionChoice::New | SessionChoice::Last => Uuid::new_v4(),
+            SessionChoice::Named(id) => Uuid::try_parse(&id).ok(),
+            SessionChoice::New | SessionChoice::Last => None,
         };
         let now = context.clock.now().to_utc();
-        store.create(id, now, directory, model)?
+        store.create(SessionFile::new(
+            id.unwrap_or_else(Uuid::new_v4),
+            now,
+            store.written(directory),
+            model,
+        ))?
     };
     context.reporter.event(&Event::Session {
-        id: session.id().to_string(),
+        id: session.id.to_string(),
         resumed: found.is_some(),
     });
     Ok(session)

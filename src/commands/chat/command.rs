@@ -10,6 +10,7 @@ use std::thread;
 use uuid::Uuid;
 
 use crate::agent::conversation::UserRequest;
+use crate::agent::session::SessionFile;
 use crate::commands::chat::home_file;
 use crate::commands::chat::outgoing;
 use crate::commands::chat::place::ChatPlace;
@@ -264,11 +265,11 @@ fn talk_until_left(
 /// # Errors
 /// When they cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
-    crate::commands::sessions::list(
+    crate::commands::sessions::list::<SessionFile>(
         context,
         &CHAT,
         &crate::commands::chat::login::home(context)?,
-        crate::commands::chat::place::KEEPS_ALL,
+        crate::commands::sessions::KEEPS_ALL,
     )
 }
 

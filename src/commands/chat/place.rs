@@ -8,8 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use super::entries::{STOPPED, ending, entries};
 use super::login::{ChatKey, home};
 use super::models;
@@ -17,7 +15,7 @@ use super::options::ChatOptions;
 use crate::agent::Compressed;
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::memory::truncate::{Meter, sent, tokens_of};
-use crate::agent::session::{Session, SessionState};
+use crate::agent::session::SessionState;
 use crate::agent::tool::Effect;
 use crate::agent::tools::place::Outside;
 use crate::commands::chat::accounts::key::AccountKey;
@@ -32,6 +30,7 @@ use crate::commands::chat::settings::ChatSettings;
 use crate::commands::chat::trust::TrustedFiles;
 use crate::commands::error::Error;
 use crate::commands::keeping::Keeping;
+use crate::commands::sessions::{self, KEEPS_ALL};
 use crate::commands::workspace;
 use crate::commands::workspace::{
     AnswerSource, KeptSession, SessionChoice, check_keys, open_session, processes,
@@ -63,8 +62,6 @@ const MOST_LOOPS: u16 = 500;
 const GRACE: Duration = Duration::from_millis(300);
 /// How long a command may take before it goes on in the background, unless its call says otherwise.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
-/// After how many days sessions are removed that were not used: never.
-pub const KEEPS_ALL: u32 = 0;
 /// The window of a model whose entry says none, in tokens.
 const USUAL_WINDOW: u64 = 200_000;
 
@@ -231,9 +228,9 @@ impl<'c> ChatPlace<'c> {
         if options.request.is_some() {
             key.required()?;
         }
-        let store = workspace::sessions(context, &CHAT, &home, KEEPS_ALL)?;
+        let store = sessions::store(context, &CHAT, &home, KEEPS_ALL)?;
         let model = &models.first.spec.name;
-        let mut session = open_session(context, &store, options.session, model)?;
+        let mut session = open_session(context, &store, options.session.clone(), model)?;
         if options.choice.replay.is_some() {
             session.detach();
         }
@@ -333,8 +330,8 @@ impl<'c> ChatPlace<'c> {
     }
 
     /// The session's id.
-    pub fn id(&self) -> Uuid {
-        self.kept.inner.session.borrow().id()
+    pub fn id(&self) -> String {
+        self.kept.inner.id()
     }
 
     /// Tells what the user should look at, behind what was said before.
@@ -426,7 +423,7 @@ impl<'c> ChatPlace<'c> {
         format!(
             "> {request}{}\n\ncode-commit chat --session {}\n",
             words.unwrap_or_default(),
-            session.id()
+            session.id
         )
     }
 
@@ -518,7 +515,7 @@ impl<'c> ChatPlace<'c> {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(Uuid, String)>, Error> {
+    pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
         self.kept.inner.others_in(context)
     }
 
@@ -534,9 +531,7 @@ impl<'c> ChatPlace<'c> {
         let model = &self.models.first.spec.name;
         let mut session = open_session(context, &self.kept.inner.store, which, model)?;
         session.conversation.thinks_as(&thinker(&self.key, model));
-        let Session {
-            file, conversation, ..
-        } = &session;
+        let (file, conversation) = (&session.file, &session.conversation);
         self.kept.meter.estimated(file.context_tokens, conversation);
         self.kept.todos.replace(conversation.todos.clone());
         let mut briefing = Briefing::load(context.project.root(), context.directory);

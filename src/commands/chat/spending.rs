@@ -30,7 +30,7 @@ pub fn count(context: &Context<'_>, place: &ChatPlace<'_>, record: &RunRecord) {
 pub fn told(context: &Context<'_>, place: &ChatPlace<'_>) -> Result<String, Error> {
     let session = Spent {
         tokens: place.tokens(),
-        ..last::spent_in(context, &place.id().to_string())?
+        ..last::spent_in(context, &place.id())?
     };
     let account = place.account();
     let account = account.map(|account| spent::by(&place.home, &account));

@@ -322,7 +322,7 @@ impl Talk<'_, '_> {
 
     /// Finds what the session's requests have changed that is still there.
     fn remember_changes(&mut self) {
-        let id = self.place.id().to_string();
+        let id = self.place.id();
         let found = last::changed_in(self.context, &id);
         // Runs that cannot be read are no reason not to go on.
         (self.tally.changed, self.tally.is_latest) = found.unwrap_or_default();
@@ -346,7 +346,7 @@ impl Talk<'_, '_> {
         let Some((id, _)) = chosen.and_then(|at| sessions.get(at)) else {
             return Ok("the session stays the same".to_owned());
         };
-        self.change_session(SessionChoice::Named(*id))?;
+        self.change_session(SessionChoice::Named(id.clone()))?;
         Ok("the session goes on".to_owned())
     }
 

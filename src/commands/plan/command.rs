@@ -23,6 +23,7 @@ use crate::commands::plan::types::PlanTask;
 use crate::commands::talk;
 use crate::commands::talk::OpenInput;
 use crate::commands::workspace::AnswerSource;
+use crate::commands::workspace::SessionChoice;
 use crate::model::ModelTable;
 use crate::record::event::Event;
 use crate::record::result::{PlanRecord, PlanStepRecord};
@@ -31,8 +32,6 @@ use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
-
-use super::options::PlanSessionChoice;
 
 /// The workflow's name.
 const NAME: &str = "plan";
@@ -54,7 +53,7 @@ pub fn plan(
 ) -> Result<Outcome, Failure> {
     let request = options.request.as_deref();
     let goes_on = request.is_some_and(|request| request.trim().is_empty());
-    if goes_on && options.session == PlanSessionChoice::New {
+    if goes_on && options.session == SessionChoice::New {
         return Err(Error::NothingAsked.into());
     }
     let home = crate::commands::plan::place::home(context)?;
@@ -66,7 +65,7 @@ pub fn plan(
     let typed = request.is_none() && options.choice.replay.is_none();
     let typed = typed.then(|| input(&home)).transpose()?.map(RefCell::new);
     // One that cannot be gone on with is told before a server is asked; a new one is made when all else is there.
-    let is_resumed = options.session != PlanSessionChoice::New;
+    let is_resumed = options.session != SessionChoice::New;
     let open = || crate::commands::plan::place::open_session(context, &home, options);
     let resumed = is_resumed.then(open).transpose()?;
     let models = crate::commands::plan::place::models(context, options, typed.as_ref())?;

@@ -5,20 +5,10 @@ use std::path::PathBuf;
 use super::args::StepGate;
 use crate::agent::tools::place::Outside;
 use crate::commands::cli::replies::OnFailure;
+use crate::commands::workspace::SessionChoice;
 use crate::exec::hosts::AllowedHost;
 use crate::run::builds::BuildOptions;
 use crate::run::context::ModelChoice;
-
-/// Which session is meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PlanSessionChoice {
-    /// A new one.
-    New,
-    /// The last one of the project.
-    Last,
-    /// The one of this name.
-    Named(String),
-}
 
 /// How a plan is to be worked on.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +18,7 @@ pub struct PlanOptions {
     /// Whether to stop when the plan is made.
     pub plan_only: bool,
     /// In which session.
-    pub session: PlanSessionChoice,
+    pub session: SessionChoice,
     /// The document in the project, if it is to be there.
     pub plan_file: Option<PathBuf>,
     /// Which models are asked, and where replies come from.

@@ -6,18 +6,18 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::options::{PlanOptions, PlanSessionChoice};
+use super::options::PlanOptions;
 use crate::agent::conversation::Conversation;
-use crate::agent::session::{SESSIONS, SessionState};
+use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::Error;
 use crate::commands::keeping::Keeping;
 use crate::commands::plan::document::{DamagedPlan, PlanDocument, PlanDocumentError};
 use crate::commands::plan::instructions;
 use crate::commands::plan::session::{
-    NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState,
+    self, NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState,
 };
 use crate::commands::workspace;
-use crate::commands::workspace::{check_keys, processes};
+use crate::commands::workspace::{SessionChoice, check_keys, processes};
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
 use crate::project::home;
@@ -34,6 +34,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::selection;
 use crate::run::selection::Models;
 use crate::sys::atomic_file;
+use crate::sys::environment::Clock;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, LineReader, Typed};
@@ -44,6 +45,7 @@ pub struct KeptPlan<'s> {
     /// Whether it was there before.
     is_resumed: bool,
     store: PlanSessionStore<'s>,
+    clock: &'s dyn Clock,
 }
 
 impl KeptPlan<'_> {
@@ -77,13 +79,14 @@ impl KeptPlan<'_> {
     }
 
     fn save(&self) -> Result<(), Error> {
-        Ok(self.store.save(&self.session.borrow())?)
+        let now = self.clock.now().to_utc();
+        Ok(self.store.save(&mut self.session.borrow_mut(), now)?)
     }
 }
 
 impl Keeping for KeptPlan<'_> {
     fn id(&self) -> String {
-        self.session.borrow().id().to_owned()
+        self.session.borrow().id()
     }
 
     fn conversation(&self) -> Conversation {
@@ -397,7 +400,7 @@ pub fn open_session<'c>(
     home: &Path,
     options: &PlanOptions,
 ) -> Result<KeptPlan<'c>, Error> {
-    let store = PlanSessionStore::at(home, context.redactor)?;
+    let store = PlanSessionStore::at(&home::PLAN, home, context.redactor)?;
     let root = context.project.root();
     let now = context.clock.now();
     let empty = PlanDocument::empty(now.timestamp_millis());
@@ -410,13 +413,13 @@ pub fn open_session<'c>(
     };
     let found = match &options.session {
         _ if is_replay => None,
-        PlanSessionChoice::New => None,
-        PlanSessionChoice::Last => Some(store.last_in(root)?),
-        PlanSessionChoice::Named(id) => Some(id.clone()),
+        SessionChoice::New => None,
+        SessionChoice::Last => Some(store.last_in(root)?),
+        SessionChoice::Named(id) => Some(id.clone()),
     };
     let session = match &found {
         Some(id) => {
-            let session = store.open(id, &empty.text())?;
+            let session = session::open(&store, id, &empty.text())?;
             store.check_directory(&session, root)?;
             let known = &session.file.state.plan_file;
             if let (Some(path), true) = (&options.plan_file, plan_file != *known) {
@@ -427,23 +430,26 @@ pub fn open_session<'c>(
             }
             session
         }
-        None => store.create(&NewPlanSession {
-            now,
-            zone: context.clock.zone(now).as_deref(),
-            directory: if is_replay { Path::new("") } else { root },
-            plan_file,
-            model: "",
-            empty_document: &empty.text(),
-        })?,
+        None => session::create(
+            &store,
+            &NewPlanSession {
+                now,
+                zone: context.clock.zone(now).as_deref(),
+                directory: if is_replay { Path::new("") } else { root },
+                plan_file,
+                empty_document: &empty.text(),
+            },
+        )?,
     };
     context.reporter.event(&Event::Session {
-        id: session.id().to_owned(),
+        id: session.id(),
         resumed: found.is_some(),
     });
     Ok(KeptPlan {
         session: RefCell::new(session),
         is_resumed: found.is_some(),
         store,
+        clock: context.clock,
     })
 }
 
@@ -485,7 +491,7 @@ fn plan_file(context: &Context<'_>, options: &PlanOptions) -> Result<Option<Stri
     if !real.starts_with(root) || is_ours || is_gits || real.is_symlink() || real.is_dir() {
         return Err(outside());
     }
-    if options.session == PlanSessionChoice::New && is_no_plan(&real) {
+    if options.session == SessionChoice::New && is_no_plan(&real) {
         return Err(Error::NoPlan(path.clone()));
     }
     let relative = place::relative(root, &real);

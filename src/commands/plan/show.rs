@@ -5,7 +5,9 @@ use crate::commands::error::Error;
 use crate::commands::plan::document::PlanDocument;
 use crate::commands::plan::file::PlanFile;
 use crate::commands::plan::session;
-use crate::commands::plan::session::PlanSessionStore;
+use crate::commands::plan::session::{PlanSessionFile, PlanSessionStore};
+use crate::commands::sessions::{self, KEEPS_ALL};
+use crate::project::home::PLAN;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 
@@ -14,13 +16,13 @@ use crate::run::outcome::{Failure, Outcome};
 /// # Errors
 /// When there is no such session, or its plan cannot be read.
 pub fn show(context: &Context<'_>, session: Option<&str>) -> Result<Outcome, Failure> {
-    let store = PlanSessionStore::at(&home(context)?, context.redactor)?;
+    let store = PlanSessionStore::at(&PLAN, &home(context)?, context.redactor)?;
     let root = context.project.root();
     let id = match session {
         Some(id) => id.to_owned(),
         None => store.last_in(root)?,
     };
-    let path = store.document(&id)?;
+    let path = session::document(&store, &id)?;
     let file = PlanFile {
         path: &path,
         is_private: false,
@@ -37,11 +39,5 @@ pub fn show(context: &Context<'_>, session: Option<&str>) -> Result<Outcome, Fai
 /// # Errors
 /// When they cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let store = PlanSessionStore::at(&home(context)?, context.redactor)?;
-    let sessions = store.list()?;
-    let zone = *context.clock.now().offset();
-    Ok(Outcome::shown(
-        session::text(&sessions, zone, context.reporter.columns()),
-        session::to_json(&sessions),
-    ))
+    sessions::list::<PlanSessionFile>(context, &PLAN, &home(context)?, KEEPS_ALL)
 }

@@ -1,12 +1,16 @@
 //! The form of `session.json`: the specification's fields, and ours behind them. Pure.
 
+use std::path::{Path, PathBuf};
+
 use chrono::serde::ts_milliseconds;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::agent::conversation::Conversation;
-use crate::agent::session::{SessionState, redacted_conversation};
+use crate::agent::session::{
+    Outline, SessionForm, SessionState, SessionSummary, first_line, redacted_conversation,
+};
 use crate::secret::Redactor;
 
 /// What is done of a request, one stage after the other.
@@ -158,8 +162,34 @@ pub struct PlanSessionFile {
 }
 
 impl PlanSessionFile {
-    /// The same as it is written.
-    pub(crate) fn redacted(&self, redactor: &Redactor) -> Self {
+    /// The document's path, in the session's `folder` or in the project in `root`.
+    pub(super) fn document(&self, folder: &Path, root: &Path) -> PathBuf {
+        match &self.state.plan_file {
+            Some(file) => root.join(file),
+            None => folder.join(super::DOCUMENT),
+        }
+    }
+}
+
+impl SessionForm for PlanSessionFile {
+    const IS_FOLDER: bool = true;
+    const TIME: &'static str = "started";
+    type Outlined = OutlinedPlan;
+
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    fn directory(&self) -> &str {
+        &self.state.directory
+    }
+
+    fn opened(self, id: &str) -> Self {
+        let id = id.to_owned();
+        Self { id, ..self }
+    }
+
+    fn written(&mut self, redactor: &Redactor) -> impl Serialize {
         let other = self.other.iter();
         Self {
             id: self.id.clone(),
@@ -172,13 +202,52 @@ impl PlanSessionFile {
                 .collect(),
         }
     }
+
+    fn state_name(state: SessionState) -> &'static str {
+        match state {
+            SessionState::Complete => "completed",
+            other => other.name(),
+        }
+    }
+
+    fn json(summary: &SessionSummary) -> Value {
+        let outline = summary.outline.as_ref();
+        json!({
+            "id": summary.id,
+            "startedAt": summary.time.timestamp_millis(),
+            "model": outline.map_or("", |outline| &outline.model),
+            "status": summary.state::<Self>(),
+            "workingDirectory": outline.ok().map(|outline| &outline.directory),
+            "prompt": outline.ok().map(|outline| &outline.prompt),
+            "problem": outline.err(),
+        })
+    }
 }
 
-/// A status as the specification names it.
-pub(crate) fn status_name(status: SessionState) -> &'static str {
-    match status {
-        SessionState::Complete => "completed",
-        other => other.name(),
+/// The fields of a file that a list needs.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutlinedPlan {
+    #[serde(with = "ts_milliseconds")]
+    started_at: DateTime<Utc>,
+    #[serde(default)]
+    model: String,
+    status: SessionState,
+    #[serde(default)]
+    working_directory: String,
+    #[serde(default)]
+    requests: Vec<String>,
+}
+
+impl From<OutlinedPlan> for Outline {
+    fn from(outlined: OutlinedPlan) -> Self {
+        Self {
+            time: outlined.started_at,
+            directory: outlined.working_directory,
+            model: outlined.model,
+            prompt: first_line(outlined.requests.first().map_or("", |it| it)).to_owned(),
+            state: outlined.status,
+        }
     }
 }
 
@@ -187,5 +256,5 @@ pub(crate) fn status_name(status: SessionState) -> &'static str {
     reason = "serde asks for a reference"
 )]
 fn status<S: Serializer>(status: &SessionState, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(status_name(*status))
+    serializer.serialize_str(PlanSessionFile::state_name(*status))
 }

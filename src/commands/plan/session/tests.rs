@@ -1,10 +1,13 @@
 //! That sessions are kept, found and listed as they are described, whatever a kill or another program leaves behind.
 
-use super::list::PlanSummary;
 use super::*;
 use crate::agent::conversation::{Conversation, HistoryMessage};
-use crate::agent::session::SessionState;
+use crate::agent::session::{SessionForm as _, SessionState, SessionSummary};
 use crate::model::message::Call;
+use crate::project::home::PLAN;
+use crate::secret::Redactor;
+use crate::sys::file_lock::FileLock;
+use chrono::Utc;
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -17,6 +20,8 @@ const EXAMPLE: &str = r#"{
 }"#;
 
 const ID: &str = "2026-01-07T10:23:21.000MST";
+const FILE: &str = "session.json";
+const LOCK: &str = "session.lock";
 const EMPTY: &str = "# Plan: [Goal to be defined]\n";
 
 /// A home of its own, and who redacts what is written there.
@@ -34,7 +39,7 @@ impl Home {
     }
 
     fn store(&self) -> PlanSessionStore<'_> {
-        PlanSessionStore::at(&self.dir.path().join("home"), &self.redactor).unwrap()
+        PlanSessionStore::at(&PLAN, &self.dir.path().join("home"), &self.redactor).unwrap()
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -74,7 +79,6 @@ fn new(time: &str, directory: &'static str) -> NewPlanSession<'static> {
         zone: Some("MST"),
         directory: Path::new(directory),
         plan_file: None,
-        model: "m",
         empty_document: EMPTY,
     }
 }
@@ -130,18 +134,18 @@ fn a_session_is_named_by_its_time_and_zone() {
 fn a_new_session_has_its_files_and_they_are_the_users_own() {
     let home = Home::new();
     let store = home.store();
-    let session = store.create(&example()).unwrap();
+    let session = create(&store, &example()).unwrap();
     assert_eq!(session.id(), ID);
     assert_eq!(home.names(ID), [DOCUMENT, FILE, LOCK]);
-    let document = session.document(Path::new("/work"));
-    assert_eq!(document, home.path(ID).join("plan_doc.md"));
-    assert_eq!(fs::read_to_string(document).unwrap(), EMPTY);
+    let path = session.document(Path::new("/work"));
+    assert_eq!(path, home.path(ID).join("plan_doc.md"));
+    assert_eq!(fs::read_to_string(path).unwrap(), EMPTY);
     assert_eq!(session.chat_log(), home.path(ID).join("chat_history.log"));
     let json = home.json(ID);
     let fields: Vec<&String> = json.as_object().unwrap().keys().take(4).collect();
     assert_eq!(fields, ["id", "startedAt", "model", "status"]);
     let told = json!([json["id"], json["startedAt"], json["model"], json["status"]]);
-    assert_eq!(told, json!([ID, 1_767_806_601_000_i64, "m", "active"]));
+    assert_eq!(told, json!([ID, 1_767_806_601_000_i64, "", "active"]));
     assert_eq!(json["workingDirectory"], "/work");
 
     assert_eq!(mode(&home.path("")), 0o700);
@@ -155,8 +159,8 @@ fn a_new_session_has_its_files_and_they_are_the_users_own() {
 fn sessions_of_one_moment_are_numbered() {
     let home = Home::new();
     let (store, other) = (home.store(), home.store());
-    let sessions = [&store, &other, &store].map(|store| store.create(&example()).unwrap());
-    let ids = sessions.each_ref().map(PlanSession::id);
+    let sessions = [&store, &other, &store].map(|store| create(store, &example()).unwrap());
+    let ids = sessions.each_ref().map(|session| session.id());
     assert_eq!(ids, [ID, &format!("{ID}-2"), &format!("{ID}-3")]);
     assert_eq!(store.last_in(Path::new("/work")).unwrap(), ids[2]);
 }
@@ -165,7 +169,7 @@ fn sessions_of_one_moment_are_numbered() {
 fn what_a_resume_needs_comes_back() {
     let home = Home::new();
     let store = home.store();
-    let mut session = store.create(&example()).unwrap();
+    let mut session = create(&store, &example()).unwrap();
     let state = PlanState {
         requests: vec!["first".to_owned(), "second\nline".to_owned()],
         stage: PlanStage::Execution,
@@ -180,13 +184,13 @@ fn what_a_resume_needs_comes_back() {
     session.file.state = state.clone();
     session.file.status = SessionState::Complete;
     session.file.model = "other".to_owned();
-    store.save(&session).unwrap();
+    store.save(&mut session, Utc::now()).unwrap();
     drop(session);
 
     let json = home.json(ID);
     assert_eq!(json["status"], "completed");
     assert_eq!(json["stage"], "execution");
-    let session = store.open(ID, EMPTY).unwrap();
+    let session = open(&store, ID, EMPTY).unwrap();
     assert_eq!(session.file.state, state);
     assert_eq!(session.file.status, SessionState::Complete);
     assert_eq!(session.file.model, "other");
@@ -201,9 +205,9 @@ fn the_specifications_session_and_fields_of_others_are_kept() {
     let theirs = r#"{"theirs": {"a": [1, null, "sekret-key-1"]}, "#;
     home.put("a copy", EXAMPLE.replacen('{', theirs, 1));
     let store = home.store();
-    let session = store.open("a copy", EMPTY).unwrap();
+    let mut session = open(&store, "a copy", EMPTY).unwrap();
     assert_eq!(session.file.state, PlanState::default());
-    store.save(&session).unwrap();
+    store.save(&mut session, Utc::now()).unwrap();
     let json = home.json("a copy");
     // The folder's name decides.
     assert_eq!(json["id"], "a copy");
@@ -225,9 +229,7 @@ fn no_key_is_written_and_the_file_can_be_read_whatever_a_key_looks_like() {
         ..Home::new()
     };
     let store = home.store();
-    let mut session = store
-        .create(&new("2026-01-07T10:23:21-07:00", "/sekret-key-1"))
-        .unwrap();
+    let mut session = create(&store, &new("2026-01-07T10:23:21-07:00", "/sekret-key-1")).unwrap();
     let text = || "a sekret-key-1 \n1234567".to_owned();
     session.file.model = text();
     session.file.state.requests = vec![text()];
@@ -243,11 +245,11 @@ fn no_key_is_written_and_the_file_can_be_read_whatever_a_key_looks_like() {
         ..HistoryMessage::of_agent(text())
     };
     session.file.state.conversation.say(said);
-    store.save(&session).unwrap();
+    store.save(&mut session, Utc::now()).unwrap();
     drop(session);
     let written = fs::read_to_string(home.path(ID).join(FILE)).unwrap();
     assert!(!written.contains("sekret"), "{written}");
-    let session = store.open(ID, EMPTY).unwrap();
+    let session = open(&store, ID, EMPTY).unwrap();
     assert_eq!(session.file.state.requests, ["a [REDACTED]-1 \n1234567"]);
     assert_eq!(session.file.status, SessionState::Active);
     let directory = Path::new("/sekret-key-1");
@@ -259,7 +261,7 @@ fn no_key_is_written_and_the_file_can_be_read_whatever_a_key_looks_like() {
 fn only_the_exact_name_opens_a_session() {
     let home = Home::new();
     let store = home.store();
-    drop(store.create(&example()).unwrap());
+    drop(create(&store, &example()).unwrap());
     fs::write(home.path("a file"), "").unwrap();
     symlink(ID, home.path("a link")).unwrap();
     fs::create_dir(home.dir.path().join("home/other")).unwrap();
@@ -279,34 +281,34 @@ fn only_the_exact_name_opens_a_session() {
         "a\0b",
     ];
     for id in others {
-        let problem = store.open(id, EMPTY).unwrap_err();
+        let problem = open(&store, id, EMPTY).unwrap_err();
         let SessionError::Missing { id: told, .. } = &problem else {
             panic!("{id:?}: {problem}");
         };
         assert_eq!(told, id);
         assert!(matches!(
-            store.document(id),
+            document(&store, id),
             Err(SessionError::Missing { .. })
         ));
         let hint = problem.hint();
         assert!(hint.contains("`code-commit plan sessions list`"), "{hint}");
     }
     assert_eq!(home.names("../other"), [""; 0]);
-    store.open(ID, EMPTY).unwrap();
+    open(&store, ID, EMPTY).unwrap();
 }
 
 #[test]
 fn a_session_is_used_by_one_at_a_time() {
     let home = Home::new();
     let (store, other) = (home.store(), home.store());
-    let session = store.create(&example()).unwrap();
-    let problem = other.open(ID, EMPTY).unwrap_err();
+    let session = create(&store, &example()).unwrap();
+    let problem = open(&other, ID, EMPTY).unwrap_err();
     assert!(matches!(&problem, SessionError::InUse { id, .. } if id == ID));
     // Who only looks need not wait.
-    let document = session.document(Path::new("/work"));
-    assert_eq!(other.document(ID).unwrap(), document);
+    let path = session.document(Path::new("/work"));
+    assert_eq!(document(&other, ID).unwrap(), path);
     drop(session);
-    other.open(ID, EMPTY).unwrap();
+    open(&other, ID, EMPTY).unwrap();
 }
 
 #[test]
@@ -332,13 +334,13 @@ fn a_damaged_session_is_told_with_its_place() {
         ),
     ] {
         let folder = home.put(ID, &content);
-        let problem = home.store().open(ID, EMPTY).unwrap_err();
+        let problem = open(&home.store(), ID, EMPTY).unwrap_err();
         let path = folder.join(FILE);
         let expected = format!("`{}` is damaged: {expected}", path.display());
         assert!(problem.to_string().starts_with(&expected), "{problem}");
     }
     fs::remove_file(home.path(ID).join(FILE)).unwrap();
-    let problem = home.store().open(ID, EMPTY).unwrap_err();
+    let problem = open(&home.store(), ID, EMPTY).unwrap_err();
     let folder = home.path(ID);
     let expected = format!(
         "`{}` is damaged: it has no `session.json`",
@@ -348,28 +350,28 @@ fn a_damaged_session_is_told_with_its_place() {
     // What is left is not touched, and it is free again.
     assert!(!folder.join(DOCUMENT).exists());
     home.put(ID, EXAMPLE);
-    home.store().open(ID, EMPTY).unwrap();
+    open(&home.store(), ID, EMPTY).unwrap();
 }
 
 #[test]
 fn a_document_is_made_only_where_there_is_none() {
     let home = Home::new();
     let store = home.store();
-    drop(store.create(&example()).unwrap());
+    drop(create(&store, &example()).unwrap());
     let path = home.path(ID).join(DOCUMENT);
     for content in ["", "# Plan: mine\r\n", "\u{0}"] {
         fs::write(&path, content).unwrap();
-        store.open(ID, EMPTY).unwrap();
+        open(&store, ID, EMPTY).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), content);
     }
     fs::remove_file(&path).unwrap();
-    store.open(ID, EMPTY).unwrap();
+    open(&store, ID, EMPTY).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), EMPTY);
 
     // What is there without being a file is the user's, too.
     fs::remove_file(&path).unwrap();
     symlink("nowhere", &path).unwrap();
-    store.open(ID, EMPTY).unwrap();
+    open(&store, ID, EMPTY).unwrap();
     assert!(path.is_symlink());
 }
 
@@ -381,11 +383,11 @@ fn a_document_in_the_project_is_remembered_and_not_made() {
         plan_file: Some("docs/plan.md".to_owned()),
         ..example()
     };
-    drop(store.create(&new).unwrap());
-    let session = store.open(ID, EMPTY).unwrap();
-    let document = session.document(Path::new("/work"));
-    assert_eq!(document, Path::new("/work/docs/plan.md"));
-    assert_eq!(store.document(ID).unwrap(), document);
+    drop(create(&store, &new).unwrap());
+    let session = open(&store, ID, EMPTY).unwrap();
+    let path = session.document(Path::new("/work"));
+    assert_eq!(path, Path::new("/work/docs/plan.md"));
+    assert_eq!(document(&store, ID).unwrap(), path);
     assert_eq!(home.names(ID), [FILE, LOCK]);
 }
 
@@ -394,7 +396,7 @@ fn a_session_that_cannot_be_made_is_told_with_the_way_out() {
     let home = Home::new();
     let store = home.store();
     fs::remove_dir(home.path("")).unwrap();
-    let problem = store.create(&example()).unwrap_err();
+    let problem = create(&store, &example()).unwrap_err();
     let SessionError::Io { what, path, .. } = &problem else {
         panic!("{problem}");
     };
@@ -406,15 +408,15 @@ fn a_session_that_cannot_be_made_is_told_with_the_way_out() {
 fn what_a_kill_left_behind_is_removed_or_told() {
     let home = Home::new();
     let store = home.store();
-    drop(store.create(&example()).unwrap());
+    drop(create(&store, &example()).unwrap());
     // Killed while `session.json` was written, and before it was written first.
     fs::write(home.path(ID).join(".staged-x"), "{\"id\":").unwrap();
     let begun = home.path("2026-01-08T10:23:21.000MST");
     fs::create_dir(&begun).unwrap();
-    drop(store.open(ID, EMPTY).unwrap());
+    drop(open(&store, ID, EMPTY).unwrap());
     assert_eq!(home.names(ID), [DOCUMENT, FILE, LOCK]);
     let told = || {
-        let id = |summary: PlanSummary| summary.id;
+        let id = |summary: SessionSummary| summary.id;
         store
             .list()
             .unwrap()
@@ -434,8 +436,6 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
     let home = Home::new();
     let store = home.store();
     assert_eq!(store.list().unwrap(), []);
-    let zone = at("2026-01-07T10:23:21-07:00").timezone();
-    assert_eq!(text(&[], zone, None), "no sessions");
 
     // In the order of the names, the second would be the first.
     let begin = |time, directory, zone| {
@@ -443,12 +443,13 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
             zone: Some(zone),
             ..new(time, directory)
         };
-        store.create(&new).unwrap()
+        create(&store, &new).unwrap()
     };
     let mut done = begin("2026-01-07T10:23:21-07:00", "/a", "MST");
     done.file.status = SessionState::Complete;
+    done.file.model = "m".to_owned();
     done.file.state.requests = vec!["\n  first line \nsecond".to_owned(), "more".to_owned()];
-    store.save(&done).unwrap();
+    store.save(&mut done, Utc::now()).unwrap();
     let killed = begin("2026-01-07T16:00:00+00:00", "/b", "UTC");
     drop(killed);
     let _held = begin("2026-01-07T19:00:00+00:00", "/b", "UTC");
@@ -460,15 +461,20 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
     fs::write(home.path("notes.txt"), "").unwrap();
 
     let listed = store.list().unwrap();
+    let line = |summary: &SessionSummary| {
+        let state = summary.state::<PlanSessionFile>();
+        (summary.id.clone(), state)
+    };
     assert_eq!(
-        text(&listed, zone, None),
-        "session                     started           state        directory  prompt\n\
-         2026-01-07T19:00:00.000UTC  2026-01-07 12:00  active       /b\n\
-         damaged                     2026-01-07 11:00  damaged                 line 2, column 1: key must be a string\n\
-         2026-01-07T10:23:21.000MST  2026-01-07 10:23  completed    /a         first line\n\
-         2026-01-07T16:00:00.000UTC  2026-01-07 09:00  interrupted  /b"
+        listed.iter().map(line).collect::<Vec<_>>(),
+        [
+            ("2026-01-07T19:00:00.000UTC".to_owned(), "active"),
+            ("damaged".to_owned(), "damaged"),
+            (ID.to_owned(), "completed"),
+            ("2026-01-07T16:00:00.000UTC".to_owned(), "interrupted"),
+        ]
     );
-    let told = to_json(&listed);
+    let told = PlanSessionStore::json(&listed);
     assert_eq!(
         told["sessions"][2],
         json!({
@@ -490,6 +496,9 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
 proptest::proptest! {
     #[test]
     fn any_bytes_are_a_session_or_damaged(content in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..64)) {
-        let _ = parse::<PlanSessionFile>(&content);
+        let home = Home::new();
+        let _ = open(&home.store(), ID, EMPTY);
+        home.put(ID, content);
+        let _ = open(&home.store(), ID, EMPTY);
     }
 }

@@ -1,7 +1,10 @@
 //! That sessions are kept, found, listed and removed as they are described, and nobody else reads them.
 
 use super::*;
+use crate::agent::conversation::Conversation;
 use crate::agent::conversation::HistoryMessage;
+use crate::agent::session::file::Outlined;
+use crate::agent::session::{Compression, SessionFile, SessionState};
 use crate::model::message::{Call, Role};
 use crate::record::tasks::{Task, TaskStatus};
 use serde_json::Value;
@@ -35,7 +38,7 @@ const EXAMPLE: &str = r##"{
 }
 "##;
 
-const ID: Uuid = Uuid::from_u128(0x550e_8400_e29b_41d4_a716_4466_5544_0000);
+const ID: &str = "550e8400-e29b-41d4-a716-446655440000";
 
 /// A home of its own, and who redacts what is written there.
 struct Home {
@@ -51,7 +54,7 @@ impl Home {
         }
     }
 
-    fn store(&self) -> SessionStore<'_> {
+    fn store(&self) -> SessionStore<'_, SessionFile> {
         SessionStore::at(
             &crate::project::home::DEV,
             &self.dir.path().join("home"),
@@ -64,7 +67,7 @@ impl Home {
         self.dir.path().join("home/sessions").join(name)
     }
 
-    fn put(&self, id: Uuid, content: impl AsRef<[u8]>) -> PathBuf {
+    fn put(&self, id: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(&format!("{id}.json"));
         fs::write(&path, content).unwrap();
         path
@@ -88,15 +91,24 @@ fn at(time: &str) -> DateTime<Utc> {
     time.parse().unwrap()
 }
 
-fn id(number: u128) -> Uuid {
-    Uuid::from_u128(number)
+fn id(number: u128) -> String {
+    Uuid::from_u128(number).to_string()
+}
+
+fn create(
+    store: &SessionStore<'_, SessionFile>,
+    id: &str,
+    now: DateTime<Utc>,
+    directory: &str,
+) -> Result<Session<SessionFile>, SessionError> {
+    let id = id.parse().unwrap();
+    let directory = store.written(Path::new(directory));
+    store.create(SessionFile::new(id, now, directory, "m"))
 }
 
 /// A session that was saved at `time` and is held no more.
-fn saved(store: &SessionStore<'_>, number: u128, directory: &str, time: &str) {
-    let mut session = store
-        .create(id(number), at(time), Path::new(directory), "m")
-        .unwrap();
+fn saved(store: &SessionStore<'_, SessionFile>, number: u128, directory: &str, time: &str) {
+    let mut session = create(store, &id(number), at(time), directory).unwrap();
     session.conversation.requests.push(format!("do {number}"));
     store.save(&mut session, at(time)).unwrap();
 }
@@ -155,7 +167,7 @@ fn everything_of_a_session_outlives_the_process() {
     let home = Home::new();
     let store = home.store();
     let now = at("2025-01-15T10:30:00.123456789Z");
-    let mut session = store.create(ID, now, Path::new("/work"), "m").unwrap();
+    let mut session = create(&store, ID, now, "/work").unwrap();
     session.conversation = Conversation {
         todos: Vec::new(),
         thinker: None,
@@ -236,7 +248,7 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
     let store = home.store();
     let now = at("2025-01-15T10:30:00Z");
     let directory = Path::new("/work/sekret-key-1");
-    let mut session = store.create(ID, now, directory, "sekret-key-1").unwrap();
+    let mut session = create(&store, ID, now, "/work/sekret-key-1").unwrap();
     let text = || "a sekret-key-1 \n1234567".to_owned();
     session.conversation = Conversation {
         todos: Vec::new(),
@@ -303,7 +315,7 @@ fn a_reader_never_sees_half_a_session() {
     let home = Home::new();
     let store = home.store();
     saved(&store, 1, "/work", "2025-01-15T10:30:00Z");
-    let mut session = store.open(id(1)).unwrap();
+    let mut session = store.open(&id(1)).unwrap();
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for length in 0..30 {
@@ -325,8 +337,8 @@ fn a_session_is_used_by_one_at_a_time() {
     let home = Home::new();
     let (store, other) = (home.store(), home.store());
     saved(&store, 1, "/work", "2025-01-15T10:30:00Z");
-    let session = store.open(id(1)).unwrap();
-    let problem = other.open(id(1)).unwrap_err();
+    let session = store.open(&id(1)).unwrap();
+    let problem = other.open(&id(1)).unwrap_err();
     let SessionError::InUse { process, .. } = problem else {
         panic!("it should be in use: {problem}");
     };
@@ -340,10 +352,10 @@ fn a_session_is_used_by_one_at_a_time() {
         assert_eq!(problem.to_string(), expected);
     }
     drop(session);
-    drop(other.open(id(1)).unwrap());
-    let missing = other.open(id(2)).unwrap_err();
-    assert!(matches!(missing, SessionError::Missing { id: it, .. } if it == id(2).to_string()));
-    let exists = other.create(id(1), at("2025-01-15T10:30:00Z"), Path::new("/"), "m");
+    drop(other.open(&id(1)).unwrap());
+    let missing = other.open(&id(2)).unwrap_err();
+    assert!(matches!(missing, SessionError::Missing { id: it, .. } if it == id(2)));
+    let exists = create(&other, &id(1), at("2025-01-15T10:30:00Z"), "/");
     assert!(matches!(exists, Err(SessionError::Exists { .. })));
 }
 
@@ -352,8 +364,8 @@ fn a_session_that_is_never_saved_leaves_nothing_behind() {
     let home = Home::new();
     let store = home.store();
     let now = at("2025-01-15T10:30:00Z");
-    let session = store.create(ID, now, Path::new("/work"), "m").unwrap();
-    let again = home.store().create(ID, now, Path::new("/work"), "m");
+    let session = create(&store, ID, now, "/work").unwrap();
+    let again = create(&home.store(), ID, now, "/work");
     assert!(matches!(again, Err(SessionError::InUse { .. })));
     drop(session);
     assert!(home.names().is_empty());
@@ -379,7 +391,7 @@ fn each_directory_has_its_last_session() {
     assert_eq!(home.json("directory-map.json"), expected);
 
     // The one that is used again is the last again.
-    let mut first = store.open(id(1)).unwrap();
+    let mut first = store.open(&id(1)).unwrap();
     assert_eq!(last("/a"), Some(id(3)));
     store.save(&mut first, at("2025-01-15T10:33:00Z")).unwrap();
     assert_eq!(last("/a"), Some(id(1)));
@@ -402,7 +414,7 @@ fn a_map_that_is_damaged_or_gone_is_made_from_the_sessions() {
     saved(&store, 1, "/a", "2025-01-15T10:32:00Z");
     saved(&store, 2, "/a", "2025-01-15T10:31:00Z");
     saved(&store, 3, "/b", "2025-01-15T10:30:00Z");
-    home.put(id(4), "{");
+    home.put(&id(4), "{");
     let map = home.path("directory-map.json");
     for damage in ["", "{\"/a\": ", "[]", "{\"/a\": \"../x\"}", "\u{0}"] {
         fs::write(&map, damage).unwrap();
@@ -450,10 +462,10 @@ fn old_sessions_are_removed_and_nothing_else() {
     saved(&store, 1, "/old", "2025-01-01T00:00:00Z");
     saved(&store, 2, "/used", "2025-01-01T00:00:00Z");
     saved(&store, 3, "/new", "2025-01-02T00:00:01Z");
-    let damaged = home.put(id(4), "damaged");
+    let damaged = home.put(&id(4), "damaged");
     age(&damaged, "2025-01-01T00:00:00Z");
-    home.put(id(5), "damaged, but new");
-    let used = store.open(id(2)).unwrap();
+    home.put(&id(5), "damaged, but new");
+    let used = store.open(&id(2)).unwrap();
     let others = [
         "notes.json",
         "NOTES.txt",
@@ -506,20 +518,18 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
     assert_eq!(store.list().unwrap(), []);
     saved(&store, 1, "/a", "2025-01-15T10:31:00Z");
     saved(&store, 2, "/b", "2025-01-15T10:32:00Z");
-    let held = store.open(id(2)).unwrap();
-    let mut done = store
-        .create(id(3), at("2025-01-15T10:30:00Z"), Path::new("/c"), "m")
-        .unwrap();
+    let held = store.open(&id(2)).unwrap();
+    let mut done = create(&store, &id(3), at("2025-01-15T10:30:00Z"), "/c").unwrap();
     done.file.state = SessionState::Complete;
     done.conversation.requests = vec!["\n  first line \nsecond".to_owned()];
     store.save(&mut done, at("2025-01-15T10:30:00Z")).unwrap();
-    let damaged = home.put(id(4), "{\n]");
+    let damaged = home.put(&id(4), "{\n]");
     age(&damaged, "2025-01-15T10:33:00Z");
     fs::create_dir(home.path(&format!("{}.json", id(5)))).unwrap();
     fs::write(home.path("x.json"), "{}").unwrap();
 
     let listed = store.list().unwrap();
-    let ids: Vec<Uuid> = listed.iter().map(|summary| summary.id).collect();
+    let ids: Vec<String> = listed.iter().map(|summary| summary.id.clone()).collect();
     assert_eq!(ids, [id(5), id(4), id(2), id(1), id(3)]);
     let outlines: Vec<_> = listed.iter().map(|summary| &summary.outline).collect();
     assert!(

@@ -1,0 +1,198 @@
+//! The session's file of `dev` and of `chat`: the specification's fields, and ours behind them. Pure.
+
+use std::mem::take;
+
+use chrono::{DateTime, SecondsFormat, SubsecRound as _, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::history::{WrittenMessage, update};
+use super::redacted::redacted_state;
+use super::{Compression, Outline, SessionForm, SessionState, SessionSummary, first_line};
+use crate::agent::conversation::{Conversation, Truncation, is_zero};
+use crate::record::tasks::Task;
+use crate::record::todos::Todo;
+use crate::secret::Redactor;
+
+/// The file of a session. While the session is used, the conversation counts; its fields are as they were written last.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionFile {
+    /// The conversation.
+    #[serde(skip)]
+    pub conversation: Conversation,
+    /// The session's id.
+    pub id: Uuid,
+    pub(crate) created_at: DateTime<Utc>,
+    pub(crate) updated_at: DateTime<Utc>,
+    #[serde(rename = "workingDirectory")]
+    pub(crate) directory: String,
+    original_prompt: String,
+    task_list: Vec<Task>,
+    history: Vec<WrittenMessage>,
+    /// What was said before, and is in the history as a summary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    earlier: Vec<WrittenMessage>,
+    /// What is to be done, as an agent's user sees it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    todos: Vec<Todo>,
+    /// Whose thoughts are in the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    thinker: Option<String>,
+    /// What of the history is not sent any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    truncation: Option<Truncation>,
+    /// How many tokens were sent and received so far.
+    pub total_tokens: u64,
+    #[serde(default)]
+    compression_count: u64,
+    #[serde(default)]
+    pub(crate) compressions: Vec<Compression>,
+    /// How far the session has come.
+    #[serde(default)]
+    pub state: SessionState,
+    /// The model that was asked last; blank where a file of another program's does not say.
+    #[serde(default)]
+    pub model: String,
+    /// All requests, the original prompt being the first.
+    #[serde(default)]
+    requests: Vec<String>,
+    /// How many of them are not asked for any more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    settled: usize,
+    /// How many tokens of the model's window the history takes, as far as that is known; 0: it is not.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub context_tokens: u64,
+    /// What the agent's profile has to know of the conversation besides, in a form of its own.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub briefing: Value,
+    /// What the file holds besides, of a later version or of another program.
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+impl SessionFile {
+    /// The file of a new session in `directory`, as it stands in files.
+    #[must_use]
+    pub fn new(id: Uuid, now: DateTime<Utc>, directory: String, model: &str) -> Self {
+        let now = now.trunc_subsecs(3);
+        Self {
+            id,
+            created_at: now,
+            updated_at: now,
+            directory,
+            model: model.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Notes that the history was compressed.
+    pub fn compressed(&mut self, compression: Compression) {
+        self.compression_count = self.compression_count.saturating_add(1);
+        self.compressions.push(compression);
+    }
+}
+
+impl SessionForm for SessionFile {
+    const IS_FOLDER: bool = false;
+    const TIME: &'static str = "updated";
+    type Outlined = Outlined;
+
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+
+    fn directory(&self) -> &str {
+        &self.directory
+    }
+
+    fn opened(mut self, id: &str) -> Self {
+        self.id = Uuid::try_parse(id).unwrap_or(self.id);
+        let mut requests = take(&mut self.requests);
+        match requests.first_mut() {
+            // Another program may know of no other field than this.
+            Some(first) => first.clone_from(&self.original_prompt),
+            None if self.original_prompt.is_empty() => {}
+            None => requests.push(self.original_prompt.clone()),
+        }
+        let messages = |written: Vec<WrittenMessage>| written.into_iter().map(Into::into).collect();
+        self.conversation = Conversation {
+            requests,
+            settled: self.settled,
+            tasks: take(&mut self.task_list),
+            history: messages(take(&mut self.history)),
+            earlier: messages(take(&mut self.earlier)),
+            todos: take(&mut self.todos),
+            thinker: self.thinker.take(),
+            truncation: self.truncation.take(),
+        };
+        self
+    }
+
+    fn written(&mut self, redactor: &Redactor) -> impl Serialize {
+        let Conversation {
+            requests,
+            settled,
+            tasks,
+            todos,
+            thinker,
+            truncation,
+            ..
+        } = redacted_state(&self.conversation, redactor);
+        self.original_prompt = requests.first().cloned().unwrap_or_default();
+        self.requests = requests;
+        self.settled = settled;
+        self.task_list = tasks;
+        self.todos = todos;
+        self.thinker = thinker;
+        self.truncation = truncation;
+        update(&mut self.history, &self.conversation.history, redactor);
+        update(&mut self.earlier, &self.conversation.earlier, redactor);
+        self.model = redactor.text(&self.model).into_owned();
+        self.briefing = redactor.json(&self.briefing);
+        for value in self.other.values_mut() {
+            *value = redactor.json(value);
+        }
+        &*self
+    }
+
+    fn changed(&mut self, now: DateTime<Utc>) {
+        self.updated_at = now.trunc_subsecs(3);
+    }
+
+    fn json(summary: &SessionSummary) -> Value {
+        let outline = summary.outline.as_ref();
+        json!({
+            "id": summary.id,
+            "updatedAt": summary.time.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+            "state": summary.state::<Self>(),
+            "workingDirectory": outline.ok().map(|outline| &outline.directory),
+            "prompt": outline.ok().map(|outline| &outline.prompt),
+            "problem": outline.err(),
+        })
+    }
+}
+
+/// The fields of a file that a list needs.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outlined {
+    updated_at: DateTime<Utc>,
+    working_directory: String,
+    original_prompt: String,
+    #[serde(default)]
+    state: SessionState,
+}
+
+impl From<Outlined> for Outline {
+    fn from(outlined: Outlined) -> Self {
+        Self {
+            time: outlined.updated_at,
+            directory: outlined.working_directory,
+            model: String::new(),
+            prompt: first_line(&outlined.original_prompt).to_owned(),
+            state: outlined.state,
+        }
+    }
+}

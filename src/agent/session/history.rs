@@ -1,0 +1,98 @@
+//! Messages as they stand in a session's file. The file is written with each step, and a step adds few messages: the text of
+//! the others is kept. Pure.
+
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::redacted::redacted_message;
+use crate::agent::conversation::HistoryMessage;
+use crate::secret::Redactor;
+
+/// The indentation of a message in the file.
+const INDENT: &str = "\n    ";
+
+/// A message of a file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "HistoryMessage")]
+pub struct WrittenMessage {
+    message: HistoryMessage,
+    /// The JSON without keys; `None` as long as the message was only read.
+    json: Option<Box<RawValue>>,
+}
+
+impl From<HistoryMessage> for WrittenMessage {
+    fn from(message: HistoryMessage) -> Self {
+        Self {
+            message,
+            json: None,
+        }
+    }
+}
+
+impl From<WrittenMessage> for HistoryMessage {
+    fn from(written: WrittenMessage) -> Self {
+        written.message
+    }
+}
+
+impl Serialize for WrittenMessage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let json = self.json.as_ref();
+        json.ok_or_else(|| S::Error::custom("a message that may hold keys is not written"))?
+            .serialize(serializer)
+    }
+}
+
+/// Brings `written` up to date with `messages`, and returns how many of them had to be written anew.
+pub(super) fn update(
+    written: &mut Vec<WrittenMessage>,
+    messages: &[HistoryMessage],
+    redactor: &Redactor,
+) -> usize {
+    let is_same = |(known, message): &(&WrittenMessage, &HistoryMessage)| {
+        known.json.is_some() && known.message == **message
+    };
+    let same = written.iter().zip(messages).take_while(is_same).count();
+    written.truncate(same);
+    let new = messages.get(same..).unwrap_or_default();
+    written.extend(new.iter().map(|message| WrittenMessage {
+        json: json(&redacted_message(message, redactor)),
+        message: message.clone(),
+    }));
+    new.len()
+}
+
+fn json(message: &HistoryMessage) -> Option<Box<RawValue>> {
+    let json = serde_json::to_string_pretty(message).ok()?;
+    // No string of JSON has a line break in it.
+    RawValue::from_string(json.replace('\n', INDENT)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_writes_its_own_messages_alone_however_long_the_history_is() {
+        let redactor = Redactor::new(["sekret-key-1"]);
+        let mut written = Vec::new();
+        let mut messages: Vec<_> = (0..1000)
+            .map(|step| HistoryMessage::of_agent(format!("step {step}\nsekret-key-1")))
+            .collect();
+        assert_eq!(update(&mut written, &messages, &redactor), 1000);
+        messages.extend([HistoryMessage::note("a"), HistoryMessage::note("b")]);
+        assert_eq!(update(&mut written, &messages, &redactor), 2);
+        assert_eq!(update(&mut written, &messages, &redactor), 0);
+        // A change makes what follows new.
+        messages[998].content.push('!');
+        messages.pop();
+        assert_eq!(update(&mut written, &messages, &redactor), 3);
+        let json = serde_json::to_string_pretty(&written).unwrap();
+        assert!(!json.contains("sekret") && json.contains("step 998\\n[REDACTED]-1!"));
+        let read: Vec<WrittenMessage> = serde_json::from_str(&json).unwrap();
+        assert_eq!(read.len(), 1001);
+        // What was only read may hold keys.
+        assert!(serde_json::to_string(&read).is_err());
+    }
+}

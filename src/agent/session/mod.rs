@@ -1,0 +1,19 @@
+//! Conversations that outlive the process: one store, for systems that keep a JSON file a session and for those that keep
+//! a folder.
+
+mod clean;
+mod directory_map;
+mod error;
+mod file;
+mod form;
+mod history;
+mod redacted;
+mod state;
+mod store;
+
+pub use self::error::SessionError;
+pub use self::file::SessionFile;
+pub use self::form::{Outline, SessionForm, SessionSummary, first_line};
+pub use self::redacted::redacted_conversation;
+pub use self::state::{Compression, SessionState};
+pub use self::store::{LARGEST, SESSIONS, Session, SessionStore};
