@@ -1,4 +1,4 @@
-//! What a repository's configuration names in its work tree: other files with settings, and the directory with hooks.
+//! Paths that a repository's configuration names in its work tree: other files with settings, and the directory with hooks.
 //!
 //! Reads configuration files of a bounded size and number. Whether a condition of an `includeIf` holds, does not count:
 //! it may hold elsewhere.
@@ -15,19 +15,19 @@ use gix_config::path::interpolate::Context;
 
 use super::repository::{LARGEST_CONFIG, Repository, read};
 
-/// So many files are followed.
+/// The most files that are followed.
 const FILES: usize = 100;
 
-/// What is named, be it there or not.
+/// The paths that are named, be they there or not.
 #[derive(Debug, Default)]
 pub struct ConfiguredPaths {
-    /// Where it counts: the top of the work tree, and the project, links resolved.
+    /// The directories within which they count: the top of the work tree, and the project, links resolved.
     within: [PathBuf; 2],
     paths: BTreeSet<PathBuf>,
 }
 
 impl ConfiguredPaths {
-    /// What the configuration of these repositories names, each a `.git` or the directory of a bare one, as far as it is
+    /// Collects what the configuration of these repositories names, each a `.git` or the directory of a bare one, as far as it is
     /// in their work trees or in the project in `root`; with this home directory. A directory that holds the project
     /// is left out. Of what cannot be read, git reads nothing either.
     #[must_use]
@@ -123,7 +123,7 @@ fn path_of(value: &BStr, base: &Path, home: Option<&Path>) -> Option<PathBuf> {
     Some(located(&base.join(path), base))
 }
 
-/// The same path without links and dots on the way, as far as that is there.
+/// Resolves the links and dots of a path, as far as it is there.
 fn located(path: &Path, base: &Path) -> PathBuf {
     let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
     match parent.zip(path.file_name()) {

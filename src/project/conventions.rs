@@ -9,13 +9,13 @@ use crate::sys::text::without_mark;
 
 /// The file.
 pub const AGENTS_FILE: &str = "AGENTS.md";
-/// How many bytes it may have.
+/// The most bytes that it may have.
 const LARGEST: u64 = 64 << 10;
 
-/// Why a link is not used.
+/// The reason for not using a link.
 pub(crate) const LINK: &str = "it is a symbolic link";
 
-/// What the file in a project's root says; `None` where there is none, or nothing in it. No link is followed: a
+/// Reads the file in a project's root; `None` if there is none, or nothing in it. No link is followed: a
 /// repository may hold one to anywhere.
 ///
 /// # Errors
@@ -27,13 +27,13 @@ pub fn read(root: &Path) -> Result<Option<String>, String> {
     read_file(&root.join(AGENTS_FILE), Links::Refused)
 }
 
-/// Whether the file in a directory is a link.
+/// Reports whether the file in a directory is a link.
 #[must_use]
 pub fn is_link(directory: &Path) -> bool {
     directory.join(AGENTS_FILE).is_symlink()
 }
 
-/// What the user's own file says, wherever they have it linked to; `None` where there is none, or nothing in it.
+/// Reads the user's own file, wherever they have it linked to; `None` if there is none, or nothing in it.
 ///
 /// # Errors
 /// Why it cannot be used.
@@ -41,7 +41,7 @@ pub fn read_users(home: &Path) -> Result<Option<String>, String> {
     read_file(&home.join(AGENTS_FILE), Links::Followed)
 }
 
-/// The same of any such file.
+/// Reads any such file.
 ///
 /// # Errors
 /// Why it cannot be used.

@@ -5,7 +5,7 @@
 //! bounded number of them. What is staged and not committed yet it does not see: that is in the index.
 
 use std::collections::HashSet;
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path};
 
@@ -15,11 +15,13 @@ use gix_index::hash::{Kind, ObjectId, hasher};
 
 use super::gitignore::IgnoreRules;
 use super::index::{IndexProblem, for_each_below};
+use super::repository::DOT_GIT;
+use super::walk::{EntryKind, Walk};
 use crate::sys::files::{self, Links, MIB};
 
 /// A larger file, in bytes, is not compared: what its size and time say, counts.
 const LARGEST: u64 = 64 * MIB;
-/// So many entries of directories are looked at for what is untracked.
+/// The most entries of directories that are looked at for untracked files.
 const LOOKED_AT: usize = 100_000;
 
 /// The files below `root`, links resolved, that differ from git's index or are untracked: lines as those of
@@ -46,7 +48,7 @@ pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
     Ok(lines.collect())
 }
 
-/// How a tracked file differs, if it does.
+/// Marks the difference of a tracked file, if there is one.
 fn difference(root: &Path, path: &str, entry: &Entry, kind: Kind) -> Option<&'static str> {
     let is_file = matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE);
     let is_left_out = entry
@@ -70,7 +72,7 @@ fn difference(root: &Path, path: &str, entry: &Entry, kind: Kind) -> Option<&'st
     }
 }
 
-/// Whether a file is as old and as long as the index says; that has a few bits of either.
+/// Reports whether a file is as old and as long as the index says, which has a few bits of either.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -83,7 +85,7 @@ fn is_same(found: &Metadata, entry: &Entry) -> bool {
         && (time.nsecs == 0 || found.mtime_nsec() as u32 == time.nsecs)
 }
 
-/// Whether the file has the content that the index names, byte by byte: what a filter or an end of line makes of it
+/// Reports whether the file has the content that the index names, byte by byte: what a filter or an end of line makes of it
 /// counts as another.
 fn has_content(file: &Path, found: &Metadata, id: &ObjectId, kind: Kind) -> bool {
     if found.len() > LARGEST {
@@ -103,39 +105,22 @@ fn untracked(root: &Path, tracked: &HashSet<String>) -> Vec<String> {
     let Ok(rules) = IgnoreRules::load(root) else {
         return Vec::new();
     };
-    let (mut found, mut pending) = (Vec::new(), vec![String::new()]);
-    let mut looked_at = 0;
-    while let Some(directory) = pending.pop() {
-        let entries = fs::read_dir(root.join(&directory));
-        for entry in entries.into_iter().flatten().flatten() {
-            looked_at += 1;
-            if looked_at > LOOKED_AT {
-                return found;
-            }
-            let Ok(name) = entry.file_name().into_string() else {
-                continue;
-            };
-            let path = match directory.as_str() {
-                "" => name.clone(),
-                parent => format!("{parent}/{name}"),
-            };
-            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if name == ".git" || tracked.contains(&path) {
-                continue;
-            }
-            // What cannot be told is shown.
-            if !is_directory && !rules.is_ignored(&path).unwrap_or_default() {
-                found.push(path);
-            } else if is_directory && !rules.is_directory_ignored(&path).unwrap_or_default() {
-                // Another repository is one thing.
-                if entry.path().join(".git").symlink_metadata().is_ok() {
-                    found.push(path + "/");
-                } else {
-                    pending.push(path);
-                }
-            }
+    let mut found = Vec::new();
+    let mut walk = Walk::of_project(root, rules, LOOKED_AT);
+    // Without its top, there are none.
+    let _ = walk.each(|path, kind| {
+        let is_new = !tracked.contains(&path);
+        if kind != EntryKind::Directory {
+            found.extend(Some(path).filter(|_| is_new));
+            return false;
         }
-    }
+        // Another repository is one thing.
+        let is_another = root.join(&path).join(DOT_GIT).symlink_metadata().is_ok();
+        if is_new && is_another {
+            found.push(path + "/");
+        }
+        is_new && !is_another
+    });
     found
 }
 
@@ -143,6 +128,7 @@ fn untracked(root: &Path, tracked: &HashSet<String>) -> Vec<String> {
 mod tests {
     use super::*;
     use duct::cmd;
+    use std::fs;
 
     fn git(root: &Path, arguments: &[&str]) {
         let git = cmd("git", arguments).dir(root);

@@ -27,7 +27,7 @@ pub const CONFIG: &str = "agent-config";
 #[derive(Debug, Clone)]
 pub struct Project {
     root: PathBuf,
-    /// What git tracks in it, or why that is not known; read once.
+    /// The paths that git tracks in it, or why they are not known; read once.
     tracked: Arc<OnceLock<Result<TrackedPaths, String>>>,
 }
 
@@ -51,7 +51,7 @@ Add a flag --verbose that prints each file as it is read. Without the flag, noth
 test that runs the program with and without it.
 ";
 
-/// Why an input of the project cannot be used.
+/// Faults of a project's inputs.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectProblem {
     /// There is no `.gitignore`.
@@ -93,7 +93,7 @@ pub enum ProjectProblem {
     Key {
         /// The file, relative to the root.
         path: String,
-        /// What is wrong with it.
+        /// The fault.
         problem: KeyProblem,
     },
     /// A file that only the user is to make may have come with the repository.
@@ -101,15 +101,15 @@ pub enum ProjectProblem {
     Tracked {
         /// The file, relative to the root.
         path: String,
-        /// What git tracks of it: the file, or the folder in the form of a link.
+        /// The path that git tracks: the file, or the folder in the form of a link.
         tracked: String,
     },
-    /// Whether git tracks a file cannot be told.
+    /// Git's index does not tell whether it tracks a file.
     #[error("whether git tracks `{path}` is not known: {problem}")]
     Index {
         /// The file, relative to the root.
         path: String,
-        /// What stands in the way of telling it.
+        /// The cause.
         problem: String,
     },
     /// A directory that a run writes to cannot be written to.
@@ -121,17 +121,17 @@ pub enum ProjectProblem {
         /// The process that holds it, where the system tells.
         process: Option<u32>,
     },
-    /// Whether another run is under way cannot be told.
+    /// The project cannot be locked.
     #[error("cannot lock the project: {0}")]
     Unlockable(io::Error),
 }
 
-/// What to do about a repository that cannot be read.
+/// Advice on a repository that cannot be read.
 pub(crate) const MEND_REPOSITORY: &str = "mend the repository: `git status` must work in it; where git speaks of \
     dubious ownership, its way out is `git config --global --add safe.directory DIR`";
 
 impl ProjectProblem {
-    /// What the user can do about it.
+    /// Advice for the user.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -213,7 +213,7 @@ impl Project {
         self.root.join(LOGS)
     }
 
-    /// Where the journal of an application may lie: beside the keys, where no build is to write; or,
+    /// Directories for the journal of an application: beside the keys, where no build is to write; or,
     /// where that folder is mounted read-only, in `logs`.
     #[must_use]
     pub fn journal_directories(&self) -> [PathBuf; 2] {
@@ -271,7 +271,7 @@ impl Project {
         self.read_sent("codeRollup.txt")
     }
 
-    /// What is sent may be a link of the user's, and none that came with the repository.
+    /// Reads a file that is sent: it may be a link of the user's, and none that came with the repository.
     fn read_sent(&self, file: &str) -> Result<String, ProjectProblem> {
         let text = self.read_text(file)?;
         let config = self.config();
@@ -291,7 +291,7 @@ impl Project {
         Ok(text)
     }
 
-    /// The same, whoever has made it: for what is to be kept out of sight, and for nothing else.
+    /// Reads the table of models whoever has made it: for what is to be kept out of sight, and for nothing else.
     ///
     /// # Errors
     /// When it is not there, or not text.
@@ -387,14 +387,14 @@ impl Project {
         }
     }
 
-    /// Whether git ignores a directory of the project's. Where that cannot be told, it does not.
+    /// Reports whether git ignores a directory of the project's. Where that cannot be told, it does not.
     #[must_use]
     pub fn ignores(&self, directory: &str) -> bool {
         let rules = IgnoreRules::load(&self.root);
         rules.is_ok_and(|rules| rules.is_directory_ignored(directory).unwrap_or_default())
     }
 
-    /// Whether git ignores the key files, ignore files in `agent-config` itself considered.
+    /// Reports whether git ignores the key files, ignore files in `agent-config` itself considered.
     fn hides<'k>(
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
@@ -477,7 +477,7 @@ impl Project {
     }
 }
 
-/// How large a file of `agent-config` may be.
+/// The most bytes that a file of `agent-config` may have.
 fn max_bytes(file: &str) -> u64 {
     match file {
         "query.txt" | "codeRollup.txt" => 128 * MIB,
@@ -485,7 +485,7 @@ fn max_bytes(file: &str) -> u64 {
     }
 }
 
-/// Whether a line is one for `agent-config`, at the root or at any depth, or for all that is in it.
+/// Reports whether a line is one for `agent-config`, at the root or at any depth, or for all that is in it.
 fn names_config(line: &str) -> bool {
     let line = line.strip_prefix('\u{feff}').unwrap_or(line).trim_end();
     let path = line.trim_start_matches("**/").trim_start_matches('/');
@@ -493,7 +493,7 @@ fn names_config(line: &str) -> bool {
     rest.is_some_and(|rest| ["", "/", "/*", "/**"].contains(&rest))
 }
 
-/// Whether a `.gitignore` of this content keeps everything in `agent-config` out of git, by a line
+/// Reports whether a `.gitignore` of this content keeps everything in `agent-config` out of git, by a line
 /// for that folder.
 fn ignores_config(content: &[u8]) -> bool {
     let rules = IgnoreFile::parse(content);

@@ -1,4 +1,4 @@
-//! What git would ignore: nested `.gitignore` files, `.git/info/exclude`, `!` lines.
+//! Git's ignore rules: nested `.gitignore` files, `.git/info/exclude`, `!` lines.
 //!
 //! Reads ignore files and nothing else. Guarantees git's own verdict (`git check-ignore --no-index`) but for the
 //! user's global excludes file, which is no part of the project. In particular nothing below an ignored directory is

@@ -1,4 +1,4 @@
-//! What git tracks: the paths in its index.
+//! The paths in git's index, which it tracks.
 //!
 //! Reads the index and, where that is split, the shared one, and starts no git. Guarantees that what it takes is
 //! bounded, whatever stands in there; what it cannot read is an error that names the file, never a shorter list.
@@ -39,7 +39,7 @@ pub enum IndexProblem {
     Damaged {
         /// Where the index lies.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         cause: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What kind of project it is, by what lies in its root: how it is built and tested, and what that leaves for git to
+//! Kinds of projects, told by what lies in their root: how they are built and tested, and what that leaves for git to
 //! ignore.
 //!
 //! Reads names in the root, manifests and the names of tests. Guarantees that what it gives is this program's own text
@@ -15,7 +15,7 @@ use crate::sys::files::{self, Links, MIB};
 pub struct ProjectKind {
     /// The files in the root that tell it, the first of them that is there counts; `*.py` is any of that end.
     signs: &'static [&'static str],
-    /// What building and testing leaves, as lines of `.gitignore`.
+    /// The products of building and testing, as lines of `.gitignore`.
     pub leaves: &'static [&'static str],
     /// The commands that build and test it.
     commands: fn(&Path) -> String,

@@ -37,7 +37,7 @@ impl Project {
         }
     }
 
-    /// Whether a run has the project. One that cannot be looked at counts as held.
+    /// Reports whether a run has the project. One that cannot be looked at counts as held.
     #[must_use]
     pub fn is_held(&self) -> bool {
         let root = files::open_directory(self.root());

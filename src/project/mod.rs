@@ -5,7 +5,7 @@
 //! | `files` | the well-known paths, and the inputs that must be there |
 //! | [`place`], `lock` | where the project is, and that one run at a time holds it |
 //! | [`repository`], [`repositories`], [`index`], [`dirty`] | git: its folders, what it tracks, and what is not committed |
-//! | [`gitignore`] | what git ignores |
+//! | [`gitignore`], [`walk`] | what git ignores, and the walk of a tree without that |
 //! | [`rollup`], [`conventions`] | what is sent of it |
 //! | [`kind`], [`configured`], `home` | how it is built, what its tools read, and where the users of its agents keep theirs |
 
@@ -24,6 +24,7 @@ pub mod repositories;
 pub mod repository;
 pub mod rollup;
 pub mod run_folder;
+pub mod walk;
 
 pub(crate) use self::files::MEND_REPOSITORY;
 pub use self::files::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, Project, ProjectProblem, QUERY, ROLLUP};

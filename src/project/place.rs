@@ -1,4 +1,4 @@
-//! Where the project is: the directory above the current one that a command is about.
+//! The search for the project: the directory above the current one that a command is about.
 //!
 //! Looks at directories, and reads and changes nothing. Guarantees that a directory that belongs to another user is never
 //! taken for the project unless the user stands in it or names it.
@@ -12,9 +12,9 @@ use super::files::CONFIG;
 /// The project of a command that is given in a directory.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FoundRoot {
-    /// Its root.
+    /// The root.
     pub root: PathBuf,
-    /// What would have been the root, if it had not been another user's.
+    /// The directory that would have been the root, had it not been another user's.
     pub passed_over: Option<PathBuf>,
 }
 

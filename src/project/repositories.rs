@@ -18,7 +18,7 @@ use super::repository::{DOT_GIT, Repository, is_git_directory, is_top};
 use crate::sys::files::{PathError, is_missing};
 use crate::sys::identity::{FileIdentity, identity};
 
-/// How a project is searched: by the ignore rules of the time when this was made, so that nothing that they do not
+/// A search of a project by the ignore rules of the time when this was made, so that nothing that they do not
 /// ignore is hidden later by others.
 #[derive(Debug)]
 pub struct ProjectSearch {
@@ -28,7 +28,7 @@ pub struct ProjectSearch {
     tracked: BTreeSet<String>,
 }
 
-/// What a search has found.
+/// The findings of a search.
 #[derive(Debug, Default)]
 pub struct GitFiles {
     /// Every `.gitignore` that git reads, relative to the root. That of a directory whose name is not UTF-8 is left
@@ -174,10 +174,10 @@ fn names(
     }
 }
 
-/// What a repository consists of, for git.
+/// The parts of a repository, for git.
 const LAYOUT: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
-/// Whether a directory that has such names in it may be a bare repository.
+/// Reports whether a directory that has such names in it may be a bare repository.
 fn is_bare(has: impl Fn(&str) -> bool) -> bool {
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
@@ -185,13 +185,13 @@ fn is_bare(has: impl Fn(&str) -> bool) -> bool {
 /// Which repository is at a path.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RepositoryState {
-    /// What the path itself is,
+    /// The identity of the path itself,
     entry: FileIdentity,
     /// and the folder that it leads to,
     folder: FileIdentity,
     /// by this name.
     own: PathBuf,
-    /// Whether git takes that folder for a repository.
+    /// Set if git takes that folder for a repository.
     pub is_repository: bool,
 }
 

@@ -35,9 +35,9 @@ static FILTERS: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)\[(?:filter|inclu
 pub struct Repository {
     /// The top of its work tree.
     pub top: PathBuf,
-    /// What is this work tree's own: its index.
+    /// The folder of this work tree's own: its index.
     pub own: PathBuf,
-    /// What all its work trees share: configuration, ignore rules.
+    /// The folder that all its work trees share: configuration, ignore rules.
     pub common: PathBuf,
 }
 
@@ -82,7 +82,7 @@ impl Repository {
         Ok(Self { top, own, common })
     }
 
-    /// Whether its configuration may name filters, which git runs to compare files: it has such a section, or includes
+    /// Reports whether its configuration may name filters, which git runs to compare files: it has such a section, or includes
     /// other files. One that only looks so, in a comment, counts as well.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Its configuration, as far as it stands in the repository's own file.
+    /// The configuration, as far as it stands in the repository's own file.
     ///
     /// # Errors
     /// When it cannot be read, or git would not understand it.
@@ -131,7 +131,7 @@ impl Repository {
     }
 }
 
-/// Whether git looks no further upwards: a `.git` that is no directory is a repository for it, or an error.
+/// Reports whether git looks no further upwards: a `.git` that is no directory is a repository for it, or an error.
 pub(super) fn is_top(directory: &Path) -> bool {
     let dot_git = directory.join(DOT_GIT);
     match dot_git.symlink_metadata() {
@@ -140,7 +140,7 @@ pub(super) fn is_top(directory: &Path) -> bool {
     }
 }
 
-/// Whether git would take a directory for a repository.
+/// Reports whether git would take a directory for a repository.
 pub(super) fn is_git_directory(folder: &Path) -> bool {
     let common = common_folder(folder);
     let has = |part: &str| {
@@ -151,7 +151,7 @@ pub(super) fn is_git_directory(folder: &Path) -> bool {
     has("objects") && has("refs") && is_head(&folder.join("HEAD"))
 }
 
-/// Whether this is what git takes for a `HEAD`: a link or the name of something in `refs`, or a hash.
+/// Reports whether git takes this for a `HEAD`: a link or the name of something in `refs`, or a hash.
 fn is_head(head: &Path) -> bool {
     let Ok(content) = files::beginning(head, Links::Refused, HEAD_SIZE) else {
         return head
@@ -176,7 +176,7 @@ fn invalid(problem: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
-/// What all work trees of the repository share that `own` is a folder of.
+/// The folder shared by all work trees of the repository that `own` is a folder of.
 ///
 /// # Errors
 /// When what says so cannot be read, or leads to no directory.

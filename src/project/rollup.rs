@@ -12,7 +12,7 @@ use memchr::{memchr, memmem};
 
 use crate::sys::files::{Links, open};
 
-/// How much of a file is compared at once.
+/// Bytes of a file that are compared at once.
 const CHUNK: usize = 64 << 10;
 
 /// A file in the rollup.
@@ -20,16 +20,16 @@ const CHUNK: usize = 64 << 10;
 pub struct RollupFile<'t> {
     /// The path in its header, relative to the root.
     pub path: &'t str,
-    /// What the rollup holds of it.
+    /// The file's text in the rollup.
     pub content: &'t str,
-    /// How many bytes at its end are not the file's own: a line end that was set behind it.
+    /// The number of bytes at its end that are not the file's own: a line end that was set behind it.
     pub added: usize,
-    /// How that compares to the disk.
+    /// The state of the file on the disk.
     pub state: RollupState,
 }
 
 impl RollupFile<'_> {
-    /// What the rollup holds of the file itself.
+    /// The file's own bytes in the rollup.
     #[must_use]
     pub fn own_content(&self) -> &[u8] {
         let content = self.content.as_bytes();
@@ -37,14 +37,14 @@ impl RollupFile<'_> {
     }
 }
 
-/// How a rolled-up file compares to the one on the disk.
+/// The state of the file on the disk, compared to the rollup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RollupState {
-    /// It is the same.
+    /// The file is the same.
     Same,
-    /// It is another.
+    /// The file is another.
     Changed,
-    /// It is not there, or no file.
+    /// The file is missing, or no file.
     Gone,
 }
 
@@ -76,7 +76,7 @@ pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<RollupFile<'t>> {
     sections
 }
 
-/// Whether `rollup`, made of these sections, can be held against the disk: it begins with a header, or a header names
+/// Reports whether `rollup`, made of these sections, can be held against the disk: it begins with a header, or a header names
 /// a file that is there. In a text of another form, a line may look like a header by chance.
 #[must_use]
 pub fn is_comparable(rollup: &str, sections: &[RollupFile<'_>]) -> bool {
@@ -96,9 +96,9 @@ pub fn header(path: &str) -> String {
 
 struct Header<'t> {
     path: &'t str,
-    /// Where its line begins.
+    /// The start of its line.
     start: usize,
-    /// Where the file begins.
+    /// The start of the file.
     end: usize,
 }
 
@@ -117,7 +117,7 @@ fn next_header(text: &str, from: usize) -> Option<Header<'_>> {
     })
 }
 
-/// How much of `rest` is the file at `path`, where it begins with that: its content, and the line end
+/// Measures how much of `rest` is the file at `path`, where it begins with that: its content, and the line end
 /// that is set behind it. What follows is the next header, or nothing.
 fn compare(rest: &str, root: &Path, path: &str) -> Option<(usize, usize)> {
     let length = same_bytes(rest.as_bytes(), root, path)?;
@@ -150,7 +150,7 @@ fn same_bytes(rest: &[u8], root: &Path, path: &str) -> Option<usize> {
     }
 }
 
-/// Whether there is such a file below the root, with no link on the way.
+/// Reports whether there is such a file below the root, with no link on the way.
 fn is_file(root: &Path, path: &str) -> bool {
     let mut at = root.to_path_buf();
     let mut found = None;

@@ -15,7 +15,7 @@ use crate::edit::Digest;
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
 use crate::project::gitignore::IgnoreRules;
 use crate::project::index::TrackedPaths;
-use crate::project::repository::DOT_GIT;
+use crate::project::walk::{EntryKind, Walk};
 use crate::project::{CONFIG, LOGS, Project};
 use crate::sys::atomic_file;
 use crate::sys::files::{self, Links, MIB, PathError};
@@ -86,7 +86,7 @@ impl<'p> PassedTrees<'p> {
         let mut directory = OpenDirectory::to_read();
         for path in files_of(root)? {
             manifest.push(b'\n');
-            manifest.extend_from_slice(path.as_os_str().as_bytes());
+            manifest.extend_from_slice(path.as_bytes());
             manifest.push(0);
             let state = state(root, &handle, &mut directory, &path).ok()?;
             manifest.extend_from_slice(&state);
@@ -104,13 +104,9 @@ fn state(
     root: &Path,
     handle: &Root,
     directory: &mut OpenDirectory,
-    path: &Path,
+    path: &str,
 ) -> io::Result<Vec<u8>> {
-    // Of a name that is not UTF-8, no more is known than that it is there.
-    let Some(name) = path.to_str() else {
-        return Ok(b"there".to_vec());
-    };
-    match directory.entry(handle, name)? {
+    match directory.entry(handle, path)? {
         PathEntry::File(file) => {
             let mode = file.metadata()?.permissions().mode() & 0o777;
             Ok(format!("{mode:o} {:?}", Digest::of_file(file)?).into_bytes())
@@ -123,42 +119,21 @@ fn state(
     }
 }
 
-/// The files that git tracks or would: all but what it ignores and does not track, and what is this program's.
-fn files_of(root: &Path) -> Option<BTreeSet<PathBuf>> {
+/// The files that git tracks or would: all but what it ignores and does not track, and what is this program's. `None` where
+/// that cannot be told, or they are very many.
+fn files_of(root: &Path) -> Option<BTreeSet<String>> {
     let rules = IgnoreRules::load(root).ok()?;
     let tracked = TrackedPaths::below(root).ok();
     let tracked = tracked.into_iter().flat_map(TrackedPaths::files);
-    let mut found: BTreeSet<PathBuf> = tracked.map(PathBuf::from).collect();
-    let mut pending = vec![PathBuf::new()];
-    while let Some(directory) = pending.pop() {
-        for entry in fs::read_dir(root.join(&directory)).ok()? {
-            let entry = entry.ok()?;
-            let name = entry.file_name();
-            let path = directory.join(&name);
-            let is_ours = directory == Path::new("") && (name == CONFIG || name == LOGS);
-            if name == DOT_GIT || is_ours {
-                continue;
-            }
-            let is_directory = entry.file_type().ok()?.is_dir();
-            let ignored = path.to_str().map(|path| {
-                if is_directory {
-                    rules.is_directory_ignored(path)
-                } else {
-                    rules.is_ignored(path)
-                }
-            });
-            if ignored.transpose().ok()? == Some(true) {
-                continue;
-            }
-            if is_directory {
-                pending.push(path);
-            } else {
-                found.insert(path);
-            }
-            if found.len() > MAX_FILES {
-                return None;
-            }
+    let mut found: BTreeSet<String> = tracked.collect();
+    let mut walk = Walk::of_project(root, rules, MAX_FILES);
+    let walked = walk.each(|path, kind| {
+        let is_ours = path == CONFIG || path == LOGS;
+        if kind != EntryKind::Directory && !is_ours {
+            found.insert(path);
         }
-    }
-    Some(found)
+        !is_ours
+    });
+    let is_whole = walked.is_ok() && !walk.is_cut_short;
+    is_whole.then_some(found)
 }

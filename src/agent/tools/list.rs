@@ -9,28 +9,26 @@ use std::io;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet};
-use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
 
 use super::place::{Found, Outside, ResolvedPath, missing, quoted, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::edit::beneath::{Root, split};
+use crate::edit::beneath::split;
 use crate::project::gitignore::IgnoreRules;
+use crate::project::walk::{DEEPEST, Entry, EntryKind, Walk, joined};
 use crate::record::tool::Verb;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::{counted, grouped};
 use crate::sys::text::{cut, escaped};
 
-/// How many entries are shown.
+/// The most entries that are shown.
 const SHOWN: usize = 1000;
-/// How many are looked at to find what a glob matches.
+/// The most entries that are looked at to find what a glob matches.
 const LOOKED_AT: usize = 200_000;
-/// How many names deep anything is looked at.
-const DEEPEST: usize = 128;
-/// How long a glob may be, in bytes. What is nested in it is read by recursion, and matching takes time by its length.
+/// The longest glob, in bytes. Nested groups are read by recursion, and matching takes time by its length.
 const LONGEST_GLOB: usize = 1000;
-/// How much of an error about a glob is told, in characters: it may quote what the glob was turned into.
+/// Characters shown of an error about a glob, which may quote what the glob was turned into.
 const QUOTED_ERROR: usize = 200;
 
 /// The description of LIST_DIRECTORY.
@@ -53,7 +51,7 @@ pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
 pub struct ListDirectory<'a> {
     /// The project's root, links resolved.
     pub root: &'a Path,
-    /// Whether directories elsewhere may be listed.
+    /// Allows or refuses directories elsewhere.
     pub outside: Outside,
     /// Ends it.
     pub interrupt: &'a Interrupt,
@@ -69,7 +67,7 @@ impl Tool for ListDirectory<'_> {
     }
 }
 
-/// How the model knows the tool that takes a directory and a glob.
+/// The tool that takes a directory and a glob, as the model knows it.
 pub static LIST_FILES: ToolSpec = ToolSpec::new(
     "list_files",
     "Shows what is in a directory, or what a glob matches there, as a tree of at most 1,000 entries, without what git \
@@ -125,7 +123,7 @@ impl ListDirectory<'_> {
         })
     }
 
-    /// What is at a path, which may be a glob.
+    /// Lists a path, which may be a glob.
     fn list(&self, path: &str) -> Result<Listing, String> {
         let (directory, pattern) = self.split_glob(path);
         self.tree(directory, pattern)
@@ -150,10 +148,11 @@ impl ListDirectory<'_> {
             Err(error) => return Err(unreadable(&shown, &error)),
         }
         let glob = pattern.map(Glob::parse).transpose()?;
-        let walked = Walk::of(self.root, &place, glob, self.interrupt).and_then(Walk::run);
-        let walked = walked.map_err(|error| unreadable(&shown, &error))?;
-        let count = walked.shown;
-        Ok((walked.render(&shown, pattern), Some(count)))
+        let walk = walk_of(self.root, &place, self.interrupt);
+        let tree = walk.and_then(|(walk, _)| Tree::new(walk, glob).run());
+        let tree = tree.map_err(|error| unreadable(&shown, &error))?;
+        let count = tree.shown;
+        Ok((tree.render(&shown, pattern), Some(count)))
     }
 
     /// The directory part of a path, and the glob behind it. What is there by that very name is no glob.
@@ -174,7 +173,7 @@ impl ListDirectory<'_> {
 struct Glob {
     /// Of one pattern: unlike a matcher, a set says so where a pattern is too much for it.
     matcher: GlobSet,
-    /// How many names deep a match can be.
+    /// The most names that a match can have.
     depth: usize,
 }
 
@@ -210,81 +209,41 @@ impl Glob {
     }
 }
 
-/// What an entry is.
-#[derive(Debug, PartialEq, Eq)]
-enum EntryKind {
-    File,
-    Directory,
-    /// A link, and what it names.
-    Link(String),
-}
-
-/// Something in a directory.
-#[derive(Debug)]
-struct TreeEntry {
-    name: String,
-    kind: EntryKind,
-}
-
 /// One directory of the tree that is shown.
 #[derive(Debug, Default)]
 struct Node {
-    entries: Vec<TreeEntry>,
-    /// How many there was no room for.
+    entries: Vec<Entry>,
+    /// The number of entries that had no room.
     left_out: u64,
-    /// Whether nobody has looked into it.
+    /// Set if it was not looked into.
     is_closed: bool,
-    /// Whether git ignores all that is in it: to git, a directory is what is in it.
+    /// Set if git ignores all that is in it: to git, a directory is what is in it.
     is_ignored: bool,
 }
 
-/// Goes through directories by breadth, so that what is near is shown before what is deep.
-struct Walk<'w> {
-    interrupt: &'w Interrupt,
-    top: Root,
-    /// The directory's own path from the handle on.
-    start: String,
-    /// Git's rules, and the directory's path as they have it.
-    rules: Option<(IgnoreRules, String)>,
+/// The tree of what is shown. Directories are gone through by breadth, so that what is near is shown before what is deep.
+struct Tree<'w> {
+    walk: Walk<'w>,
     glob: Option<Glob>,
-    /// What was found, by the directories' paths from the listed one on, which is "" itself.
+    /// Entries found, by the directories' paths from the listed one on, which is "" itself.
     nodes: HashMap<String, Node>,
     shown: usize,
-    looked_at: usize,
-    /// Whether more was there than is looked at.
-    is_cut_short: bool,
 }
 
-impl<'w> Walk<'w> {
-    fn of(
-        root: &Path,
-        place: &ResolvedPath,
-        glob: Option<Glob>,
-        interrupt: &'w Interrupt,
-    ) -> io::Result<Self> {
-        let (top, start) = place.directory(root)?;
-        Ok(Self {
-            interrupt,
-            rules: rules(root, place, &start),
-            top,
-            start,
+impl<'w> Tree<'w> {
+    fn new(walk: Walk<'w>, glob: Option<Glob>) -> Self {
+        Self {
+            walk,
             glob,
             nodes: HashMap::new(),
             shown: 0,
-            looked_at: 0,
-            is_cut_short: false,
-        })
-    }
-
-    /// Whether nothing more is looked at.
-    fn has_seen_enough(&self) -> bool {
-        self.looked_at >= LOOKED_AT || self.interrupt.check().is_err()
+        }
     }
 
     fn run(mut self) -> io::Result<Self> {
         let mut queue = VecDeque::from([(String::new(), 0_usize)]);
         while let Some((path, depth)) = queue.pop_front() {
-            let is_full = self.shown >= SHOWN || self.has_seen_enough();
+            let is_full = self.shown >= SHOWN || self.walk.is_over();
             if is_full && depth > 0 || depth >= DEEPEST {
                 self.close(path);
                 continue;
@@ -321,68 +280,34 @@ impl<'w> Walk<'w> {
 
     /// Leaves a directory as one that nobody has looked into.
     fn close(&mut self, path: String) {
-        self.is_cut_short = true;
+        self.walk.is_cut_short = true;
         if self.glob.is_none() {
             self.nodes.entry(path).or_default().is_closed = true;
         }
     }
 
-    /// What is in the directory at `path`, sorted, less what git ignores.
-    fn entries(&mut self, path: &str) -> io::Result<Vec<TreeEntry>> {
-        let handle = self.top.directory_to_read(&joined(&self.start, path))?;
-        let (mut kept, mut is_ignored) = (Vec::new(), false);
-        for found in Dir::read_from(&handle)? {
-            let found = found?;
-            let name = found.file_name();
-            if matches!(name.to_bytes(), b"." | b".." | b".git") {
-                continue;
-            }
-            if self.looked_at >= LOOKED_AT {
-                self.is_cut_short = true;
-                break;
-            }
-            self.looked_at += 1;
-            let kind = match found.file_type() {
-                FileType::Unknown => statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW)
-                    .map_or(FileType::Unknown, |stat| {
-                        FileType::from_raw_mode(stat.st_mode)
-                    }),
-                known => known,
-            };
-            let kind = match kind {
-                FileType::Directory => EntryKind::Directory,
-                FileType::Symlink => {
-                    let target = readlinkat(&handle, name, Vec::new()).unwrap_or_default();
-                    EntryKind::Link(target.to_string_lossy().into_owned())
-                }
-                _ => EntryKind::File,
-            };
-            let name = name.to_string_lossy().into_owned();
-            if self.is_left_out(&joined(path, &name), &kind) {
-                is_ignored = true;
-            } else {
-                kept.push(TreeEntry { name, kind });
-            }
-        }
-        if kept.is_empty() && is_ignored && !path.is_empty() {
+    /// Lists the directory at `path`, files before directories.
+    fn entries(&mut self, path: &str) -> io::Result<Vec<Entry>> {
+        let (mut entries, ignores) = self.walk.entries(path)?;
+        if entries.is_empty() && ignores && !path.is_empty() {
             self.nodes.entry(path.to_owned()).or_default().is_ignored = true;
         }
-        kept.sort_by(order);
-        Ok(kept)
+        entries.sort_by(order);
+        Ok(entries)
     }
+}
 
-    /// Whether git ignores what is at a path. Where that cannot be told, it is shown.
-    fn is_left_out(&self, path: &str, kind: &EntryKind) -> bool {
-        let Some((rules, prefix)) = &self.rules else {
-            return false;
-        };
-        let path = joined(prefix, path);
-        let ignored = match kind {
-            EntryKind::Directory => rules.is_directory_ignored(&path),
-            _ => rules.is_ignored(&path),
-        };
-        ignored.unwrap_or(false)
-    }
+/// A walk of what is at a place, and the place's own path in the project.
+fn walk_of<'w>(
+    root: &Path,
+    place: &ResolvedPath,
+    interrupt: &'w Interrupt,
+) -> io::Result<(Walk<'w>, String)> {
+    let (top, start) = place.directory(root)?;
+    let rules = rules(root, place, &start);
+    let from = start.clone();
+    let open = move |path: &str| Ok(top.directory_to_read(&joined(&from, path))?);
+    Ok((Walk::new(open, rules, LOOKED_AT).until(interrupt), start))
 }
 
 /// The files below a directory, those that are near before those that are deep, as far as anything is looked at; and
@@ -392,32 +317,17 @@ pub(super) fn files_below(
     place: &ResolvedPath,
     interrupt: &Interrupt,
 ) -> io::Result<(Vec<ResolvedPath>, bool)> {
-    let mut walk = Walk::of(root, place, None, interrupt)?;
+    let (mut walk, start) = walk_of(root, place, interrupt)?;
     let mut files = Vec::new();
-    let mut queue = VecDeque::from([(String::new(), 0_usize)]);
-    while let Some((path, depth)) = queue.pop_front() {
-        if walk.has_seen_enough() || depth >= DEEPEST {
-            walk.is_cut_short = true;
-            continue;
+    walk.each(|below, kind| {
+        if kind == EntryKind::File {
+            files.push(match place {
+                ResolvedPath::Inside(_) => ResolvedPath::Inside(joined(&start, &below)),
+                ResolvedPath::Outside(top) => ResolvedPath::Outside(top.join(below)),
+            });
         }
-        let entries = walk.entries(&path);
-        // One that cannot be looked into hides what is in it, and nothing else.
-        if entries.is_err() && depth > 0 {
-            walk.is_cut_short = true;
-            continue;
-        }
-        for entry in entries? {
-            let below = joined(&path, &entry.name);
-            match entry.kind {
-                EntryKind::Directory => queue.push_back((below, depth + 1)),
-                EntryKind::File => files.push(match place {
-                    ResolvedPath::Inside(_) => ResolvedPath::Inside(joined(&walk.start, &below)),
-                    ResolvedPath::Outside(top) => ResolvedPath::Outside(top.join(below)),
-                }),
-                EntryKind::Link(_) => {}
-            }
-        }
-    }
+        true
+    })?;
     Ok((files, walk.is_cut_short))
 }
 
@@ -437,16 +347,9 @@ fn rules(root: &Path, place: &ResolvedPath, start: &str) -> Option<(IgnoreRules,
     (!is_ignored).then(|| (rules, prefix.to_owned()))
 }
 
-fn joined(directory: &str, name: &str) -> String {
-    match (directory, name) {
-        ("", path) | (path, "") => path.to_owned(),
-        _ => format!("{directory}/{name}"),
-    }
-}
-
-impl Walk<'_> {
+impl Tree<'_> {
     /// Adds an entry, where fewer than `most` are shown, and tells whether it was added.
-    fn insert(&mut self, directory: &str, entry: TreeEntry, most: usize) -> bool {
+    fn insert(&mut self, directory: &str, entry: Entry, most: usize) -> bool {
         let node = self.nodes.entry(directory.to_owned()).or_default();
         if self.shown >= most {
             node.left_out += 1;
@@ -458,7 +361,7 @@ impl Walk<'_> {
     }
 
     /// Adds an entry, and the way to it.
-    fn insert_with_parents(&mut self, directory: &str, entry: TreeEntry) {
+    fn insert_with_parents(&mut self, directory: &str, entry: Entry) {
         if !self.insert(directory, entry, SHOWN) {
             return;
         }
@@ -467,12 +370,11 @@ impl Walk<'_> {
         while !path.is_empty() {
             let (parent, name) = split(path);
             let node = self.nodes.entry(parent.to_owned()).or_default();
-            let is_there =
-                |entry: &TreeEntry| entry.kind == EntryKind::Directory && entry.name == name;
+            let is_there = |entry: &Entry| entry.kind == EntryKind::Directory && entry.name == name;
             if node.entries.iter().any(is_there) {
                 break;
             }
-            node.entries.push(TreeEntry {
+            node.entries.push(Entry {
                 name: name.to_owned(),
                 kind: EntryKind::Directory,
             });
@@ -491,7 +393,7 @@ impl Walk<'_> {
             Some(pattern) => format!("no files in {shown} match {}\n", quoted(pattern)),
             None => format!("{shown} is empty, or all in it is ignored by git\n"),
         };
-        if self.is_cut_short {
+        if self.walk.is_cut_short {
             text.push_str(
                 "[the tree is too large to be searched whole: what is marked `…` was not looked into; name a \
                  directory in it]\n",
@@ -500,7 +402,7 @@ impl Walk<'_> {
         text
     }
 
-    /// What is below a directory, each line behind `indent`.
+    /// Renders what is below a directory, each line behind `indent`.
     fn render_below(&mut self, path: &str, indent: &str, text: &mut String) {
         let Some(mut node) = self.nodes.remove(path) else {
             return;
@@ -508,7 +410,7 @@ impl Walk<'_> {
         // A glob's way to a match is noted when the match is found.
         node.entries.sort_by(order);
         let mut lines = Vec::new();
-        for TreeEntry { name, kind } in node.entries {
+        for Entry { name, kind } in node.entries {
             let below = joined(path, &name);
             let name = escaped(&name);
             match (kind, self.nodes.get(&below)) {
@@ -541,8 +443,8 @@ impl Walk<'_> {
     }
 }
 
-fn order(one: &TreeEntry, other: &TreeEntry) -> Ordering {
-    let key = |entry: &TreeEntry| entry.kind == EntryKind::Directory;
+fn order(one: &Entry, other: &Entry) -> Ordering {
+    let key = |entry: &Entry| entry.kind == EntryKind::Directory;
     (key(one), &one.name).cmp(&(key(other), &other.name))
 }
 

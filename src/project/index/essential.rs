@@ -8,7 +8,7 @@ use memchr::memchr;
 
 /// Signature, version, number of entries.
 const HEADER: usize = 12;
-/// What stands before an entry's object: two times, device, inode, mode, owner, group, size.
+/// The bytes before an entry's object: two times, device, inode, mode, owner, group, size.
 const STAT: usize = 40;
 /// The flag of an entry that has more flags.
 const EXTENDED: u16 = 0x4000;
@@ -74,7 +74,7 @@ fn path_without(path: usize, dropped: u64) -> Option<usize> {
     path.checked_sub(usize::try_from(dropped).ok()?)
 }
 
-/// How many bytes of the last path are dropped, and the length of this number.
+/// Decodes the number of bytes dropped from the last path, and the length of this number.
 fn difference(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0_u64;
     for (at, byte) in bytes.iter().enumerate() {

@@ -4,7 +4,6 @@
 //! ignores is left out, and so are names that would deceive whoever reads them. Guarantees that how much is looked at
 //! is bounded, and that no key waits for it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +15,7 @@ use nucleo_matcher::{Config, Matcher};
 use super::CommandHint;
 use super::channel::Wake;
 use crate::project::gitignore::IgnoreRules;
+use crate::project::walk::{EntryKind, Walk};
 use crate::sys::text::is_deceptive;
 use crate::ui::input::completion::typed_path;
 
@@ -97,50 +97,20 @@ fn paths_below(root: &Path) -> Vec<String> {
     let Ok(rules) = IgnoreRules::load(root) else {
         return Vec::new();
     };
-    let mut found: Vec<String> = Vec::new();
-    let mut level = vec![String::new()];
-    let mut looked_at = 0;
-    while !level.is_empty() {
-        let mut next = Vec::new();
-        for directory in level {
-            let Ok(entries) = fs::read_dir(root.join(&directory)) else {
-                continue;
-            };
-            let mut names = Vec::new();
-            for entry in entries.flatten() {
-                looked_at += 1;
-                if looked_at > LOOKED_AT {
-                    return found;
-                }
-                let Ok(name) = entry.file_name().into_string() else {
-                    continue;
-                };
-                let Ok(kind) = entry.file_type() else {
-                    continue;
-                };
-                if name != ".git" && !name.contains(is_deceptive) {
-                    names.push((name, kind.is_dir()));
-                }
-            }
-            names.sort();
-            for (name, is_directory) in names {
-                let path = format!("{directory}{name}");
-                let ignored = if is_directory {
-                    rules.is_directory_ignored(&path)
-                } else {
-                    rules.is_ignored(&path)
-                };
-                if ignored.unwrap_or(true) {
-                    continue;
-                }
-                if is_directory {
-                    next.push(format!("{path}/"));
-                }
-                found.push(if is_directory { path + "/" } else { path });
-            }
+    let mut found = Vec::new();
+    // Without its top, there are none.
+    let _ = Walk::of_project(root, rules, LOOKED_AT).each(|path, kind| {
+        let is_shown = !path.contains(is_deceptive);
+        let slash = if kind == EntryKind::Directory {
+            "/"
+        } else {
+            ""
+        };
+        if is_shown {
+            found.push(path + slash);
         }
-        level = next;
-    }
+        is_shown
+    });
     found
 }
 
@@ -224,6 +194,7 @@ impl AsRef<str> for Named<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn paths_and_commands_are_completed_where_they_begin() {
