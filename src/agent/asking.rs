@@ -1,4 +1,4 @@
-//! How an agent asks the model: all of the conversation as the memory shows it, and once more, shorter, where the model
+//! Requests to the model: all of the conversation as the memory shows it, and once more, shorter, where the model
 //! says that it is too long.
 
 use super::conversation::{Conversation, HistoryMessage};
@@ -16,10 +16,10 @@ use crate::record::event::Event;
 /// The temperature at which a model is asked again, at the most: it is to keep to the form.
 const COOL: f64 = 0.1;
 
-/// What a model is told that has paused.
+/// The message to a model that has paused.
 const GO_ON: &str = "Go on.";
 
-/// Whether the model does not take a prompt for its length, or would not.
+/// Reports whether the model refuses a prompt for its length, or would refuse it.
 fn is_too_long(error: &AgentError) -> bool {
     match error {
         AgentError::Model(error) => error.is_context_exceeded(),
@@ -97,20 +97,19 @@ impl Agent<'_> {
         self.env.host.ask(&self.purpose, prompt)
     }
 
-    /// What is to be sent of the conversation.
+    /// Gives the system prompt and the messages to send.
     fn messages(
         &self,
         system: &[String],
         conversation: &mut Conversation,
     ) -> Result<(Vec<String>, Vec<Message<'static>>), AgentError> {
         let View {
-            history,
+            messages,
             system: own,
             compressed,
         } = self
             .memory
             .view(self.env.host, system, self.protocol, conversation)?;
-        let messages = self.protocol.render(&history);
         if let Some(compressed) = compressed {
             self.note_compressed(compressed, conversation)?;
         }

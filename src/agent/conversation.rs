@@ -1,4 +1,4 @@
-//! What an agent and those it works for have said so far.
+//! The conversation between an agent and those it works for.
 //!
 //! Plain data. What is sent of it as text is made by [`as_text`], which puts everything that is not
 //! the program's own between tags.
@@ -13,10 +13,10 @@ use crate::record::todos::Todo;
 use crate::secret::Redactor;
 use crate::sys::excerpt::text::bounded;
 
-/// What a summary begins with.
+/// The first line of a summary.
 const SUMMARY: &str = "[CONTEXT SUMMARY]";
 
-/// What a model is told of a tool during whose use the session was cut short.
+/// The result of a call during which the session was cut short.
 pub const CUT_SHORT: &str = "The session was cut short while this was being done: it may have been done, in part \
                          or not at all. Look before you do it again.";
 
@@ -25,7 +25,7 @@ pub const CUT_SHORT: &str = "The session was cut short while this was being done
 pub struct HistoryMessage {
     /// By whom: anybody but the system.
     pub role: Role,
-    /// What was said, or the whole result.
+    /// The words, or the whole result.
     pub content: String,
     /// The tool whose result it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub struct HistoryMessage {
     /// The id of the call whose result it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// Whether nothing came of that call, or it is not known what.
+    /// Set if the call has failed, or its outcome is unknown.
     #[serde(
         rename = "isFailed",
         default,
@@ -46,17 +46,17 @@ pub struct HistoryMessage {
     /// The agent's reply in its order, thoughts included, where the wire has that; else empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ReplyPart>,
-    /// What is shown beside a request.
+    /// Images that belong to a request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// Whether it consists of tagged parts, and is sent as it is: a summary does.
+    /// Set if it consists of tagged parts, and is sent as it is: a summary does.
     #[serde(
         rename = "isSummary",
         default,
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub is_tagged: bool,
-    /// Whether it tells the model that its reply was not understood; such messages are forgotten as soon
+    /// Set if it tells the model that its reply was not understood; such messages are forgotten as soon
     /// as one is.
     #[serde(
         rename = "isFault",
@@ -94,7 +94,7 @@ impl HistoryMessage {
         Self::new(Role::Assistant, content)
     }
 
-    /// What came of the call of this id.
+    /// The result of the call with this id.
     #[must_use]
     pub fn of_tool(tool: &str, id: &str, content: impl Into<String>) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl HistoryMessage {
         }
     }
 
-    /// Why it is not known what came of a call.
+    /// The result of a call whose outcome is unknown.
     #[must_use]
     pub fn not_done(call: &Call, content: &str) -> Self {
         Self {
@@ -125,14 +125,14 @@ impl HistoryMessage {
         Self::tagged(tagged(Tag::SYSTEM_REMINDER, &[], content))
     }
 
-    /// The same, with something that is not the program's own behind it, between tags of its own.
+    /// A reminder followed by text that is not the program's own, between tags of its own.
     #[must_use]
     pub fn reminder_of(words: &str, shown: &str) -> Self {
         let words = tagged(Tag::SYSTEM_REMINDER, &[], words);
         Self::tagged(format!("{words}\n\n{shown}"))
     }
 
-    /// What is wrong with the agent's last reply.
+    /// The fault in the agent's last reply.
     #[must_use]
     pub fn of_fault(content: impl Into<String>) -> Self {
         Self {
@@ -141,7 +141,7 @@ impl HistoryMessage {
         }
     }
 
-    /// What takes the place of a conversation: what was in it, and what the user has asked for.
+    /// A summary that replaces a conversation, with the user's requests behind it.
     #[must_use]
     pub fn summary(summary: &str, requests: &[String]) -> Self {
         let summary = tagged(Tag::CONTEXT_SUMMARY, &[], summary);
@@ -151,13 +151,13 @@ impl HistoryMessage {
         ))
     }
 
-    /// Whether it takes the place of a conversation.
+    /// Reports whether it is a summary that replaced a conversation.
     #[must_use]
     pub fn is_summary(&self) -> bool {
         self.is_tagged && self.content.starts_with(SUMMARY)
     }
 
-    /// What consists of tagged parts, and is sent as it is.
+    /// A message of tagged parts, sent as it is.
     #[must_use]
     pub fn tagged(content: String) -> Self {
         Self {
@@ -184,19 +184,19 @@ impl HistoryMessage {
     }
 }
 
-/// What a user asks for, and what they show with it.
+/// A user's request, and what they show with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserRequest {
-    /// What is to be done.
+    /// The task.
     pub text: String,
-    /// What stands behind it: tagged texts, like files, each by itself.
+    /// Tagged texts behind it, like files, each by itself.
     pub shown: Vec<String>,
     /// Pictures.
     pub images: Vec<Image>,
 }
 
 impl UserRequest {
-    /// The same without keys.
+    /// Removes the keys.
     #[must_use]
     pub fn redacted(&self, redactor: &Redactor) -> Self {
         let text = |text: &String| redactor.text(text).into_owned();
@@ -217,33 +217,33 @@ impl From<&str> for UserRequest {
     }
 }
 
-/// What was said so far, and where the work stands.
+/// A conversation, and the state of the work.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conversation {
-    /// What the user has asked for, in its order.
+    /// The user's requests, in order.
     pub requests: Vec<String>,
-    /// How many of these are not asked for any more: they are done, or were stopped.
+    /// The number of these that are done, or were stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub settled: usize,
     /// The task list.
     pub tasks: Vec<Task>,
-    /// What is to be done, as an agent's user sees it.
+    /// The todo list that the agent's user sees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todos: Vec<Todo>,
-    /// Whose thoughts are in it: account and model. Others do not take them.
+    /// The account and model that signed the thoughts in it; others reject them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinker: Option<String>,
-    /// What was said, in its order; the system prompt is no part of it.
+    /// The messages, in order, without the system prompt.
     pub history: Vec<HistoryMessage>,
-    /// What was said before that, and is in it as a summary.
+    /// Earlier messages, which the history holds as a summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<HistoryMessage>,
-    /// What of the history is not sent any more; `None`: all of it is.
+    /// The part of the history that is no longer sent; `None` if all of it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<Truncation>,
 }
 
-/// What of a history is not sent any more, counted by its messages. It stays as it is until the next one, and so does
+/// The part of a history that is no longer sent, by message numbers. It stays as it is until the next one, and so does
 /// what a vendor has cached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truncation {
@@ -251,14 +251,12 @@ pub struct Truncation {
     pub from: usize,
     /// The request that was the last one then.
     pub request: usize,
-    /// What stands ahead of this is old: of its results, no more than `old` bytes are sent of each.
-    pub turn: usize,
-    /// How many bytes that are.
-    pub old: usize,
-    /// Of the results between `turn` and this, no more than `new` bytes are sent of each; of those behind it, all.
+    /// Of the results ahead of this, no more than `share` bytes are sent of each.
+    #[serde(rename = "turn")]
     pub end: usize,
-    /// How many bytes that are.
-    pub new: usize,
+    /// That number of bytes.
+    #[serde(rename = "old")]
+    pub share: usize,
 }
 
 pub(super) fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
@@ -271,7 +269,7 @@ impl Conversation {
         self.ask(text.into());
     }
 
-    /// The same, with what they show.
+    /// Adds a request with everything that is shown with it.
     pub fn ask(&mut self, request: UserRequest) {
         self.requests.push(request.text.clone());
         self.history.push(HistoryMessage {
@@ -311,7 +309,7 @@ impl Conversation {
         self.truncation = None;
     }
 
-    /// What was thought is not sent any more; all else is.
+    /// Drops the thoughts from what is sent.
     pub fn drop_thoughts(&mut self) {
         let is_said = |part: &ReplyPart| !matches!(part, ReplyPart::Thought(_));
         for message in &mut self.history {
@@ -319,7 +317,7 @@ impl Conversation {
         }
     }
 
-    /// Whose thoughts come next: an account and a model. The vendor does not take another's, so those are dropped.
+    /// Names the account and model that sign the next thoughts. Their vendor rejects those of others, which are dropped.
     pub fn thinks_as(&mut self, thinker: &str) {
         if self.thinker.as_deref() != Some(thinker) {
             self.drop_thoughts();
@@ -348,7 +346,7 @@ impl Conversation {
         Some(format!("> {request}{words}"))
     }
 
-    /// What the agent has said last, and the results that it was told since; `None` where it was told anything
+    /// The agent's last message, and the results that it was told since; `None` where it was told anything
     /// else.
     #[must_use]
     pub fn last_turn(&self) -> Option<(&HistoryMessage, &[HistoryMessage])> {
@@ -385,7 +383,7 @@ pub fn as_text(history: &[HistoryMessage]) -> Vec<Message<'static>> {
         .collect()
 }
 
-/// What was said as one text, for a model that is to summarize it; of a message no more than `max_bytes`.
+/// Renders the messages as one text, for a model that is to summarize it; of each no more than `max_bytes`.
 #[must_use]
 pub fn transcript<'m>(
     history: impl IntoIterator<Item = &'m HistoryMessage>,

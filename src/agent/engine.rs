@@ -21,67 +21,67 @@ use super::tool::{CallFailure, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
 use super::tools::files::OUTPUT_LIMIT;
 use super::using::ToolUse;
 
-/// What an agent is told and has for its next step.
+/// The instructions and tools of an agent's next step.
 #[derive(Default)]
 pub struct Brief<'a> {
-    /// Who it is and how it works, for the model; the protocol adds how to reply.
+    /// The agent's role and way of working, for the model; the protocol adds how to reply.
     pub instructions: String,
     /// Further messages of the system behind that, as of what it works on.
     pub context: Vec<String>,
-    /// What it can use.
+    /// The tools that it can use.
     pub tools: Toolbox<'a>,
-    /// Whether it may, as far as the protocol can say so.
+    /// The choice of tools that it has, as far as the protocol can express it.
     pub tool_choice: ToolChoice,
-    /// What has come up since the last step: said once, ahead of the next, and kept in the conversation.
+    /// Reminders since the last step: said once, ahead of the next, and kept in the conversation.
     pub reminders: Vec<HistoryMessage>,
 }
 
 /// An agent: the parts that a profile has chosen.
 #[derive(Clone)]
 pub struct Agent<'a> {
-    /// What it asks the model for.
+    /// The purpose of its calls to the model.
     pub purpose: Purpose,
-    /// What it is told and has; asked for before each step.
+    /// Builds its instructions and tools before each step.
     pub brief: &'a dyn Fn() -> Brief<'a>,
-    /// How it replies.
+    /// The form of its replies.
     pub protocol: &'a dyn Protocol,
-    /// What of its tools it may use.
+    /// Decides which calls it may make.
     pub permissions: &'a dyn Permissions,
-    /// What of a conversation is sent.
+    /// Chooses the part of a conversation that is sent.
     pub memory: &'a dyn Memory,
-    /// What stands against its last words, if anything; gets how many calls of tools have succeeded.
+    /// Objects to its last words, if need be; gets the number of calls that have succeeded.
     pub ending: &'a dyn Fn(&Ended, u32) -> Result<(), Objection>,
-    /// How many replies in a row may not be understood; 0 counts as 1.
+    /// The number of replies in a row that may be malformed; 0 counts as 1.
     pub tries: u32,
-    /// The same of tools that fail.
+    /// The number of tools in a row that may fail.
     pub tool_tries: ToolTries,
-    /// How many calls to the model the work may take; `None`: as many as the host allows.
+    /// The number of calls to the model that the work may take; `None` for as many as the host allows.
     pub calls: Option<u32>,
-    /// How freely the model is to choose its words, unless its entry says so; `None`: the server decides.
+    /// The temperature, unless the model's entry has one; `None` leaves it to the server.
     pub temperature: Option<f64>,
     /// The run, the reporter, the clock and the redactor.
     pub env: Env<'a>,
 }
 
-/// How far an agent has come within a piece of work.
+/// The state of an agent within a piece of work.
 #[derive(Default)]
 pub(super) struct Progress {
     /// Failures since the last thing that went well.
     pub failures: u32,
     /// Failures of tools since one has succeeded.
     pub tool_failures: u32,
-    /// How many calls of tools have succeeded.
+    /// Calls of tools that have succeeded.
     pub succeeded: u32,
-    /// How often the model was asked.
+    /// Calls to the model so far.
     pub calls: u32,
     /// The system prompt that was sent last, and is in the run log.
     pub system: Vec<String>,
-    /// What was sent last behind it, and is there, too.
+    /// The messages sent last behind it, which are there, too.
     pub sent: Vec<Message<'static>>,
 }
 
 impl Agent<'_> {
-    /// The same as [`take_on`](Self::take_on), with a request that is nothing but words.
+    /// Works as [`take_on`](Self::take_on) does, with a request that is nothing but words.
     ///
     /// # Errors
     /// When it does not get there.
@@ -438,7 +438,7 @@ impl Agent<'_> {
         self.env.reporter.event(event);
     }
 
-    /// What the agent says that nothing else shows.
+    /// Tells the words that nothing else shows.
     fn tell_words(&self, words: &str) {
         if !words.trim().is_empty() {
             self.tell(&Event::Words(words.trim().to_owned()));
@@ -446,10 +446,10 @@ impl Agent<'_> {
     }
 }
 
-/// What a model is told of a call that the user has said no to.
+/// The result of a call that the user has refused.
 const NOT_ALLOWED: &str = "the user does not allow this; ask, or do it another way";
 
-/// What a model is told where a yes was for something else than what would be done now.
+/// The result of a call whose effect changed after the user had agreed to it.
 const CHANGED_MEANWHILE: &str = "this was changed while the user looked at it, and nothing was done; see how it is now, and \
                                  do it again where it is still right";
 
@@ -457,18 +457,18 @@ fn not_allowed(why: impl Into<String>) -> ToolError {
     ToolError::Failed(CallFailure::new(CallFailure::NOT_ALLOWED, why, ""))
 }
 
-/// What a model is told of calls behind one that ends the work.
+/// The result of calls behind one that ends the work.
 const NOT_DONE: &str = "This was not done: the work had ended before.";
 
-/// What a model is told of calls that waited when the session was cut short.
+/// The result of calls that had not begun when the session was cut short.
 pub(super) const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";
 
-/// What a model is told whose reply was too long, and one that has said nothing.
+/// The messages to a model whose reply was too long, and to one that has said nothing.
 const CUT: &str = "Your last reply was cut at the length limit (max_tokens): it is gone, and no call in it was carried out. Go on in \
                    smaller pieces: fewer words, and less in one call.";
 const EMPTY: &str = "Your last reply was empty: no words, and no call. Go on with the work, or say in words what came of it.";
 
-/// What a model is told that has given no whole reply, where more can be told than that.
+/// The message to a model that has given no whole reply, where more can be said than that.
 fn told_of(error: &ModelError) -> Option<&'static str> {
     match error {
         ModelError::CutShort {
@@ -480,9 +480,9 @@ fn told_of(error: &ModelError) -> Option<&'static str> {
     }
 }
 
-/// How many lines of a reply are shown around the one that is wrong.
+/// Lines of a reply shown around the one that is wrong.
 const AROUND: usize = 3;
-/// How long a line of a reply is shown.
+/// The length at which a shown line is cut, in characters.
 const LONGEST_LINE: usize = 200;
 
 /// The reply around a line of it, so that the model sees what is meant.

@@ -1,4 +1,4 @@
-//! What becomes of a conversation that grows too long for the model.
+//! Memory: what is sent of a conversation that grows too long for the model.
 //!
 //! One type a way: [`Compress`] asks the model for a summary. Others, like one that forgets the middle or
 //! one that keeps a plan instead ([`recent`]) or everything ([`whole`]), are further implementations of [`Memory`].
@@ -7,7 +7,9 @@ pub(crate) mod recent;
 pub(crate) mod truncate;
 pub(crate) mod whole;
 
-use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -24,31 +26,42 @@ use crate::model::{ModelError, Purpose};
 use crate::sys::excerpt::text::bounded;
 use crate::sys::text::regex;
 
-/// What of a conversation is sent.
-pub struct View<'c> {
-    /// What was said, as far as it is sent.
-    pub history: Cow<'c, [HistoryMessage]>,
+/// The part of a conversation that is sent.
+pub struct View {
+    /// The messages to send, in the protocol's form.
+    pub messages: Vec<Message<'static>>,
     /// The system prompt that it stands behind, where that is another for this call.
     pub system: Option<Vec<String>>,
-    /// How it was made shorter for this call, if it was.
+    /// The compression made for this call, if any.
     pub compressed: Option<Compressed>,
+}
+
+impl View {
+    /// Messages as they are.
+    fn of(messages: Vec<Message<'static>>) -> Self {
+        Self {
+            messages,
+            system: None,
+            compressed: None,
+        }
+    }
 }
 
 /// Keeps what is sent of a conversation short enough. What was said stays in the conversation.
 pub trait Memory {
-    /// What is to be sent of the conversation behind `system`, in the form that `protocol` gives it.
+    /// Gives what is to be sent of the conversation behind `system`, in the form that `protocol` gives it.
     ///
     /// # Errors
     /// When it cannot be made short enough; the conversation is then as it was.
-    fn view<'c>(
+    fn view(
         &self,
         host: &dyn Host,
         system: &[String],
         protocol: &dyn Protocol,
-        conversation: &'c mut Conversation,
-    ) -> Result<View<'c>, AgentError>;
+        conversation: &mut Conversation,
+    ) -> Result<View, AgentError>;
 
-    /// What the user is told when it was made shorter, besides by how much.
+    /// The notice to the user when it was made shorter, besides by how much.
     fn notice(&self) -> Option<&'static str> {
         None
     }
@@ -69,37 +82,65 @@ pub trait Memory {
     }
 }
 
-/// How many bytes of a single message go into the request for a summary; less where that is still too long.
+/// Bytes of a single message in the request for a summary; fewer where that is still too long.
 const SHARES: [usize; 4] = [usize::MAX, 8 << 10, 2 << 10, 512];
 
+/// Tokens of texts that were counted before, by the texts' hashes: a conversation grows at its end, and is counted before
+/// each step.
+#[derive(Debug, Default)]
+pub struct TokenCounts(RefCell<HashMap<u64, u64>>);
+
+impl TokenCounts {
+    /// A shorter text, in bytes, is counted as fast as it is hashed.
+    const SHORT: usize = 64;
+
+    fn count(&self, text: &str) -> u64 {
+        if text.len() < Self::SHORT {
+            return tokens::count(text);
+        }
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let mut known = self.0.borrow_mut();
+        let known = known.entry(hasher.finish());
+        *known.or_insert_with(|| tokens::count(text))
+    }
+
+    /// The tokens of a prompt.
+    fn size(&self, system: &[String], messages: &[Message<'_>]) -> u64 {
+        let pieces = messages.iter().flat_map(Message::pieces);
+        let conversation: u64 = pieces.map(|piece| self.count(&piece)).sum();
+        let system: u64 = system.iter().map(|text| self.count(text)).sum();
+        system + conversation
+    }
+}
+
 /// Replaces the conversation by a summary that the model writes, and the user's requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Compress<'a> {
     /// From so many tokens on, the system prompt included.
     pub limit: u64,
-    /// How the model is to summarize; the conversation follows.
+    /// The instructions for the summary; the conversation follows.
     pub instructions: &'a str,
+    /// Remembers the tokens of what was said.
+    pub counts: &'a TokenCounts,
 }
 
 impl Memory for Compress<'_> {
-    fn view<'c>(
+    fn view(
         &self,
         host: &dyn Host,
         system: &[String],
         protocol: &dyn Protocol,
-        conversation: &'c mut Conversation,
-    ) -> Result<View<'c>, AgentError> {
-        let tokens = size(system, &protocol.render(&conversation.history));
-        let compressed = if tokens >= self.limit {
-            let most = tokens.min(self.limit);
-            Some(self.compress(host, system, protocol, conversation, most)?)
-        } else {
-            None
-        };
+        conversation: &mut Conversation,
+    ) -> Result<View, AgentError> {
+        let messages = protocol.render(&conversation.history);
+        if self.counts.size(system, &messages) < self.limit {
+            return Ok(View::of(messages));
+        }
+        let compressed = self.compress(host, system, protocol, conversation, self.limit)?;
         Ok(View {
-            history: Cow::Borrowed(&conversation.history),
-            system: None,
-            compressed,
+            compressed: Some(compressed),
+            ..View::of(protocol.render(&conversation.history))
         })
     }
 
@@ -112,7 +153,8 @@ impl Memory for Compress<'_> {
         protocol: &dyn Protocol,
         conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
-        let tokens = size(system, &protocol.render(&conversation.history));
+        let messages = protocol.render(&conversation.history);
+        let tokens = self.counts.size(system, &messages);
         let smaller = Self {
             limit: self.limit.min(tokens / 2),
             ..*self
@@ -132,7 +174,7 @@ impl Compress<'_> {
         conversation: &mut Conversation,
         most: u64,
     ) -> Result<Compressed, AgentError> {
-        let size = |history: &[HistoryMessage]| size(system, &protocol.render(history));
+        let size = |history: &[HistoryMessage]| self.counts.size(system, &protocol.render(history));
         let tokens_before = size(&conversation.history);
         let prompt = Prompt::of_agent([self.instructions], vec![self.request(conversation)], 0);
         let reply = host.ask(&Purpose::COMPRESSION, prompt)?;
@@ -182,7 +224,7 @@ impl Compress<'_> {
     }
 }
 
-/// What begins a thought, or ends it; as code, it is a word.
+/// The mark that begins or ends a thought; in backquotes, it is a word.
 static THOUGHT: LazyLock<Regex> = LazyLock::new(|| regex("(?P<code>`?)<(?P<end>/?)think(?:ing)?>"));
 
 /// A summary less what was thought: what stands between the marks, what stands ahead of an end without a beginning, and
@@ -214,12 +256,21 @@ fn framed(conversation: &str) -> String {
     format!("## Conversation to Summarize\n\n{conversation}\n")
 }
 
-/// The tokens of a prompt.
+/// The tokens of a prompt that is not counted again.
 fn size(system: &[String], messages: &[Message<'_>]) -> u64 {
-    let pieces = messages.iter().flat_map(Message::pieces);
-    let conversation: u64 = pieces.map(|piece| tokens::count(&piece)).sum();
-    let system: u64 = system.iter().map(|text| tokens::count(text)).sum();
-    system + conversation
+    TokenCounts::default().size(system, messages)
+}
+
+/// The message with no more than so many bytes of what a tool or a file says.
+fn shortened(message: &HistoryMessage, share: usize) -> HistoryMessage {
+    let is_data = message.role == Role::Tool || message.is_tagged && !message.is_summary();
+    if !is_data || message.content.len() <= share {
+        return message.clone();
+    }
+    HistoryMessage {
+        content: bounded(&message.content, share),
+        ..message.clone()
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ use crate::model::prompt::Prompt;
 use crate::record::event::Reporter;
 use crate::secret::Redactor;
 use crate::sys::environment::SystemClock;
-use std::borrow::Cow;
 
 /// A tool of each effect. `breaks` fails.
 fn tools() -> [ToolSpec; 4] {
@@ -99,15 +98,15 @@ impl Protocol for Words {
 pub(in crate::agent) struct All;
 
 impl Memory for All {
-    fn view<'c>(
+    fn view(
         &self,
         _host: &dyn Host,
         _system: &[String],
-        _protocol: &dyn Protocol,
-        conversation: &'c mut Conversation,
-    ) -> Result<View<'c>, AgentError> {
+        protocol: &dyn Protocol,
+        conversation: &mut Conversation,
+    ) -> Result<View, AgentError> {
         Ok(View {
-            history: Cow::Borrowed(&conversation.history),
+            messages: protocol.render(&conversation.history),
             system: None,
             compressed: None,
         })

@@ -3,29 +3,26 @@
 //! For agents that keep what matters elsewhere, as in a plan. Guarantees that what is sent fits into the model's window
 //! by the program's own count, and that the task is always in the last message.
 
-use std::borrow::Cow;
-
-use super::{Host, Memory, View, size};
+use super::{Host, Memory, View, shortened, size};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::protocol::Protocol;
 use crate::model::estimate::FRAMING;
-use crate::model::message::Role;
-use crate::sys::excerpt::text::bounded;
+use crate::model::message::{Message, Role};
 
-/// So many of the user's messages are left where more do not fit.
+/// The user's messages that are kept where more do not fit.
 const FEWER: usize = 3;
-/// How many bytes of a result are sent where all of it does not fit, one after the other.
-const SHARES: [usize; 4] = [8 << 10, 2 << 10, 512, 128];
+/// Bytes of a result that are sent, fewer each time it does not fit.
+const SHARES: [usize; 5] = [usize::MAX, 8 << 10, 2 << 10, 512, 128];
 
 /// Sends the last messages, and the task under way.
 #[derive(Clone, Copy)]
 pub struct Recent<'a> {
-    /// How many messages of the user's are sent at the most, results among them, each with the agent's behind it.
+    /// The most messages of the user's that are sent, results among them, each with the agent's behind it.
     pub most: usize,
-    /// What stands last in the last message; "" for nothing.
+    /// The end of the last message; "" for nothing.
     pub task: &'a str,
-    /// How many tokens a prompt may have.
+    /// The most tokens that a prompt may have.
     pub window: u64,
     /// The last message of the system, made shorter where all does not fit.
     pub shorter: &'a dyn Fn() -> String,
@@ -34,52 +31,54 @@ pub struct Recent<'a> {
 }
 
 impl Memory for Recent<'_> {
-    fn view<'c>(
+    fn view(
         &self,
         _host: &dyn Host,
         system: &[String],
         protocol: &dyn Protocol,
-        conversation: &'c mut Conversation,
-    ) -> Result<View<'c>, AgentError> {
+        conversation: &mut Conversation,
+    ) -> Result<View, AgentError> {
         let all = self.with_task(&conversation.history);
+        let tokens = |system: &[String], messages: &[Message<'_>]| size(system, messages) + FRAMING;
         // Half of them, and half of those; but not less than few.
         let half = |many: &usize| Some((many / 2).max(FEWER)).filter(|fewer| fewer < many);
         let counts = std::iter::successors(Some(self.most.min(all.len())), half);
-        let tried: Vec<_> = counts.map(|most| last(&all, most)).collect();
-        let fewer = tried.last().copied().unwrap_or_default();
-        let fits = |system: &[String], history: &[HistoryMessage]| {
-            size(system, &protocol.render(history)) + FRAMING <= self.window
-        };
-        let view = |system: Option<Vec<String>>, history: Vec<HistoryMessage>| View {
-            history: Cow::Owned(history),
-            system,
-            compressed: None,
-        };
-        for history in tried {
-            if fits(system, history) {
-                return Ok(view(None, history.to_vec()));
+        let mut fewer = &all[..];
+        for most in counts {
+            fewer = last(&all, most);
+            let messages = protocol.render(fewer);
+            if tokens(system, &messages) <= self.window {
+                return Ok(View::of(messages));
             }
         }
         let mut system = system.to_vec();
         if let Some(last) = system.last_mut() {
             *last = (self.shorter)();
         }
-        let shares = std::iter::once(usize::MAX).chain(SHARES);
-        let mut tried = shares.map(|share| shortened(fewer, share));
-        match tried.find(|history| fits(&system, history)) {
-            Some(history) => Ok(view(Some(system), history)),
-            None => Err(AgentError::TooLong {
-                tokens: size(&system, &protocol.render(&shortened(fewer, 0))) + FRAMING,
-                window: self.window,
-                larger: self.larger.map(str::to_owned),
-                is_at_once: false,
-            }),
+        let rendered = |share| {
+            let history: Vec<_> = fewer.iter().map(|said| shortened(said, share)).collect();
+            protocol.render(&history)
+        };
+        for share in SHARES {
+            let messages = rendered(share);
+            if tokens(&system, &messages) <= self.window {
+                return Ok(View {
+                    system: Some(system),
+                    ..View::of(messages)
+                });
+            }
         }
+        Err(AgentError::TooLong {
+            tokens: tokens(&system, &rendered(0)),
+            window: self.window,
+            larger: self.larger.map(str::to_owned),
+            is_at_once: false,
+        })
     }
 }
 
 impl Recent<'_> {
-    /// What was said, and behind it the task, unless it is said last.
+    /// Adds the task behind the history, unless it is said last.
     fn with_task(&self, history: &[HistoryMessage]) -> Vec<HistoryMessage> {
         let mut history = history.to_vec();
         let is_said = history.last().is_some_and(|last| last.content == self.task);
@@ -103,19 +102,6 @@ fn last(history: &[HistoryMessage], most: usize) -> &[HistoryMessage] {
     // What the agent has said before anybody else is left out, too.
     let from = from.or_else(|| (0..history.len()).find(begins));
     from.map_or(&[], |from| &history[from..])
-}
-
-/// The same with no more than so many bytes of every result.
-fn shortened(history: &[HistoryMessage], share: usize) -> Vec<HistoryMessage> {
-    let history = history.iter().cloned();
-    let shortened = history.map(|message| match message.role {
-        Role::Tool => HistoryMessage {
-            content: bounded(&message.content, share),
-            ..message
-        },
-        _ => message,
-    });
-    shortened.collect()
 }
 
 #[cfg(test)]

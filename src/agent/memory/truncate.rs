@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::{Compress, Memory, View};
+use super::{Compress, Memory, TokenCounts, View, shortened};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage, Truncation};
 use crate::agent::host::{Compressed, Host};
@@ -16,40 +16,37 @@ use crate::agent::protocol::Protocol;
 use crate::agent::tagged::{Tag, tagged};
 use crate::model::message::{ReplyPart, Role, Thought};
 use crate::model::usage::Usage;
-use crate::sys::excerpt::text::bounded;
 
-/// What the user is told when it happens.
+/// The notice to the user.
 const TOLD: &str = "Auto-compacting conversation...";
-/// What the model is told of what is left out.
+/// The message that stands for those left out.
 const NOTICE: &str = "<context_truncated>Older messages removed to save space</context_truncated>";
 
-/// So many messages are kept at the end: replies, and what stands between two of them as one.
+/// Messages kept at the end: replies, and what stands between two of them as one.
 const KEPT: usize = 20;
-/// How many where these are too long. Without any, the requests alone are sent.
-const FEWER: [usize; 4] = [10, 4, 2, 0];
-/// How many bytes of a result are sent where all of it does not fit.
-const SHARES: [usize; 3] = [8 << 10, 2 << 10, 512];
-/// How far below the threshold it gets, in percent of the window: else it would be there again with the next result.
+/// Bytes of a result that are sent, fewer where that does not fit.
+const SHARES: [usize; 4] = [usize::MAX, 8 << 10, 2 << 10, 512];
+/// The distance below the threshold to get to, in percent of the window: else the next result would reach it again.
 const ROOM: u64 = 10;
 /// From which percentage on it gets to which where it cannot get so low.
 const CLOSE: (u64, u64) = (95, 90);
 
-/// How the model is to summarize; the conversation follows.
+/// The instructions for the summary; the conversation follows.
 const SUMMARY: &str = include_str!("../../../prompts/chat_compact.txt");
 
-/// How many characters make a token, about.
+/// Characters to a token, about.
 const CHARACTERS: u64 = 4;
-/// How many tokens a picture has at the most.
+/// The most tokens of a picture.
 const IMAGE: u64 = 1600;
 
-/// How many tokens of a model's window a conversation takes: those that the vendor has counted of the last call, and one
+/// The tokens of a model's window that a conversation takes: those that the vendor has counted of the last call, and one
 /// for four characters of what came since.
 #[derive(Debug, Default)]
 pub struct Meter {
     counted: Cell<u64>,
-    /// How many messages of the history were sent last.
+    /// Messages of the history that were sent last.
     sent: Cell<usize>,
-    /// How many are in what was counted, the reply among them.
+    /// Messages that are in what was counted, the reply among them.
     covered: Cell<usize>,
 }
 
@@ -61,7 +58,7 @@ impl Meter {
         self.covered.set(self.sent.get() + 1);
     }
 
-    /// It has about so many tokens: it was made shorter, or is taken up; 0: that is not known.
+    /// Sets the estimate for a conversation that was made shorter or is taken up; 0 if there is none.
     pub fn estimated(&self, tokens: u64, conversation: &Conversation) {
         self.counted.set(tokens);
         self.covered.set(conversation.history.len());
@@ -72,7 +69,7 @@ impl Meter {
         self.counted.set(0);
     }
 
-    /// How many tokens a conversation has; 0 where nothing was counted yet.
+    /// The tokens of a conversation; 0 where nothing was counted yet.
     #[must_use]
     pub fn used(&self, conversation: &Conversation) -> u64 {
         let since = conversation.history.get(self.covered.get()..);
@@ -108,7 +105,7 @@ pub fn tokens_of(history: &[HistoryMessage]) -> u64 {
 /// Sends the first request and the last messages of a conversation that has come near the model's window.
 #[derive(Debug, Clone, Copy)]
 pub struct Truncate<'a> {
-    /// How many tokens the model takes.
+    /// The most tokens that the model takes.
     pub window: u64,
     /// At how many percent of them something is left out.
     pub threshold: u64,
@@ -117,19 +114,18 @@ pub struct Truncate<'a> {
 }
 
 impl Memory for Truncate<'_> {
-    fn view<'c>(
+    fn view(
         &self,
         _host: &dyn Host,
         system: &[String],
-        _protocol: &dyn Protocol,
-        conversation: &'c mut Conversation,
-    ) -> Result<View<'c>, AgentError> {
+        protocol: &dyn Protocol,
+        conversation: &mut Conversation,
+    ) -> Result<View, AgentError> {
         let compressed = self.keep_below(system, conversation)?;
         self.meter.sent.set(conversation.history.len());
         Ok(View {
-            history: sent(conversation),
-            system: None,
             compressed,
+            ..View::of(protocol.render(&sent(conversation)))
         })
     }
 
@@ -148,7 +144,7 @@ impl Memory for Truncate<'_> {
     ) -> Result<Option<Compressed>, AgentError> {
         let tokens = self.tokens(system, conversation);
         let fewer = tokens.saturating_sub(1);
-        let tried = [tokens / 2, tokens / 4 * 3, fewer].into_iter();
+        let tried = [tokens / 2, fewer].into_iter();
         let mut tried = tried.map(|most| self.truncate(system, most, conversation));
         Ok(tried.find_map(Result::ok))
     }
@@ -187,7 +183,7 @@ impl Truncate<'_> {
         self.window / 100 * percent + self.window % 100 * percent / 100
     }
 
-    /// How many tokens the next prompt has: as it was counted, or else by its characters.
+    /// The tokens of the next prompt: as it was counted, or else by its characters.
     fn tokens(&self, system: &[String], conversation: &Conversation) -> u64 {
         match self.meter.used(conversation) {
             0 => estimate(system, &sent(conversation)),
@@ -252,6 +248,7 @@ pub fn summarize(
         // The summary needs room, and the estimate may be off.
         limit: window / 4 * 3,
         instructions: &instructions,
+        counts: &TokenCounts::default(),
     };
     let tokens_before = super::size(system, &protocol.render(&sent(conversation)));
     let compressed = compress.compress(host, system, protocol, conversation, tokens_before);
@@ -276,7 +273,7 @@ fn estimate(system: &[String], history: &[HistoryMessage]) -> u64 {
     (characters as u64).div_ceil(CHARACTERS) + tokens_of(history)
 }
 
-/// What is sent of a conversation.
+/// The part of a conversation that is sent.
 #[must_use]
 pub fn sent(conversation: &Conversation) -> Cow<'_, [HistoryMessage]> {
     match &conversation.truncation {
@@ -287,26 +284,22 @@ pub fn sent(conversation: &Conversation) -> Cow<'_, [HistoryMessage]> {
     }
 }
 
-/// What is left of a history: the first request, a notice, the last request where it is not among the rest, the rest.
+/// Applies a truncation: the first request, a notice, the last request where it is not among the rest, the rest.
 fn view(history: &[HistoryMessage], truncation: &Truncation) -> Vec<HistoryMessage> {
-    let Truncation { from, .. } = *truncation;
-    let bounds = |at: usize| match at {
-        at if at < truncation.turn => truncation.old,
-        at if at < truncation.end => truncation.new,
-        _ => usize::MAX,
-    };
+    let Truncation { from, end, .. } = *truncation;
     let first = first_request(history);
     let last = shown_from(history, truncation.request);
     let requests = [first.start, last.start];
     let kept = |range: Range<usize>| {
         range.filter_map(move |at| {
             let message = history.get(at)?;
-            let share = bounds(at);
-            Some(if requests.contains(&at) {
-                message.clone()
+            let is_whole = at >= end || requests.contains(&at);
+            let share = if is_whole {
+                usize::MAX
             } else {
-                shortened(message, share)
-            })
+                truncation.share
+            };
+            Some(shortened(message, share))
         })
     };
     if from <= first.end {
@@ -321,20 +314,7 @@ fn view(history: &[HistoryMessage], truncation: &Truncation) -> Vec<HistoryMessa
     left
 }
 
-/// The message with no more than so many bytes of what a tool or a file says.
-fn shortened(message: &HistoryMessage, share: usize) -> HistoryMessage {
-    let is_long = message.content.len() > share;
-    let is_data = message.role == Role::Tool || message.is_tagged && !message.is_summary();
-    if !is_long || !is_data {
-        return message.clone();
-    }
-    HistoryMessage {
-        content: bounded(&message.content, share),
-        ..message.clone()
-    }
-}
-
-/// Where the first request stands, or the summary that is in its place, with what is shown behind it.
+/// The range of the first request, or of the summary in its place, with what is shown behind it.
 fn first_request(history: &[HistoryMessage]) -> Range<usize> {
     let at = history.iter().position(is_request);
     shown_from(history, at.unwrap_or(0))
@@ -350,10 +330,11 @@ fn shown_from(history: &[HistoryMessage], at: usize) -> Range<usize> {
     at..at + 1 + shown.count()
 }
 
-/// The ways to leave something out, less and less of it being left.
-fn ways(history: &[HistoryMessage]) -> Vec<Truncation> {
+/// The ways to leave something out, less and less of it being left: results lose their middles, those that the model
+/// reads next at last, then fewer messages are kept by halves.
+fn ways(history: &[HistoryMessage]) -> impl Iterator<Item = Truncation> {
     let starts = turns(history);
-    let start_of = |kept: usize| {
+    let start_of = move |kept: usize| {
         let turn = starts.len().saturating_sub(kept);
         let start = starts.get(turn).copied().unwrap_or(history.len());
         let before = start.checked_sub(1).and_then(|before| history.get(before));
@@ -362,29 +343,25 @@ fn ways(history: &[HistoryMessage]) -> Vec<Truncation> {
         let is_reply = is_agents(history.get(start));
         start - usize::from(has_calls && !is_reply)
     };
-    let end = history.len();
     let request = history.iter().rposition(is_request).unwrap_or(0);
-    // What was said last is read next: it is the last that is left out.
-    let turn = start_of(2);
-    let way = |kept: usize, old: usize, new: usize| Truncation {
+    let [whole, shares @ ..] = SHARES;
+    let [.., least] = SHARES;
+    let (old, all) = (start_of(2), history.len());
+    let shorter = [old, all].into_iter();
+    let shorter =
+        shorter.flat_map(move |end| shares.into_iter().map(move |share| (KEPT, share, end)));
+    let fewer = std::iter::successors(Some(KEPT / 2), |kept| (*kept > 0).then_some(kept / 2));
+    let fewer = fewer.map(move |kept| (kept, least, all));
+    let ways = [(KEPT, whole, old)].into_iter().chain(shorter).chain(fewer);
+    ways.map(move |(kept, share, end)| Truncation {
         from: start_of(kept),
         request,
-        turn,
-        old,
         end,
-        new,
-    };
-    let whole = usize::MAX;
-    let [.., least] = SHARES;
-    let mut ways = vec![way(KEPT, whole, whole)];
-    ways.extend(SHARES.map(|share| way(KEPT, share, whole)));
-    ways.extend([FEWER[0], FEWER[1], FEWER[2]].map(|kept| way(kept, least, whole)));
-    ways.extend(SHARES.map(|share| way(FEWER[2], least, share)));
-    ways.push(way(FEWER[3], least, least));
-    ways
+        share,
+    })
 }
 
-/// Where each message begins as the model sees them: a reply, or all that is said between two replies.
+/// The starts of messages as the model sees them: a reply, or all that is said between two replies.
 fn turns(history: &[HistoryMessage]) -> Vec<usize> {
     let is_agents = |at: usize| is_agents(history.get(at));
     let begins = |at: &usize| *at == 0 || is_agents(*at) || is_agents(*at - 1);

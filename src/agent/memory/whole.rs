@@ -3,8 +3,6 @@
 //! For work whose every message matters. Guarantees that nothing is left out: where all of it does not fit, nothing is
 //! sent.
 
-use std::borrow::Cow;
-
 use super::{Host, Memory, View, size};
 use crate::agent::AgentError;
 use crate::agent::conversation::Conversation;
@@ -14,20 +12,21 @@ use crate::model::estimate::FRAMING;
 /// Sends the conversation as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whole {
-    /// How many tokens a prompt may have; `None`: nobody knows, and the model says it.
+    /// The most tokens that a prompt may have; `None` leaves it to the model to refuse it.
     pub window: Option<u64>,
 }
 
 impl Memory for Whole {
-    fn view<'c>(
+    fn view(
         &self,
         _host: &dyn Host,
         system: &[String],
         protocol: &dyn Protocol,
-        conversation: &'c mut Conversation,
-    ) -> Result<View<'c>, AgentError> {
+        conversation: &mut Conversation,
+    ) -> Result<View, AgentError> {
+        let messages = protocol.render(&conversation.history);
         if let Some(window) = self.window {
-            let tokens = size(system, &protocol.render(&conversation.history)) + FRAMING;
+            let tokens = size(system, &messages) + FRAMING;
             if tokens > window {
                 return Err(AgentError::TooLong {
                     tokens,
@@ -37,11 +36,7 @@ impl Memory for Whole {
                 });
             }
         }
-        Ok(View {
-            history: Cow::Borrowed(&conversation.history),
-            system: None,
-            compressed: None,
-        })
+        Ok(View::of(messages))
     }
 }
 
@@ -90,7 +85,7 @@ mod tests {
             let mut said = conversation.clone();
             let view = Whole { window }.view(&Nobody, &system, &native, &mut said);
             match view {
-                Ok(view) => assert!(fits && *view.history == *conversation.history),
+                Ok(view) => assert!(fits && view.messages == native.render(&conversation.history)),
                 Err(error) => {
                     assert!(!fits && matches!(error, AgentError::TooLong { window: 1000, .. }));
                 }

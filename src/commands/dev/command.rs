@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::agent::audit::work_until_passed;
-use crate::agent::memory::Compress;
+use crate::agent::memory::{Compress, TokenCounts};
 use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol;
 use crate::agent::protocol::markdown::PlainReplies;
@@ -100,6 +100,7 @@ fn work(
     };
     let max_loops = place.limits.max_loops;
     let background = told_of_background(patience);
+    let counts = TokenCounts::default();
     let result = run.work(|conversation| {
         let worker = Agent {
             purpose: Purpose::STEP,
@@ -119,6 +120,7 @@ fn work(
             memory: &Compress {
                 limit: place.limits.context(),
                 instructions: SUMMARIZER,
+                counts: &counts,
             },
             ending: &|_, _| Ok(()),
             tries: run.tries(),

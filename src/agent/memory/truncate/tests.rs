@@ -63,7 +63,7 @@ fn next(
     let native = Native::default();
     let system = ["system".to_owned()];
     let view = truncate.view(&Says(""), &system, &native, conversation)?;
-    Ok((native.render(&view.history), view.compressed))
+    Ok((view.messages, view.compressed))
 }
 
 fn words(messages: &[Message<'_>]) -> Vec<String> {
