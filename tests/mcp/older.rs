@@ -65,7 +65,7 @@ fn an_answer_may_come_to_the_post_or_before_its_end() {
         (Reply::text("far"), 0, ""),
         (Reply::Hang(event("far").into_bytes(), sender), 0, ""),
         (Reply::json(&error), 4, "the MCP server says: no (-32602)"),
-        (page, 4, "no JSON: `Log in`"),
+        (page, 4, "no JSON: `<h1>Log in</h1>`"),
     ] {
         let server = McpServer::older([reply]);
         let run = TestProject::new().run(&["mcp", "call", &server.url(), "say"]);

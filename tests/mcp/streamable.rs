@@ -112,7 +112,7 @@ fn a_call_is_done_again_only_where_it_was_not_begun() {
     replied(status(503, ""), 0, "answers 503; try 2 in 0.0", 2);
     replied(status(429, "slow"), 0, "answers 429: slow; try 2", 2);
     let page = "<html><title>Bad Gateway</title>";
-    let said = format!("answers 502: Bad Gateway; {doubt}");
+    let said = format!("answers 502: {page}; {doubt}");
     replied(status(502, page), 4, &said, 1);
     let said = format!("answers 500: oh; {doubt}");
     replied(status(500, r#"{"detail": "oh"}"#), 4, &said, 1);
@@ -128,7 +128,7 @@ fn a_call_is_done_again_only_where_it_was_not_begun() {
 #[test]
 fn an_answer_that_is_no_result_is_told_in_its_words() {
     let page = Reply::status(200, "content-type: text/html\r\n", "<h1>Log in</h1>");
-    replied(page, 4, "no JSON: `Log in`", 1);
+    replied(page, 4, "no JSON: `<h1>Log in</h1>`", 1);
     let other = json!({"jsonrpc": "2.0", "id": 99, "result": {}});
     replied(Reply::json(&other), 4, "to another request", 1);
     let there = "location: http://u:pw@127.0.0.1:1/?key=k\r\n";

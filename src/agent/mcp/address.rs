@@ -1,13 +1,13 @@
-//! Where an MCP server is. Pure.
+//! Addresses of MCP servers. Pure.
 
 use ureq::http::Uri;
 
 use crate::sys::http::endpoint::{Endpoint, EndpointProblem};
 
-/// What stands before a command in the place of a URL.
+/// The prefix of a command in the place of a URL.
 const STDIO: &str = "stdio:";
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpAddress {
     /// At a URL.
@@ -17,11 +17,11 @@ pub enum McpAddress {
         /// The query, which may hold a key and is never shown; "" where there is none.
         query: String,
     },
-    /// It is a program, and these are its name and arguments.
+    /// A program, by its name and arguments.
     Stdio(Vec<String>),
 }
 
-/// Why an address cannot be used.
+/// Errors in an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum McpAddressProblem {
     /// The URL cannot.
@@ -36,7 +36,7 @@ pub enum McpAddressProblem {
 }
 
 impl McpAddressProblem {
-    /// What the user can do about it.
+    /// Advice for the user.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {

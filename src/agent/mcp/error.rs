@@ -1,4 +1,4 @@
-//! Why a server gives no result, and what that means for the work and for another try.
+//! Errors of a server, and what they mean for the work and for another try.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::secret::Redactor;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text::{cut, one_line};
 
-/// How many characters are kept of what a server says in the place of a result.
+/// Characters kept of a server's words in the place of a result.
 const WORDS: usize = 4000;
-/// How much of them where they are in a sentence, in characters.
+/// Characters of them where they stand in a sentence.
 const LINE: usize = 300;
 
-/// Why there is no result.
+/// Errors in the place of a result.
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
     /// A signal came.
@@ -25,9 +25,9 @@ pub enum McpError {
     NoAnswer {
         /// The server, without its query.
         server: String,
-        /// What has happened.
+        /// The cause.
         reason: String,
-        /// How often it was tried.
+        /// The number of tries.
         tries: u32,
     },
     /// There was no answer within the time that a call may take.
@@ -45,31 +45,31 @@ pub enum McpError {
         server: String,
         /// The HTTP status.
         status: u16,
-        /// What it says.
+        /// The server's words.
         words: String,
-        /// How often it was tried.
+        /// The number of tries.
         tries: u32,
     },
-    /// What answers is no MCP server, or not one that this client can speak to.
+    /// The answer is not that of an MCP server that this client can speak to.
     #[error("the server at `{server}` does not speak MCP as expected: {problem}")]
     Protocol {
         /// The server.
         server: String,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
-    /// It speaks other versions of the protocol.
+    /// The server speaks other versions of the protocol.
     #[error("the MCP server at `{server}` speaks {versions}, which this client does not")]
     Version {
         /// The server.
         server: String,
-        /// What it says about that.
+        /// The versions that it names.
         versions: String,
     },
     /// The next try would come when the time for the call is over.
     #[error("{source}; the next try is {} s away, beyond the time limit", .wait.as_secs_f64())]
     NoTimeLeft {
-        /// How the last one failed.
+        /// The failure of the last try.
         source: Box<McpError>,
         /// The wait until the next.
         wait: Duration,
@@ -86,13 +86,13 @@ pub enum McpError {
     /// The tool has failed.
     #[error("{message}")]
     Tool {
-        /// What it says.
+        /// The server's words.
         message: String,
     },
     /// A call failed that the server may have begun, and that must not be done twice.
     #[error("{source}; whether the call was begun is not known, so it was not tried again")]
     Doubtful {
-        /// How it failed.
+        /// The failure.
         source: Box<McpError>,
     },
     /// The program that is to be the server cannot be started, or has ended.
@@ -100,25 +100,25 @@ pub enum McpError {
     Program {
         /// The program.
         program: String,
-        /// What has happened, as the end of a sentence.
+        /// The cause, as the end of a sentence.
         reason: String,
         /// The end of what it has said on stderr; may be "".
         output: String,
-        /// Whether it was started.
+        /// Set if it was started.
         was_started: bool,
     },
     /// A run that is replayed has asked for something else then.
     #[error("{}", not_recorded(asked, recorded.as_deref()))]
     NotRecorded {
-        /// What is asked for.
+        /// The request now.
         asked: String,
-        /// What was; `None`: nothing more.
+        /// The request in the record; `None` at its end.
         recorded: Option<String>,
     },
     /// The error of the run that is replayed.
     #[error("{message}")]
     Replayed {
-        /// What it said.
+        /// The error's text.
         message: String,
         /// As [`is_lost`](Self::is_lost) was.
         is_lost: bool,
@@ -126,7 +126,7 @@ pub enum McpError {
 }
 
 impl McpError {
-    /// What answers is not what it should be.
+    /// An answer that is not what it should be.
     pub(super) fn protocol(server: &str, problem: impl Into<String>) -> Self {
         let (server, problem) = (server.to_owned(), problem.into());
         Self::Protocol { server, problem }
@@ -153,17 +153,17 @@ impl McpError {
         }
     }
 
-    /// What the server says in the place of a result.
+    /// The server's error in the place of a result.
     pub(super) fn server(error: RpcError) -> Self {
         Self::Server(error)
     }
 
-    /// The same of a tool.
+    /// A tool's failure.
     pub(super) fn tool(message: String) -> Self {
         Self::Tool { message }
     }
 
-    /// The same error in words that can be shown: without keys, and bounded after that, since a cut through a key
+    /// Makes its words fit to be shown: without keys, and bounded after that, since a cut through a key
     /// would leave a part of it.
     pub(super) fn fit(mut self, redactor: &Redactor) -> Self {
         match &mut self {
@@ -178,7 +178,7 @@ impl McpError {
         self
     }
 
-    /// The same error after so many tries, or more where it knows of more.
+    /// Notes the number of tries, unless it knows of more.
     pub(super) fn after(mut self, count: u32) -> Self {
         if let Self::NoAnswer { tries, .. } | Self::Status { tries, .. } = &mut self {
             *tries = count.max(*tries);
@@ -186,7 +186,7 @@ impl McpError {
         self
     }
 
-    /// Whether nothing can follow: a signal came, or the time is over.
+    /// Reports whether nothing can follow: a signal came, or the time is over.
     pub(super) fn is_final(&self) -> bool {
         matches!(
             self,
@@ -194,7 +194,7 @@ impl McpError {
         )
     }
 
-    /// Whether the server is lost to the work: no further call would fare better. Else it is something that a model
+    /// Reports whether the server is lost to the work: no further call would fare better. Else it is something that a model
     /// can be told: what the server has said, or that it is not known whether a call was begun.
     #[must_use]
     pub fn is_lost(&self) -> bool {
@@ -219,7 +219,7 @@ impl McpError {
         }
     }
 
-    /// What the user can do about it.
+    /// Advice for the user.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -285,18 +285,18 @@ impl McpError {
     }
 }
 
-/// How far the server had come with a request that has failed.
+/// The progress of the server with a request that has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begun {
-    /// It has certainly not begun.
+    /// The server has certainly not begun.
     No,
-    /// That is not known.
+    /// The server may have begun.
     Perhaps,
-    /// It has answered.
+    /// The server has answered.
     Answered,
 }
 
-/// What is to be done about a request that has failed.
+/// The way on after a request that has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
     /// Nothing: another try would fare no better.
@@ -313,7 +313,7 @@ pub(super) struct Failed {
     pub error: McpError,
     pub begun: Begun,
     pub retry: Retry,
-    /// Whether nothing more can be asked in this session.
+    /// Set if nothing more can be asked in this session.
     pub ends_session: bool,
     /// The status of the answer, where it was one of an error.
     pub status: Option<u16>,
@@ -331,7 +331,7 @@ impl Failed {
         }
     }
 
-    /// It may have begun; a request that may be made twice is tried again.
+    /// A request that may have begun; it is tried again if it may be made twice.
     pub fn broken(error: McpError) -> Self {
         Self {
             begun: Begun::Perhaps,
@@ -340,7 +340,7 @@ impl Failed {
         }
     }
 
-    /// It has not begun.
+    /// A request that has not begun.
     pub fn unbegun(error: McpError) -> Self {
         Self {
             begun: Begun::No,
@@ -349,7 +349,7 @@ impl Failed {
         }
     }
 
-    /// It may have begun, and the time is over or the answer of no use.
+    /// A request that may have begun, whose time is over or whose answer is useless.
     pub fn lost(error: McpError) -> Self {
         Self {
             begun: Begun::Perhaps,
@@ -357,7 +357,7 @@ impl Failed {
         }
     }
 
-    /// It was tried so often, and is not tried again.
+    /// Notes the number of tries, and rules out another.
     pub fn for_good(self, tries: u32) -> Self {
         Self {
             error: self.error.after(tries),
@@ -383,7 +383,7 @@ impl From<Interrupted> for Failed {
     }
 }
 
-/// What an answer says that is none: the message in its JSON, or the text in its HTML, in a line; may be "".
+/// Words of an answer that is none, in a line: the message in its JSON, or its text; may be "".
 pub(super) fn words(body: &[u8]) -> String {
     if let Ok(json) = serde_json::from_slice::<Value>(body) {
         let fields = [
@@ -397,31 +397,7 @@ pub(super) fn words(body: &[u8]) -> String {
         return one_line(said.unwrap_or(&json.to_string()), usize::MAX);
     }
     let text = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);
-    if text.trim_start().starts_with('<') {
-        one_line(&without_tags(&text), usize::MAX)
-    } else {
-        one_line(&text, usize::MAX)
-    }
-}
-
-/// The text between a page's tags, less its style and scripts.
-fn without_tags(page: &str) -> String {
-    let mut text = String::new();
-    let mut inside = "";
-    for piece in page.split('<').skip(1) {
-        let (tag, behind) = piece.split_once('>').unwrap_or((piece, ""));
-        let name = tag.split_whitespace().next().unwrap_or_default();
-        match name {
-            "style" | "script" => inside = name,
-            _ if name.strip_prefix('/') == Some(inside) => inside = "",
-            _ => {}
-        }
-        if inside.is_empty() {
-            text.push(' ');
-            text.push_str(behind);
-        }
-    }
-    text
+    one_line(&text, usize::MAX)
 }
 
 fn bounded(text: &str) -> String {
@@ -470,11 +446,7 @@ mod tests {
             ),
             (r#"{"error": {"message": "no"}}"#, "no"),
             (r#"{"a": 1}"#, r#"{"a":1}"#),
-            (
-                "<!doctype html><html><head><title>502 Bad Gateway</title><style>a > b {x:y}</style></head>\n<body><h1>nginx</h1></body>",
-                "502 Bad Gateway nginx",
-            ),
-            ("<html", ""),
+            ("\n<title>502\nBad</title>", "<title>502 Bad</title>"),
         ] {
             assert_eq!(words(body.as_bytes()), expected, "{body}");
         }

@@ -25,11 +25,11 @@ use crate::sys::http::retry::{Advice, is_retryable};
 use crate::sys::http::{HttpClient, HttpError, header};
 use crate::sys::interrupt::Interrupt;
 
-/// What a request for an answer takes.
+/// The content types of an answer.
 pub(super) const JSON_OR_EVENTS: &str = "application/json, text/event-stream";
-/// What a request for a stream takes.
+/// The content type of a stream.
 pub(super) const EVENTS: &str = "text/event-stream";
-/// How large an error's answer may be.
+/// The largest answer of an error, in bytes.
 const FAILURE_LIMIT: u64 = 1 << 20;
 
 /// Makes calls to a server, on whatever thread.
@@ -37,25 +37,25 @@ const FAILURE_LIMIT: u64 = 1 << 20;
 pub(super) struct Caller {
     pub client: HttpClient,
     token: Option<ApiKey>,
-    /// Where the server is asked, with the query.
+    /// The server's URL, with the query.
     url: String,
-    /// The same with a slash behind the path, where the server has redirected there.
+    /// The URL with a slash behind the path, where the server has redirected there.
     with_slash: OnceLock<String>,
 }
 
 /// A call.
 pub(super) struct HttpCall<'c> {
     pub method: &'static str,
-    /// Where it goes; `None`: to the server's URL.
+    /// The URL; `None` for the server's own.
     pub url: Option<&'c str>,
     pub headers: &'c [(&'static str, String)],
     pub body: Option<&'c str>,
-    /// How long it may take; `None`: as long as it does.
+    /// The time limit, if any.
     pub limit: Option<Duration>,
 }
 
 impl Caller {
-    /// What makes calls to the server at `url`.
+    /// Makes calls to the server at `url`.
     pub fn new(client: HttpClient, token: Option<ApiKey>, url: String) -> Self {
         Self {
             client,
@@ -150,13 +150,13 @@ pub(super) struct Peer<'a> {
     pub caller: Caller,
     /// Makes the last calls, after a signal, which does not end them.
     last: Caller,
-    /// Its URL without the query, to be shown.
+    /// The URL without the query, to be shown.
     pub server: String,
     /// Ends every wait.
     pub interrupt: Interrupt,
     clock: &'a dyn Clock,
     observer: &'a dyn McpObserver,
-    /// Whether it has ever answered.
+    /// Set once it has answered.
     was_reached: Cell<bool>,
 }
 
@@ -276,7 +276,7 @@ impl<'a> Peer<'a> {
         }
     }
 
-    /// What an error of a call means.
+    /// Interprets an error of a call.
     pub fn failed(&self, error: HttpError, deadline: &CallDeadline<'_>) -> Failed {
         let server = &self.server;
         match error {
@@ -313,7 +313,7 @@ impl<'a> Peer<'a> {
         Failed::lost(McpError::too_large(&self.server))
     }
 
-    /// What an answer with an error's status means.
+    /// Interprets an answer with an error's status.
     fn refused(
         &self,
         answer: WholeAnswer,
@@ -369,14 +369,14 @@ impl<'a> Peer<'a> {
     }
 }
 
-/// Whether an answer is a stream of events.
+/// Reports whether an answer is a stream of events.
 pub(super) fn is_stream(response: &Response<Body>) -> bool {
     let kind = header(response.headers(), "content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case(EVENTS)
 }
 
-/// Whether a redirect leads to the server's own path with a slash behind it.
+/// Reports whether a redirect leads to the server's own path with a slash behind it.
 fn adds_slash(endpoint: &Endpoint, location: &str) -> bool {
     let path = |url: &str| Some(url.parse::<Uri>().ok()?.path().to_owned());
     let named = same_origin(endpoint, location).and_then(|url| path(&url));

@@ -41,7 +41,7 @@ pub(super) struct HttpSse<'a> {
 
 /// The stream with the answers, the thread that reads it, and those that make the requests.
 struct AnswerStream {
-    /// Where requests go.
+    /// The URL that requests go to.
     endpoint: String,
     /// The id of the answer that is waited for.
     awaited: Arc<AtomicU64>,
@@ -50,20 +50,20 @@ struct AnswerStream {
     /// Can be read when there are news.
     bell: UnixStream,
     teller: Teller,
-    /// Why it has ended, once it has.
+    /// The reason of its end, once it has ended.
     ended: Option<McpError>,
     /// Ends the threads.
     stop: Interrupt,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the threads have to say.
+/// Messages of the threads.
 enum News {
-    /// Where requests go.
+    /// The URL that requests go to.
     Endpoint(String),
     /// The answer to the request with this id.
     Answer(u64, Result<Value, RpcError>),
-    /// What was said to the POST of the request with this id.
+    /// The answer to the POST of the request with this id.
     Posted(u64, Result<WholeAnswer, HttpError>),
     /// An event with more than may be read.
     TooLarge,
@@ -335,11 +335,11 @@ impl Drop for AnswerStream {
     }
 }
 
-/// What the thread works with.
+/// The state of the reading thread.
 struct Reading {
     caller: Arc<Caller>,
     server: String,
-    /// Where answers to the server's own requests go.
+    /// The URL that answers to the server's own requests go to.
     endpoint: Option<String>,
     awaited: Arc<AtomicU64>,
     teller: Teller,

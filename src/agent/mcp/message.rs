@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::version::Version;
 
-/// What a server gets for a request that this client does not answer.
+/// The error code for a request that this client does not answer.
 const METHOD_NOT_FOUND: i64 = -32601;
 
 /// A request or a notification of the client.
@@ -13,9 +13,9 @@ const METHOD_NOT_FOUND: i64 = -32601;
 pub struct Outgoing<'m> {
     /// The request's id; `None`: it is a notification.
     pub id: Option<u64>,
-    /// Its method.
+    /// The method.
     pub method: &'m str,
-    /// Its parameters, an object.
+    /// The parameters, an object.
     pub params: &'m Value,
     /// The version that is spoken; `None`: it is being agreed on.
     pub version: Option<Version>,
@@ -47,22 +47,22 @@ impl Outgoing<'_> {
 /// An error that a server gives in the place of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RpcError {
-    /// Its code.
+    /// The error's code.
     pub code: i64,
-    /// What it says.
+    /// The server's words.
     pub message: String,
-    /// What it says for programs; null where that is nothing.
+    /// Data for programs; null if there are none.
     pub data: Value,
 }
 
-/// What a message that came is, for a client that waits for an answer.
+/// A message that came, as seen by a client that waits for an answer.
 #[derive(Debug, PartialEq)]
 pub enum Incoming {
     /// The answer that is waited for: a result, or an error.
     Answer(Result<Value, RpcError>),
     /// A request of the server's, and what it gets for that.
     Asks(Value),
-    /// What is of no concern: a notification, an answer that nobody waits for, or no message at all.
+    /// Anything else: a notification, an answer that nobody waits for, or no message at all.
     Other,
 }
 
@@ -106,7 +106,7 @@ pub fn error_without_id(message: &mut Value) -> Option<RpcError> {
     outcome(message)?.err()
 }
 
-/// What is said to a request of the server's.
+/// The answer to a request of the server's.
 fn reply(method: &str, id: &Value) -> Value {
     if method == "ping" {
         return json!({"jsonrpc": "2.0", "id": id, "result": {}});

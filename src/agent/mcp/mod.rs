@@ -54,16 +54,16 @@ use crate::sys::http::endpoint::Proxies;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::one_line;
 
-/// How long a handshake may take: a server that is there answers it at once.
+/// The time limit of a handshake: a server that is there answers it at once.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(60);
 /// The pages that a list of tools may have.
 const MAX_PAGES: usize = 100;
 
-/// What a client needs.
+/// The options of a client.
 pub struct McpOptions<'a> {
     /// Knows the keys.
     pub redactor: &'a Redactor,
-    /// What may stand on the way to a server.
+    /// Proxies on the way to a server.
     pub proxies: Proxies,
     /// The token that travels along, where the server wants one.
     pub token: Option<ApiKey>,
@@ -71,7 +71,7 @@ pub struct McpOptions<'a> {
     pub env: ChildEnv,
     /// This program's own file, for the supervisor of such a server.
     pub program: Option<&'a Path>,
-    /// How long a call may take: all tries, and the waits between them.
+    /// The time limit of a call: all tries, and the waits between them.
     pub timeout: Duration,
     /// Tells the time.
     pub clock: &'a dyn Clock,
@@ -81,7 +81,7 @@ pub struct McpOptions<'a> {
     pub observer: &'a dyn McpObserver,
 }
 
-/// Whether a call that has failed may be done again.
+/// Permission to repeat a call that has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
     /// Yes: it changes nothing.
@@ -93,13 +93,13 @@ pub enum Repeat {
 /// A tool of a server's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolDescription {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What the server says of it: description, `inputSchema` and more.
+    /// The server's whole description: text, `inputSchema` and more.
     pub whole: Value,
 }
 
-/// What calls tools of a server.
+/// Calls tools of a server.
 pub trait McpTools {
     /// Calls a tool, and makes its result one form: `structuredContent`, the JSON in its text, or its text as a JSON
     /// string.
@@ -112,7 +112,7 @@ pub trait McpTools {
 /// A client that is connected. The session ends when it is dropped.
 pub struct McpClient<'a> {
     options: McpOptions<'a>,
-    /// How the server is told of in errors.
+    /// The server's name in errors.
     server: String,
     connection: RefCell<Connection<'a>>,
 }
@@ -215,7 +215,7 @@ impl<'a> McpClient<'a> {
         }
     }
 
-    /// How the server is told of: its URL without a query, or its program.
+    /// The server's name: its URL without a query, or its program.
     #[must_use]
     pub fn server(&self) -> &str {
         &self.server

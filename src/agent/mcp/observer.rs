@@ -1,4 +1,4 @@
-//! What is told of a client's work: each exchange with a server, and each try that follows a failure. Pure.
+//! Reports of a client's work: each exchange with a server, and each try that follows a failure. Pure.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub trait McpObserver {
     /// The server was asked, and has answered or not.
     fn exchanged(&self, exchange: &Exchange<'_>);
 
-    /// It is asked again after `wait`, because of this; `next_try` counts from 1.
+    /// Tells that it is asked again after `wait`, and why; `next_try` counts from 1.
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str);
 }
 
@@ -21,11 +21,11 @@ pub trait McpObserver {
 pub struct Exchange<'e> {
     /// The request's method, as `tools/call`.
     pub method: &'e str,
-    /// Its parameters.
+    /// The parameters.
     pub params: &'e Value,
     /// The result as the server has sent it, or why there is none.
     pub outcome: Result<&'e Value, &'e McpError>,
-    /// How long it took, with all tries.
+    /// The time it took, with all tries.
     pub seconds: f64,
     /// When it was over, by the clock that never goes back, in seconds.
     pub at: f64,

@@ -103,7 +103,7 @@ impl Transport for Recorded<'_> {
     fn close(&mut self, _after_signal: bool) {}
 }
 
-/// What is asked for: the method, and of a call the tool.
+/// Names a request: by its method, and of a call by the tool.
 fn name(method: &str, params: &Value) -> String {
     match params["name"].as_str() {
         Some(tool) if method == "tools/call" => format!("`{tool}`"),

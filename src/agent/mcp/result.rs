@@ -1,4 +1,4 @@
-//! What a tool's result says, in one form whatever the server's. Pure.
+//! Results of tools, in one form whatever the server's. Pure.
 //!
 //! Guarantees that a text is taken out of the answer, and not copied.
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::error::McpError;
 
-/// What a tool gives: `structuredContent`, or the JSON in its text, or its text as a JSON string. What alone is in a
+/// Brings a result into one form: `structuredContent`, or the JSON in its text, or its text as a JSON string. What alone is in a
 /// `result`, as servers put what is no object, stands for itself.
 ///
 /// # Errors
@@ -72,7 +72,7 @@ fn block_text(block: &mut Value) -> Option<String> {
     }
 }
 
-/// What is in a lone `result`, and what a text is that is a JSON object or list.
+/// Unwraps a lone `result`, and parses a text that is a JSON object or list.
 fn unwrapped(value: Value) -> Value {
     match value {
         Value::Object(object) => unwrapped_object(object),

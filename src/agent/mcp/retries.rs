@@ -12,12 +12,12 @@ use crate::sys::environment::Clock;
 use crate::sys::http::retry::{MAX_TRIES, backoff};
 use crate::sys::interrupt::Interrupt;
 
-/// What has been tried so far.
+/// The tries so far.
 pub(super) struct Retries<'r> {
     clock: &'r dyn Clock,
     observer: &'r dyn McpObserver,
     interrupt: &'r Interrupt,
-    /// Which try it is, from 1 on.
+    /// Tries without progress so far.
     pub count: u32,
 }
 
@@ -36,7 +36,8 @@ impl<'r> Retries<'r> {
         }
     }
 
-    /// Waits for the next try: as long as the server has `advised`, or as is usual.
+    /// Waits for the next try: as long as the server has `advised`, or as is usual. A count of 0 says that there was
+    /// progress: then nothing is told.
     ///
     /// # Errors
     /// The failure, where all tries are used up, or the time would be.
@@ -49,46 +50,22 @@ impl<'r> Retries<'r> {
         if self.count >= MAX_TRIES {
             return Err(failed.for_good(self.count));
         }
-        let reason = failed.error.to_string();
-        let wait = self.wait(failed, advised, deadline)?;
-        self.count += 1;
-        self.observer.retrying(self.count, wait, &reason);
-        self.interrupt.sleep(wait)?;
-        Ok(())
-    }
-
-    /// The same where there was progress: the tries count anew, and nothing is told.
-    ///
-    /// # Errors
-    /// The failure, where the time would be over.
-    pub fn go_on(
-        &mut self,
-        failed: Failed,
-        advised: Option<Duration>,
-        deadline: &CallDeadline<'_>,
-    ) -> Result<(), Failed> {
-        self.count = 1;
-        let wait = self.wait(failed, advised, deadline)?;
-        self.interrupt.sleep(wait)?;
-        Ok(())
-    }
-
-    fn wait(
-        &self,
-        failed: Failed,
-        advised: Option<Duration>,
-        deadline: &CallDeadline<'_>,
-    ) -> Result<Duration, Failed> {
         // The wall clock's sub-second part is as good a die as any: it only keeps clients apart.
         let jitter = f64::from(self.clock.now().timestamp_subsec_micros()) / 1e6;
         let wait = advised.unwrap_or_else(|| backoff(self.count, jitter));
-        if wait < deadline.left() {
-            return Ok(wait);
+        if wait >= deadline.left() {
+            let failed = failed.for_good(self.count);
+            return Err(Failed {
+                error: failed.error.no_time_left(wait),
+                ..failed
+            });
         }
-        let failed = failed.for_good(self.count);
-        Err(Failed {
-            error: failed.error.no_time_left(wait),
-            ..failed
-        })
+        self.count += 1;
+        if self.count > 1 {
+            let reason = failed.error.to_string();
+            self.observer.retrying(self.count, wait, &reason);
+        }
+        self.interrupt.sleep(wait)?;
+        Ok(())
     }
 }

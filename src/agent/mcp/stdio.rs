@@ -16,10 +16,10 @@ use crate::exec::pipes::PipedProgram;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::one_line;
 
-/// How long the program may take to end, and as long again once it is asked to.
+/// The time that the program has to end, and again once it is asked to.
 const MAX_END: Duration = Duration::from_secs(2);
 
-/// How many of a program's last lines are told.
+/// The program's last lines that are told.
 const TOLD_LINES: usize = 3;
 
 /// A server that is spoken to so.
@@ -29,7 +29,7 @@ pub(super) struct Stdio {
     own: Option<PathBuf>,
     interrupt: Interrupt,
     program: Option<PipedProgram>,
-    /// What has come that is no whole line yet.
+    /// The beginning of a line that is not whole yet.
     received: Vec<u8>,
 }
 
@@ -93,7 +93,7 @@ impl Stdio {
         }
     }
 
-    /// What a message that came is, by its line; nothing where it is none: some programs print other things, too.
+    /// Takes a line that came, and reads the message in it; none if it is something else that the program prints.
     fn take_line(&mut self, awaited: u64) -> Option<Vec<Incoming>> {
         let end = memchr::memchr(b'\n', &self.received)?;
         let message = serde_json::from_slice(&self.received[..end]);

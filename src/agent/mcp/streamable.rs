@@ -19,7 +19,7 @@ use super::transport::{ANSWER_LIMIT, ASIDE, CHUNK, CallDeadline, Transport};
 use crate::sys::http::{HttpError, header};
 use crate::sys::sse::Events;
 
-/// How long the end of a session may take.
+/// The time limit of a session's end.
 const END: Duration = Duration::from_secs(2);
 
 /// A server that is spoken to so.
@@ -30,12 +30,12 @@ pub(super) struct Streamable<'a> {
     headers_of_session: Vec<(&'static str, String)>,
 }
 
-/// Where a stream is.
+/// The position in a stream.
 #[derive(Default)]
 struct StreamPlace {
     last_id: Option<String>,
     retry: Option<Duration>,
-    /// Whether there was a new id since it was taken up last.
+    /// Set if there was a new id since it was taken up last.
     has_advanced: bool,
 }
 
@@ -101,10 +101,9 @@ impl<'a> Streamable<'a> {
             };
             let wait = advised.or(place.retry);
             if std::mem::take(&mut place.has_advanced) {
-                retries.go_on(ended, wait, deadline)?;
-            } else {
-                retries.next(ended, wait, deadline)?;
+                retries.count = 0;
             }
+            retries.next(ended, wait, deadline)?;
             outcome = match self.resume(&id, message, deadline) {
                 Ok(response) => self.read(response, &mut place, message, deadline),
                 Err(failed) if matches!(failed.retry, Retry::After(_)) => Err(failed),

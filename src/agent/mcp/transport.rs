@@ -1,4 +1,4 @@
-//! What carries messages to a server and back: one trait, and what its implementations share. Pure.
+//! The transport of messages to a server and back: one trait, and what its implementations share. Pure.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use super::error::{Failed, McpError};
 use super::message::Outgoing;
 use crate::sys::environment::Clock;
 
-/// How much of an answer is read at once.
+/// Bytes of an answer that are read at once.
 pub(super) const CHUNK: usize = 16 << 10;
 /// More of an answer, or of an event, is not read.
 pub(super) const ANSWER_LIMIT: usize = 16 << 20;
-/// How long a server may take for what is not the client's own request: a notification, or the answer to its ping.
+/// The time limit of a notification, or of the answer to a server's ping.
 pub(super) const ASIDE: Duration = Duration::from_secs(10);
-/// How long all may take that is still said to a server after a signal.
+/// The time limit of all that is still said to a server after a signal.
 pub(super) const FAREWELL_LIMIT: Duration = Duration::from_millis(80);
 
 /// A way to a server. One request at a time; whether it is tried again is not decided here.
@@ -41,7 +41,7 @@ pub(super) trait Transport {
     /// When the server does not take it.
     fn notify(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<(), Failed>;
 
-    /// The same after a signal, which does not end it, but [`FAREWELL_LIMIT`] does. Nobody asks how it went.
+    /// Sends a notification after a signal, within [`FAREWELL_LIMIT`]. Nobody asks how it went.
     fn notify_last(&mut self, message: Outgoing<'_>);
 
     /// Ends the session; after a signal within [`FAREWELL_LIMIT`], give or take.
@@ -66,7 +66,7 @@ impl<'c> CallDeadline<'c> {
         }
     }
 
-    /// The same, or sooner: in so long from now on.
+    /// Brings it forward to this time from now on, if that is sooner.
     pub fn or_after(self, limit: Duration) -> Self {
         if self.left() <= limit {
             return self;
@@ -79,7 +79,7 @@ impl<'c> CallDeadline<'c> {
         self.at.saturating_sub(self.clock.elapsed())
     }
 
-    /// That it is over.
+    /// The failure that tells that it is over.
     pub fn is_over(&self, server: &str) -> Failed {
         Failed::lost(McpError::TimedOut {
             server: server.to_owned(),

@@ -11,7 +11,7 @@ pub const HANDSHAKE: &str = "initialize";
 const WITH_HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// The version without one.
 const WITHOUT_HANDSHAKE: &str = "2026-07-28";
-/// What a server says to a version that it does not speak.
+/// The error code of a server that does not speak a version.
 const UNSUPPORTED: i64 = -32022;
 
 /// A version that client and server both speak.
@@ -36,13 +36,13 @@ impl Version {
             .then_some(Self(WITHOUT_HANDSHAKE))
     }
 
-    /// Its name.
+    /// The name.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0
     }
 
-    /// Whether each request stands for itself: no handshake, no session, and all about the client in the request.
+    /// Reports whether each request stands for itself: no handshake, no session, and all about the client in the request.
     #[must_use]
     pub fn is_stateless(self) -> bool {
         self.0 == WITHOUT_HANDSHAKE
@@ -76,7 +76,7 @@ pub fn supported(code: i64, data: &Value) -> Option<&Vec<Value>> {
     versions.filter(|_| code == UNSUPPORTED)
 }
 
-/// What the handshake offers.
+/// The parameters of the handshake.
 #[must_use]
 pub fn offer() -> Value {
     let [newest, ..] = WITH_HANDSHAKE;
