@@ -71,7 +71,7 @@ fn judge(
     })
 }
 
-/// What the auditor is told.
+/// Builds the auditor's first message.
 fn brief(requests: &[String], tasks: &[Task], summary: &str, changes: &str) -> String {
     let requests = tagged_requests(requests);
     let tasks: Vec<String> = tasks.iter().map(Task::to_string).collect();

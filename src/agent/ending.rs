@@ -1,20 +1,20 @@
-//! How an agent's work ends: its last words, what stands against them, and how often its tools may fail. Plain data.
+//! The end of an agent's work: its last words, objections to them, and how often its tools may fail. Plain data.
 
 use super::conversation::HistoryMessage;
 use super::error::AgentError;
 
-/// How many failures of tools in a row end the work.
+/// The number of tool failures in a row that end the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolTries {
     /// They count as replies that are not understood, and with these.
     AsReplies,
     /// Any number; a reply that calls tools was understood, whatever comes of them.
     Unlimited,
-    /// So many; a call that was not allowed is none, for the model does what it can do instead.
+    /// A fixed number; a call that was not allowed is not one, since the model does what it can do instead.
     UpTo(u32),
 }
 
-/// What stands against an agent's last words.
+/// An objection to an agent's last words.
 #[derive(Debug)]
 pub enum Objection {
     /// They are not what they should be: the model is told why. That is a failure.
@@ -31,7 +31,7 @@ impl From<String> for Objection {
     }
 }
 
-/// How it goes on behind a step. That a tool has failed, or a reply was not understood, is told to the model and goes on:
+/// The way on after a step. A tool's failure, or a reply that was not understood, is told to the model and goes on:
 /// only an end ends the loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
@@ -41,17 +41,17 @@ pub enum Next {
     Done(Ended),
 }
 
-/// How an agent has come to its end.
+/// The end that an agent has come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// Its last words.
+    /// The agent's last words.
     pub words: String,
     /// The tool by which it has said them, and the call's id; `None`: in the place of a tool.
     pub by: Option<(String, String)>,
 }
 
 impl Ended {
-    /// What others make of it, for the agent: the result of its tool, or a note where there was none.
+    /// Tells the agent what others make of it: as the result of its tool, or as a note where there was none.
     pub(super) fn message(&self, told: String) -> HistoryMessage {
         match &self.by {
             Some((tool, id)) => HistoryMessage::of_tool(tool, id, told),

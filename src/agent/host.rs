@@ -1,4 +1,4 @@
-//! What an agent is given from outside: the run that it works in, who hears of it, and what knows the keys.
+//! An agent's surroundings: the run that it works in, its reporter, its clock and its redactor.
 
 use super::conversation::Conversation;
 use super::error::AgentError;
@@ -11,29 +11,29 @@ use crate::record::step::Action;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 
-/// What an agent notes of the step that is under way.
+/// A note on the step that is under way.
 #[derive(Debug, Clone)]
 pub enum Note<'n> {
-    /// What it thinks of its work.
+    /// The agent's thoughts on its work.
     Thoughts(&'n str),
     /// A tool was used, or was to be; the effect is that of the tool, where there is such a tool.
     Acted(Action, Option<Effect>),
-    /// It has ended its work with these words, in the place of a tool.
+    /// The words with which it has ended its work, in the place of a tool.
     Answered(&'n str),
     /// The work was judged: whether it passed.
     Judged(bool),
 }
 
-/// How a conversation was made shorter.
+/// The effect of a compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compressed {
     /// The tokens of the next prompt as it would have been.
     pub tokens_before: u64,
-    /// Its tokens now.
+    /// The tokens of that prompt now.
     pub tokens_after: u64,
 }
 
-/// What an agent needs of the run that it works in.
+/// The run that an agent works in.
 pub trait Host {
     /// Asks the model for this purpose, and logs what is asked and answered.
     ///
@@ -58,12 +58,12 @@ pub trait Host {
     /// Notes that the conversation of an agent with this purpose was compressed.
     fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
 
-    /// What was changed in the project, in this run and before it, for who judges the work; "" where that is not known.
+    /// The changes to the project, in this run and before it, for an auditor; "" where they are not known.
     fn changes(&self) -> String {
         String::new()
     }
 
-    /// Whether the user allows what is asked for, which `preview` shows; nobody is there to ask, unless a host says otherwise.
+    /// Asks the user, who sees `preview`; the default host has nobody to ask, and answers No.
     ///
     /// # Errors
     /// When the run is over.
@@ -78,7 +78,7 @@ pub trait Host {
     fn check(&self) -> Result<(), AgentError>;
 }
 
-/// What an agent is given from outside.
+/// The services that an agent is given.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
     /// The run that the agent works in.

@@ -1,4 +1,4 @@
-//! What a shell command would do: the one judge of commands, for every agent.
+//! The one judge of commands, for every agent: what a shell command would do.
 //!
 //! Pure: a command is split into plain programs and words as a shell does it, and judged by them and the table. Looks at
 //! nothing on the disk; a caller says which scripts are known. Guarantees that what cannot be followed is never taken for
@@ -28,7 +28,7 @@ const LONGEST: usize = 20_000;
 /// A command, as it is judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JudgedCommand {
-    /// Why it is asked about whatever is allowed, each in a few words: `deletes`. None: rules decide.
+    /// Reasons to ask about it whatever is allowed, each in a few words: `deletes`. Without any, rules decide.
     pub reasons: BTreeSet<&'static str>,
     /// The programs that it runs; none where it is unclear.
     pub programs: Vec<JudgedProgram>,
@@ -38,7 +38,7 @@ pub struct JudgedCommand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedProgram {
     words: Vec<String>,
-    /// Whether it only looks.
+    /// Set if it only looks.
     pub only_looks: bool,
 }
 
@@ -54,7 +54,7 @@ impl JudgedProgram {
         shlex::try_join(prefix).unwrap_or_default()
     }
 
-    /// How many words of this rule's prefix cover it; `None`: it does not. That it only looks counts least.
+    /// The number of words by which this rule's prefix covers it, or `None`. [`LOOKS`] counts least.
     #[must_use]
     pub fn covered_by(&self, prefix: &str) -> Option<usize> {
         if prefix == LOOKS {
@@ -65,7 +65,7 @@ impl JudgedProgram {
     }
 }
 
-/// What is known of a file that a command would run.
+/// The state of a file that a command would run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptState {
     /// Git tracks it.
@@ -107,7 +107,7 @@ fn unclear(reason: &'static str) -> JudgedCommand {
 /// A command on its way to be judged.
 struct Judge<'s> {
     state_of: &'s dyn Fn(&Path) -> ScriptState,
-    /// Where the next program runs, from where the command does; `None`: that is not known.
+    /// The next program's directory, relative to the command's; `None` if it is not known.
     directory: Option<PathBuf>,
     judged: JudgedCommand,
 }
@@ -139,7 +139,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Why a program is asked about whatever is allowed; `None`: rules decide.
+    /// Finds the reason to ask about a program whatever is allowed; `None` leaves it to rules.
     fn guard(&self, words: &[ShellWord], only_looks: bool) -> Option<&'static str> {
         let (program, arguments) = words.split_first()?;
         if words.iter().any(|word| is_device(&word.text)) {
@@ -265,7 +265,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a word names a script by its ending.
+/// Reports whether a word names a script by its ending.
 fn is_script(word: &ShellWord) -> bool {
     let ending = word.text.rsplit_once('.').map(|(_, ending)| ending);
     ending.is_some_and(|ending| has(SCRIPTS, ending))
@@ -305,7 +305,7 @@ fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item
     plain.map(|word| &*word.text)
 }
 
-/// What a program or its subcommand says by its name.
+/// Finds the reason that lies in the name of a program or its subcommand.
 fn harmful(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     // `dotnet restore` and `dotnet publish` write what a build does.
     let mut rows = HARMFUL.iter().filter(|_| name != "dotnet");
@@ -318,7 +318,7 @@ fn harmful(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
         .map(|(reason, _)| *reason)
 }
 
-/// Whether git does nothing that is asked about always.
+/// Reports whether git does nothing that is asked about always.
 fn is_passing_git(arguments: &[ShellWord]) -> bool {
     let Some((subcommand, rest)) = arguments.split_first() else {
         return false;
@@ -329,7 +329,7 @@ fn is_passing_git(arguments: &[ShellWord]) -> bool {
     })
 }
 
-/// How many words stand between a runner and the program that it runs; `None`: it runs none.
+/// Counts the words between a runner and the program that it runs; `None` if it runs none.
 fn runner(name: &str, words: &[&str]) -> Option<usize> {
     let mut rows = RUNNERS.iter();
     let (_, subcommands) = rows.find(|(names, _)| has(names, name))?;
@@ -345,7 +345,7 @@ fn runner(name: &str, words: &[&str]) -> Option<usize> {
     Some(subcommand + options.count())
 }
 
-/// How many words of a command a rule for it begins with: the program and its subcommand, or its script.
+/// Counts the words that a rule for a command begins with: the program and its subcommand, or its script.
 fn prefix_length(words: &[&str]) -> usize {
     let Some((program, arguments)) = words.split_first() else {
         return 0;
@@ -377,7 +377,7 @@ fn prefix_length(words: &[&str]) -> usize {
     }
 }
 
-/// Whether a word may be the name of a subcommand, and is no path.
+/// Reports whether a word may be the name of a subcommand, and is no path.
 fn is_name(word: &str) -> bool {
     is_whole(word, "[A-Za-z][A-Za-z0-9:_-]*")
 }
@@ -414,7 +414,7 @@ fn unwrapped(mut words: &[ShellWord]) -> Result<&[ShellWord], &'static str> {
     Ok(words)
 }
 
-/// Whether a program only looks, with these words.
+/// Reports whether a program only looks, with these words.
 fn only_looks(words: &[ShellWord]) -> bool {
     let Some((program, arguments)) = words.split_first() else {
         return false;
@@ -450,7 +450,7 @@ fn only_looks(words: &[ShellWord]) -> bool {
     found.is_some_and(|(row, rest)| takes(row, rest))
 }
 
-/// Whether a row of what looks is that of a program, or of a subcommand of git.
+/// Reports whether a row of [`LOOKING`] is that of a program, or of a subcommand of git.
 fn is_named((names, ..): &(&str, &str, Operands), name: &str) -> bool {
     if names.starts_with("git ") {
         return names.split(';').any(|known| known == name);
@@ -458,7 +458,7 @@ fn is_named((names, ..): &(&str, &str, Operands), name: &str) -> bool {
     has(names, name)
 }
 
-/// Whether nothing but looking comes of these words.
+/// Reports whether a row allows these words.
 fn takes((_, options, operands): &(&str, &str, Operands), words: &[ShellWord]) -> bool {
     let is_operand = |word: &&ShellWord| !word.may_be_option();
     let plain = || words.iter().filter(is_operand);

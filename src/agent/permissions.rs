@@ -9,12 +9,12 @@ use super::tools::command::AllowedCommand;
 use super::tools::place::{leads_into, quoted, resolved};
 use crate::record::question::Question;
 
-/// What becomes of a call.
+/// The decision on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permission {
-    /// It is carried out.
+    /// The call is carried out.
     Allowed,
-    /// It is not, and the model is told so: what may not be done, and what may.
+    /// The call is refused, with words for the model: what may not be done, and what may.
     Refused(String),
     /// The user decides.
     Ask(Question),
@@ -22,7 +22,7 @@ pub enum Permission {
 
 /// Says which calls may be carried out. It is asked anew before each call: its mode may have changed.
 pub trait Permissions {
-    /// What becomes of this one.
+    /// Decides on a call.
     fn decide(&self, call: &ToolCall) -> Permission;
 }
 
@@ -36,11 +36,11 @@ impl Permissions for Everything {
     }
 }
 
-/// What another allows, but for some paths and what lies below them: the agent's own settings and sessions.
+/// Permissions that refuse some paths and what lies below them: the agent's own settings and sessions.
 /// Commands are not held against it.
 #[derive(Clone, Copy)]
 pub struct DenyPaths<'a> {
-    /// What is allowed elsewhere.
+    /// Permissions for everything else.
     pub permissions: &'a dyn Permissions,
     /// The project's root, links resolved.
     pub root: &'a Path,
@@ -94,17 +94,17 @@ impl Permissions for ReadOnly<'_> {
     }
 }
 
-/// What another allows, but that some files are written by no tool of theirs: they have a tool of their own. They may be
+/// Permissions under which some files are written by no other tool than their own. They may be
 /// read. Commands are not held against it.
 #[derive(Clone, Copy)]
 pub struct DenyWrites<'a> {
-    /// What is allowed elsewhere.
+    /// Permissions for everything else.
     pub permissions: &'a dyn Permissions,
     /// The project's root, links resolved.
     pub root: &'a Path,
     /// The files, links resolved.
     pub paths: &'a [PathBuf],
-    /// How they are changed, for the model: the end of a sentence.
+    /// The way to change them, for the model: the end of a sentence.
     pub instead: &'a str,
 }
 
@@ -132,7 +132,7 @@ const ASKED_ABOUT: [&str; 5] = [
     "build.sh",
 ];
 
-/// Who says whether what is to be asked about is done.
+/// The source of consent to what must be asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     /// The user, each time.
@@ -143,17 +143,17 @@ pub enum Consent {
     Given,
 }
 
-/// What another allows; but commands that may do more than look, and writes to the files that name
+/// Permissions that ask first: about commands that may do more than look, and writes to the files that name
 /// what a project depends on, are asked about before.
 #[derive(Clone, Copy)]
 pub struct AskFirst<'a> {
-    /// What is allowed at all.
+    /// Permissions that are asked before the user.
     pub permissions: &'a dyn Permissions,
     /// The project's root, links resolved.
     pub root: &'a Path,
-    /// Whether a command need not be asked about.
+    /// Reports whether a command need not be asked about.
     pub is_harmless: &'a dyn Fn(&str) -> bool,
-    /// Who is asked.
+    /// The user, or whoever stands for them.
     pub consent: Consent,
 }
 
@@ -181,7 +181,7 @@ impl Permissions for AskFirst<'_> {
 }
 
 impl AskFirst<'_> {
-    /// What there is to be asked about: the end of a sentence.
+    /// Names what must be asked about: the end of a sentence.
     fn about(&self, call: &ToolCall) -> Option<String> {
         let mut commands = call.of_kind(ParameterKind::Command);
         if let Some(command) = commands.find(|command| !(self.is_harmless)(command)) {
@@ -198,7 +198,7 @@ impl AskFirst<'_> {
         })
     }
 
-    /// Whether a path is one of these files, by its own name or by that of what it links to.
+    /// Reports whether a path is one of these files, by its own name or by that of what it links to.
     fn is_asked_about(&self, path: &str) -> bool {
         let named = path_clean::clean(self.root.join(path));
         [resolved(&named), named].iter().any(|path| {

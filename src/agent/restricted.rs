@@ -23,7 +23,7 @@ use crate::project::repository::Repository;
 use crate::sys::git::{Git, GitPlace};
 use crate::sys::text::regex;
 
-/// What may be run, for the model.
+/// The commands that may be run, for the model.
 const ALLOWED: &str = "cat, head, tail, ls, dir, tree, git status, git diff, git log, npm test, npm run build, \
                        ./build.sh";
 
@@ -37,18 +37,18 @@ const CHECKS: [(&[&str], &[&str]); 6] = [
     (&["bash", "./build.sh"], &["bash", "./build.sh"]),
 ];
 
-/// How long a command may take that only looks: longer than any does, unless what it looks at has no end.
+/// The time limit of a command that only looks: longer than any takes, unless its input has no end.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// Those that would wait for input.
 const NEED_FILE: [&str; 3] = ["cat", "head", "tail"];
 
-/// What a shell leaves as it is.
+/// Quoted text, which a shell leaves as it is.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| regex(r#"'[^']*'|"[^"$`\\]*""#));
-/// What a shell makes something of outside of that. Behind other letters, `~` stands for itself, as in `HEAD~1`.
+/// Characters that a shell interprets outside of that. Behind other letters, `~` stands for itself, as in `HEAD~1`.
 static SPECIAL: LazyLock<Regex> =
     LazyLock::new(|| regex(r"[$`\\;&|<>(){}*?\[\]#!]|(?:^|[ \t:=])~"));
-/// What makes git check signatures, which runs a program.
+/// Options that make git check signatures, which runs a program.
 static SIGNATURE: LazyLock<Regex> = LazyLock::new(|| regex("^--(format|pretty)=.*%[-+ ]*G"));
 
 /// The commands that an auditor may run in a project.
@@ -56,11 +56,11 @@ static SIGNATURE: LazyLock<Regex> = LazyLock::new(|| regex("^--(format|pretty)=.
 pub struct AuditCommands<'a> {
     /// The project's root, links resolved.
     pub root: &'a Path,
-    /// Where git is looked for.
+    /// The `PATH` on which git is looked for.
     pub path: Option<&'a OsStr>,
-    /// What the user allows besides, each as its words.
+    /// Further commands that the user allows, each as its words.
     pub own: &'a [Vec<String>],
-    /// How long a check may take.
+    /// The time limit of a check.
     pub check_timeout: Duration,
 }
 
@@ -89,7 +89,7 @@ impl AuditCommands<'_> {
         })
     }
 
-    /// What the user allows besides, and how long commands may take: lines for the model.
+    /// Tells the model which commands the user allows besides, and the time limits.
     pub fn told(&self) -> String {
         let own: Vec<String> = self.shown().map(|own| format!("`{own}`")).collect();
         let own = match own.as_slice() {
@@ -138,7 +138,7 @@ impl AuditCommands<'_> {
     }
 }
 
-/// What runs git with these arguments on the project's repository, and no other program.
+/// The words that run git with these arguments on the project's repository, and no other program.
 fn with_safe_git(
     arguments: &[String],
     root: &Path,
@@ -269,7 +269,7 @@ fn file_argument(path: &str, root: &Path) -> Result<String, String> {
     })
 }
 
-/// Where a path leads in the project.
+/// Resolves a path to one in the project.
 fn inside(path: &str, root: &Path) -> Result<String, String> {
     let resolved = ResolvedPath::of(root, path, Outside::Allowed)?;
     resolved.check_secrets(root)?;
@@ -286,7 +286,7 @@ fn inside(path: &str, root: &Path) -> Result<String, String> {
     }
 }
 
-/// What git takes for a revision or a path.
+/// Checks an argument that git takes for a revision or a path.
 fn revision_or_path(argument: &str, root: &Path) -> Result<String, String> {
     if argument.starts_with(':') {
         return Err(format!(

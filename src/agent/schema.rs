@@ -1,4 +1,4 @@
-//! Whether a JSON value follows a schema, told so that a model can mend it. Pure.
+//! Checks of a JSON value against a schema, told so that a model can fix it. Pure.
 //!
 //! Of JSON schema, this knows what the program's own schemas are made of: `type`, `properties`, `required`,
 //! `additionalProperties: false`, `items`, `minItems`, `maxItems`, `minimum`, `maximum` and `enum`. How long a text may be is for servers that hold a
@@ -8,9 +8,9 @@ use serde_json::{Map, Number, Value};
 
 use crate::sys::text::one_line;
 
-/// How much of an unknown name is told, in characters.
+/// Characters shown of an unknown name.
 const SHOWN: usize = 60;
-/// How alike two names are at the least for one to be meant by the other, from 0 to 1.
+/// The least likeness at which one name may be meant by another, from 0 to 1.
 const ALIKE: f64 = 0.4;
 
 /// The name among `known` that is most like `name`; `None` where none is much like it.
@@ -21,7 +21,7 @@ pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> O
     (best.0 >= ALIKE).then_some(best.1)
 }
 
-/// Whether an object, which sentences call `at`, has all that is required, and nothing that is not known where that is
+/// Checks that an object, called `at` in sentences, has all that is required, and nothing unknown where that is
 /// excluded.
 ///
 /// # Errors
@@ -70,7 +70,7 @@ pub(crate) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str
     (!is_of).then_some(expected)
 }
 
-/// Whether a value follows a schema as deep as it goes; sentences call the value `at`, and the whole reply "".
+/// Checks a value against a schema at every depth; sentences call the value `at`, and the whole reply "".
 ///
 /// # Errors
 /// What is wrong first, and where: `task_list[2].step`.

@@ -14,25 +14,25 @@ use crate::sys::text::{is_ignorable, line_end, regex};
 pub struct Tag(&'static str);
 
 impl Tag {
-    /// What the user asks for.
+    /// A user's request.
     pub const USER_REQUEST: Self = Self("user_request");
-    /// What came of a tool.
+    /// The output of a tool.
     pub const TOOL_RESULT: Self = Self("tool_result");
-    /// What was said, to be summed up.
+    /// A conversation to be summed up.
     pub const CONVERSATION: Self = Self("conversation");
-    /// What was said before, summed up.
+    /// The summary of an earlier conversation.
     pub const CONTEXT_SUMMARY: Self = Self("context_summary");
     /// A task list.
     pub const TASK_LIST: Self = Self("task_list");
-    /// What an agent says of its own work.
+    /// An agent's account of its own work.
     pub const WORK_SUMMARY: Self = Self("work_summary");
-    /// What was changed in the project.
+    /// Changes to the project.
     pub const PROJECT_CHANGES: Self = Self("project_changes");
-    /// What the project's authors want of agents.
+    /// Conventions of the project's authors for agents.
     pub const PROJECT_CONVENTIONS: Self = Self("project_conventions");
     /// The program's own words.
     pub const SYSTEM_NOTE: Self = Self("system_note");
-    /// How things stand now, in the program's words.
+    /// The current state, in the program's words.
     pub const SYSTEM_REMINDER: Self = Self("system-reminder");
     /// Stands where older messages were.
     pub const CONTEXT_TRUNCATED: Self = Self("context_truncated");
@@ -56,7 +56,7 @@ impl Tag {
     ];
 }
 
-/// What the user has asked for, each between tags of its own.
+/// The user's requests, each between tags of its own.
 #[must_use]
 pub fn tagged_requests(requests: &[String]) -> String {
     let requests = requests.iter();
@@ -80,11 +80,11 @@ pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
     format!("<{name}{attributes}>\n{content}{line_end}</{name}>")
 }
 
-/// What stands behind a `<` and makes it look like a tag of the program's; some letters of other alphabets
+/// The text behind a `<` that makes it look like a tag of the program's; some letters of other alphabets
 /// are cases of ASCII's. Of other alphabets, a sign behind the name may be one that hardly shows.
 static TAG: LazyLock<Regex> = LazyLock::new(|| looks_like(&Tag::ALL));
 
-/// The same of the tags between which the program speaks.
+/// Text that looks like the tags between which the program speaks.
 static REMINDER: LazyLock<Regex> =
     LazyLock::new(|| looks_like(&[Tag::SYSTEM_REMINDER, Tag::CONTEXT_TRUNCATED]));
 
@@ -126,7 +126,7 @@ fn upper(c: char) -> char {
     }
 }
 
-/// Whether nothing is to be seen of `c`: control characters, signs for notes, and what Unicode ignores.
+/// Reports whether `c` is invisible: control characters, signs for notes, and what Unicode ignores.
 fn is_invisible(c: char) -> bool {
     c.is_control() && !c.is_whitespace() || is_ignorable(c) || matches!(c, '\u{fff9}'..='\u{fffb}')
 }

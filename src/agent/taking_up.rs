@@ -1,4 +1,4 @@
-//! How an agent takes up a conversation that was cut short: what changes nothing is done again, and the rest is told.
+//! Resumption of a conversation that was cut short: calls that change nothing are made again, the rest are told.
 
 use super::conversation::{CUT_SHORT, Conversation, HistoryMessage, UserRequest};
 use super::ending::{Ended, Next};
@@ -63,7 +63,7 @@ impl Agent<'_> {
         }
     }
 
-    /// What the agent has decided last, where nothing but results was said since.
+    /// The agent's last decision, where nothing but results was said since.
     fn last_decision(&self, conversation: &Conversation, tools: &Toolbox<'_>) -> Option<Decision> {
         let (last, _) = conversation.last_turn()?;
         if !last.calls.is_empty() {

@@ -1,4 +1,4 @@
-//! What a tool is: how it is described to a model, what it is given, and what comes of it.
+//! Tools: how they are described to a model, what they are given, and what comes of them.
 //!
 //! A tool says what parameters it takes; how they stand in a reply is the protocol's concern. So one
 //! implementation serves every protocol: Markdown sections, JSON objects, a vendor's own tool calls. Tools that
@@ -16,7 +16,7 @@ use crate::model::message::Call;
 use crate::model::{Category, ToolSchema};
 use crate::record::tool::{CommandEnd, Verb};
 
-/// What a parameter is: most kinds are texts.
+/// The kind of a parameter; most are texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterKind {
     /// A path, or a glob: one line.
@@ -40,17 +40,17 @@ pub enum ParameterKind {
 /// A parameter of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name; no other parameter of the tool has it.
+    /// The name; no other parameter of the tool has it.
     pub name: &'static str,
-    /// What kind of text it is.
+    /// The kind of its value.
     pub kind: ParameterKind,
-    /// What it means, for the model: a phrase.
+    /// The meaning, for the model: a phrase.
     pub meaning: &'static str,
-    /// What it may be, for the model; "" where there is no example.
+    /// An example, for the model; "" for none.
     pub example: &'static str,
-    /// Whether it may be left out.
+    /// Set if it may be left out.
     pub is_optional: bool,
-    /// What it is where it is left out: the text, or the JSON of what is no text; "" where it is then nothing.
+    /// The default: a text, or the JSON of anything else; "" for none.
     pub default: &'static str,
 }
 
@@ -69,13 +69,13 @@ impl Parameter {
         }
     }
 
-    /// The same with an example.
+    /// Adds an example.
     #[must_use]
     pub const fn example(self, example: &'static str) -> Self {
         Self { example, ..self }
     }
 
-    /// The same as one that may be left out.
+    /// Makes it optional.
     #[must_use]
     pub const fn optional(self) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Parameter {
         }
     }
 
-    /// The same as one that is this where it is left out; what is no text is given as JSON.
+    /// Makes it optional, with this default; what is no text is given as JSON.
     #[must_use]
     pub const fn or(self, default: &'static str) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Parameter {
         }
     }
 
-    /// The same with an upper bound on its length, unless it is a file's content: for servers that hold a model to a
+    /// Adds an upper bound on its length, unless it is a file's content: for servers that hold a model to a
     /// schema, since the smallest models would not come to an end without. Grammars of llama.cpp take none of 2,000 or
     /// more.
     #[must_use]
@@ -120,7 +120,7 @@ impl Parameter {
         schema
     }
 
-    /// What it is where it is left out; `None` where it is then nothing.
+    /// The default as JSON, if there is one.
     fn default_value(&self) -> Option<Value> {
         let default = Some(self.default).filter(|default| !default.is_empty())?;
         match self.kind {
@@ -130,7 +130,7 @@ impl Parameter {
     }
 }
 
-/// What a tool does to the world; permissions go by it.
+/// The effect of a tool on the world; permissions go by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Looks and changes nothing.
@@ -150,7 +150,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether doing it twice is the same as doing it once.
+    /// Reports whether doing it twice is the same as doing it once.
     #[must_use]
     pub fn may_be_repeated(self) -> bool {
         !matches!(self, Self::Writes | Self::Runs | Self::Delegates)
@@ -160,21 +160,21 @@ impl Effect {
 /// A tool, as it is described to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// Its name, in letters and underscores where it is the program's own.
+    /// The name, in letters and underscores where the tool is the program's own.
     pub name: Cow<'static, str>,
-    /// What it does, for the model: a sentence or two.
+    /// The description for the model: a sentence or two.
     pub description: Cow<'static, str>,
-    /// What it takes, in this order; none where `schema` says it.
+    /// The parameters, in order; empty where `schema` describes them.
     pub parameters: &'static [Parameter],
     /// The JSON schema of what a tool takes that came at run time.
     pub schema: Option<Value>,
-    /// What it does to the world.
+    /// The effect on the world.
     pub effect: Effect,
-    /// What it works on.
+    /// The kind of thing that it works on.
     pub category: Category,
-    /// What a person is told that it does.
+    /// The verb by which a person is told of it.
     pub verb: Verb,
-    /// Whether what it prints is to be seen while it is at work.
+    /// Set if its output is shown while it is at work.
     pub streams: bool,
     /// The longest that a call may ask it to wait; `None`: a call does not say how long.
     pub timeout: Option<Duration>,
@@ -213,21 +213,21 @@ impl ToolSpec {
         }
     }
 
-    /// The same as one that does something else than its effect says.
+    /// Sets another verb than the effect implies.
     #[must_use]
     pub const fn doing(mut self, verb: Verb) -> Self {
         self.verb = verb;
         self
     }
 
-    /// The same as one of another category than its effect says.
+    /// Sets another category than the effect implies.
     #[must_use]
     pub const fn of_category(mut self, category: Category) -> Self {
         self.category = category;
         self
     }
 
-    /// The same as one whose output is to be seen while it is at work, for so long at the most as a call may ask for.
+    /// Shows its output while it is at work, for as long as a call may ask to wait.
     #[must_use]
     pub const fn streaming(mut self, timeout: Duration) -> Self {
         self.streams = true;
@@ -235,14 +235,14 @@ impl ToolSpec {
         self
     }
 
-    /// Whether a user is to say that it may be used, unless they have said so for good. What is the agent's own needs
+    /// Reports whether its use needs the user's approval, unless given for good. What is the agent's own needs
     /// nobody's leave, and what looks into the project does.
     #[must_use]
     pub fn requires_approval(&self) -> bool {
         matches!(self.effect, Effect::Reads | Effect::Writes | Effect::Runs)
     }
 
-    /// Whether it takes a parameter of this kind.
+    /// Reports whether it takes a parameter of this kind.
     #[must_use]
     pub fn takes(&self, kind: ParameterKind) -> bool {
         self.parameters.iter().any(|known| known.kind == kind)
@@ -313,7 +313,7 @@ impl ToolSpec {
     }
 }
 
-/// What a tool is given, by the parameters' names.
+/// The arguments of a call, by the parameters' names.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Arguments(pub(super) Map<String, Value>);
 
@@ -330,7 +330,7 @@ impl Arguments {
         self.0.get(name).and_then(Value::as_u64)
     }
 
-    /// Whether the flag of this name is set.
+    /// Reports whether the flag of this name is set.
     #[must_use]
     pub fn is_set(&self, name: &str) -> bool {
         self.0.get(name) == Some(&Value::Bool(true))
@@ -353,14 +353,14 @@ impl Arguments {
 pub struct ToolCall {
     /// The tool's description.
     pub tool: ToolSpec,
-    /// What it is given.
+    /// The arguments.
     pub arguments: Arguments,
-    /// What it would do that cannot be taken for granted, each in a word: `overwrites`, `deletes`.
+    /// Hazards of the call, each in a word: `overwrites`, `deletes`.
     pub hazards: Vec<&'static str>,
 }
 
 impl ToolCall {
-    /// What it is about: the first thing that the tool takes.
+    /// The subject of the call: its first argument.
     #[must_use]
     pub fn subject(&self) -> &str {
         let first = self.tool.parameters.first();
@@ -375,19 +375,19 @@ impl ToolCall {
     }
 }
 
-/// What came of a tool.
+/// The output of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolOutput {
     /// For the model, of any length: the agent takes the keys out of it, and leaves out the middle of what is
     /// long.
     pub text: String,
-    /// Whether the agent says that it is done: the text is then its summary.
+    /// Set if the agent says that it is done: the text is then its summary.
     pub is_end: bool,
-    /// How the command came out that was run.
+    /// The end of the command that was run.
     pub command: CommandEnd,
-    /// What came of it, for a person, in a few words: `575 lines`.
+    /// The outcome for a person, in a few words: `575 lines`.
     pub brief: Option<String>,
-    /// The same as JSON, for a model that is told results so, bounded by the tool; `None`: the text.
+    /// The result as JSON, for a model that is told results so, bounded by the tool; `None` for the text.
     pub data: Option<Value>,
 }
 
@@ -402,10 +402,10 @@ impl ToolOutput {
     }
 }
 
-/// Why a call came to nothing, for the model.
+/// The failure of a call, for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallFailure {
-    /// What kind of failure it is, in a word: `unknown_tool`, `invalid_arguments`, or one of the tool's own.
+    /// The kind of failure, in a word: `unknown_tool`, `invalid_arguments`, or one of the tool's own.
     pub code: &'static str,
     /// A sentence that names what is wrong; and the way out, where there is no hint.
     pub message: String,
@@ -416,11 +416,11 @@ pub struct CallFailure {
 impl CallFailure {
     /// There is no such tool.
     pub const UNKNOWN_TOOL: &'static str = "unknown_tool";
-    /// What the tool is given is not what it takes.
+    /// The arguments are not what the tool takes.
     pub const INVALID_ARGUMENTS: &'static str = "invalid_arguments";
-    /// It was not carried out, or not to its end.
+    /// The call was not carried out, or not to its end.
     pub const NOT_DONE: &'static str = "not_done";
-    /// It may not be carried out.
+    /// The call may not be carried out.
     pub const NOT_ALLOWED: &'static str = "not_allowed";
     /// The tool has failed, and has no word for how.
     pub const TOOL_FAILED: &'static str = "tool_failed";
@@ -453,7 +453,7 @@ impl From<String> for CallFailure {
     }
 }
 
-/// Why a tool did not do what it was asked for.
+/// The reason why a tool has failed.
 #[derive(Debug)]
 pub enum ToolError {
     /// The model is told, and can do better.
@@ -477,7 +477,7 @@ impl<E: Into<AgentError>> From<E> for ToolError {
 
 /// Something that an agent can use.
 pub trait Tool {
-    /// What the model is told of it, and what it takes.
+    /// The description and the parameters.
     fn spec(&self) -> &ToolSpec;
 
     /// Does what the tool is for, with arguments that fit its parameters.
@@ -486,7 +486,7 @@ pub trait Tool {
     /// [`ToolError::Failed`] where the model is to be told, [`ToolError::Fatal`] where the run is over.
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError>;
 
-    /// What it would do, for a user who is asked whether it may; `None` where the arguments say it all.
+    /// A preview for a user who is asked about it; `None` where the arguments say it all.
     ///
     /// # Errors
     /// Why it would fail, where that can be told: nobody is asked then.
@@ -494,7 +494,7 @@ pub trait Tool {
         Ok(None)
     }
 
-    /// What it would do that cannot be taken for granted, each in a word, as far as a glance at the disk tells.
+    /// Hazards of a call, each in a word, as far as a glance at the disk tells.
     fn hazards(&self, _arguments: &Arguments) -> Vec<&'static str> {
         Vec::new()
     }
@@ -511,7 +511,7 @@ impl<'a> Toolbox<'a> {
         Self::default()
     }
 
-    /// The same with another tool.
+    /// Adds a tool.
     #[must_use]
     pub fn with(mut self, tool: impl Tool + 'a) -> Self {
         self.0.push(Box::new(tool));

@@ -1,4 +1,4 @@
-//! How a tool is used, whoever has called it: told before and after, and noted with what came of it.
+//! The use of a tool, whoever has called it: told before and after, and noted with what came of it.
 //!
 //! Guarantees that no key is in what is told, noted or handed back, and that none of that is longer than an output may be.
 
@@ -17,14 +17,14 @@ use crate::record::step::{Action, input_text};
 use crate::record::tool::Verb;
 use crate::sys::excerpt::text::bounded;
 
-/// What came of the use of a tool.
+/// The result of using a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolUse {
-    /// What it has given; of a failure, nothing but its text.
+    /// The tool's output; of a failure, nothing but its text.
     pub output: ToolOutput,
     /// The output's text, or the failure, without keys, and no longer than an output.
     pub text: String,
-    /// Why it came to nothing, if it did.
+    /// The failure, if there was one.
     pub failure: Option<CallFailure>,
 }
 
@@ -99,7 +99,7 @@ impl Env<'_> {
         })
     }
 
-    /// What a tool would do, without keys.
+    /// Previews a call, without keys.
     pub(crate) fn preview(
         &self,
         tool: &dyn Tool,

@@ -141,24 +141,24 @@ const HEAD_FLAGS: &str = r"-[qv]+|-\d{1,9}|-[nc] ?[+-]?\d{1,9}";
 const NUMBERS: &[(&str, &str)] = &[("-n", "a number"), ("-c", "a number")];
 const LS_FLAGS: &str = "-[aAlhRrtS1Fdpsi]+|--color=never|--group-directories-first";
 
-/// Whether a word of `test` stays what it is: bash evaluates a subscript, which may substitute commands.
+/// Reports whether a word of `test` is taken literally: bash evaluates a subscript, which may substitute commands.
 fn is_not_evaluated(word: &str) -> bool {
     !word.contains(['$', '`', '[']) || word == "]"
 }
 
-/// Whether an operand of `date` is no time, to which the clock would be set.
+/// Reports whether an operand of `date` is no time, to which the clock would be set.
 fn sets_no_clock(word: &str) -> bool {
     !word
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Whether a program of awk, or a file, does no more than print.
+/// Reports whether a program of awk, or a file, does no more than print.
 fn is_printing_awk(script: &str) -> bool {
     !script.contains(['>', '|', '@']) && !script.contains("system") && !script.contains("/inet")
 }
 
-/// Whether a script of sed only prints: addresses with `p`, `d`, `q` or `=`, and substitutions without the flags that
+/// Reports whether a script of sed only prints: addresses with `p`, `d`, `q` or `=`, and substitutions without the flags that
 /// write or run.
 fn is_printing_sed(script: &str) -> bool {
     is_whole(
@@ -299,7 +299,7 @@ pub(super) const INTERPRETERS: &str = "ash bash bash-static csh dash elixir erl 
 pub(super) const SHELLS: &str = "ash bash bash-static dash ksh mksh rbash sh zsh";
 /// Options of a shell that change nothing about what its script is.
 pub(super) const SHELL_OPTIONS: &str = "-[eunvx]+";
-/// The same of other interpreters.
+/// Options of other interpreters that change nothing about their script.
 pub(super) const SCRIPT_OPTIONS: &str = r"-[uBOvw]+|-W\w+|--max-old-space-size=\d+";
 /// Options that take the place of a script.
 pub(super) const WITHOUT_SCRIPT: &str = "--check --help --test --version -V";
@@ -315,12 +315,12 @@ pub(super) const SCRIPTS: &str =
 pub(super) const GNU: &str = "gawk gcp gchmod gchown gdd genv gfind ginstall gln gmv gnice gnohup grm grmdir gsed gshred \
                               gsort gsplit gstdbuf gtar gtee gtimeout gtruncate gunlink guniq gxargs";
 
-/// Whether one of `names`, which stand between blanks, is this one.
+/// Reports whether `name` is one of `names`, which stand between blanks.
 pub(super) fn has(names: &str, name: &str) -> bool {
     names.split_whitespace().any(|known| known == name)
 }
 
-/// Whether all of a text matches one of the table's patterns.
+/// Reports whether all of a text matches one of the table's patterns.
 pub(super) fn is_whole(text: &str, pattern: &str) -> bool {
     static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);

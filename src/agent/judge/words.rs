@@ -11,24 +11,24 @@ use std::str::Chars;
 use super::table::OVERWRITES;
 use crate::sys::text::is_deceptive;
 
-/// Why a command is asked about that nobody can follow.
+/// The reason for asking about a command that nobody can follow.
 pub(super) const UNCLEAR: &str = "cannot be judged";
-/// Why `$`, backquotes and braces are asked about.
+/// The reason for asking about `$`, backquotes and braces.
 const EXPANDS: &str = "substitutes";
 
 /// A word of a command, its quotes taken off.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ShellWord {
-    /// Its text.
+    /// The word itself.
     pub text: String,
-    /// Whether the shell may put file names in its place.
+    /// Set if the shell may put file names in its place.
     pub is_glob: bool,
-    /// Whether there was something of it in quotes.
+    /// Set if any of it was in quotes.
     is_quoted: bool,
 }
 
 impl ShellWord {
-    /// Whether a file's name in its place may be taken for an option.
+    /// Reports whether a file's name in its place may be taken for an option.
     pub(super) fn may_be_option(&self) -> bool {
         self.text.starts_with('-') || (self.is_glob && self.text.starts_with(['*', '?', '[']))
     }
@@ -57,7 +57,7 @@ pub(super) fn commands(text: &str) -> Result<Vec<Vec<ShellWord>>, &'static str> 
     Ok(splitter.commands)
 }
 
-/// Whether a word names a device, or what a process has open, also behind an option: `-f/dev/stdin`.
+/// Reports whether a word names a device, or a file that a process has open, also behind an option: `-f/dev/stdin`.
 pub(super) fn is_device(word: &str) -> bool {
     let path = match word.split_once('/') {
         Some((before, rest)) if before.starts_with('-') || before.ends_with('=') => {
@@ -74,7 +74,7 @@ pub(super) fn is_device(word: &str) -> bool {
     (is_below || is_open) && path != Path::new("/dev/null")
 }
 
-/// What a redirection does with the word behind it.
+/// The use of the word behind a redirection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Redirection {
     Reads,
@@ -124,7 +124,7 @@ impl Splitter<'_> {
         self.end_command()
     }
 
-    /// Whether a brace that was just read stands within a word and around a plain name or number.
+    /// Reports whether the brace just read stands within a word and around a plain name or number.
     fn is_literal_brace(&self) -> bool {
         let mut rest = self.rest.clone();
         while rest

@@ -14,7 +14,7 @@ use crate::record::tool::Verb;
 const PROCESS: &[Parameter] =
     &[Parameter::new("process", ParameterKind::Text, "the process's name").example("proc_abc123")];
 
-/// How the model knows the tool that reads.
+/// The tool that reads, as the model knows it.
 pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
     "READ_BACKGROUND_PROCESS",
     "Shows how a background process stands, and what it has printed so far.",
@@ -23,7 +23,7 @@ pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Watch);
 
-/// How the model knows the tool that lists.
+/// The tool that lists, as the model knows it.
 pub static LIST_BACKGROUND_PROCESSES: ToolSpec = ToolSpec::new(
     "LIST_BACKGROUND_PROCESSES",
     "Lists all background processes, those that have ended too.",
@@ -32,7 +32,7 @@ pub static LIST_BACKGROUND_PROCESSES: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::ListProcesses);
 
-/// How the model knows the tool that kills.
+/// The tool that kills, as the model knows it.
 pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
     "KILL_BACKGROUND_PROCESS",
     "Ends a background process and all that it has started.",
@@ -41,7 +41,7 @@ pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::EndProcess);
 
-/// What is done with background processes.
+/// The action on background processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackgroundAction {
     /// One is shown, and what it has printed.
@@ -54,9 +54,9 @@ pub enum BackgroundAction {
 
 /// Looks after background processes.
 pub struct BackgroundTool<'p, 'a> {
-    /// Where commands run.
+    /// Runs the commands.
     pub processes: &'p RefCell<Processes<'a>>,
-    /// What is done with them.
+    /// The action.
     pub action: BackgroundAction,
 }
 

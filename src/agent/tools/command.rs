@@ -10,7 +10,7 @@ use crate::agent::tool::{
 use crate::exec::process::{CommandStatus, Invocation, ProcessError, Processes, Ran, SHELL};
 use crate::record::tool::CommandEnd;
 
-/// How the model knows the tool.
+/// The tool, as the model knows it.
 pub static COMMAND: ToolSpec = ToolSpec::new(
     "COMMAND",
     "Runs a shell command in the project's root, without input, and gives its exit code and \
@@ -26,7 +26,7 @@ pub static COMMAND: ToolSpec = ToolSpec::new(
 /// The longest that a call may wait for a command, in seconds: a model that waits for more has no use of its time.
 const LONGEST_WAIT: u64 = 600;
 
-/// How the model knows the tool where a call says how long it waits.
+/// The tool, as a model knows it whose calls say how long they wait.
 pub static EXECUTE_COMMAND: ToolSpec = ToolSpec::new(
     "execute_command",
     "Runs a shell command in the project's root, without input, and gives its exit code and what it prints. One that \
@@ -45,7 +45,7 @@ pub static EXECUTE_COMMAND: ToolSpec = ToolSpec::new(
 )
 .streaming(Duration::from_secs(LONGEST_WAIT));
 
-/// The same where only some commands are allowed.
+/// The tool, as a model knows it that may run only some commands.
 pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec::new(
     "COMMAND",
     "Runs one of a few commands in the project's root, without a shell and without input, and \
@@ -59,16 +59,16 @@ pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec::new(
 pub struct AllowedCommand {
     /// The program and its arguments, as they are.
     pub words: Vec<String>,
-    /// How long it may take before it is ended.
+    /// The time after which it is ended.
     pub timeout: Duration,
 }
 
-/// What a command is given to.
+/// The way to run a command.
 #[derive(Clone, Copy)]
 pub enum Shell<'r> {
     /// The shell: anything goes.
     Full,
-    /// None: a command that this function allows is run as it says; it says why it does not allow one. Nothing
+    /// Without a shell: a command that this function allows is run as it says; it says why it does not allow one. Nothing
     /// goes on in the background.
     Restricted(&'r dyn Fn(&str) -> Result<AllowedCommand, String>),
     /// The shell; but what this function knows is run as it says, without one. Nothing goes on in the background:
@@ -79,11 +79,11 @@ pub enum Shell<'r> {
 /// The tool that runs shell commands.
 #[derive(Clone, Copy)]
 pub struct RunCommand<'p, 'a> {
-    /// Where commands run.
+    /// Runs the commands.
     pub processes: &'p RefCell<Processes<'a>>,
-    /// How long one may take before it goes on in the background.
+    /// The time after which a command goes on in the background.
     pub patience: Duration,
-    /// What it is given to.
+    /// The way to run it.
     pub shell: Shell<'p>,
     /// Names a file for a command's output: another each time, in a directory that is there.
     pub output_files: &'p dyn Fn() -> PathBuf,
@@ -203,7 +203,7 @@ fn timed_out(patience: Duration, output: &str) -> String {
     format!("The command did not end within {patience} s, and was ended.\n{printed}")
 }
 
-/// What was printed, as a model is shown it.
+/// The output, as a model is shown it.
 pub(super) fn printed(output: &str) -> String {
     if output.is_empty() {
         "(nothing was printed)\n".to_owned()

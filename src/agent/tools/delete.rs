@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::files::{Files, Proposed, preview_of};
+use super::files::{Files, NOT_UNDONE, Proposed, preview_of, with_warnings};
 use super::place::{Found, Outside, ResolvedPath, leads_through_config, missing, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
@@ -17,7 +17,7 @@ use crate::record::tool::Verb;
 /// A larger file, in bytes, is not shown before it is removed.
 const LARGEST: u64 = 16 << 20;
 
-/// How the model knows the tool.
+/// The tool, as the model knows it.
 pub static DELETE_FILE: ToolSpec = ToolSpec::new(
     "delete_file",
     "Removes a file. Directories are not removed: an empty one may stay.",
@@ -31,9 +31,9 @@ pub static DELETE_FILE: ToolSpec = ToolSpec::new(
 pub struct DeleteFile<'a> {
     /// The project's root, links resolved.
     pub root: &'a Path,
-    /// Whether files elsewhere may be removed.
+    /// Allows or refuses files elsewhere.
     pub outside: Outside,
-    /// Where the project's files are.
+    /// Removes the project's files.
     pub files: &'a dyn Files,
 }
 
@@ -53,14 +53,10 @@ impl Tool for DeleteFile<'_> {
                 fs::remove_file(path).map_err(|error| {
                     ToolError::failed(format!("{shown} cannot be removed: {error}"))
                 })?;
-                vec!["it is outside the project: `undo` does not take this back".to_owned()]
+                vec![NOT_UNDONE.to_owned()]
             }
         };
-        let warned = warned.iter().map(|warned| format!("\nwarning: {warned}"));
-        Ok(ToolOutput::said(format!(
-            "removed {shown}{}",
-            warned.collect::<String>()
-        )))
+        Ok(with_warnings(format!("removed {shown}"), &warned))
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
@@ -80,7 +76,7 @@ impl Tool for DeleteFile<'_> {
 }
 
 impl DeleteFile<'_> {
-    /// Where the file is.
+    /// Finds the file.
     fn look(&self, arguments: &Arguments) -> Result<ResolvedPath, String> {
         let place = ResolvedPath::of(self.root, arguments.get("path"), self.outside)?;
         place.check_secrets(self.root)?;

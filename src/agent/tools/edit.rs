@@ -1,13 +1,13 @@
 //! `edit_file`: replaces one place in a file, or all of them.
 //!
-//! The same as [`replace`](super::replace), by other names, and for several places at once.
+//! Works as [`replace`](super::replace) does, by other names, and for several places at once.
 
 use super::replace::{FindAndReplace, Passage};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-/// How the model knows the tool.
+/// The tool, as the model knows it.
 pub static EDIT_FILE: ToolSpec = ToolSpec::new(
     "edit_file",
     "Replaces a passage of a text file of at most 10 MiB; all else stays as it is. Read the file first. The passage must \

@@ -1,18 +1,18 @@
-//! What the tools share that read and change files: how files are put, and what a change is shown as.
+//! Shared parts of the tools that read and change files: how files are put, and how a change is shown.
 
 use super::place::ResolvedPath;
-use crate::agent::tool::ToolError;
+use crate::agent::tool::{ToolError, ToolOutput};
 use crate::edit::EditKind;
 use crate::sys::diff::FileChange;
 use crate::sys::numbers::grouped;
 
-/// How many bytes of a tool's output a model is shown.
+/// The most bytes of a tool's output that a model is shown.
 pub const OUTPUT_LIMIT: usize = 32 << 10;
 
 /// The schema of a number of things, of which there is one at least.
 pub(super) const COUNT: &str = r#"{"type": "integer", "minimum": 1}"#;
 
-/// What becomes of the file at a path: plain names joined by `/`, relative to the project's root.
+/// The edit of a file by its path: plain names joined by `/`, relative to the project's root.
 pub type PathEdit = (String, EditKind);
 
 /// Puts files where they belong: verified and undoable inside the project.
@@ -33,16 +33,16 @@ pub trait Files {
     }
 }
 
-/// What a call would make of a file: for who is asked whether it may.
+/// A file as a call would leave it, for the user who is asked about it.
 pub(super) struct Proposed {
     pub place: ResolvedPath,
-    /// What the file has now; `None`: there is none.
+    /// The current content; `None` if there is no file.
     pub before: Option<Vec<u8>>,
-    /// What it would have; `None`: it would be removed.
+    /// The new content; `None` if the file is removed.
     pub after: Option<String>,
 }
 
-/// What calls would make of these files, as a unified diff.
+/// Shows what would become of these files, as a unified diff.
 ///
 /// # Errors
 /// When a file may not be changed so.
@@ -61,7 +61,7 @@ pub(super) fn preview_of(files: &dyn Files, proposed: Vec<Proposed>) -> Result<S
 }
 
 impl Proposed {
-    /// What becomes of a file of the project.
+    /// The edit, where the file is in the project.
     fn edit(&self) -> Option<PathEdit> {
         let ResolvedPath::Inside(path) = &self.place else {
             return None;
@@ -72,7 +72,18 @@ impl Proposed {
     }
 }
 
-/// How many lines a text has; one that does not end counts.
+/// A warning behind each change of a file elsewhere than in the project.
+pub(super) const NOT_UNDONE: &str = "it is outside the project: `undo` does not take this back";
+
+/// An output with warnings behind it, each on a line of its own.
+pub(super) fn with_warnings(said: String, warnings: &[String]) -> ToolOutput {
+    let warnings = warnings
+        .iter()
+        .map(|warning| format!("\nwarning: {warning}"));
+    ToolOutput::said(said + &warnings.collect::<String>())
+}
+
+/// Counts the lines of a text; one that does not end counts.
 pub(super) fn line_count(content: &[u8]) -> usize {
     let newlines = memchr::memchr_iter(b'\n', content).count();
     newlines + usize::from(content.last().is_some_and(|last| *last != b'\n'))

@@ -106,7 +106,7 @@ pub trait User {
 /// Asks the user.
 #[derive(Clone, Copy)]
 pub struct AskUser<'a> {
-    /// Who is asked.
+    /// The user, or whoever stands for them.
     pub user: &'a dyn User,
 }
 
@@ -143,7 +143,7 @@ pub static REQUEST_APPROVAL: ToolSpec = ToolSpec::new(
 /// Asks the user for approval, and stops the work where there is none.
 #[derive(Clone, Copy)]
 pub struct RequestApproval<'a> {
-    /// Who is asked.
+    /// The user, or whoever stands for them.
     pub user: &'a dyn User,
 }
 

@@ -1,4 +1,4 @@
-//! Where a path that a model names leads, and what is there.
+//! Paths that a model names: where they lead, and what is there.
 //!
 //! Looks at the disk and changes nothing. Guarantees that a place that is said to be inside the project
 //! is reached through handles that cannot leave it, even while the tree is being changed.
@@ -20,11 +20,11 @@ use crate::sys::text::escaped;
 
 /// The longest path that a system takes, less the root's own part.
 const LONGEST: usize = 4000;
-/// How many names of a directory are told where the one that was meant is not there.
+/// Names of a directory that are told where the one that was meant is missing.
 const NAMED: usize = 20;
-/// So many are looked at.
+/// The most names that are looked at.
 const LOOKED_AT: usize = 10_000;
-/// What of an `agent-config` holds no key.
+/// Files of an `agent-config` that hold no key.
 const WITHOUT_KEYS: [&str; 5] = [
     ".gitignore",
     "codeRollup.txt",
@@ -33,16 +33,16 @@ const WITHOUT_KEYS: [&str; 5] = [
     "query.txt",
 ];
 
-/// Whether a path may lead out of the project.
+/// Permission for paths that lead out of the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outside {
-    /// It may not.
+    /// No path may.
     Refused,
     /// The user has said that it may: `--allow-outside`.
     Allowed,
 }
 
-/// Where a path leads.
+/// The place that a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResolvedPath {
     /// Into the project: plain names joined by `/`, relative to the root, which is "" itself. Links are
@@ -52,7 +52,7 @@ pub enum ResolvedPath {
     Outside(PathBuf),
 }
 
-/// What is at a place.
+/// The thing at a place.
 #[derive(Debug)]
 pub enum Found {
     /// A file, opened for reading.
@@ -66,7 +66,7 @@ pub enum Found {
 }
 
 impl ResolvedPath {
-    /// Where `path`, untrusted text, leads from `root`, the project's root with links resolved. `.` and
+    /// Resolves `path`, untrusted text, from `root`, the project's root with links resolved. `.` and
     /// `..` are taken by their letters; `~` is a name like any other.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl ResolvedPath {
         }
     }
 
-    /// Its path, as diffs name it.
+    /// The path, as diffs name it.
     #[must_use]
     pub fn named(&self) -> String {
         match self {
@@ -119,7 +119,7 @@ impl ResolvedPath {
         }
     }
 
-    /// What is there. Links inside the project are followed where they stay in it.
+    /// Looks at what is there. Links inside the project are followed where they stay in it.
     ///
     /// # Errors
     /// When the system does not let it be seen, or a link leads out meanwhile.
@@ -184,7 +184,7 @@ impl ResolvedPath {
         }
     }
 
-    /// Whether the place commonly holds credentials, by its name or by that of what it links to.
+    /// Refuses a place that commonly holds credentials, by its name or by that of what it links to.
     ///
     /// # Errors
     /// A sentence that says so.
@@ -204,7 +204,7 @@ impl ResolvedPath {
         Ok(())
     }
 
-    /// Whether it is a `.env` by its own name, and by that of what it links to.
+    /// Reports whether it is a `.env` by its own name, and by that of what it links to.
     #[must_use]
     pub fn is_environment(&self, root: &Path) -> bool {
         let named = self.path(root);
@@ -226,14 +226,14 @@ impl ResolvedPath {
     }
 }
 
-/// Whether `path`, untrusted text, leads from `root` to `closed` or below it; both with links resolved.
+/// Reports whether `path`, untrusted text, leads from `root` to `closed` or below it; both with links resolved.
 #[must_use]
 pub fn leads_into(root: &Path, path: &str, closed: &Path) -> bool {
     let clean = path_clean::clean(root.join(path));
     clean.starts_with(closed) || resolved(&clean).starts_with(closed)
 }
 
-/// Whether a path, relative to the root where it leads inside, is that of a key: it leads through an `agent-config`,
+/// Reports whether a path, relative to the root where it leads inside, is that of a key: it leads through an `agent-config`,
 /// the project's or another's, to what is not known to hold none.
 fn holds_keys(path: &Path) -> bool {
     let names = || path.iter().zip(path.iter().skip(1));
@@ -241,7 +241,7 @@ fn holds_keys(path: &Path) -> bool {
     in_config.any(|(_, name)| !WITHOUT_KEYS.iter().any(|known| name == *known))
 }
 
-/// Whether a path is, or leads through, an `agent-config`.
+/// Reports whether a path is, or leads through, an `agent-config`.
 pub(super) fn leads_through_config(path: &Path) -> bool {
     path.iter().any(is_config)
 }
@@ -368,7 +368,7 @@ fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// How many letters two names begin with in common, whatever their case.
+/// Counts the letters with which two names begin in common, whatever their case.
 fn likeness(one: &str, other: &str) -> usize {
     let (one, other) = (one.to_lowercase(), other.to_lowercase());
     let pairs = one.chars().zip(other.chars());

@@ -13,15 +13,15 @@ use crate::agent::tool::{
 };
 use crate::sys::numbers::counted;
 
-/// How many bytes are shown of a range of lines: with the line above it, no more than of any output.
+/// The most bytes shown of a range of lines: with the line above it, no more than of any output.
 const SHOWN: usize = OUTPUT_LIMIT - 512;
-/// So much of the beginning of a long file is shown at least, in bytes.
+/// The least that is shown of a long file's beginning, in bytes.
 const BEGINNING: usize = OUTPUT_LIMIT / 2 - 512;
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// What pictures' names end with: a model sees one where its user attaches it.
+/// Endings of pictures' names: a model sees one where its user attaches it.
 const PICTURES: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
 /// The description of READ_FILE.
@@ -46,7 +46,7 @@ pub static READ_FILE: ToolSpec = ToolSpec::new(
 pub struct ReadFile<'a> {
     /// The project's root, links resolved.
     pub root: &'a Path,
-    /// Whether files elsewhere may be read.
+    /// Allows or refuses files elsewhere.
     pub outside: Outside,
 }
 
@@ -84,7 +84,7 @@ impl Tool for ReadWhole<'_> {
     }
 }
 
-/// How the model knows the tool that reads so many lines from one on.
+/// The tool that reads so many lines from one on, as the model knows it.
 pub static READ_PART: ToolSpec = ToolSpec::new(
     "read_file",
     "Shows what is in a text file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a \
@@ -145,7 +145,7 @@ impl Tool for ReadPart<'_> {
 }
 
 impl ReadFile<'_> {
-    /// What is in the file; `from` names the way to read on from a line, and `binary` says what becomes of a file that is
+    /// Reads the file; `from` names the way to read on from a line, and `binary` says what becomes of a file that is
     /// no text.
     fn read(
         self,
@@ -274,14 +274,14 @@ fn told(range: LineRange, last: usize, count: usize, from: fn(usize) -> String) 
     }
 }
 
-/// How to read on where the middle of a file is left out.
+/// Tells how to read on where the middle of a file is left out.
 fn left_out(text: &str, from: fn(usize) -> String) -> String {
     let beginning = text.as_bytes().get(..BEGINNING).unwrap_or_default();
     let next = memchr::memchr_iter(b'\n', beginning).count() + 1;
     format!("the middle is left out; read on with {}", from(next))
 }
 
-/// Whether few enough bytes are not UTF-8 for the rest to be read, as in Latin-1.
+/// Reports whether few enough bytes are not UTF-8 for the rest to be read, as in Latin-1.
 fn is_mostly_text(content: &[u8]) -> bool {
     let chunks = content.utf8_chunks();
     let bad: usize = chunks.map(|chunk| chunk.invalid().len()).sum();

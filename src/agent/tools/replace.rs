@@ -18,7 +18,7 @@ use crate::sys::numbers::{counted, grouped};
 
 /// The largest file that is changed, in bytes.
 const LARGEST: u64 = 10 << 20;
-/// How many lines around a change are shown.
+/// Lines shown around a change.
 const AROUND: usize = 2;
 
 /// The description of FIND_AND_REPLACE_IN_FILE.
@@ -45,9 +45,9 @@ pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
 pub struct FindAndReplace<'a> {
     /// The project's root, links resolved.
     pub root: &'a Path,
-    /// Whether files elsewhere may be changed.
+    /// Allows or refuses files elsewhere.
     pub outside: Outside,
-    /// Where the project's files are put.
+    /// Writes the project's files.
     pub files: &'a dyn Files,
 }
 
@@ -81,15 +81,15 @@ fn passage(arguments: &Arguments) -> Passage<'_> {
 pub(super) struct Passage<'p> {
     /// The file that it is in.
     pub path: &'p str,
-    /// What is to be found,
+    /// The text to find,
     pub find: &'p str,
     /// and what takes its place.
     pub replace: &'p str,
-    /// Whether it is replaced wherever it is; else it must be there once.
+    /// Set if it is replaced wherever it is; else it must be there once.
     pub is_everywhere: bool,
     /// The names by which the model has given these texts.
     pub words: [&'static str; 2],
-    /// What to do where it is there more than once: the end of a sentence.
+    /// Advice where it is there more than once: the end of a sentence.
     pub once: &'static str,
 }
 
@@ -116,7 +116,7 @@ impl FindAndReplace<'_> {
         put(self.files, &place, change.text, said.trim_end())
     }
 
-    /// What that would make of the file, as a unified diff.
+    /// Shows the change as a unified diff.
     pub(super) fn preview(&self, passage: &Passage<'_>) -> Result<Option<String>, ToolError> {
         let edited = self.edited(passage)?;
         let proposed = Proposed {
@@ -152,7 +152,7 @@ impl FindAndReplace<'_> {
 #[derive(Debug, PartialEq, Eq)]
 struct Replaced {
     text: String,
-    /// Where the last replacement stands in it.
+    /// The range of the last replacement.
     range: Range<usize>,
     /// The lines in which replacements begin, each from 1 on: as many as were made.
     lines: Vec<usize>,
@@ -224,7 +224,7 @@ fn newlines(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// Where `find` stands, without those that overlap an earlier one, unless there is no other.
+/// Finds the places of `find`, without those that overlap an earlier one, unless there is no other.
 fn matches(text: &str, find: &str) -> Vec<usize> {
     let (text, find) = (text.as_bytes(), find.as_bytes());
     let found: Vec<usize> = memmem::find_iter(text, find).collect();

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
-use super::files::{Files, PathEdit, Proposed, preview_of};
+use super::files::{Files, PathEdit, Proposed, preview_of, with_warnings};
 use super::place::{Outside, ResolvedPath, quoted};
 use super::search::{LARGEST, READ_AT_MOST, SearchFiles, parsed};
 use crate::agent::tool::{
@@ -17,12 +17,12 @@ use crate::edit::EditKind;
 use crate::model::Category;
 use crate::sys::numbers::counted;
 
-/// How many files are changed at once.
+/// The most files that are changed at once.
 const MOST_FILES: usize = 1000;
-/// How many of them are named.
+/// The most files that are named.
 const NAMED: usize = 50;
 
-/// How the model knows the tool.
+/// The tool, as the model knows it.
 pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
     "replace_in_files",
     "Replaces what a regular expression matches in all text files of a directory that git does not ignore: in all of \
@@ -49,7 +49,7 @@ pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
 pub struct ReplaceInFiles<'a> {
     /// Finds the files; elsewhere than in the project, nothing is replaced.
     pub search: SearchFiles<'a>,
-    /// Where the project's files are put.
+    /// Writes the project's files.
     pub files: &'a dyn Files,
 }
 
@@ -78,12 +78,10 @@ impl Tool for ReplaceInFiles<'_> {
             said.push_str(&format!("\nand {}", counted(more as u64, "more file")));
         }
         let edits = changed.into_iter().map(ChangedFile::edit).collect();
-        for warned in self.files.apply(edits)? {
-            said.push_str(&format!("\nwarning: {warned}"));
-        }
+        let warnings = self.files.apply(edits)?;
         Ok(ToolOutput {
             brief: Some(all),
-            ..ToolOutput::said(said)
+            ..with_warnings(said, &warnings)
         })
     }
 
@@ -103,7 +101,7 @@ struct ChangedFile {
     path: String,
     before: String,
     after: String,
-    /// How many places are replaced.
+    /// The number of replacements.
     places: usize,
 }
 
@@ -194,7 +192,7 @@ fn replaced(regex: &Regex, replacement: &str, text: &str) -> (String, usize) {
     (after, places)
 }
 
-/// Whether the pattern has all groups that the replacement names: of one that it has not, the place would be left empty.
+/// Checks that the pattern has all groups that the replacement names: the place of any other would be left empty.
 fn check_groups(regex: &Regex, replacement: &str) -> Result<(), String> {
     let mut rest = replacement;
     while let Some((_, behind)) = rest.split_once('$') {

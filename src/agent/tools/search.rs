@@ -19,20 +19,20 @@ use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, escaped};
 
-/// How many lines are shown.
+/// The most lines that are shown.
 const SHOWN: usize = 200;
-/// How much of a line is shown, in characters.
+/// Characters shown of a line.
 const LONGEST_LINE: usize = 200;
-/// How long a pattern may be, in bytes.
+/// The longest pattern, in bytes.
 const LONGEST_PATTERN: usize = 1000;
 /// A larger file is left out, in bytes.
 pub(super) const LARGEST: u64 = 4 << 20;
-/// How much is read of all files together, in bytes.
+/// The most that is read of all files together, in bytes.
 pub(super) const READ_AT_MOST: usize = 256 << 20;
-/// How much of an error about a pattern is told, in characters.
+/// Characters shown of an error about a pattern.
 const QUOTED_ERROR: usize = 300;
 
-/// How the model knows the tool.
+/// The tool, as the model knows it.
 pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
     "search_files",
     "Search the project's files, without those that git ignores, for the lines that a regular expression matches. Use \
@@ -55,7 +55,7 @@ pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Search);
 
-/// How the model knows the tool that shows lines around, too.
+/// The tool that shows lines around, too, as the model knows it.
 pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
     "search_project",
     "Searches the project's text files, without those that git ignores and those that hold credentials, for the lines \
@@ -89,9 +89,9 @@ pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
 pub struct SearchFiles<'a> {
     /// The project's root, links resolved.
     pub root: &'a Path,
-    /// Whether files elsewhere may be searched.
+    /// Allows or refuses files elsewhere.
     pub outside: Outside,
-    /// What is no part of a search, nor is what lies below it: absolute paths, links resolved.
+    /// Paths left out of a search with what lies below them: absolute, links resolved.
     pub closed: &'a [PathBuf],
     /// Ends it.
     pub interrupt: &'a Interrupt,
@@ -141,19 +141,19 @@ pub(super) fn parsed(pattern: &str) -> Result<Regex, String> {
     })
 }
 
-/// What a search has found.
+/// The findings of a search.
 #[derive(Debug, Default)]
 struct Matches {
     /// `path:line: text`, each; of a line around it, `path-line- text`.
     lines: Vec<String>,
-    /// How many of them match.
+    /// The number of lines that match.
     matching: u64,
-    /// How many lines around are shown, and all of them with what they begin with; `None`: only those that match, trimmed.
+    /// Lines shown around a match, all with their indentation; `None` for the matches alone, trimmed.
     context: Option<usize>,
-    /// How many files were read.
+    /// Files that were read.
     files: u64,
     read: usize,
-    /// Whether there was more to read or to show.
+    /// Set if there was more to read or to show.
     is_cut_short: bool,
 }
 

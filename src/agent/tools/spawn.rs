@@ -10,7 +10,7 @@ use crate::agent::tool::{
 use crate::agent::{Agent, AgentError};
 use crate::model::ModelError;
 
-/// How the model knows the tool.
+/// The tool, as the model knows it.
 pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
     "spawn_agent",
     "Has another agent work on a part of the task, and gives its last words. It has the same tools but this one, and knows \
@@ -64,7 +64,7 @@ impl Tool for SpawnAgent<'_> {
     }
 }
 
-/// Whether the work of who has spawned it can go on: with other failures, its own next call would fail as well.
+/// Reports whether its parent's work can go on: with other failures, the parent's own next call would fail as well.
 fn is_its_own(error: &AgentError) -> bool {
     match error {
         AgentError::Model(ModelError::Interrupted(_)) => false,

@@ -12,7 +12,7 @@ use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 
-/// How long a todo is, in characters: it is to be read beside the conversation.
+/// The longest todo, in characters: it is read beside the conversation.
 const LONGEST: usize = 300;
 
 /// A list of them.
@@ -22,7 +22,7 @@ const TODOS: &str = r#"{"type": "array", "maxItems": 100, "items": {
         "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
         "activeForm": {"type": "string", "description": "The same while it is being done: Running the tests"}}}}"#;
 
-/// How the model knows the tool.
+/// The tool, as the model knows it.
 pub static UPDATE_TODOS: ToolSpec = ToolSpec::new(
     "update_todos",
     "Replaces the list of what is to be done, which the user sees, by this one. Use it for work of three steps and more. \

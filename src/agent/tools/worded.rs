@@ -7,11 +7,11 @@ use crate::agent::tool::{Arguments, Tool, ToolError, ToolOutput, ToolSpec};
 
 /// The words over a tool.
 pub struct Worded<T> {
-    /// How the model knows it; its effect is the tool's.
+    /// The tool, as the model knows it; its effect is the implementation's.
     pub spec: &'static ToolSpec,
     /// The parameters that the tool has under another name, and that name. All others have the same.
     pub renamed: &'static [(&'static str, &'static str)],
-    /// Whether arguments under these words are such that the tool can do what they ask for; else why it cannot, for
+    /// Checks that the tool can do what arguments under these words ask for; else tells why it cannot, for
     /// the model.
     pub check: fn(&T, &Arguments) -> Result<(), String>,
     /// The implementation.

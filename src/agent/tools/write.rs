@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::files::{Files, Proposed, line_count, preview_of};
+use super::files::{Files, NOT_UNDONE, Proposed, line_count, preview_of, with_warnings};
 use super::place::{Found, Outside, ResolvedPath, leads_through_config, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
@@ -39,9 +39,9 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
 pub struct WriteFile<'a> {
     /// The project's root, links resolved.
     pub root: &'a Path,
-    /// Whether files elsewhere may be written.
+    /// Allows or refuses files elsewhere.
     pub outside: Outside,
-    /// Where the project's files are put.
+    /// Writes the project's files.
     pub files: &'a dyn Files,
 }
 
@@ -88,7 +88,7 @@ impl Tool for WriteFile<'_> {
 }
 
 impl WriteFile<'_> {
-    /// Where the file belongs, and whether nothing is there yet.
+    /// Resolves the path, and tells whether nothing is there yet.
     fn look(&self, arguments: &Arguments) -> Result<(ResolvedPath, bool), String> {
         let place = ResolvedPath::of(self.root, arguments.get("path"), self.outside)?;
         let is_new = is_new(&place, self.root)?;
@@ -107,8 +107,10 @@ pub(super) fn put(
     content: String,
     said: &str,
 ) -> Result<ToolOutput, ToolError> {
-    let path = match place {
-        ResolvedPath::Inside(path) => path,
+    let warnings = match place {
+        ResolvedPath::Inside(path) => {
+            files.apply(vec![(path.clone(), EditKind::Write(content))])?
+        }
         // As the path policy has it inside.
         ResolvedPath::Outside(path) if leads_through_config(path) => {
             return Err(ToolError::failed(format!(
@@ -117,30 +119,17 @@ pub(super) fn put(
             )));
         }
         ResolvedPath::Outside(path) => {
-            let mut warned = write_outside(path, &content).map_err(|error| {
+            let lost = write_outside(path, &content).map_err(|error| {
                 ToolError::failed(format!("{} cannot be written: {error}", place.shown()))
             })?;
-            warned.push("is outside the project: `undo` does not take this back".to_owned());
-            let warned = warned
-                .iter()
-                .map(|warned| format!("\nwarning: it {warned}"));
-            return Ok(ToolOutput::said(format!(
-                "{said}{}",
-                warned.collect::<String>()
-            )));
+            let lost = lost.into_iter().map(|lost| format!("it {lost}"));
+            lost.chain([NOT_UNDONE.to_owned()]).collect()
         }
     };
-    let warnings = files.apply(vec![(path.clone(), EditKind::Write(content))])?;
-    let warnings = warnings
-        .iter()
-        .map(|warning| format!("\nwarning: {warning}"));
-    Ok(ToolOutput::said(format!(
-        "{said}{}",
-        warnings.collect::<String>()
-    )))
+    Ok(with_warnings(said.to_owned(), &warnings))
 }
 
-/// Whether nothing is there; otherwise it is a file.
+/// Reports whether nothing is there; otherwise it is a file.
 fn is_new(place: &ResolvedPath, root: &Path) -> Result<bool, String> {
     let shown = place.shown();
     match place.look(root) {
