@@ -1,10 +1,8 @@
-//! What a `.env` file says: one variable a line. Pure.
+//! The variables of a `.env` file, one a line. Pure.
 //!
-//! `dotenvy` reads each line. Guarantees that nothing is read from the process's own environment and nothing written
+//! Guarantees that nothing is read from the process's own environment and nothing written
 //! there, that no variable is expanded, that no line is read in part, and that a problem tells a line by its number and
 //! never by its content.
-
-use dotenvy::Iter;
 
 use super::text::without_mark;
 
@@ -70,39 +68,47 @@ fn assignment(line: &[u8]) -> Result<Option<(String, String)>, Fault> {
         return Ok(None);
     }
     let (name, value) = line.split_once('=').ok_or(Fault::Malformed)?;
-    let value = value.trim_start();
-    // Without the comment: two blanks before one would make dotenvy look for quotes in it.
-    let assignment = format!("{name}={}\n", &value[..end(value)?]);
-    match Iter::new(assignment.as_bytes()).next() {
-        Some(Ok((name, value))) if !value.contains('\0') => Ok(Some((name, value))),
-        _ => Err(Fault::Malformed),
+    let name = name.trim_end();
+    // It may stand before a name, and be one itself.
+    let exported = name.strip_prefix("export");
+    let exported = exported.filter(|name| name.starts_with(char::is_whitespace));
+    let name = exported.map_or(name, str::trim_start);
+    let is_in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let value = self::value(value.trim_start())?;
+    if !begins || !name.chars().all(is_in_name) || value.contains('\0') {
+        return Err(Fault::Malformed);
     }
+    Ok(Some((name.to_owned(), value)))
 }
 
-/// Where a value ends that may have a comment behind it. Quotes and `\` count as they do to dotenvy.
-fn end(value: &str) -> Result<usize, Fault> {
-    if value.starts_with('#') {
-        return Ok(0);
+/// Parses a value that may have quotes around it, or around parts of it, and a comment behind it.
+fn value(text: &str) -> Result<String, Fault> {
+    let (mut value, mut quote) = (String::new(), None);
+    if text.starts_with('#') {
+        return Ok(value);
     }
-    let (mut quote, mut escaped) = (None, false);
-    for (at, c) in value.char_indices() {
+    let mut rest = text.char_indices();
+    while let Some((at, c)) = rest.next() {
         match (quote, c) {
-            _ if escaped => escaped = false,
-            (Some('\''), _) if c != '\'' => {}
-            (_, '\\') => escaped = true,
-            (_, '$') => return Err(Fault::Dollar),
             (Some(open), _) if c == open => quote = None,
+            (Some('\''), _) => value.push(c),
+            (_, '$') => return Err(Fault::Dollar),
+            (_, '\\') => value.push(match rest.next() {
+                Some((_, 'n')) => '\n',
+                Some((_, c @ ('\\' | '\'' | '"' | '$' | ' '))) => c,
+                _ => return Err(Fault::Malformed),
+            }),
             (None, '\'' | '"') => quote = Some(c),
             (None, ' ' | '\t') => {
-                let rest = value[at..].trim_start();
-                let is_comment = rest.is_empty() || rest.starts_with('#');
-                return is_comment.then_some(at).ok_or(Fault::Malformed);
+                let behind = text[at..].trim_start();
+                let is_comment = behind.is_empty() || behind.starts_with('#');
+                return is_comment.then_some(value).ok_or(Fault::Malformed);
             }
-            _ => {}
+            _ => value.push(c),
         }
     }
-    let is_whole = quote.is_none() && !escaped;
-    is_whole.then_some(value.len()).ok_or(Fault::Malformed)
+    quote.is_none().then_some(value).ok_or(Fault::Malformed)
 }
 
 #[cfg(test)]
