@@ -35,9 +35,12 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
+/// Opens a directory by its path from the top of a tree.
+type Open<'w> = dyn Fn(&str) -> io::Result<OwnedFd> + 'w;
+
 /// A walk through the directories of a tree.
 pub struct Walk<'w> {
-    open: Box<dyn Fn(&str) -> io::Result<OwnedFd> + 'w>,
+    open: Box<Open<'w>>,
     /// Git's rules, and the path of the tree's top as they have it.
     rules: Option<(IgnoreRules, String)>,
     /// The number of entries that may still be looked at.
