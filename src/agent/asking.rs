@@ -3,10 +3,10 @@
 
 use super::conversation::{Conversation, HistoryMessage};
 use super::ending::Next;
-use super::engine::{Agent, Brief, Progress};
+use super::engine::{Agent, Brief, Work};
 use super::error::AgentError;
 use super::host::Compressed;
-use super::memory::View;
+use super::memory::{Frame, View};
 use super::protocol::Offer;
 use crate::model::message::Message;
 use crate::model::prompt::Prompt;
@@ -44,12 +44,7 @@ impl Agent<'_> {
     ///
     /// # Errors
     /// When there is no whole reply, nor after the conversation was made shorter where the model does not take it.
-    pub(super) fn ask(
-        &self,
-        brief: &Brief<'_>,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
-    ) -> Result<Reply, AgentError> {
+    pub(super) fn ask(&self, brief: &Brief<'_>, work: &mut Work<'_>) -> Result<Reply, AgentError> {
         let Offer {
             instructions,
             mut form,
@@ -59,10 +54,10 @@ impl Agent<'_> {
         let system: Vec<String> = std::iter::once(first)
             .chain(brief.context.iter().cloned())
             .collect();
-        match self.send(&system, form.clone(), conversation, progress) {
+        match self.send(&system, form.clone(), work) {
             Err(error) if is_too_long(&error) => {
-                self.shorten(&system, conversation, error)?;
-                self.send(&system, form, conversation, progress)
+                self.shorten(&system, work.conversation, error)?;
+                self.send(&system, form, work)
             }
             sent => sent,
         }
@@ -72,10 +67,10 @@ impl Agent<'_> {
         &self,
         system: &[String],
         form: Form,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
+        work: &mut Work<'_>,
     ) -> Result<Reply, AgentError> {
-        let (system, messages) = self.messages(system, conversation)?;
+        let (system, messages) = self.messages(system, work.conversation)?;
+        let progress = &mut work.progress;
         // Those that are in the run log already.
         let pairs = progress.sent.iter().zip(&messages);
         let known = pairs.take_while(|(sent, message)| sent == message).count();
@@ -107,9 +102,7 @@ impl Agent<'_> {
             messages,
             system: own,
             compressed,
-        } = self
-            .memory
-            .view(self.env.host, system, self.protocol, conversation)?;
+        } = self.memory.view(self.frame(system), conversation)?;
         if let Some(compressed) = compressed {
             self.note_compressed(compressed, conversation)?;
         }
@@ -123,14 +116,19 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         refusal: AgentError,
     ) -> Result<(), AgentError> {
-        let host = self.env.host;
-        let shortened = self
-            .memory
-            .shorten(host, system, self.protocol, conversation);
-        match shortened {
+        match self.memory.shorten(self.frame(system), conversation) {
             Ok(Some(compressed)) => self.note_compressed(compressed, conversation),
             Ok(None) | Err(AgentError::Model(_) | AgentError::NotCompressed { .. }) => Err(refusal),
             Err(error) => Err(error),
+        }
+    }
+
+    /// The frame in which a conversation is sent behind `system`.
+    pub(crate) fn frame<'f>(&'f self, system: &'f [String]) -> Frame<'f> {
+        Frame {
+            host: self.env.host,
+            system,
+            protocol: self.protocol,
         }
     }
 

@@ -80,6 +80,14 @@ pub(super) struct Progress {
     pub sent: Vec<Message<'static>>,
 }
 
+/// A piece of work that an agent does.
+pub(super) struct Work<'c> {
+    /// The conversation that it is done in.
+    pub conversation: &'c mut Conversation,
+    /// The state of the agent.
+    pub progress: Progress,
+}
+
 impl Agent<'_> {
     /// Works as [`take_on`](Self::take_on) does, with a request that is nothing but words.
     ///
@@ -106,56 +114,55 @@ impl Agent<'_> {
         conversation: &mut Conversation,
         request: Option<&UserRequest>,
     ) -> Result<Ended, AgentError> {
-        let mut progress = Progress::default();
-        let mut next = self.take_up(conversation, request, &mut progress)?;
-        self.keep(conversation)?;
+        let mut work = Work {
+            conversation,
+            progress: Progress::default(),
+        };
+        let mut next = self.take_up(request, &mut work)?;
+        self.keep(work.conversation)?;
         loop {
             if let Next::Done(ended) = next {
                 return Ok(ended);
             }
             self.env.host.check()?;
-            let stepped = self.step(conversation, &mut progress);
+            let stepped = self.step(&mut work);
             // Also after a failure, what was said is kept.
-            self.keep(conversation)?;
+            self.keep(work.conversation)?;
             next = stepped?;
         }
     }
 
-    fn step(
-        &self,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
+    fn step(&self, work: &mut Work<'_>) -> Result<Next, AgentError> {
         let brief = (self.brief)();
         if !brief.reminders.is_empty() {
-            self.remind(&brief.reminders, conversation);
+            self.remind(&brief.reminders, work.conversation);
             // A kill during the call must not change what was sent.
-            self.keep(conversation)?;
+            self.keep(work.conversation)?;
         }
-        let reply = match self.ask(&brief, conversation, progress) {
+        let reply = match self.ask(&brief, work) {
             // The last try ends with the model's own error.
             Err(AgentError::Model(error))
-                if error.is_no_whole_reply() && progress.failures + 1 < self.tries =>
+                if error.is_no_whole_reply() && work.progress.failures + 1 < self.tries =>
             {
                 let fault = Fault::of_all(error.to_string());
                 // In its vendor's own form, there is nothing about the form to be told.
                 return match told_of(&error).filter(|_| self.protocol.remembers_calls()) {
-                    Some(told) => self.tell_fault(fault, told, conversation, progress),
-                    None => self.return_fault(fault, "", conversation, progress),
+                    Some(told) => self.tell_fault(fault, told, work),
+                    None => self.return_fault(fault, "", work),
                 };
             }
             asked => asked?,
         };
         if reply.end == End::Paused {
-            return Ok(Self::go_on(reply, conversation));
+            return Ok(Self::go_on(reply, work.conversation));
         }
         match self.protocol.read(&reply, &brief.tools) {
-            Ok(turn) => self.take(turn, &brief.tools, conversation, progress),
+            Ok(turn) => self.take(turn, &brief.tools, work),
             Err(fault) => {
                 self.tell_words(&bounded(&reply.text, OUTPUT_LIMIT));
                 let around = fault.line.map(|line| around(&reply.text, line));
                 let around = around.unwrap_or_default();
-                self.return_fault(fault, &around, conversation, progress)
+                self.return_fault(fault, &around, work)
             }
         }
     }
@@ -165,15 +172,14 @@ impl Agent<'_> {
         &self,
         turn: Turn,
         tools: &Toolbox<'_>,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
+        work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
         let mut said = HistoryMessage::of_agent(turn.remembered);
         if let (Decision::Use(calls), true) = (&turn.decision, self.protocol.remembers_calls()) {
             said.calls.clone_from(calls);
         }
         said.parts = turn.parts;
-        conversation.say(said);
+        work.conversation.say(said);
         self.tell_words(&turn.outside);
         if !turn.thoughts.trim().is_empty() {
             self.tell(&Event::Thoughts(turn.thoughts.trim().to_owned()));
@@ -181,12 +187,12 @@ impl Agent<'_> {
         }
         if let Some(tasks) = turn.tasks {
             self.tell(&Event::Tasks(tasks.clone()));
-            conversation.tasks = tasks;
+            work.conversation.tasks = tasks;
         }
         let calls = match turn.decision {
             Decision::Answer(words) => {
                 let ended = Ended { words, by: None };
-                let ended = self.end(ended, conversation, progress)?;
+                let ended = self.end(ended, work)?;
                 if let Next::Done(Ended { words, .. }) = &ended {
                     self.env.host.note(Note::Answered(words))?;
                 }
@@ -194,10 +200,10 @@ impl Agent<'_> {
             }
             Decision::Use(calls) => calls,
         };
-        self.is_understood(progress);
-        let next = self.carry_out_all(&calls, tools, conversation, progress)?;
+        self.is_understood(&mut work.progress);
+        let next = self.carry_out_all(&calls, tools, work)?;
         if let Some(note) = turn.note {
-            conversation.say(HistoryMessage::note(note));
+            work.conversation.say(HistoryMessage::note(note));
         }
         Ok(next)
     }
@@ -207,21 +213,20 @@ impl Agent<'_> {
         &self,
         calls: &[Call],
         tools: &Toolbox<'_>,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
+        work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
         for (at, call) in calls.iter().enumerate() {
             if let Err(stopped) = self.env.host.check() {
                 // Where none was begun, all may be done yet when the work is taken up.
                 if at > 0 {
-                    self.tell_not_done(&calls[at..], NOT_BEGUN, conversation);
+                    self.tell_not_done(&calls[at..], NOT_BEGUN, work.conversation);
                 }
                 return Err(stopped);
             }
             // A kill during the call must not lose that it was made.
-            self.keep(conversation)?;
-            if let Next::Done(ended) = self.call(call, tools, conversation, progress)? {
-                self.tell_not_done(&calls[at + 1..], NOT_DONE, conversation);
+            self.keep(work.conversation)?;
+            if let Next::Done(ended) = self.call(call, tools, work)? {
+                self.tell_not_done(&calls[at + 1..], NOT_DONE, work.conversation);
                 return Ok(Next::Done(ended));
             }
         }
@@ -233,8 +238,7 @@ impl Agent<'_> {
         &self,
         call: &Call,
         tools: &Toolbox<'_>,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
+        work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
         let resolved = self.resolve(call, tools);
         let known = resolved.as_ref().ok().map(|(_, call)| call);
@@ -253,22 +257,22 @@ impl Agent<'_> {
         let failed = failure.is_some();
         if output.is_end {
             let by = Some((call.name.clone(), call.id.clone()));
-            return self.end(Ended { words: text, by }, conversation, progress);
+            return self.end(Ended { words: text, by }, work);
         }
         let data = output.data.map(|data| self.env.redactor.json(&data));
         let told = match &failure {
             None => self.protocol.result(Ok((&text, data.as_ref()))),
             Some(failure) => self.protocol.result(Err(failure)),
         };
-        conversation.say(HistoryMessage {
+        work.conversation.say(HistoryMessage {
             is_failed: failed,
             ..HistoryMessage::of_tool(&call.name, &call.id, told)
         });
-        self.count(failure.as_ref(), progress);
+        self.count(failure.as_ref(), &mut work.progress);
         let (failures, allowed) = match self.tool_tries {
-            ToolTries::AsReplies => (progress.failures, self.tries),
+            ToolTries::AsReplies => (work.progress.failures, self.tries),
             ToolTries::Unlimited => (0, 1),
-            ToolTries::UpTo(tries) => (progress.tool_failures, tries),
+            ToolTries::UpTo(tries) => (work.progress.tool_failures, tries),
         };
         if !failed || failures < allowed {
             return Ok(Next::GoOn);
@@ -344,27 +348,23 @@ impl Agent<'_> {
     }
 
     /// The agent's last words, unless they are not what they should be.
-    pub(super) fn end(
-        &self,
-        ended: Ended,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
-    ) -> Result<Next, AgentError> {
-        match (self.ending)(&ended, progress.succeeded) {
+    pub(super) fn end(&self, ended: Ended, work: &mut Work<'_>) -> Result<Next, AgentError> {
+        match (self.ending)(&ended, work.progress.succeeded) {
             Ok(()) => Ok(Next::Done(ended)),
             Err(Objection::Over(error)) => Err(error),
             Err(Objection::NotDone(told)) => {
                 // It was understood.
-                self.is_understood(progress);
-                conversation.say(told);
+                self.is_understood(&mut work.progress);
+                work.conversation.say(told);
                 Ok(Next::GoOn)
             }
             Err(Objection::Words(problem)) => {
                 if ended.by.is_some() && self.protocol.remembers_calls() {
                     let failure = CallFailure::from(problem.clone());
-                    conversation.say(ended.message(self.protocol.result(Err(&failure))));
+                    work.conversation
+                        .say(ended.message(self.protocol.result(Err(&failure))));
                 }
-                self.return_fault(Fault::of_all(problem), "", conversation, progress)
+                self.return_fault(Fault::of_all(problem), "", work)
             }
         }
     }
@@ -381,15 +381,14 @@ impl Agent<'_> {
         &self,
         fault: Fault,
         around: &str,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
+        work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
         let told = self.env.redactor.text(&fault.told()).into_owned();
         let told = format!(
             "Your last reply was not understood: {told}\n{around}Nothing of it was done. Reply again, in the form \
              that was described."
         );
-        self.tell_fault(fault, &told, conversation, progress)
+        self.tell_fault(fault, &told, work)
     }
 
     /// Counts a reply that nothing can be done with, and tells the model so.
@@ -397,20 +396,19 @@ impl Agent<'_> {
         &self,
         fault: Fault,
         told: &str,
-        conversation: &mut Conversation,
-        progress: &mut Progress,
+        work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
-        progress.failures += 1;
+        work.progress.failures += 1;
         self.tell(&Event::Malformed {
             fault: self.env.redactor.text(&fault.to_string()).into_owned(),
-            failures: progress.failures,
+            failures: work.progress.failures,
             allowed: self.tries,
         });
-        if progress.failures >= self.tries {
-            let tries = progress.failures;
+        if work.progress.failures >= self.tries {
+            let tries = work.progress.failures;
             return Err(AgentError::NotUnderstood { tries, fault });
         }
-        conversation.say(if self.protocol.remembers_calls() {
+        work.conversation.say(if self.protocol.remembers_calls() {
             // A conversation with the vendor's own calls goes back as it was.
             HistoryMessage::note(told)
         } else {

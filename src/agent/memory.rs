@@ -47,19 +47,24 @@ impl View {
     }
 }
 
+/// The frame in which a conversation is sent.
+#[derive(Clone, Copy)]
+pub struct Frame<'f> {
+    /// The run in which the model is asked.
+    pub host: &'f dyn Host,
+    /// The system prompt ahead of it.
+    pub system: &'f [String],
+    /// The form of its messages.
+    pub protocol: &'f dyn Protocol,
+}
+
 /// Keeps what is sent of a conversation short enough. What was said stays in the conversation.
 pub trait Memory {
-    /// Gives what is to be sent of the conversation behind `system`, in the form that `protocol` gives it.
+    /// Gives what is to be sent of the conversation in this frame.
     ///
     /// # Errors
     /// When it cannot be made short enough; the conversation is then as it was.
-    fn view(
-        &self,
-        host: &dyn Host,
-        system: &[String],
-        protocol: &dyn Protocol,
-        conversation: &mut Conversation,
-    ) -> Result<View, AgentError>;
+    fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError>;
 
     /// The notice to the user when it was made shorter, besides by how much.
     fn notice(&self) -> Option<&'static str> {
@@ -73,9 +78,7 @@ pub trait Memory {
     /// As [`view`](Self::view).
     fn shorten(
         &self,
-        _host: &dyn Host,
-        _system: &[String],
-        _protocol: &dyn Protocol,
+        _frame: Frame<'_>,
         _conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
         Ok(None)
@@ -126,21 +129,15 @@ pub struct Compress<'a> {
 }
 
 impl Memory for Compress<'_> {
-    fn view(
-        &self,
-        host: &dyn Host,
-        system: &[String],
-        protocol: &dyn Protocol,
-        conversation: &mut Conversation,
-    ) -> Result<View, AgentError> {
-        let messages = protocol.render(&conversation.history);
-        if self.counts.size(system, &messages) < self.limit {
+    fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError> {
+        let messages = frame.protocol.render(&conversation.history);
+        if self.counts.size(frame.system, &messages) < self.limit {
             return Ok(View::of(messages));
         }
-        let compressed = self.compress(host, system, protocol, conversation, self.limit)?;
+        let compressed = self.compress(frame, conversation, self.limit)?;
         Ok(View {
             compressed: Some(compressed),
-            ..View::of(protocol.render(&conversation.history))
+            ..View::of(frame.protocol.render(&conversation.history))
         })
     }
 
@@ -148,19 +145,16 @@ impl Memory for Compress<'_> {
     /// what did not fit, and whether the summary is short enough, it says itself.
     fn shorten(
         &self,
-        host: &dyn Host,
-        system: &[String],
-        protocol: &dyn Protocol,
+        frame: Frame<'_>,
         conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
-        let messages = protocol.render(&conversation.history);
-        let tokens = self.counts.size(system, &messages);
+        let messages = frame.protocol.render(&conversation.history);
+        let tokens = self.counts.size(frame.system, &messages);
         let smaller = Self {
             limit: self.limit.min(tokens / 2),
             ..*self
         };
-        let compressed = smaller.compress(host, system, protocol, conversation, tokens);
-        compressed.map(Some)
+        smaller.compress(frame, conversation, tokens).map(Some)
     }
 }
 
@@ -168,16 +162,17 @@ impl Compress<'_> {
     /// Replaces what was said by a summary, if the prompt then has less than `most` tokens.
     fn compress(
         self,
-        host: &dyn Host,
-        system: &[String],
-        protocol: &dyn Protocol,
+        frame: Frame<'_>,
         conversation: &mut Conversation,
         most: u64,
     ) -> Result<Compressed, AgentError> {
-        let size = |history: &[HistoryMessage]| self.counts.size(system, &protocol.render(history));
+        let size = |history: &[HistoryMessage]| {
+            let messages = frame.protocol.render(history);
+            self.counts.size(frame.system, &messages)
+        };
         let tokens_before = size(&conversation.history);
         let prompt = Prompt::of_agent([self.instructions], vec![self.request(conversation)], 0);
-        let reply = host.ask(&Purpose::COMPRESSION, prompt)?;
+        let reply = frame.host.ask(&Purpose::COMPRESSION, prompt)?;
         let words = without_thoughts(&reply.text);
         if words.is_empty() {
             return Err(AgentError::Model(ModelError::Empty {

@@ -2,7 +2,7 @@
 
 use super::conversation::{CUT_SHORT, Conversation, HistoryMessage, UserRequest};
 use super::ending::{Ended, Next};
-use super::engine::{Agent, NOT_BEGUN, Progress};
+use super::engine::{Agent, NOT_BEGUN, Work};
 use super::error::AgentError;
 use super::protocol::Decision;
 use super::tool::{CallFailure, Effect, Toolbox};
@@ -13,16 +13,15 @@ impl Agent<'_> {
     /// Does or tells what was cut short, and notes the request.
     pub(super) fn take_up(
         &self,
-        conversation: &mut Conversation,
         request: Option<&UserRequest>,
-        progress: &mut Progress,
+        work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
         let tools = (self.brief)().tools;
-        let calls = match (self.last_decision(conversation, &tools), request) {
+        let calls = match (self.last_decision(work.conversation, &tools), request) {
             (Some(Decision::Answer(words)), None) => {
-                return self.end(Ended { words, by: None }, conversation, progress);
+                return self.end(Ended { words, by: None }, work);
             }
-            (Some(Decision::Use(calls)), _) => unanswered(calls, conversation),
+            (Some(Decision::Use(calls)), _) => unanswered(calls, work.conversation),
             (Some(Decision::Answer(_)) | None, _) => Vec::new(),
         };
         for (at, call) in calls.iter().enumerate() {
@@ -30,9 +29,7 @@ impl Agent<'_> {
             match (request, effect) {
                 (None, Some(effect)) if effect.may_be_repeated() => {
                     let rest = &calls[at..=at];
-                    if let Next::Done(ended) =
-                        self.carry_out_all(rest, &tools, conversation, progress)?
-                    {
+                    if let Next::Done(ended) = self.carry_out_all(rest, &tools, work)? {
                         return Ok(Next::Done(ended));
                     }
                 }
@@ -41,15 +38,15 @@ impl Agent<'_> {
                 _ => {
                     // Those behind the first had to wait for it.
                     let told = if at == 0 { CUT_SHORT } else { NOT_BEGUN };
-                    self.tell_not_done(&calls[at..=at], told, conversation);
+                    self.tell_not_done(&calls[at..=at], told, work.conversation);
                 }
             }
         }
         if let Some(request) = request {
-            conversation.ask(request.redacted(self.env.redactor));
-        } else if matches!(conversation.last_turn(), Some((_, []))) {
+            work.conversation.ask(request.redacted(self.env.redactor));
+        } else if matches!(work.conversation.last_turn(), Some((_, []))) {
             // Of a call that can no longer be read, there is no result to tell.
-            conversation.say(HistoryMessage::note(CUT_SHORT));
+            work.conversation.say(HistoryMessage::note(CUT_SHORT));
         }
         Ok(Next::GoOn)
     }

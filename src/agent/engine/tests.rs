@@ -7,7 +7,7 @@ use super::*;
 use crate::agent::audit::work_until_passed;
 use crate::agent::conversation::CUT_SHORT;
 use crate::agent::host::Host;
-use crate::agent::memory::View;
+use crate::agent::memory::{Frame, View};
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::Offer;
 use crate::agent::tool::{Arguments, Effect, ToolSpec};
@@ -98,15 +98,9 @@ impl Protocol for Words {
 pub(in crate::agent) struct All;
 
 impl Memory for All {
-    fn view(
-        &self,
-        _host: &dyn Host,
-        _system: &[String],
-        protocol: &dyn Protocol,
-        conversation: &mut Conversation,
-    ) -> Result<View, AgentError> {
+    fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError> {
         Ok(View {
-            messages: protocol.render(&conversation.history),
+            messages: frame.protocol.render(&conversation.history),
             system: None,
             compressed: None,
         })

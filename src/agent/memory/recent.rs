@@ -3,10 +3,9 @@
 //! For agents that keep what matters elsewhere, as in a plan. Guarantees that what is sent fits into the model's window
 //! by the program's own count, and that the task is always in the last message.
 
-use super::{Host, Memory, View, shortened, size};
+use super::{Frame, Memory, View, shortened, size};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
-use crate::agent::protocol::Protocol;
 use crate::model::estimate::FRAMING;
 use crate::model::message::{Message, Role};
 
@@ -31,13 +30,7 @@ pub struct Recent<'a> {
 }
 
 impl Memory for Recent<'_> {
-    fn view(
-        &self,
-        _host: &dyn Host,
-        system: &[String],
-        protocol: &dyn Protocol,
-        conversation: &mut Conversation,
-    ) -> Result<View, AgentError> {
+    fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError> {
         let all = self.with_task(&conversation.history);
         let tokens = |system: &[String], messages: &[Message<'_>]| size(system, messages) + FRAMING;
         // Half of them, and half of those; but not less than few.
@@ -46,18 +39,18 @@ impl Memory for Recent<'_> {
         let mut fewer = &all[..];
         for most in counts {
             fewer = last(&all, most);
-            let messages = protocol.render(fewer);
-            if tokens(system, &messages) <= self.window {
+            let messages = frame.protocol.render(fewer);
+            if tokens(frame.system, &messages) <= self.window {
                 return Ok(View::of(messages));
             }
         }
-        let mut system = system.to_vec();
+        let mut system = frame.system.to_vec();
         if let Some(last) = system.last_mut() {
             *last = (self.shorter)();
         }
         let rendered = |share| {
             let history: Vec<_> = fewer.iter().map(|said| shortened(said, share)).collect();
-            protocol.render(&history)
+            frame.protocol.render(&history)
         };
         for share in SHARES {
             let messages = rendered(share);

@@ -8,11 +8,10 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::{Compress, Memory, TokenCounts, View, shortened};
+use super::{Compress, Frame, Memory, TokenCounts, View, shortened};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage, Truncation};
-use crate::agent::host::{Compressed, Host};
-use crate::agent::protocol::Protocol;
+use crate::agent::host::Compressed;
 use crate::agent::tagged::{Tag, tagged};
 use crate::model::message::{ReplyPart, Role, Thought};
 use crate::model::usage::Usage;
@@ -114,18 +113,12 @@ pub struct Truncate<'a> {
 }
 
 impl Memory for Truncate<'_> {
-    fn view(
-        &self,
-        _host: &dyn Host,
-        system: &[String],
-        protocol: &dyn Protocol,
-        conversation: &mut Conversation,
-    ) -> Result<View, AgentError> {
-        let compressed = self.keep_below(system, conversation)?;
+    fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError> {
+        let compressed = self.keep_below(frame.system, conversation)?;
         self.meter.sent.set(conversation.history.len());
         Ok(View {
             compressed,
-            ..View::of(protocol.render(&sent(conversation)))
+            ..View::of(frame.protocol.render(&sent(conversation)))
         })
     }
 
@@ -137,15 +130,12 @@ impl Memory for Truncate<'_> {
     /// what can be left out.
     fn shorten(
         &self,
-        _host: &dyn Host,
-        system: &[String],
-        _protocol: &dyn Protocol,
+        frame: Frame<'_>,
         conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
-        let tokens = self.tokens(system, conversation);
-        let fewer = tokens.saturating_sub(1);
-        let tried = [tokens / 2, fewer].into_iter();
-        let mut tried = tried.map(|most| self.truncate(system, most, conversation));
+        let tokens = self.tokens(frame.system, conversation);
+        let tried = [tokens / 2, tokens.saturating_sub(1)].into_iter();
+        let mut tried = tried.map(|most| self.truncate(frame.system, most, conversation));
         Ok(tried.find_map(Result::ok))
     }
 }
@@ -229,9 +219,7 @@ impl Truncate<'_> {
 /// When there is no reply, or the summary is not shorter ([`AgentError::NotCompressed`]); the conversation is then as it
 /// was.
 pub fn summarize(
-    host: &dyn Host,
-    system: &[String],
-    protocol: &dyn Protocol,
+    frame: Frame<'_>,
     meter: &Meter,
     window: u64,
     focus: &str,
@@ -250,8 +238,8 @@ pub fn summarize(
         instructions: &instructions,
         counts: &TokenCounts::default(),
     };
-    let tokens_before = super::size(system, &protocol.render(&sent(conversation)));
-    let compressed = compress.compress(host, system, protocol, conversation, tokens_before);
+    let tokens_before = super::size(frame.system, &frame.protocol.render(&sent(conversation)));
+    let compressed = compress.compress(frame, conversation, tokens_before);
     let compressed = compressed.map_err(|error| match error {
         AgentError::NotCompressed { after, .. } => AgentError::NotCompressed {
             before: tokens_before,

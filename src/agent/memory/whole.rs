@@ -3,10 +3,9 @@
 //! For work whose every message matters. Guarantees that nothing is left out: where all of it does not fit, nothing is
 //! sent.
 
-use super::{Host, Memory, View, size};
+use super::{Frame, Memory, View, size};
 use crate::agent::AgentError;
 use crate::agent::conversation::Conversation;
-use crate::agent::protocol::Protocol;
 use crate::model::estimate::FRAMING;
 
 /// Sends the conversation as it is.
@@ -17,16 +16,10 @@ pub struct Whole {
 }
 
 impl Memory for Whole {
-    fn view(
-        &self,
-        _host: &dyn Host,
-        system: &[String],
-        protocol: &dyn Protocol,
-        conversation: &mut Conversation,
-    ) -> Result<View, AgentError> {
-        let messages = protocol.render(&conversation.history);
+    fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError> {
+        let messages = frame.protocol.render(&conversation.history);
         if let Some(window) = self.window {
-            let tokens = size(system, &messages) + FRAMING;
+            let tokens = size(frame.system, &messages) + FRAMING;
             if tokens > window {
                 return Err(AgentError::TooLong {
                     tokens,
@@ -44,6 +37,8 @@ impl Memory for Whole {
 mod tests {
     use super::*;
     use crate::agent::conversation::HistoryMessage;
+    use crate::agent::host::Host;
+    use crate::agent::protocol::Protocol as _;
     use crate::agent::protocol::native::{Native, ResultForm};
     use crate::model::Purpose;
     use crate::model::Reply;
@@ -83,7 +78,12 @@ mod tests {
         let system = ["system".to_owned()];
         for (window, fits) in [(None, true), (Some(10_000), true), (Some(1000), false)] {
             let mut said = conversation.clone();
-            let view = Whole { window }.view(&Nobody, &system, &native, &mut said);
+            let frame = Frame {
+                host: &Nobody,
+                system: &system,
+                protocol: &native,
+            };
+            let view = Whole { window }.view(frame, &mut said);
             match view {
                 Ok(view) => assert!(fits && view.messages == native.render(&conversation.history)),
                 Err(error) => {

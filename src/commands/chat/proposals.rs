@@ -43,10 +43,9 @@ pub fn compact(
         return Ok("there is nothing to compact yet".to_owned());
     }
     let outcome = request::aside(context, place, "/compact", true, |agent, conversation| {
+        let system = request::system(agent);
         let compressed = summarize(
-            agent.env.host,
-            &request::system(agent),
-            agent.protocol,
+            agent.frame(&system),
             &place.kept.meter,
             place.window(),
             focus,

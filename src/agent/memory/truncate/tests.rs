@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use proptest::prelude::*;
 
 use super::*;
+use crate::agent::host::Host;
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::{Native, tests::check};
 use crate::agent::{Agent, Brief, Env, Note, ToolTries};
@@ -55,6 +56,14 @@ fn answers(conversation: &mut Conversation) {
     conversation.say(HistoryMessage::of_agent("Done."));
 }
 
+fn frame<'f>(host: &'f dyn Host, system: &'f [String], protocol: &'f Native) -> Frame<'f> {
+    Frame {
+        host,
+        system,
+        protocol,
+    }
+}
+
 /// What is sent next, and how much shorter it was made.
 fn next(
     truncate: &Truncate<'_>,
@@ -62,7 +71,7 @@ fn next(
 ) -> Result<(Vec<Message<'static>>, Option<Compressed>), AgentError> {
     let native = Native::default();
     let system = ["system".to_owned()];
-    let view = truncate.view(&Says(""), &system, &native, conversation)?;
+    let view = truncate.view(frame(&Says(""), &system, &native), conversation)?;
     Ok((view.messages, view.compressed))
 }
 
@@ -224,7 +233,7 @@ fn what_the_model_does_not_take_is_halved() {
 fn shorten(truncate: &Truncate<'_>, conversation: &mut Conversation) -> Option<Compressed> {
     let native = Native::default();
     truncate
-        .shorten(&Says(""), &[], &native, conversation)
+        .shorten(frame(&Says(""), &[], &native), conversation)
         .unwrap()
 }
 
@@ -242,9 +251,7 @@ fn a_summary_takes_the_place_of_all_or_nothing_changes() {
     let native = Native::default();
     let summarize = |says, conversation: &mut Conversation| {
         summarize(
-            &Says(says),
-            &[],
-            &native,
+            frame(&Says(says), &[], &native),
             &meter,
             100_000,
             "the tests",
