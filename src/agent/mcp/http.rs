@@ -17,7 +17,7 @@ use super::error::{Begun, Failed, McpError, Retry, words};
 use super::message::{Incoming, Outgoing, error_without_id};
 use super::observer::McpObserver;
 use super::retries::Retries;
-use super::transport::{ANSWER_LIMIT, CallDeadline, FAREWELL_LIMIT};
+use super::transport::{ANSWER_LIMIT, Deadline, FAREWELL_LIMIT};
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
 use crate::sys::http::endpoint::Endpoint;
@@ -193,7 +193,7 @@ impl<'a> Peer<'a> {
         &self,
         call: &HttpCall<'_>,
         in_session: bool,
-        deadline: &CallDeadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<Response<Body>, Failed> {
         let called = self.caller.call(call);
         let response = called.map_err(|error| self.failed(error, deadline))?;
@@ -212,7 +212,7 @@ impl<'a> Peer<'a> {
         &self,
         answer: WholeAnswer,
         in_session: bool,
-        deadline: &CallDeadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<Vec<u8>, Failed> {
         if !answer.head.status.is_success() {
             return Err(self.refused(answer, in_session, deadline));
@@ -244,7 +244,7 @@ impl<'a> Peer<'a> {
     pub fn body(
         &self,
         response: Response<Body>,
-        deadline: &CallDeadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<Vec<u8>, Failed> {
         let body = self.caller.read(response).body;
         body.map_err(|error| self.failed(error, deadline))
@@ -277,7 +277,7 @@ impl<'a> Peer<'a> {
     }
 
     /// Interprets an error of a call.
-    pub fn failed(&self, error: HttpError, deadline: &CallDeadline<'_>) -> Failed {
+    pub fn failed(&self, error: HttpError, deadline: Deadline<'_>) -> Failed {
         let server = &self.server;
         match error {
             HttpError::Interrupted(interrupted) => interrupted.into(),
@@ -314,12 +314,7 @@ impl<'a> Peer<'a> {
     }
 
     /// Interprets an answer with an error's status.
-    fn refused(
-        &self,
-        answer: WholeAnswer,
-        in_session: bool,
-        deadline: &CallDeadline<'_>,
-    ) -> Failed {
+    fn refused(&self, answer: WholeAnswer, in_session: bool, deadline: Deadline<'_>) -> Failed {
         let status = answer.head.status.as_u16();
         let advice = Advice::read(|name| header(&answer.head.headers, name), self.clock.now());
         let body = match answer.body {

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::error::{Failed, McpError, words};
 use super::http::{Caller, EVENTS, HttpCall, Peer, WholeAnswer, is_stream, same_origin};
 use super::message::{Incoming, Outgoing, RpcError};
-use super::transport::{ANSWER_LIMIT, ASIDE, CHUNK, CallDeadline, Transport};
+use super::transport::{ANSWER_LIMIT, ASIDE, CHUNK, Deadline, Transport};
 use crate::sys::http::HttpError;
 use crate::sys::http::retry::{Advice, is_retryable};
 use crate::sys::interrupt::Interrupt;
@@ -97,7 +97,7 @@ impl<'a> HttpSse<'a> {
     }
 
     /// Waits for the next news.
-    fn next(&self, stream: &AnswerStream, deadline: &CallDeadline<'_>) -> Result<News, Failed> {
+    fn next(&self, stream: &AnswerStream, deadline: Deadline<'_>) -> Result<News, Failed> {
         loop {
             if let Ok(news) = stream.news.try_recv() {
                 return Ok(news);
@@ -121,7 +121,7 @@ impl<'a> HttpSse<'a> {
         &self,
         posted: Result<WholeAnswer, HttpError>,
         awaited: u64,
-        deadline: &CallDeadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<Option<Value>, Failed> {
         let answer = posted.map_err(|error| self.peer.failed(error, deadline))?;
         if ACCEPTED.contains(&answer.head.status.as_u16()) {
@@ -138,7 +138,7 @@ impl<'a> HttpSse<'a> {
         &self,
         stream: &mut AnswerStream,
         message: Outgoing<'_>,
-        deadline: &CallDeadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<Value, Failed> {
         while let Ok(news) = stream.news.try_recv() {
             if let News::Ended(error) = news {
@@ -225,7 +225,7 @@ impl<'a> HttpSse<'a> {
 
 impl AnswerStream {
     /// Sends a request by a thread of its own: its answer may come on the stream before the POST has one.
-    fn post(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> io::Result<()> {
+    fn post(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> io::Result<()> {
         let (caller, teller) = (Arc::clone(&self.caller), self.teller.clone());
         let (endpoint, headers, body) =
             (self.endpoint.clone(), headers(message), message.to_text());
@@ -253,7 +253,7 @@ impl AnswerStream {
 }
 
 impl Transport for HttpSse<'_> {
-    fn open(&mut self, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+    fn open(&mut self, deadline: Deadline<'_>) -> Result<(), Failed> {
         // The old thread ends first.
         self.stream = None;
         let connected = self.connect();
@@ -285,11 +285,7 @@ impl Transport for HttpSse<'_> {
         }
     }
 
-    fn request(
-        &mut self,
-        message: Outgoing<'_>,
-        deadline: &CallDeadline<'_>,
-    ) -> Result<Value, Failed> {
+    fn request(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<Value, Failed> {
         let Some(mut stream) = self.stream.take() else {
             return Err(Failed::session_gone(self.ended()));
         };
@@ -298,7 +294,7 @@ impl Transport for HttpSse<'_> {
         outcome
     }
 
-    fn notify(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+    fn notify(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<(), Failed> {
         let Some(stream) = &self.stream else {
             return Err(Failed::session_gone(self.ended()));
         };

@@ -44,7 +44,7 @@ use self::result::normalized;
 use self::retries::Retries;
 use self::stdio::Stdio;
 use self::streamable::Streamable;
-use self::transport::{CallDeadline, Transport};
+use self::transport::{Deadline, Transport};
 use self::version::{Version, supported};
 use crate::exec::child_env::ChildEnv;
 use crate::secret::{ApiKey, Redactor};
@@ -265,7 +265,7 @@ impl<'a> McpClient<'a> {
     }
 
     fn try_to_initialize(&self) -> Result<(), Failed> {
-        let begin = |deadline: &CallDeadline<'_>| self.begin(deadline);
+        let begin = |deadline: Deadline<'_>| self.begin(deadline);
         self.retry(Repeat::Always, &begin)
     }
 
@@ -283,7 +283,7 @@ impl<'a> McpClient<'a> {
     /// Sends a request until there is a result, the failure is final, or the time is over.
     fn exchange(&self, method: &str, params: &Value, repeat: Repeat) -> Result<Value, McpError> {
         let started = self.now();
-        let once = |deadline: &CallDeadline<'_>| {
+        let once = |deadline: Deadline<'_>| {
             let is_open = self.connection.borrow().version.is_some();
             if !is_open {
                 self.begin(deadline)?;
@@ -299,14 +299,14 @@ impl<'a> McpClient<'a> {
     fn retry<T>(
         &self,
         repeat: Repeat,
-        once: &dyn Fn(&CallDeadline<'_>) -> Result<T, Failed>,
+        once: &dyn Fn(Deadline<'_>) -> Result<T, Failed>,
     ) -> Result<T, Failed> {
         let options = &self.options;
-        let deadline = CallDeadline::after(options.timeout, options.clock);
+        let deadline = Deadline::after(options.timeout, options.clock);
         let mut retries = Retries::new(options.clock, options.observer, &options.interrupt);
         let mut has_renewed = false;
         loop {
-            let mut failed = match once(&deadline) {
+            let mut failed = match once(deadline) {
                 Ok(done) => return Ok(done),
                 Err(failed) => failed,
             };
@@ -323,16 +323,16 @@ impl<'a> McpClient<'a> {
             }
             match failed.retry {
                 Retry::InNewSession if !has_renewed => has_renewed = true,
-                Retry::After(advised) => retries.next(failed, advised, &deadline)?,
+                Retry::After(advised) => retries.next(failed, advised, deadline)?,
                 Retry::Never | Retry::InNewSession => return Err(failed.for_good(retries.count)),
             }
         }
     }
 
     /// Begins a session, or finds out that this server has none.
-    fn begin(&self, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+    fn begin(&self, deadline: Deadline<'_>) -> Result<(), Failed> {
         let started = self.now();
-        let deadline = &deadline.or_after(HANDSHAKE_LIMIT);
+        let deadline = deadline.or_after(HANDSHAKE_LIMIT);
         // Whatever a handshake has come to, the request behind it was not begun.
         let unbegun = |failed: Failed| Failed {
             begun: Begun::No,
@@ -401,12 +401,7 @@ impl<'a> McpClient<'a> {
     }
 
     /// Sends a request in the session.
-    fn ask(
-        &self,
-        method: &str,
-        params: &Value,
-        deadline: &CallDeadline<'_>,
-    ) -> Result<Value, Failed> {
+    fn ask(&self, method: &str, params: &Value, deadline: Deadline<'_>) -> Result<Value, Failed> {
         let version = self.connection.borrow().version;
         match version.filter(|version| version.is_stateless()) {
             // Only there are the parameters others than those that were given.
@@ -424,7 +419,7 @@ impl<'a> McpClient<'a> {
         method: &str,
         params: &Value,
         version: Option<Version>,
-        deadline: &CallDeadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<Value, Failed> {
         let mut connection = self.connection.borrow_mut();
         connection.last_id += 1;

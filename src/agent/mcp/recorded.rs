@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::error::{Failed, McpError};
 use super::message::Outgoing;
-use super::transport::{CallDeadline, Transport};
+use super::transport::{Deadline, Transport};
 use super::version::HANDSHAKE;
 use crate::sys::environment::RecordedClock;
 
@@ -56,15 +56,11 @@ impl<'a> Recorded<'a> {
 }
 
 impl Transport for Recorded<'_> {
-    fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+    fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
         Ok(())
     }
 
-    fn request(
-        &mut self,
-        message: Outgoing<'_>,
-        _deadline: &CallDeadline<'_>,
-    ) -> Result<Value, Failed> {
+    fn request(&mut self, message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<Value, Failed> {
         // A session begins anew in a run whose server has forgotten it.
         while message.method != HANDSHAKE
             && self
@@ -90,11 +86,7 @@ impl Transport for Recorded<'_> {
         }
     }
 
-    fn notify(
-        &mut self,
-        _message: Outgoing<'_>,
-        _deadline: &CallDeadline<'_>,
-    ) -> Result<(), Failed> {
+    fn notify(&mut self, _message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<(), Failed> {
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::error::Failed;
 use super::observer::McpObserver;
-use super::transport::CallDeadline;
+use super::transport::Deadline;
 use crate::sys::environment::Clock;
 use crate::sys::http::retry::{MAX_TRIES, backoff};
 use crate::sys::interrupt::Interrupt;
@@ -45,7 +45,7 @@ impl<'r> Retries<'r> {
         &mut self,
         failed: Failed,
         advised: Option<Duration>,
-        deadline: &CallDeadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<(), Failed> {
         if self.count >= MAX_TRIES {
             return Err(failed.for_good(self.count));

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::{Failed, McpError};
 use super::message::{Incoming, Outgoing};
-use super::transport::{ANSWER_LIMIT, CHUNK, CallDeadline, FAREWELL_LIMIT, Transport};
+use super::transport::{ANSWER_LIMIT, CHUNK, Deadline, FAREWELL_LIMIT, Transport};
 use crate::exec::child_env::ChildEnv;
 use crate::exec::pipes::PipedProgram;
 use crate::sys::interrupt::Interrupt;
@@ -55,7 +55,7 @@ impl Stdio {
         self.words.first().map_or("", String::as_str)
     }
 
-    fn send(&mut self, message: &str, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+    fn send(&mut self, message: &str, deadline: Deadline<'_>) -> Result<(), Failed> {
         let Some(program) = &mut self.program else {
             return Err(self.failed("is not running"));
         };
@@ -73,7 +73,7 @@ impl Stdio {
     }
 
     /// Reads what comes next; whether that ends a line.
-    fn receive(&mut self, deadline: &CallDeadline<'_>) -> Result<bool, Failed> {
+    fn receive(&mut self, deadline: Deadline<'_>) -> Result<bool, Failed> {
         let Some(program) = &mut self.program else {
             return Err(self.failed("is not running"));
         };
@@ -102,7 +102,7 @@ impl Stdio {
         Some(message.map_or_else(|_| Vec::new(), |message| Incoming::read(message, awaited)))
     }
 
-    fn broken(&self, error: &io::Error, deadline: &CallDeadline<'_>) -> Failed {
+    fn broken(&self, error: &io::Error, deadline: Deadline<'_>) -> Failed {
         if let Err(interrupted) = self.interrupt.check() {
             return interrupted.into();
         }
@@ -133,7 +133,7 @@ impl Stdio {
 }
 
 impl Transport for Stdio {
-    fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+    fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
         self.program = None;
         self.received.clear();
         let started = PipedProgram::start_supervised(
@@ -147,11 +147,7 @@ impl Transport for Stdio {
         Ok(())
     }
 
-    fn request(
-        &mut self,
-        message: Outgoing<'_>,
-        deadline: &CallDeadline<'_>,
-    ) -> Result<Value, Failed> {
+    fn request(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<Value, Failed> {
         self.send(&message.to_text(), deadline)?;
         let awaited = message.id.unwrap_or_default();
         loop {
@@ -181,7 +177,7 @@ impl Transport for Stdio {
         }
     }
 
-    fn notify(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+    fn notify(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<(), Failed> {
         self.send(&message.to_text(), deadline)
     }
 

@@ -15,7 +15,7 @@ use ureq::http::Response;
 use super::error::{Begun, Failed, McpError, Retry};
 use super::http::{EVENTS, HttpCall, JSON_OR_EVENTS, Peer, is_stream};
 use super::message::{Incoming, Outgoing};
-use super::transport::{ANSWER_LIMIT, ASIDE, CHUNK, CallDeadline, Transport};
+use super::transport::{ANSWER_LIMIT, ASIDE, CHUNK, Deadline, Transport};
 use crate::sys::http::{HttpError, header};
 use crate::sys::sse::Events;
 
@@ -68,7 +68,7 @@ impl<'a> Streamable<'a> {
         &self,
         headers: &[(&'static str, String)],
         body: &str,
-        deadline: &CallDeadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<Response<Body>, Failed> {
         let call = HttpCall {
             method: "POST",
@@ -85,7 +85,7 @@ impl<'a> Streamable<'a> {
         &self,
         response: Response<Body>,
         message: Outgoing<'_>,
-        deadline: &CallDeadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<Value, Failed> {
         let mut place = StreamPlace::default();
         let mut retries = self.peer.retries();
@@ -126,7 +126,7 @@ impl<'a> Streamable<'a> {
         response: Response<Body>,
         place: &mut StreamPlace,
         message: Outgoing<'_>,
-        deadline: &CallDeadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<Value, Failed> {
         let awaited = message.id.unwrap_or_default();
         let mut reader = response.into_body().into_reader();
@@ -186,10 +186,10 @@ impl<'a> Streamable<'a> {
     }
 
     /// Answers a request of the server's. What it makes of that is its own affair.
-    fn reply(&self, reply: &Value, message: Outgoing<'_>, deadline: &CallDeadline<'_>) {
+    fn reply(&self, reply: &Value, message: Outgoing<'_>, deadline: Deadline<'_>) {
         let headers = self.headers(message, JSON_OR_EVENTS);
         let deadline = deadline.or_after(ASIDE);
-        let _ = self.post(&headers, &reply.to_string(), &deadline);
+        let _ = self.post(&headers, &reply.to_string(), deadline);
     }
 
     /// The rest of a stream that has ended behind the event with this id.
@@ -197,7 +197,7 @@ impl<'a> Streamable<'a> {
         &self,
         id: &str,
         message: Outgoing<'_>,
-        deadline: &CallDeadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<Response<Body>, Failed> {
         let mut headers = self.headers(message, EVENTS);
         headers.push(("last-event-id", id.to_owned()));
@@ -222,17 +222,13 @@ impl<'a> Streamable<'a> {
 }
 
 impl Transport for Streamable<'_> {
-    fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+    fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
         // A session whose handshake was cut short.
         self.close(false);
         Ok(())
     }
 
-    fn request(
-        &mut self,
-        message: Outgoing<'_>,
-        deadline: &CallDeadline<'_>,
-    ) -> Result<Value, Failed> {
+    fn request(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<Value, Failed> {
         let headers = self.headers(message, JSON_OR_EVENTS);
         let posted = self.post(&headers, &message.to_text(), deadline);
         if posted.as_ref().is_err_and(|failed| failed.ends_session) {
@@ -252,7 +248,7 @@ impl Transport for Streamable<'_> {
         self.peer.result(&body, message.id.unwrap_or_default())
     }
 
-    fn notify(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+    fn notify(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<(), Failed> {
         let headers = self.headers(message, JSON_OR_EVENTS);
         // What is kept for the end of the session.
         self.headers_of_session.clone_from(&headers);

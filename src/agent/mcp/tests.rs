@@ -16,21 +16,17 @@ struct Scripted {
 }
 
 impl Transport for Scripted {
-    fn open(&mut self, _deadline: &CallDeadline<'_>) -> Result<(), Failed> {
+    fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
         self.asked.borrow_mut().push("open".to_owned());
         Ok(())
     }
 
-    fn request(&mut self, message: Outgoing<'_>, _: &CallDeadline<'_>) -> Result<Value, Failed> {
+    fn request(&mut self, message: Outgoing<'_>, _: Deadline<'_>) -> Result<Value, Failed> {
         self.asked.borrow_mut().push(message.method.to_owned());
         self.outcomes.pop_front().unwrap()
     }
 
-    fn notify(
-        &mut self,
-        message: Outgoing<'_>,
-        _deadline: &CallDeadline<'_>,
-    ) -> Result<(), Failed> {
+    fn notify(&mut self, message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<(), Failed> {
         self.asked.borrow_mut().push(message.method.to_owned());
         Ok(())
     }

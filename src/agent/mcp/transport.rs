@@ -23,23 +23,19 @@ pub(super) trait Transport {
     ///
     /// # Errors
     /// When there is none.
-    fn open(&mut self, deadline: &CallDeadline<'_>) -> Result<(), Failed>;
+    fn open(&mut self, deadline: Deadline<'_>) -> Result<(), Failed>;
 
     /// Sends a request, and waits for its result.
     ///
     /// # Errors
     /// When there is no result: what that means is in the [`Failed`].
-    fn request(
-        &mut self,
-        message: Outgoing<'_>,
-        deadline: &CallDeadline<'_>,
-    ) -> Result<Value, Failed>;
+    fn request(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<Value, Failed>;
 
     /// Sends a notification.
     ///
     /// # Errors
     /// When the server does not take it.
-    fn notify(&mut self, message: Outgoing<'_>, deadline: &CallDeadline<'_>) -> Result<(), Failed>;
+    fn notify(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<(), Failed>;
 
     /// Sends a notification after a signal, within [`FAREWELL_LIMIT`]. Nobody asks how it went.
     fn notify_last(&mut self, message: Outgoing<'_>);
@@ -50,13 +46,13 @@ pub(super) trait Transport {
 
 /// When a call has to be over.
 #[derive(Clone, Copy)]
-pub(super) struct CallDeadline<'c> {
+pub(super) struct Deadline<'c> {
     clock: &'c dyn Clock,
     at: Duration,
     limit: Duration,
 }
 
-impl<'c> CallDeadline<'c> {
+impl<'c> Deadline<'c> {
     /// In so long from now on.
     pub fn after(limit: Duration, clock: &'c dyn Clock) -> Self {
         Self {
