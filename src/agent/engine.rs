@@ -17,8 +17,7 @@ use super::host::{Env, Note};
 use super::memory::Memory;
 use super::permissions::{Permission, Permissions};
 use super::protocol::{Decision, Fault, Protocol, Turn};
-use super::tool::{CallFailure, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
-use super::tools::files::OUTPUT_LIMIT;
+use super::tool::{CallFailure, OUTPUT_LIMIT, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
 use super::using::ToolUse;
 
 /// The instructions and tools of an agent's next step.
@@ -99,6 +98,16 @@ impl Agent<'_> {
         request: Option<&str>,
     ) -> Result<Ended, AgentError> {
         self.take_on(conversation, request.map(UserRequest::from).as_ref())
+    }
+
+    /// Works on nothing but `prompt`, and gives the last words. Its conversation is begun anew, and is not taken up again;
+    /// whether it is kept is the host's to say, by the agent's purpose.
+    ///
+    /// # Errors
+    /// When it does not get there.
+    pub fn work_apart(&self, prompt: &str) -> Result<String, AgentError> {
+        let ended = self.work_on(&mut Conversation::default(), Some(prompt))?;
+        Ok(ended.words)
     }
 
     /// Takes up a conversation, with a further request where there is one, and works until the agent says that

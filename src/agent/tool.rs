@@ -16,6 +16,9 @@ use crate::model::message::Call;
 use crate::model::{Category, ToolSchema};
 use crate::record::tool::{CommandEnd, Verb};
 
+/// The most bytes of a tool's output that a model is shown.
+pub const OUTPUT_LIMIT: usize = 32 << 10;
+
 /// The kind of a parameter; most are texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterKind {

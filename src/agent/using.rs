@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::error::AgentError;
 use super::host::{Env, Note};
-use super::tool::{Arguments, CallFailure, Effect, Tool, ToolError, ToolOutput, ToolSpec};
-use super::tools::files::OUTPUT_LIMIT;
+use super::tool::{
+    Arguments, CallFailure, Effect, OUTPUT_LIMIT, Tool, ToolError, ToolOutput, ToolSpec,
+};
 use crate::model::message::Call;
 use crate::record::event::Event;
 use crate::record::seconds::Seconds;

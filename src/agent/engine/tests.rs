@@ -11,7 +11,6 @@ use crate::agent::memory::{Frame, View};
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::Offer;
 use crate::agent::tool::{Arguments, Effect, ToolSpec};
-use crate::agent::tools::spawn::work_apart;
 use crate::model::Reply;
 use crate::model::prompt::Prompt;
 use crate::record::event::Reporter;
@@ -433,7 +432,7 @@ fn a_helper_works_apart_and_leaves_nothing_but_its_last_words() {
         purpose: Purpose::new("helper"),
         ..agent(&host, &clock, &redactor)
     };
-    assert_eq!(work_apart(&helper, "go").unwrap(), "found it");
+    assert_eq!(helper.work_apart("go").unwrap(), "found it");
     assert_eq!(host.used.take(), [("look".to_owned(), false)]);
     assert_eq!(*host.kept.borrow(), Conversation::default());
 }

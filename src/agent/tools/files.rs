@@ -6,9 +6,6 @@ use crate::edit::EditKind;
 use crate::sys::diff::FileChange;
 use crate::sys::numbers::grouped;
 
-/// The most bytes of a tool's output that a model is shown.
-pub const OUTPUT_LIMIT: usize = 32 << 10;
-
 /// The schema of a number of things, of which there is one at least.
 pub(super) const COUNT: &str = r#"{"type": "integer", "minimum": 1}"#;
 

@@ -6,10 +6,11 @@
 use std::fmt;
 use std::path::Path;
 
-use super::files::{COUNT, OUTPUT_LIMIT, line_count};
+use super::files::{COUNT, line_count};
 use super::place::{Outside, ResolvedPath, quoted};
 use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+    Arguments, Effect, OUTPUT_LIMIT, Parameter, ParameterKind, Tool, ToolError, ToolOutput,
+    ToolSpec,
 };
 use crate::sys::numbers::counted;
 

@@ -3,11 +3,10 @@
 //! The helper knows its prompt and nothing of the conversation. It shares what its profile gives it: permissions, budget,
 //! the stop. Since its own tools lack this one, there is one level of helpers and no more.
 
-use crate::agent::conversation::Conversation;
+use crate::agent::AgentError;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::agent::{Agent, AgentError};
 use crate::model::ModelError;
 
 /// The tool, as the model knows it.
@@ -76,17 +75,6 @@ fn is_its_own(error: &AgentError) -> bool {
         | AgentError::TooLong { .. } => true,
         _ => false,
     }
-}
-
-/// Lets `helper` work on nothing but `prompt`, and gives its last words. Its conversation is begun anew, and is not taken
-/// up again; whether it is kept is the host's to say, by the helper's purpose.
-///
-/// # Errors
-/// When it does not get to its end.
-pub fn work_apart(helper: &Agent<'_>, prompt: &str) -> Result<String, AgentError> {
-    let mut conversation = Conversation::default();
-    let ended = helper.work_on(&mut conversation, Some(prompt))?;
-    Ok(ended.words)
 }
 
 #[cfg(test)]

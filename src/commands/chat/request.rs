@@ -12,7 +12,7 @@ use crate::agent::memory::truncate::{self, Meter, Truncate};
 use crate::agent::permissions::DenyPaths;
 use crate::agent::protocol::native::Native;
 use crate::agent::tagged::without_reminders;
-use crate::agent::tools::spawn::{Work, work_apart};
+use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::chat::instructions::{PromptFacts, system_prompt};
@@ -233,7 +233,7 @@ fn with_agent<T>(
     };
     let spawn = |prompt: &str| {
         helper_meter.reset();
-        work_apart(&helper, prompt)
+        helper.work_apart(prompt)
     };
     let agent = Agent {
         purpose: Purpose::STEP,
