@@ -4,17 +4,18 @@
 //! told with its place and what is expected there, and that no error shows the key, nor any other value.
 
 use std::fmt::Display;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
 use crate::model::{Endpoint, EndpointProblem};
+use crate::project::home::{DEV, System};
 use crate::secret::ApiKey;
-use crate::sys::atomic_file;
 use crate::sys::environment::Environment;
-use crate::sys::files::{self, IfThere as _, Links, MIB};
+use crate::sys::files::PathError;
+use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
 /// The settings' file, in an agent's home.
@@ -26,6 +27,8 @@ const VARIABLES: [(&str, &str); 3] = [
     ("DEV_AGENT_MODEL", "model"),
 ];
 
+/// Effect of removing the file.
+const WITHOUT: &str = "it is then made anew with the defaults";
 /// The specification's default configuration. The file is made with these bytes, and what a file leaves out is as it
 /// stands here: see [`Settings::default`].
 const DEFAULT: &str = r#"{
@@ -41,7 +44,7 @@ const DEFAULT: &str = r#"{
 }
 "#;
 
-/// What an agent works with.
+/// Settings of `dev`'s agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The base URL of an OpenAI-compatible API; `None`: [`model`](Self::model) names an entry of the table of models.
@@ -54,11 +57,11 @@ pub struct Settings {
     pub max_context_tokens: u64,
     /// A command that takes longer goes on in the background.
     pub command_timeout: Duration,
-    /// So many failures in a row end the work, with a user at hand; 0 counts as 1.
+    /// Failures in a row that end the work, with a user at hand; 0 counts as 1.
     pub max_retries: u32,
-    /// The same without one.
+    /// Failures in a row that end the work without a user.
     pub max_retries_automated: u32,
-    /// How many calls to the model a run may make; those of audits and compressions count.
+    /// Limit of a run's calls to the model, those of audits and compressions included.
     pub max_loops: u16,
     /// For how many days a session is kept after its last change; 0: for ever.
     pub session_retention_days: u32,
@@ -83,55 +86,33 @@ impl Default for Settings {
     }
 }
 
-/// Why the settings cannot be used. Holds none of their values.
+/// Errors of settings. They hold none of the values.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsProblem {
-    /// The file cannot be read.
-    #[error("`{}` cannot be read: {source}", .path.display())]
-    Unreadable {
-        /// The settings file, as it was looked for.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
+    /// The file cannot be read, or has a mistake in it.
+    #[error(transparent)]
+    File(#[from] HomeFileProblem),
     /// The file is missing and cannot be made.
-    #[error("`{}` cannot be made: {source}", .path.display())]
-    Unwritable {
-        /// The settings file, as it was to be made.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// There is a mistake in the file.
-    #[error("`{}`, {mistake}", .path.display())]
-    Mistake {
-        /// The file that has the mistake.
-        path: PathBuf,
-        /// What is wrong, and where.
-        mistake: Misplaced,
-    },
+    #[error("`{}` cannot be made: {}", .0.path.display(), .0.source)]
+    Unwritable(PathError),
     /// A variable's value cannot be used.
     #[error("`{variable}` {reason}")]
     Variable {
         /// The variable whose value is wrong.
         variable: &'static str,
-        /// What it must be.
+        /// The value that is expected.
         reason: String,
     },
 }
 
 impl SettingsProblem {
-    /// What the user can do about it.
+    /// The way out.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::Unreadable { path, .. } => format!("make `{}` a readable file", path.display()),
-            Self::Unwritable { .. } => {
+            Self::File(problem) => problem.hint(),
+            Self::Unwritable(_) => {
                 "make its directory writable, or set `DEV_AGENT_HOME` to one that is".to_owned()
-            }
-            Self::Mistake { .. } => {
-                "mend it there, or remove the file: it is then made anew with the defaults"
-                    .to_owned()
             }
             Self::Variable { variable, .. } => format!("correct `{variable}`, or unset it"),
         }
@@ -147,10 +128,8 @@ pub fn key_in_file(environment: &Environment) -> Option<ApiKey> {
     struct Keyed {
         api_key: String,
     }
-    let home =
-        crate::project::home::DEV.directory(environment, crate::project::home::System::current());
-    let home = home.ok()?;
-    let content = read(&home.join(FILE)).ok()??;
+    let home = DEV.directory(environment, System::current()).ok()?;
+    let content = home_file::read(&home.join(FILE)).ok()??;
     let keyed: Keyed = serde_json::from_str(positions::text(&content).ok()?).ok()?;
     ApiKey::parse(keyed.api_key.as_bytes()).ok()
 }
@@ -166,14 +145,12 @@ impl Settings {
         environment: &Environment,
     ) -> Result<(Self, Option<PathBuf>), SettingsProblem> {
         let path = home.join(FILE);
-        let (content, is_new) = match read(&path)? {
-            Some(content) => (content, false),
-            None => create(&path)?,
-        };
-        let settings = Self::parse(&content);
-        let mut settings = settings.map_err(|mistake| SettingsProblem::Mistake {
-            path: path.clone(),
-            mistake,
+        let is_new = home_file::read(&path)?.is_none()
+            && home_file::create(&path, DEFAULT.as_bytes()).map_err(SettingsProblem::Unwritable)?;
+        let mut settings = home_file::load(&path, WITHOUT, Self::parse)?.ok_or_else(|| {
+            // A link that leads nowhere.
+            let there = PathError::of("write", &path)(io::ErrorKind::AlreadyExists);
+            SettingsProblem::Unwritable(there)
         })?;
         settings.override_by(environment)?;
         Ok((settings, is_new.then_some(path)))
@@ -239,36 +216,6 @@ impl Settings {
             set.map_err(|reason| SettingsProblem::Variable { variable, reason })?;
         }
         Ok(())
-    }
-}
-
-/// The file's content; `None` where it is missing.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, SettingsProblem> {
-    let read = files::read(path, Links::Followed, MIB).if_there();
-    read.map_err(|source| SettingsProblem::Unreadable {
-        path: path.to_owned(),
-        source,
-    })
-}
-
-/// Makes the file, and says whether it was this process that did.
-fn create(path: &Path) -> Result<(Vec<u8>, bool), SettingsProblem> {
-    let directory = path.parent().unwrap_or(path);
-    let made = atomic_file::private_directory(directory).and_then(|()| {
-        atomic_file::create_private(path, |file| file.write_all(DEFAULT.as_bytes()))
-    });
-    let unwritable = |source| SettingsProblem::Unwritable {
-        path: path.to_owned(),
-        source,
-    };
-    match made {
-        Ok(()) => Ok((DEFAULT.into(), true)),
-        // Another process was faster.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let content = read(path)?.ok_or_else(|| unwritable(error))?;
-            Ok((content, false))
-        }
-        Err(source) => Err(unwritable(source)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a run of agents asks of the session that its conversation is kept in: one trait, for the forms that the
+//! The seam between a run of agents and the session that keeps its conversation: one trait, for the forms that the
 //! profiles' sessions have.
 
 use crate::agent::Compressed;
@@ -10,15 +10,15 @@ use crate::model::Purpose;
 use crate::model::usage::Usage;
 use crate::record::step::Action;
 
-/// Where the conversation of a run is kept, and how far the work has come.
+/// Keeps the conversation and the progress of a run.
 pub trait Keeping {
     /// The session's name.
     fn id(&self) -> String;
 
-    /// What was said so far.
+    /// The conversation.
     fn conversation(&self) -> Conversation;
 
-    /// Where in that begins what was said of the request under way, as far as the profile asks.
+    /// Index of the first message of the request under way, if the profile needs it.
     fn from(&self) -> usize {
         0
     }

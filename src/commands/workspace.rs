@@ -1,4 +1,4 @@
-//! What an agent's workflow needs before the agent begins: settings, session, model, and a place where
+//! Everything an agent starts with: settings, session, model, and a place where
 //! its commands run.
 
 use std::cell::RefCell;
@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use chrono::SubsecRound as _;
-use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::keeping::Keeping;
@@ -28,6 +27,7 @@ use crate::project::conventions;
 use crate::project::home::{DEV, System};
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
+use crate::record::replay::Recording;
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::CONVERSATION;
 use crate::record::run_log::make_ignored_directory;
@@ -41,7 +41,7 @@ use crate::sys::environment::Clock;
 use crate::sys::files::{self, Links};
 use crate::ui::input::{LineReader, history};
 
-/// Which session is meant.
+/// Choice of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionChoice {
     /// A new one.
@@ -52,21 +52,21 @@ pub enum SessionChoice {
     Named(String),
 }
 
-/// How an agent is to work.
+/// Options of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentOptions {
-    /// What is to be done. A blank request goes on with what was asked for before; `None`: the user says it at
+    /// The task. A blank request goes on with what was asked for before; `None`: the user says it at
     /// the terminal.
     pub request: Option<String>,
-    /// In which session.
+    /// The session.
     pub session: SessionChoice,
-    /// Which model is to be asked.
+    /// The model to ask.
     pub choice: ModelChoice,
-    /// How far commands are sandboxed.
+    /// The sandbox of commands.
     pub sandbox: SandboxMode,
-    /// What commands may reach, in a strict sandbox.
+    /// Hosts that commands may reach, in a strict sandbox.
     pub hosts: Vec<AllowedHost>,
-    /// Whether it may leave the current directory.
+    /// Access outside the current directory.
     pub outside: Outside,
 }
 
@@ -74,9 +74,9 @@ pub struct AgentOptions {
 pub struct KeptSession<'s> {
     /// The conversation, which grows as the agent works.
     pub session: RefCell<Session<SessionFile>>,
-    /// Where it is kept.
+    /// The store.
     pub store: SessionStore<'s, SessionFile>,
-    /// Tells when it is.
+    /// Tells the time of a save.
     pub clock: &'s dyn Clock,
 }
 
@@ -161,28 +161,28 @@ impl Keeping for KeptSession<'_> {
     }
 }
 
-/// What an agent has before it begins.
+/// Everything an agent starts with.
 pub struct Workspace<'c> {
-    /// Where its settings, its sessions and the history of its prompt are.
+    /// Directory of the settings, the sessions and the prompt's history.
     pub home: PathBuf,
-    /// How far an agent can go.
+    /// Limits of a run.
     pub limits: LimitsRecord,
     /// The models that the agents ask.
     pub models: Models<'c>,
-    /// What was said so far.
+    /// The session.
     pub kept: KeptSession<'c>,
-    /// What the agent has started. Ended with the workspace.
+    /// The agent's processes. Ended with the workspace.
     pub processes: RefCell<Processes<'c>>,
-    /// Whether it may leave the current directory.
+    /// Access outside the current directory.
     pub outside: Outside,
     /// The commands that the user allows an auditor, each as its words.
     pub audit_commands: Vec<Vec<String>>,
-    /// Where the settings and the sessions are, which are not for agents.
+    /// Paths of the settings and the sessions, which are closed to agents.
     pub closed: Vec<PathBuf>,
-    /// What the project's `AGENTS.md` said when a run was recorded that is replayed, "" where there was none; `None`:
+    /// `AGENTS.md` as it was in the recorded run that is replayed, "" where there was none; `None`:
     /// it is read now.
     recorded_conventions: Option<String>,
-    /// What the record of a run is to say where commands are not sandboxed, though they should be.
+    /// Warning for the record if commands are not sandboxed, though they should be.
     pub uncontained: Option<String>,
 }
 
@@ -242,30 +242,28 @@ impl<'c> Workspace<'c> {
         context: &Context<'_>,
         options: &AgentOptions,
     ) -> Result<Option<(Option<String>, AnswerSource<'static>)>, Error> {
-        let Some(recording) = selection::find_recording(context, &options.choice)? else {
+        let Some(Recorded {
+            record,
+            conversation,
+            ..
+        }) = recorded(context, &options.choice)?
+        else {
             return Ok(None);
         };
-        let folder = recording.folder();
-        let conversation: Conversation = read(folder, CONVERSATION).unwrap_or_default();
-        let record = recording.agent();
-        let (mut request, mut answers) = (None, AnswerSource::Nowhere);
-        if let Some(record) = record {
-            self.limits = record.limits;
-            answers = AnswerSource::recorded(&record);
-            self.recorded_conventions = Some(record.conventions.unwrap_or_default());
-            request = record.request;
-        }
-        if request.is_none() && conversation.history.is_empty() {
+        if record.request.is_none() && conversation.history.is_empty() {
             return Err(Error::NothingAsked);
         }
+        let answers = AnswerSource::recorded(&record);
+        self.limits = record.limits;
+        self.recorded_conventions = Some(record.conventions.unwrap_or_default());
         self.kept.session.get_mut().conversation = conversation;
-        Ok(Some((request, answers)))
+        Ok(Some((record.request, answers)))
     }
 
-    /// What the project's `AGENTS.md` says; nothing where there is none. Where it cannot be used, a warning.
+    /// Content of the project's `AGENTS.md`, if there is one.
     ///
     /// # Errors
-    /// Why it is there and is not used.
+    /// The reason why it cannot be used.
     pub fn conventions(&self, context: &Context<'_>) -> Result<Option<String>, String> {
         if let Some(recorded) = &self.recorded_conventions {
             return Ok(Some(recorded.clone()).filter(|text| !text.is_empty()));
@@ -325,12 +323,12 @@ impl<'c> Workspace<'c> {
         Ok(())
     }
 
-    /// Whether anything was ever asked for in the session.
+    /// Tests if the session has a request.
     pub fn is_begun(&self) -> bool {
         !self.kept.session.borrow().conversation.history.is_empty()
     }
 
-    /// Whether the session has something that was asked for and is not done.
+    /// Tests if the session has an unfinished request.
     pub fn has_more_to_do(&self) -> bool {
         self.is_begun() && self.kept.session.borrow().file.state != SessionState::Complete
     }
@@ -346,7 +344,7 @@ pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
     Ok(project.check_keys_untracked(context.key_files())?)
 }
 
-/// Where an agent's commands run, with `key_file` hidden from them besides the project's own keys; and what the run's
+/// The runner of an agent's commands, with `key_file` hidden from them besides the project's own keys; and what the run's
 /// record is to say where they are not sandboxed, though they should be.
 ///
 /// # Errors
@@ -381,7 +379,7 @@ pub fn processes<'c>(
     Ok((processes, uncontained))
 }
 
-/// How many tokens a conversation may have.
+/// Limit of a conversation, in tokens.
 fn context_limit(settings: &Settings, spec: &ModelSpec) -> u64 {
     let window = spec.prompt_window().unwrap_or(u64::MAX);
     settings.max_context_tokens.min(window)
@@ -389,14 +387,14 @@ fn context_limit(settings: &Settings, spec: &ModelSpec) -> u64 {
 
 /// A screen on which a user is asked.
 pub trait Asker {
-    /// Whether they allow what `preview` shows.
+    /// Asks for leave to do what `preview` shows.
     ///
     /// # Errors
     /// When the run is over.
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, Error>;
 }
 
-/// Where answers to an agent's questions come from.
+/// Source of answers to an agent's questions.
 pub enum AnswerSource<'i> {
     /// From the user at the terminal.
     Typed(&'i RefCell<Box<dyn LineReader>>),
@@ -435,20 +433,45 @@ impl AnswerSource<'_> {
         Self::Recorded(RefCell::new(RecordedAnswers(asked.collect())))
     }
 
-    /// Whether the agent may ask questions.
+    /// Tests if the agent may ask questions.
     pub fn are_there(&self) -> bool {
         !matches!(self, Self::Nowhere)
     }
 }
 
-/// What a file of a run's folder holds, where it can be read: a run that was cut short has no record. It may be as large
-/// as a session, since it can hold one.
-pub fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
-    let content = files::read(&folder.join(file), Links::Refused, session::LARGEST);
-    serde_json::from_slice(&content.ok()?).ok()
+/// The beginning of a run that is replayed.
+pub struct Recorded {
+    /// The run.
+    pub recording: Recording,
+    /// The request, the limits and the answers.
+    pub record: AgentRecord,
+    /// The conversation before the run.
+    pub conversation: Conversation,
 }
 
-/// Where agents keep what outlives them.
+/// The run that is to be replayed, if any.
+///
+/// # Errors
+/// When there is no such run, or nothing was asked for in it.
+pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Recorded>, Error> {
+    let Some(recording) = selection::find_recording(context, choice)? else {
+        return Ok(None);
+    };
+    let record = recording.agent().ok_or(Error::NothingAsked)?;
+    // It may be as large as a session. A run that began a session has none.
+    let path = recording.folder().join(CONVERSATION);
+    let conversation = files::read(&path, Links::Refused, session::LARGEST)
+        .ok()
+        .and_then(|content| serde_json::from_slice(&content).ok())
+        .unwrap_or_default();
+    Ok(Some(Recorded {
+        recording,
+        record,
+        conversation,
+    }))
+}
+
+/// Home of `dev`.
 ///
 /// # Errors
 /// When no variable says so.
@@ -457,7 +480,7 @@ pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     Ok(home.map_err(NotReady::from)?)
 }
 
-/// The same, and what the user has set there.
+/// Home of `dev`, and the user's settings in it.
 ///
 /// # Errors
 /// When the settings are wrong, or cannot be read or made.

@@ -1,10 +1,10 @@
-//! The homes of agents, where their settings and sessions are. Pure.
+//! Directories in which agents keep settings and sessions. Pure.
 
 use std::path::{Path, PathBuf};
 
 use crate::sys::environment::Environment;
 
-/// The home of a profile's agents, by the variables that say where it is.
+/// Home of a system's agents, by the variables that say where it is.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AgentHome {
     /// The variable that names the directory itself.
@@ -14,13 +14,13 @@ pub struct AgentHome {
     /// The variable of the XDG standard for such directories, and the directory's name below it; `None`: it does not
     /// count.
     xdg: Option<(&'static str, &'static str)>,
-    /// The path below `HOME`.
+    /// Path below `HOME`.
     below_home: &'static str,
-    /// The path on macOS, where the standard's variable does not count; `None` if it is as on Linux.
+    /// Path below `HOME` on macOS, where the standard's variable does not count; `None` for that of Linux.
     on_mac_os: Option<&'static str>,
 }
 
-/// The home of `dev`.
+/// Home of `dev`.
 pub static DEV: AgentHome = AgentHome {
     variable: "DEV_AGENT_HOME",
     list_command: "dev sessions list",
@@ -29,7 +29,7 @@ pub static DEV: AgentHome = AgentHome {
     on_mac_os: Some("Library/Application Support/dev-agent"),
 };
 
-/// The home of `plan`, where its specification has it on every system.
+/// Home of `plan`, the same on every system, as its specification has it.
 pub static PLAN: AgentHome = AgentHome {
     variable: "OLLAMA_AGENT_HOME",
     list_command: "code-commit plan sessions list",
@@ -38,7 +38,7 @@ pub static PLAN: AgentHome = AgentHome {
     on_mac_os: None,
 };
 
-/// The home of `chat`, where its specification has it on every system.
+/// Home of `chat`, the same on every system, as its specification has it.
 pub static CHAT: AgentHome = AgentHome {
     variable: "AGENT_HOME",
     list_command: "code-commit chat sessions list",
@@ -71,7 +71,7 @@ impl System {
     }
 }
 
-/// Reasons why there is no home.
+/// Errors of finding the home.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoHome {
     /// A variable that is needed is not there.
@@ -87,7 +87,7 @@ pub enum NoHome {
     NotAbsolute {
         /// The variable that is set wrongly.
         variable: &'static str,
-        /// The variable's value, which is no absolute path.
+        /// The value, which is no absolute path.
         value: String,
         /// The one that would name the directory itself.
         own: &'static str,
@@ -95,7 +95,7 @@ pub enum NoHome {
 }
 
 impl NoHome {
-    /// Advice for the user.
+    /// The way out.
     #[must_use]
     pub fn hint(&self) -> String {
         let (Self::Unset { own, .. } | Self::NotAbsolute { own, .. }) = self;

@@ -12,7 +12,6 @@ use super::problems::{BaselineProblem, ResumeProblem};
 use super::sending::SendingProblem;
 use crate::agent::settings::SettingsProblem;
 use crate::commands::chat::accounts::key::NoChatKey;
-use crate::commands::chat::home_file::HomeFileProblem;
 use crate::commands::chat::permissions::file::PermissionsProblem;
 use crate::commands::chat::trust::TrustProblem;
 use crate::commands::orchestrate::config::ConfigProblem;
@@ -25,6 +24,7 @@ use crate::project::ProjectProblem;
 use crate::project::home::NoHome;
 use crate::secret::KeyProblem;
 use crate::secret::credentials::Finding;
+use crate::sys::home_file::HomeFileProblem;
 
 /// Something that a run needs and the project does not have.
 #[derive(Debug, thiserror::Error)]

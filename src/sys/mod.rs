@@ -13,6 +13,7 @@ pub(crate) mod fences;
 pub(crate) mod file_lock;
 pub(crate) mod files;
 pub(crate) mod git;
+pub(crate) mod home_file;
 pub(crate) mod http;
 pub(crate) mod identity;
 pub mod interrupt;

@@ -1,4 +1,4 @@
-//! Why a session cannot be used, or kept, in words. Pure.
+//! Errors of using and keeping sessions. Pure.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,21 +6,21 @@ use std::path::PathBuf;
 use crate::project::home::AgentHome;
 use crate::sys::file_lock::holder_words;
 
-/// Why a session cannot be used, or kept.
+/// Errors of using and keeping sessions.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// There is no such session.
     #[error("there is no session `{id}`")]
     Missing {
-        /// What was asked for.
+        /// The id.
         id: String,
-        /// Where it was looked for.
+        /// The agent's home.
         home: &'static AgentHome,
     },
     /// There is one already.
     #[error("there is a session `{id}` already")]
     Exists {
-        /// What was to be made.
+        /// The id.
         id: String,
     },
     /// No session was used in the directory.
@@ -28,7 +28,7 @@ pub enum SessionError {
     NoneIn {
         /// The directory that was looked for.
         directory: String,
-        /// Where it was looked for.
+        /// The agent's home.
         home: &'static AgentHome,
     },
     /// The session is another directory's.
@@ -58,15 +58,15 @@ pub enum SessionError {
     Damaged {
         /// The file or the folder that holds the session.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// Mistake and place.
         mistake: String,
     },
-    /// Whether another process uses the session cannot be told.
+    /// The lock file cannot be locked.
     #[error("cannot lock `{}`: {source}", .path.display())]
     Unlockable {
         /// The lock file.
         path: PathBuf,
-        /// What it is part of.
+        /// The agent's home.
         home: &'static AgentHome,
         /// The system's word.
         source: io::Error,
@@ -78,7 +78,7 @@ pub enum SessionError {
         what: &'static str,
         /// The file or the directory.
         path: PathBuf,
-        /// What it is part of.
+        /// The agent's home.
         home: &'static AgentHome,
         /// The system's word.
         source: io::Error,
@@ -86,7 +86,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// What the user can do about it.
+    /// The way out.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {

@@ -31,25 +31,25 @@ pub struct SessionFile {
     original_prompt: String,
     task_list: Vec<Task>,
     history: Vec<WrittenMessage>,
-    /// What was said before, and is in the history as a summary.
+    /// Earlier messages that the history holds as a summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     earlier: Vec<WrittenMessage>,
-    /// What is to be done, as an agent's user sees it.
+    /// The to-do list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     todos: Vec<Todo>,
-    /// Whose thoughts are in the history.
+    /// Account and model that signed the history's thoughts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     thinker: Option<String>,
-    /// What of the history is not sent any more.
+    /// The part of the history that is not sent any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     truncation: Option<Truncation>,
-    /// How many tokens were sent and received so far.
+    /// Tokens sent and received so far.
     pub total_tokens: u64,
     #[serde(default)]
     compression_count: u64,
     #[serde(default)]
     pub(crate) compressions: Vec<Compression>,
-    /// How far the session has come.
+    /// Progress of the session.
     #[serde(default)]
     pub state: SessionState,
     /// The model that was asked last; blank where a file of another program's does not say.
@@ -58,16 +58,16 @@ pub struct SessionFile {
     /// All requests, the original prompt being the first.
     #[serde(default)]
     requests: Vec<String>,
-    /// How many of them are not asked for any more.
+    /// Number of requests that are done or were stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     settled: usize,
-    /// How many tokens of the model's window the history takes, as far as that is known; 0: it is not.
+    /// Tokens of the model's window that the history takes; 0 if unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub context_tokens: u64,
-    /// What the agent's profile has to know of the conversation besides, in a form of its own.
+    /// State of the agent's profile, in a form of its own.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub briefing: Value,
-    /// What the file holds besides, of a later version or of another program.
+    /// Fields of later versions and of other programs.
     #[serde(flatten)]
     other: Map<String, Value>,
 }

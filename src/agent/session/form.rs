@@ -67,7 +67,7 @@ pub struct Outline {
     pub model: String,
     /// The first line of the first request that is not blank; "" before the first request.
     pub prompt: String,
-    /// How far it has come; never [`Active`](SessionState::Active) unless a process holds it.
+    /// Progress; never [`Active`](SessionState::Active) unless a process holds it.
     pub state: SessionState,
 }
 
@@ -79,14 +79,14 @@ impl SessionSummary {
         outline.map_or("damaged", |outline| F::state_name(outline.state))
     }
 
-    /// Whether the session works in `directory`, as it stands in files; a damaged one works in none.
+    /// Tests if the session works in `directory`, as it stands in files; a damaged one works in none.
     #[must_use]
     pub fn is_of(&self, directory: &str) -> bool {
         let outline = self.outline.as_ref();
         outline.is_ok_and(|outline| outline.directory == directory)
     }
 
-    /// Whether anything was asked for in it.
+    /// Tests if it has a request.
     #[must_use]
     pub fn is_begun(&self) -> bool {
         let outline = self.outline.as_ref();

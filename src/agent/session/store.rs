@@ -41,7 +41,7 @@ pub struct Session<F> {
     /// The content of its file.
     pub file: F,
     hold: SessionLock,
-    /// Whether the map has it as its directory's last.
+    /// `true` once the map has it as its directory's last.
     is_noted: bool,
 }
 
@@ -145,7 +145,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         })
     }
 
-    /// Whether there is a session of exactly that id: on some systems, other names lead to a folder too.
+    /// Tests for a session of exactly that id: on some systems, other names lead to a folder too.
     #[must_use]
     pub fn has(&self, id: &str) -> bool {
         if !F::IS_FOLDER {
@@ -279,7 +279,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         Ok(found)
     }
 
-    /// Those of `directory`, which is as for [`last_in`](Self::last_in), without the damaged ones.
+    /// Sessions of `directory`, which is as for [`last_in`](Self::last_in), without the damaged ones.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -460,7 +460,7 @@ pub(super) fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misp
     Positions(json).object(json)
 }
 
-/// Whether nothing is at a path.
+/// Tests that nothing is at a path.
 pub(super) fn is_missing(path: &Path) -> bool {
     matches!(path.symlink_metadata().if_there(), Ok(None))
 }

@@ -168,13 +168,12 @@ fn what_is_no_readable_file_is_an_error_with_its_path() {
     let load = |home: &Path| Settings::load(home, &Environment::default()).unwrap_err();
     let path = dir.path().join(FILE);
     fs::create_dir(&path).unwrap();
-    assert!(matches!(load(dir.path()), SettingsProblem::Unreadable { path: at, .. } if at == path));
+    assert!(
+        matches!(load(dir.path()), SettingsProblem::File(HomeFileProblem::Unreadable { path: at, .. }) if at == path)
+    );
     fs::remove_dir(&path).unwrap();
     symlink("nowhere", &path).unwrap();
-    assert!(matches!(
-        load(dir.path()),
-        SettingsProblem::Unwritable { .. }
-    ));
+    assert!(matches!(load(dir.path()), SettingsProblem::Unwritable(_)));
     fs::remove_file(&path).unwrap();
     fs::write(&path, "{\n\"model\": \"\u{e9}\",\n\"maxLoops\": 0}").unwrap();
     let problem = load(dir.path());

@@ -1,9 +1,7 @@
 //! A part of an agent's work that is proved by itself: what it has written, whether the project builds with that, and
 //! taking it back.
 
-use std::collections::BTreeMap;
-
-use super::AgentRun;
+use super::run::AgentRun;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::diff::ChangesSoFar;
 use crate::commands::error::Error;
@@ -16,15 +14,12 @@ use crate::run::builds::describe;
 use crate::run::closing;
 use crate::run::proof::Proof;
 
-/// The files that a part has written, as they were before it, where that could be read; `None`: there was none.
-pub type Written = BTreeMap<String, Option<Option<Vec<u8>>>>;
-
 /// A build that has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedBuild {
-    /// How it has ended.
+    /// Exit status.
     pub status: String,
-    /// What it has printed, less its middle where that is long.
+    /// Output, without its middle if long.
     pub output: String,
     /// The file with all of it, relative to the root.
     pub log: String,

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::home_file::{self, HomeFileProblem};
 use crate::project::home;
 use crate::project::home::System;
 use crate::secret::ApiKey;
@@ -20,6 +19,7 @@ use crate::sys::atomic_file;
 use crate::sys::environment::Environment;
 use crate::sys::file_lock::FileLock;
 use crate::sys::files::PathError;
+use crate::sys::home_file::{self, HomeFileProblem};
 
 /// The file, in the agent's home.
 pub const FILE: &str = "auth.json";

@@ -105,7 +105,7 @@ pub struct ChatArgs {
 }
 
 impl ChatArgs {
-    /// Whether sessions are to be listed as JSON.
+    /// Tests for a list of sessions as JSON.
     pub(crate) fn lists_json(&self) -> bool {
         use ChatCommand::Sessions;
         matches!(
@@ -114,13 +114,13 @@ impl ChatArgs {
         )
     }
 
-    /// How freely the agent may act at first, where that is said.
+    /// The mode that the flags ask for, if any.
     #[must_use]
     pub fn first_mode(&self) -> Option<Mode> {
         self.auto_pilot.then_some(Mode::AutoPilot).or(self.mode)
     }
 
-    /// Whether nobody is talked to at the terminal.
+    /// Tests for work without a terminal.
     #[must_use]
     pub fn is_headless(&self) -> bool {
         self.prompt.is_some() || self.agent.replay.is_some()

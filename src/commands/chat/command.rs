@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
-use crate::commands::chat::home_file;
 use crate::commands::chat::outgoing;
 use crate::commands::chat::place::ChatPlace;
 use crate::commands::chat::screen::Screen;
@@ -26,6 +25,7 @@ use crate::record::mode::SharedMode;
 use crate::run::context::{Context, Stdin};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::home_file;
 use crate::ui::input::InputError;
 use crate::ui::input::history::History;
 use crate::ui::pager::Pager;
@@ -36,7 +36,7 @@ use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
 use crate::ui::{editor, is_dumb};
 
-/// What was sent before, in the home.
+/// History of the prompt, in the home.
 const HISTORY: &str = "history.jsonl";
 
 /// Talks with the user, or answers one request.
@@ -131,7 +131,7 @@ fn own_command(request: &str) -> Result<Option<(String, String)>, ChatError> {
     }
 }
 
-/// What one of the user's own commands asks for, by the model that it names.
+/// The request that one of the user's own commands stands for, by the model that it names.
 fn expanded<'c>(
     context: &'c Context<'c>,
     options: &ChatOptions,

@@ -19,12 +19,12 @@ use crate::sys::text::{escaped, line_end, one_line, regex};
 
 /// The folder with the commands, in a project's folder for agents and in the user's.
 pub const COMMANDS: &str = "commands";
-/// How a command's file ends.
+/// Ending of a command's file name.
 const ENDING: &str = ".md";
-/// So many commands are read of a folder, and so many folders deep.
+/// Limits of the commands read from a folder, and of its depth.
 const MOST: usize = 500;
 const DEEPEST: usize = 4;
-/// How long a description may be that is the first line of a file.
+/// Limit of a description that is the first line of a file.
 const LONGEST: usize = 100;
 
 /// A command that users have written.
@@ -32,9 +32,9 @@ const LONGEST: usize = 100;
 pub struct CommandFile {
     /// Its name, without the slash: `git:commit` is `git/commit.md`.
     pub name: String,
-    /// What it does, for who types it.
+    /// Description, for the list at the prompt.
     pub description: String,
-    /// What it takes, in the same way; may be blank.
+    /// Description of its arguments; may be blank.
     pub argument_hint: String,
     /// The model that is to be asked.
     pub model: Option<String>,
@@ -56,7 +56,7 @@ pub enum Piece {
     Command {
         /// The command, as the file has it.
         command: String,
-        /// What the user has typed behind the name: the variable `ARGUMENTS` for the command's shell.
+        /// Text typed behind the name: the variable `ARGUMENTS` for the command's shell.
         arguments: String,
     },
 }
@@ -69,7 +69,7 @@ impl CommandFile {
         Some((path, content.as_bytes()))
     }
 
-    /// Whether it is the project's, and not the user's own.
+    /// `true` for a command of the project's, `false` for one of the user's own.
     #[must_use]
     pub fn is_projects(&self) -> bool {
         self.source.is_some()
@@ -186,14 +186,14 @@ fn unquoted(value: &str) -> &str {
     inner.next().unwrap_or(value)
 }
 
-/// What stands for something else in a template.
+/// Placeholders of a template.
 static SIGN: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"!`(?P<command>[^`\n]+)`|@(?P<path>[^\s`]+)|\$(?P<name>ARGUMENTS|[1-9])")
 });
-/// The same of arguments alone.
+/// Placeholders of arguments alone.
 static ARGUMENT: LazyLock<Regex> = LazyLock::new(|| regex(r"\$(?P<name>ARGUMENTS|[1-9])"));
 
-/// What ends a sentence and no path.
+/// Characters that end a sentence, not a path.
 const BEHIND_PATH: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', ']', '"', '\''];
 
 /// A template on its way to pieces.
@@ -201,7 +201,7 @@ struct Expansion<'a> {
     arguments: &'a str,
     words: Vec<String>,
     pieces: Vec<Piece>,
-    /// Whether the template says what becomes of the arguments.
+    /// `true` if the template has a placeholder for arguments.
     is_used: bool,
 }
 
@@ -265,7 +265,7 @@ impl Expansion<'_> {
         filled
     }
 
-    /// What stands for an argument of this name; `None` where it is another name, as `$100` is.
+    /// Value of an argument of this name; `None` where it is another name, as `$100` is.
     fn value(&mut self, name: &str, rest: &str) -> Option<String> {
         let goes_on = |c: char| {
             c.is_ascii_digit() || name == "ARGUMENTS" && (c.is_alphanumeric() || c == '_')
@@ -386,7 +386,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Where it is, links followed; a project's must lie in it.
+    /// Path, links followed; a project's must lie in it.
     fn place(&self, path: &Path) -> Result<PathBuf, String> {
         let place = path.canonicalize().map_err(|error| error.to_string())?;
         match &self.root {
@@ -404,11 +404,11 @@ impl Folder {
     }
 }
 
-/// What a command's name is made of.
+/// Characters of a command's name.
 pub const NAMES: &str =
     "a command's name is small letters, digits, `_` and `-`, a letter or a digit first";
 
-/// Whether that is the name of a command, or of a folder of commands.
+/// Tests for the name of a command, or of a folder of commands.
 fn is_part(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c == '_' || c == '-')

@@ -1,4 +1,4 @@
-//! Who the agent is and how it works: the system prompt, a part for each mode. Pure.
+//! The system prompt, a part for each mode. Pure.
 //!
 //! Guarantees that the prompt is the same from call to call: all modes are in it, and a reminder tells which one holds.
 //! No clock and no counter is in it.
@@ -10,18 +10,18 @@ use crate::sys::text::escaped;
 /// All of it but what it works on.
 const SYSTEM: &str = include_str!("../../../prompts/chat_system.txt");
 
-/// What an agent works on, as it is for as long as the program runs.
+/// Facts about the project and the platform, fixed while the program runs.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptFacts<'a> {
     /// The project's root.
     pub project: &'a Path,
     /// The directory that the user is in.
     pub directory: &'a Path,
-    /// Whether the project is in a git repository.
+    /// `true` in a git repository.
     pub is_repository: bool,
     /// The operating system, as `linux`.
     pub platform: &'a str,
-    /// Whether the user is there to answer.
+    /// `true` with a user to answer.
     pub is_attended: bool,
 }
 

@@ -1,6 +1,6 @@
-//! What the agent at the terminal has of its own: accounts, settings, permissions, instructions, commands.
+//! `code-commit chat`, whole: accounts, settings, permissions, instructions, commands, screen.
 //!
-//! The loop, the tools and the conversation are the engine's; `workflow::chat` puts the parts together.
+//! The loop, the tools and the conversation are the engine's.
 
 pub mod accounts;
 pub(crate) mod args;
@@ -11,7 +11,6 @@ pub(crate) mod command;
 pub mod commands;
 pub mod context;
 pub(crate) mod entries;
-pub mod home_file;
 pub mod instructions;
 pub(crate) mod login;
 pub(crate) mod models;

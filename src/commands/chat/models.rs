@@ -6,7 +6,6 @@ use std::path::Path;
 
 use super::login::ChatKey;
 use crate::commands::chat::accounts::key::{KeyOrigin, VARIABLE};
-use crate::commands::chat::home_file;
 use crate::commands::error::{ChatError, Error};
 use crate::model::price::Usd;
 use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, retired, served};
@@ -18,6 +17,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::selection;
 use crate::run::selection::{Models, SelectedModel};
 use crate::run::sending;
+use crate::sys::home_file;
 use crate::sys::numbers::grouped;
 use crate::sys::text::one_line;
 use crate::ui::tui::Menu;

@@ -1,4 +1,4 @@
-//! What the agent at the terminal may do: by its mode, by what the user has allowed for good, and by what harm a call
+//! Permissions of the agent at the terminal: by its mode, by what the user has allowed for good, and by what harm a call
 //! may do.
 //!
 //! Reads what it is given, and decides; notes what nobody was there to allow. Guarantees that outside of Auto-Pilot
@@ -26,10 +26,10 @@ use crate::record::question::{Answer, Question};
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 
-/// How much of a command or path stands in a sentence, in characters; the question has it whole.
+/// Length of a command or path in a sentence, in characters; the question has it whole.
 const IN_SENTENCE: usize = 200;
 
-/// What the model is told of every call in Planning.
+/// Answer to every call in Planning.
 const PLANNING: &str = "this is Planning mode: nothing is executed, not even a tool that looks; describe in the plan \
                         what is to be done";
 
@@ -45,20 +45,20 @@ pub fn closed_paths(root: &Path, home: &Path) -> Vec<PathBuf> {
     paths.map(|path| resolved(&path)).to_vec()
 }
 
-/// What the agent at the terminal may do.
+/// Permissions of the agent at the terminal.
 #[derive(Clone, Copy)]
 pub struct ChatPermissions<'a> {
     /// The mode, which the user may change at any time.
     pub mode: &'a SharedMode,
-    /// What is allowed for good in the project.
+    /// Permanent permissions in the project.
     pub file: &'a RefCell<PermissionFile>,
-    /// Whether what the file allows counts; else it is asked about.
+    /// `true` to let the file allow calls; else they are asked about.
     pub counts: bool,
     /// The project's root, links resolved, in which commands run.
     pub root: &'a Path,
     /// Knows what the session has written.
     pub briefing: &'a RefCell<Briefing>,
-    /// Whether nobody is there to be asked; these calls were refused for it.
+    /// Calls refused because nobody is there to be asked; `None` with a user at hand.
     pub headless: Option<&'a RefCell<NotPermitted>>,
 }
 
@@ -68,12 +68,12 @@ pub struct ChatPermissions<'a> {
 pub struct NotPermitted {
     /// Each as its tool, what it was about, and why it would have been asked about, on one line.
     pub calls: Vec<String>,
-    /// Whether one of them would have been asked about whatever is allowed.
+    /// `true` if one of them is asked about whatever is allowed.
     pub is_asked_always: bool,
 }
 
 impl NotPermitted {
-    /// What the user can do about it.
+    /// The way out.
     #[must_use]
     pub fn hint(&self) -> String {
         let auto_pilot = "`--auto-pilot` lets the agent do everything";
@@ -170,7 +170,7 @@ impl ChatPermissions<'_> {
     }
 }
 
-/// Why a call is asked about whatever is allowed.
+/// Reasons to ask about a call whatever is allowed.
 fn reasons(call: &ToolCall, command: Option<&JudgedCommand>) -> Vec<&'static str> {
     let mut reasons = call.hazards.clone();
     let judged = command.iter().flat_map(|command| &command.reasons);
@@ -234,7 +234,7 @@ fn why(reasons: &[&'static str]) -> String {
     }
 }
 
-/// What a choice allows or forbids: a phrase.
+/// Describes what a choice allows or forbids.
 #[must_use]
 pub fn words_of(choice: &Choice) -> String {
     match choice {
@@ -247,7 +247,7 @@ pub fn words_of(choice: &Choice) -> String {
     }
 }
 
-/// What is to hold for good after a verdict; `None`: it holds but once.
+/// Permanent choice in a verdict; `None` if it holds but once.
 #[must_use]
 pub fn remembered(question: &Question, verdict: &Verdict) -> Option<Choice> {
     let tool = || question.tool.clone();

@@ -1,4 +1,4 @@
-//! What the agent at the terminal has before it begins: settings, models, session, permissions, context, commands.
+//! Everything the agent at the terminal starts with: settings, models, session, permissions, context, commands.
 //!
 //! Reads the files of the user's and of the project's that it is told of, makes the home, and asks the vendor's server
 //! which models there are to choose from.
@@ -31,9 +31,9 @@ use crate::commands::chat::trust::TrustedFiles;
 use crate::commands::error::Error;
 use crate::commands::keeping::Keeping;
 use crate::commands::sessions::{self, KEEPS_ALL};
-use crate::commands::workspace;
 use crate::commands::workspace::{
-    AnswerSource, KeptSession, SessionChoice, check_keys, open_session, processes,
+    AnswerSource, KeptSession, Recorded, SessionChoice, check_keys, open_session, processes,
+    recorded,
 };
 use crate::exec::process::Processes;
 use crate::exec::sandbox::SandboxMode;
@@ -44,28 +44,26 @@ use crate::project::home::CHAT;
 use crate::record::event::Event;
 use crate::record::mode::{Mode, SharedMode};
 use crate::record::result::LimitsRecord;
-use crate::record::run_files::CONVERSATION;
 use crate::record::seconds::Seconds;
 use crate::record::step::Action;
 use crate::record::todos::Todo;
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
-use crate::run::selection;
 use crate::run::selection::Models;
 use crate::ui::tui::{CommandHint, Entry, Menu};
 
-/// How many replies in a row may not be understood.
+/// Limit of replies in a row that are not understood.
 const TRIES: u32 = 5;
-/// How many calls to the model a request may take.
+/// Limit of a request's calls to the model.
 const MOST_LOOPS: u16 = 500;
-/// How long a command has to end by itself where the user stops it: they wait for that.
+/// Time that a stopped command has to end by itself: the user waits for it.
 const GRACE: Duration = Duration::from_millis(300);
-/// How long a command may take before it goes on in the background, unless its call says otherwise.
+/// Time after which a command goes on in the background, unless its call says otherwise.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 /// The window of a model whose entry says none, in tokens.
 const USUAL_WINDOW: u64 = 200_000;
 
-/// What the user has set there.
+/// Reads the user's settings.
 ///
 /// # Errors
 /// When there is a mistake in it.
@@ -79,9 +77,9 @@ pub struct KeptChat<'c> {
     pub inner: KeptSession<'c>,
     /// Knows how full the model's window is.
     pub meter: Meter,
-    /// What is to be done.
+    /// The to-do list.
     pub todos: RefCell<Vec<Todo>>,
-    /// What the model is told besides that.
+    /// The model's briefing.
     pub briefing: RefCell<Briefing>,
 }
 
@@ -157,11 +155,11 @@ impl Keeping for KeptChat<'_> {
     }
 }
 
-/// What the agent has.
+/// Everything the agent works with.
 pub struct ChatPlace<'c> {
-    /// Where what is its user's is kept.
+    /// The agent's home.
     pub home: PathBuf,
-    /// What the user has set.
+    /// The user's settings.
     pub settings: ChatSettings,
     /// The models that there are.
     pub table: ModelTable,
@@ -171,29 +169,29 @@ pub struct ChatPlace<'c> {
     key: ChatKey,
     /// The session.
     pub kept: KeptChat<'c>,
-    /// How far the agent can go.
+    /// Limits of a run.
     pub limits: LimitsRecord,
-    /// What the agent has started. Ended with the place.
+    /// The agent's processes. Ended with the place.
     pub processes: RefCell<Processes<'c>>,
-    /// What the record of a run is to say where commands are not sandboxed, though they should be.
+    /// Warning for the record if commands are not sandboxed, though they should be.
     pub uncontained: Option<String>,
-    /// Whether it may leave the project.
+    /// Access outside the project.
     pub outside: Outside,
-    /// How freely it may act.
+    /// The mode.
     pub mode: SharedMode,
     /// The project's root, links resolved.
     root: PathBuf,
-    /// What is allowed for good.
+    /// Permanent permissions.
     pub permissions: RefCell<PermissionFile>,
-    /// What nobody was there to allow.
+    /// Calls that nobody was there to allow.
     pub refused: RefCell<NotPermitted>,
     /// The paths that are not for the agent's tools, links resolved.
     pub closed: Vec<PathBuf>,
     /// The commands that the user has written.
     pub commands: Vec<CommandFile>,
-    /// Whether what looks like credentials is sent.
+    /// `true` to send what looks like credentials.
     pub allow_secrets: bool,
-    /// What the user should look at.
+    /// Warnings for the user.
     warnings: Vec<String>,
 }
 
@@ -297,12 +295,14 @@ impl<'c> ChatPlace<'c> {
         context: &Context<'_>,
         options: &ChatOptions,
     ) -> Result<Option<(Option<String>, AnswerSource<'static>)>, Error> {
-        let Some(recording) = selection::find_recording(context, &options.choice)? else {
+        let Some(Recorded {
+            record,
+            conversation,
+            ..
+        }) = recorded(context, &options.choice)?
+        else {
             return Ok(None);
         };
-        let conversation = workspace::read(recording.folder(), CONVERSATION);
-        let conversation: Conversation = conversation.unwrap_or_default();
-        let record = recording.agent().ok_or(Error::NothingAsked)?;
         let answers = AnswerSource::recorded(&record);
         self.limits = record.limits;
         if let Some(mode) = record.mode.filter(|_| options.mode.is_none()) {
@@ -357,23 +357,23 @@ impl<'c> ChatPlace<'c> {
         })
     }
 
-    /// Whether anything was ever asked for in the session.
+    /// Tests if the session has a request.
     pub fn is_begun(&self) -> bool {
         self.requests() > 0
     }
 
-    /// How many requests the user has made in the session.
+    /// Number of the session's requests.
     pub fn requests(&self) -> usize {
         let session = self.kept.inner.session.borrow();
         session.conversation.requests.len()
     }
 
-    /// How many tokens the model takes.
+    /// Size of the model's window, in tokens.
     pub fn window(&self) -> u64 {
         self.limits.max_context_tokens.unwrap_or(USUAL_WINDOW)
     }
 
-    /// How many of them the conversation has.
+    /// Tokens that the conversation takes of it.
     pub fn used(&self) -> u64 {
         let session = self.kept.inner.session.borrow();
         let counted = self.kept.meter.used(&session.conversation);
@@ -384,17 +384,17 @@ impl<'c> ChatPlace<'c> {
         counted
     }
 
-    /// How many tokens the session has taken so far.
+    /// Tokens that the session has taken so far.
     pub fn tokens(&self) -> u64 {
         self.kept.inner.session.borrow().file.total_tokens
     }
 
-    /// What tells the account that pays from others; `None`: there is none.
+    /// Identity of the account that pays, if there is one.
     pub fn account(&self) -> Option<String> {
         self.key.found().ok().map(AccountKey::identity)
     }
 
-    /// What was said so far, for the screen.
+    /// The conversation, for the screen.
     pub fn transcript(&self) -> Vec<Entry> {
         let session = self.kept.inner.session.borrow();
         entries(&session.conversation)
@@ -411,7 +411,7 @@ impl<'c> ChatPlace<'c> {
         Some(said.content.clone())
     }
 
-    /// What stands on the terminal in the end: the last exchange, and how to go on.
+    /// Text left on the terminal: the last exchange, and the command to resume.
     pub fn farewell(&self) -> String {
         let session = self.kept.inner.session.borrow();
         let Some(request) = session.conversation.requests.last() else {
@@ -541,7 +541,7 @@ impl<'c> ChatPlace<'c> {
         Ok(())
     }
 
-    /// What the agent may do.
+    /// The agent's permissions.
     pub fn permitted(&self, is_headless: bool) -> ChatPermissions<'_> {
         ChatPermissions {
             mode: &self.mode,
@@ -553,7 +553,7 @@ impl<'c> ChatPlace<'c> {
         }
     }
 
-    /// What is allowed for good, as Markdown.
+    /// Permanent permissions, as Markdown.
     pub fn permissions_told(&self) -> String {
         let permissions = self.permissions.borrow();
         let lines = permissions
@@ -591,7 +591,7 @@ pub fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) 
     commands::load(root, home, &taken)
 }
 
-/// Whose thoughts a model of this name has, by this key: others do not take them.
+/// Identifies the account and model that signed a thinking block; others reject it.
 fn thinker(key: &ChatKey, model: &str) -> String {
     key.found().map_or_else(
         |_| model.to_owned(),

@@ -1,4 +1,4 @@
-//! What the agent writes for the user to look at before it counts: a summary, `AGENTS.md`, a slash command.
+//! Proposals of the agent that the user looks at before they count: a summary, `AGENTS.md`, a slash command.
 
 use serde_json::json;
 
@@ -25,9 +25,9 @@ use crate::sys::numbers::grouped;
 
 /// The tool by which files are written.
 const TOOL: &str = "write_file";
-/// What the model is asked for by `/init`.
+/// Request of `/init`.
 const INIT: &str = include_str!("../../../prompts/chat_init.txt");
-/// The same by `/command`.
+/// Request of `/command`.
 const COMMAND: &str = include_str!("../../../prompts/chat_command.txt");
 
 /// Has a summary take the place of what was said.
@@ -60,7 +60,7 @@ pub fn compact(
     Ok(outcome.summary)
 }
 
-/// What the model proposes for `AGENTS.md`, after it has looked around.
+/// The model's proposal for `AGENTS.md`, after it has looked around.
 ///
 /// # Errors
 /// When it proposes nothing.
@@ -68,7 +68,7 @@ pub fn agents_file(context: &Context<'_>, place: &ChatPlace<'_>) -> Result<Strin
     proposed(context, place, "/init", INIT)
 }
 
-/// What the model writes for a slash command of this name.
+/// The model's proposal for a slash command of this name.
 ///
 /// # Errors
 /// When it writes nothing.

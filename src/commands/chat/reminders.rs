@@ -1,4 +1,4 @@
-//! What the model is told of how things stand: reminders, when they change. Pure.
+//! Reminders of the current state, when it changes. Pure.
 //!
 //! Guarantees that each thing is said once: [`Reminders::next`] gives what is to be said with the next call, and gives it
 //! again until [`Reminders::told`] says that the call was made.
@@ -10,9 +10,9 @@ use crate::sys::text::one_line;
 
 /// After how many calls of tools a todo list that was not touched is stale.
 const STALE: u32 = 10;
-/// So many files are named.
+/// Limit of the files that are named.
 const NAMED: usize = 20;
-/// How long a path is told.
+/// Limit of a path's length.
 const LONGEST_PATH: usize = 200;
 
 /// The tool that touches the todo list.
@@ -23,7 +23,7 @@ const EMPTY_LIST: &str = "The todo list is empty. Where the request takes three 
 const STALE_LIST: &str = "The todo list has not been touched for a while. Bring it up to date with update_todos where it \
                           does not tell any more what is done and what is under way. Do not mention this to the user.";
 
-/// What a model is told of the mode that it is in from now on.
+/// Reminder of the mode from now on.
 fn told_of(mode: Mode) -> &'static str {
     match mode {
         Mode::Regular => {
@@ -41,38 +41,38 @@ fn told_of(mode: Mode) -> &'static str {
     }
 }
 
-/// What reminders go by, as it is ahead of a call.
+/// The state ahead of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct StepFacts<'s> {
-    /// How freely the agent may act.
+    /// The mode.
     pub mode: Mode,
     /// The todo list.
     pub todos: &'s [Todo],
-    /// How many requests the user has made.
+    /// Number of the user's requests.
     pub requests: usize,
 }
 
-/// What was said of all this.
+/// The state that the model knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Reminded {
     mode: Option<Mode>,
     /// The number of requests when the list was said to be empty.
     empty_at: Option<usize>,
-    /// Whether the list was said to be stale, as it is.
+    /// `true` once the model was told that the list is stale.
     stale: bool,
 }
 
-/// What has changed, and what was said of it.
+/// Changes, and the model's knowledge of them.
 #[derive(Debug, Clone, Default)]
 pub struct Reminders {
     said: Reminded,
-    /// The same when what was given last is said.
+    /// The state after the last reminders.
     next: Reminded,
     /// Calls since the todo list was touched.
     calls: u32,
-    /// What else is to be said.
+    /// Pending reminders of other things.
     waiting: Vec<HistoryMessage>,
-    /// How many of these were given last.
+    /// Number of those given last.
     given: usize,
 }
 
@@ -128,18 +128,18 @@ impl Reminders {
         self.waiting.push(reminder);
     }
 
-    /// What is to be said besides what stands for itself, and was not yet.
+    /// Pending reminders, to keep with the session.
     #[must_use]
     pub fn waiting(&self) -> &[HistoryMessage] {
         &self.waiting
     }
 
-    /// What was said is no longer there: the conversation is another, or shorter.
+    /// Notes that the conversation is another, or shorter: past reminders are gone.
     pub fn forget(&mut self) {
         (self.said, self.next) = (Reminded::default(), Reminded::default());
     }
 
-    /// What is to be said with the next call.
+    /// Reminders for the next call.
     pub fn next(&mut self, now: &StepFacts<'_>) -> Vec<HistoryMessage> {
         let mut words = Vec::new();
         self.next = self.said;
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// What is said now, by a word of each; the call is made.
+    /// Takes the reminders as a word each; the call is made.
     fn said(
         reminders: &mut Reminders,
         mode: Mode,

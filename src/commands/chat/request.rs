@@ -33,14 +33,14 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::environment::Clock;
 
-/// How many failures of tools in a row end a request.
+/// Failures of tools in a row that end a request.
 const TOOL_TRIES: u32 = 25;
 
 /// Asks at the screen, and keeps what holds for good.
 pub struct ScreenAsker<'a, 'c> {
-    /// Where is asked.
+    /// The screen.
     pub screen: &'a Screen,
-    /// What is allowed for good there, and what the model is told.
+    /// Permissions and briefing.
     pub place: &'a ChatPlace<'c>,
     /// Tells when the permissions were changed.
     pub clock: &'a dyn Clock,
@@ -102,7 +102,7 @@ pub fn work(
     finish(context, place, run, result)
 }
 
-/// Whether what was said for a request does not stay in the conversation: what the vendor does not answer, or does not
+/// Tests if a request and its replies leave the conversation: what the vendor does not answer, or does not
 /// take, it would not with the next request either.
 fn is_taken_out(error: &Error, since: &[HistoryMessage]) -> bool {
     let is_unanswered = !since.iter().any(|said| said.role == Role::Assistant);
@@ -165,7 +165,7 @@ pub fn finish(
     }
 }
 
-/// What a run of this agent is set up with; `keeps`: in the session.
+/// Setup of a run of this agent; `keeps`: in the session.
 fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -> AgentSetup<'s> {
     AgentSetup {
         name: NAME,
@@ -325,7 +325,7 @@ pub fn by_itself(
     finish(context, place, run, result)
 }
 
-/// What is sent of a conversation whose size this meter knows.
+/// Memory of a conversation whose size this meter knows.
 fn memory<'m>(place: &ChatPlace<'_>, meter: &'m Meter) -> Truncate<'m> {
     Truncate {
         window: place.window(),
@@ -365,7 +365,7 @@ pub fn tools<'p, 'c: 'p>(
     }
 }
 
-/// Who the agent is and how it works.
+/// The agent's instructions.
 fn instructions(context: &Context<'_>, is_headless: bool) -> String {
     let project = context.project.root();
     system_prompt(&PromptFacts {
@@ -380,7 +380,7 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
     })
 }
 
-/// What the project asks of the agent.
+/// The project's instructions.
 fn project_context(place: &ChatPlace<'_>) -> Vec<String> {
     let prompt = place.kept.briefing.borrow_mut().prompt();
     prompt.into_iter().collect()
@@ -394,7 +394,7 @@ fn tool_choice(place: &ChatPlace<'_>) -> ToolChoice {
     }
 }
 
-/// What has come up since the last step.
+/// Reminders since the last step.
 fn reminders(context: &Context<'_>, place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
     let mut briefing = place.kept.briefing.borrow_mut();
     let next = briefing.next(&StepFacts {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What tells one state of a file from another, its size and its time to the nanosecond; `None`: there is none.
+/// State of a file: size and time to the nanosecond; `None` if it does not exist.
 type Stamp = Option<(u64, i64, i64)>;
 
 /// The files that the model has seen, and how they were then.
@@ -31,7 +31,7 @@ impl SeenFiles {
         }
     }
 
-    /// Those that are not as they were; told but once.
+    /// Files that have changed; each change is returned once.
     pub fn changed(&mut self) -> Vec<PathBuf> {
         let mut changed = Vec::new();
         for (path, known) in &mut self.0 {

@@ -1,4 +1,4 @@
-//! What a user has set for the agent at the terminal: `settings.json` in its home, which need not be there.
+//! Settings of the agent at the terminal: `settings.json` in its home, which need not be there.
 //!
 //! Reads that file. Guarantees that every value makes sense, and that a mistake is told with its place and what is
 //! expected there.
@@ -11,8 +11,8 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::home_file::{self, HomeFileProblem};
 use crate::agent::schema::nearest;
+use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 use crate::sys::text::one_line;
 
@@ -20,19 +20,19 @@ use crate::sys::text::one_line;
 pub const FILE: &str = "settings.json";
 /// The file for who has none: what holds without it.
 pub const DEFAULTS: &str = "{\n  \"compactThreshold\": 80,\n  \"ui\": { \"mouse\": true }\n}\n";
-/// What becomes of settings whose file is removed.
+/// Effect of removing the file.
 const WITHOUT: &str = "the defaults count then";
 /// The least and the most per cent of a window at which a conversation is compacted.
 const THRESHOLDS: std::ops::RangeInclusive<u8> = 60..=90;
-/// How much of an unknown name is told, in characters.
+/// Length to which unknown names are cut, in characters.
 const SHOWN: usize = 60;
 
-/// What the agent at the terminal works with.
+/// Settings of the agent at the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChatSettings {
     /// The per cent of a model's window at which a conversation is compacted.
     pub compact_threshold: u8,
-    /// Whether the screen gets what is done with the mouse; else the terminal does.
+    /// `true` for a screen that handles the mouse; else the terminal does.
     pub mouse: bool,
 }
 

@@ -9,11 +9,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::home_file::{self, HomeFileProblem};
 use crate::model::price::Usd;
 use crate::record::result::RunRecord;
 use crate::sys::file_lock::FileLock;
 use crate::sys::files::PathError;
+use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::numbers::{counted, grouped};
 use crate::sys::positions::{self, Positions};
 

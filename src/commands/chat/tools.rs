@@ -75,22 +75,22 @@ static KILL_BACKGROUND: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::EndProcess);
 
-/// What the tools work on.
+/// The project and the run that the tools work on.
 #[derive(Clone, Copy)]
 pub struct ChatTools<'p, 'a> {
     /// The project's root, links resolved.
     pub root: &'p Path,
-    /// Whether files elsewhere may be read and written.
+    /// Access to files elsewhere.
     pub outside: Outside,
-    /// What no search and no replacement looks into: absolute paths, links resolved.
+    /// Paths that no search and no replacement looks into: absolute paths, links resolved.
     pub closed: &'p [PathBuf],
-    /// What ends a search or a listing.
+    /// Stops searches and listings.
     pub interrupt: &'p Interrupt,
-    /// Where the project's files are put.
+    /// Writes the project's files.
     pub files: &'p dyn Files,
-    /// Where commands run.
+    /// Runs commands.
     pub processes: &'p RefCell<Processes<'a>>,
-    /// How long one is waited for, unless a call says so.
+    /// Time limit of a command, unless a call has its own.
     pub patience: Duration,
     /// Names a file for a command's output: another each time, in a directory that is there.
     pub output_files: &'p dyn Fn() -> PathBuf,
@@ -179,7 +179,7 @@ impl<'p> ChatTools<'p, '_> {
         }
     }
 
-    /// Those that read the project's files and do nothing else.
+    /// Tools that only read the project's files.
     #[must_use]
     pub fn looking(self) -> Toolbox<'p>
     where

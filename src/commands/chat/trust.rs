@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::accounts::Accounts;
-use super::home_file::{self, HomeFileProblem};
 use crate::sys::files::PathError;
+use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::positions::{self, Misplaced, Positions};
 
 /// The file, in the agent's home.
 pub const FILE: &str = "trusted.json";
-/// What becomes of trust whose file is removed.
+/// Effect of removing the file.
 const WITHOUT: &str = "no project's files are trusted then";
 /// The one version of the form that there is.
 const VERSION: u64 = 1;
@@ -42,13 +42,13 @@ impl Default for Form {
     }
 }
 
-/// Why a file cannot be trusted.
+/// Errors of trusting a file.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustProblem {
-    /// What is trusted cannot be read.
+    /// `trusted.json` cannot be read.
     #[error(transparent)]
     Unreadable(#[from] HomeFileProblem),
-    /// It cannot be written.
+    /// `trusted.json` cannot be written.
     #[error(transparent)]
     Unwritable(#[from] PathError),
     /// JSON has no name for the project.
@@ -80,7 +80,7 @@ pub struct TrustedFiles {
 }
 
 impl TrustedFiles {
-    /// Those of the project with this root, links resolved, by the file in this home.
+    /// Loads those of the project with this root, links resolved, by the file in this home.
     ///
     /// # Errors
     /// When the file cannot be read, or there is a mistake in it.
@@ -94,7 +94,7 @@ impl TrustedFiles {
         })
     }
 
-    /// Whether the user has agreed to these bytes of the file at `path`, from the project's root on.
+    /// Tests if the user has agreed to these bytes of the file at `path`, from the project's root on.
     #[must_use]
     pub fn has(&self, path: &str, content: &[u8]) -> bool {
         self.digests

@@ -1,4 +1,4 @@
-//! Whether the user trusts what a project brings along.
+//! Trust of the user in a project's own files.
 //!
 //! Reads the project's permissions and commands, and writes what the user has agreed to. Guarantees that nothing of the
 //! project's counts before the user has seen what it would allow.
@@ -20,7 +20,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::ui::input::{self, InputError, LineReader as _, PlainLines, PromptedLines, Typed};
 
-/// What is asked.
+/// The question.
 const QUESTION: &str = "Trust this folder?";
 
 /// Asks the user whether what the project brings along counts; until the program ends, a no holds.

@@ -79,7 +79,7 @@ pub struct DevArgs {
 }
 
 impl DevArgs {
-    /// Whether sessions are to be listed as JSON.
+    /// Tests for a list of sessions as JSON.
     pub(crate) fn lists_json(&self) -> bool {
         use DevCommand::Sessions;
         matches!(
@@ -125,7 +125,7 @@ pub(crate) struct Dev {
 }
 
 impl Dev {
-    /// The same, if the hosts and sockets that it allows can be.
+    /// Checks the hosts and sockets that it allows.
     pub(crate) fn with_sandbox_checked(self) -> Result<Self, clap::Error> {
         let AgentArgs {
             sandbox,

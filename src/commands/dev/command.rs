@@ -31,11 +31,11 @@ use crate::run::outcome::{Failure, Outcome};
 /// The workflow's name.
 const NAME: &str = "dev";
 
-/// Who the developer is and how it works.
+/// Instructions of the developer.
 const DEVELOPER: &str = include_str!("../../../prompts/dev_worker.txt");
-/// The same of the auditor.
+/// Instructions of the auditor.
 const AUDITOR: &str = include_str!("../../../prompts/dev_audit.txt");
-/// The same of the one that sums up what was said.
+/// Instructions for summaries.
 const SUMMARIZER: &str = include_str!("../../../prompts/dev_compress.txt");
 
 /// How long an auditor's checks may take at the least: the project's build and tests are among them, and nothing of
@@ -163,13 +163,13 @@ fn work(
     Ok(outcome)
 }
 
-/// What becomes of a command that takes longer than this, as the developer is told.
+/// Tells the developer of commands that take longer than this.
 fn told_of_background(patience: Duration) -> String {
     let seconds = patience.as_secs_f64();
     format!("- A command goes on in the background after {seconds} s.\n")
 }
 
-/// What an agent is told of its limits, behind what its commands are held to.
+/// Tells an agent its limits, behind the rules for its commands.
 fn limits(commands: &str, max_loops: u16, tries: u32) -> String {
     format!(
         "\n## Limits\n\n{commands}\
@@ -179,7 +179,7 @@ fn limits(commands: &str, max_loops: u16, tries: u32) -> String {
     )
 }
 
-/// What lists directories.
+/// The tool that lists directories.
 fn listing<'w>(context: &'w Context<'_>, place: &Workspace<'_>) -> ListDirectory<'w> {
     ListDirectory {
         root: context.project.root(),
@@ -188,7 +188,7 @@ fn listing<'w>(context: &'w Context<'_>, place: &Workspace<'_>) -> ListDirectory
     }
 }
 
-/// What the developer can use, besides commands.
+/// The developer's tools, without commands.
 fn developers_tools<'w>(
     context: &'w Context<'_>,
     place: &'w Workspace<'_>,

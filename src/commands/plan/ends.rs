@@ -2,7 +2,7 @@
 
 use crate::agent::AgentError;
 use crate::agent::protocol::Fault;
-use crate::commands::agent_run::part::FailedBuild;
+use crate::commands::agent_run::FailedBuild;
 use crate::commands::plan::session::{StepsEnd, WorkEnd};
 use crate::commands::plan::types::PlanTask;
 

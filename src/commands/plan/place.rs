@@ -16,8 +16,7 @@ use crate::commands::plan::instructions;
 use crate::commands::plan::session::{
     self, NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState,
 };
-use crate::commands::workspace;
-use crate::commands::workspace::{SessionChoice, check_keys, processes};
+use crate::commands::workspace::{Recorded, SessionChoice, check_keys, processes, recorded};
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
 use crate::project::home;
@@ -26,7 +25,7 @@ use crate::project::place;
 use crate::project::repository::DOT_GIT;
 use crate::record::event::Event;
 use crate::record::result::{AgentRecord, LimitsRecord};
-use crate::record::run_files::{CONVERSATION, PLAN};
+use crate::record::run_files::PLAN;
 use crate::record::seconds::Seconds;
 use crate::run::context::ModelsProblem;
 use crate::run::context::{Context, ModelChoice};
@@ -328,16 +327,18 @@ impl<'c> PlanPlace<'c> {
 
     /// Goes back to where the run began that is to be replayed, if one is.
     fn replay(&mut self, context: &Context<'_>, options: &PlanOptions) -> Result<(), Error> {
-        let Some(recording) = selection::find_recording(context, &options.choice)? else {
+        let Some(Recorded {
+            recording,
+            record,
+            conversation,
+        }) = recorded(context, &options.choice)?
+        else {
             return Ok(());
         };
-        let folder = recording.folder();
-        let document = files::read(&folder.join(PLAN), Links::Refused, 64 * MIB);
+        let document = files::read(&recording.folder().join(PLAN), Links::Refused, 64 * MIB);
         let document = document.map_err(|_| Error::NothingAsked)?;
         let made = atomic_file::replace_private(&self.document, |file| file.write_all(&document));
         made.map_err(PathError::of("write", &self.document))?;
-        let record = recording.agent().ok_or(Error::NothingAsked)?;
-        let conversation: Conversation = workspace::read(folder, CONVERSATION).unwrap_or_default();
         let has_worked = [Purpose::STEP, Purpose::SUMMARY]
             .iter()
             .any(|purpose| recording.model_of(purpose).is_some());

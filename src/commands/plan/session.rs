@@ -1,5 +1,4 @@
-//! The sessions of an agent that works by a plan: a folder each, below `sessions` in the agent's home, with the plan's document
-//! beside the session's file.
+//! The sessions of an agent that works by a plan: a folder each, with the plan's document beside the session's file.
 //!
 //! Guarantees that a document that is there is never written over.
 
@@ -12,14 +11,12 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, SubsecRound as _};
 
+use self::form::DOCUMENT;
 use super::chat_log::CHAT_LOG;
 use crate::agent::session::{Session, SessionError, SessionStore};
 use crate::sys::atomic_file;
 
 pub use self::form::{PlanSessionFile, PlanStage, PlanState, StepsEnd, WorkEnd};
-
-/// The document, unless it is in the project.
-const DOCUMENT: &str = "plan_doc.md";
 
 /// Sessions that may begin within a millisecond.
 const MOST_AT_ONCE: u32 = 1000;
@@ -93,7 +90,7 @@ pub fn create(
 /// Opens a session. Where its document is to be in its folder and is not there, it is made anew.
 ///
 /// # Errors
-/// Those of the store.
+/// See [`SessionStore::open`].
 pub fn open(
     store: &PlanSessionStore<'_>,
     id: &str,

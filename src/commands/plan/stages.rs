@@ -20,7 +20,7 @@ use crate::agent::tool::{Effect, ParameterKind, ToolCall, Toolbox};
 use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::AgentRun;
-use crate::commands::agent_run::part::FailedBuild;
+use crate::commands::agent_run::FailedBuild;
 use crate::commands::cli::replies::OnFailure;
 use crate::commands::error::Error;
 use crate::commands::plan::args::StepGate;

@@ -24,16 +24,19 @@ use crate::commands::chat::trust::{TrustProblem, TrustedFiles};
 use crate::sys::atomic_file;
 use crate::sys::diff;
 use crate::sys::diff::{FileChange, FileState, NEW_MODE};
-use crate::sys::files::{self, IfThere as _, Links, MIB};
-use crate::sys::positions::Misplaced;
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+use crate::sys::home_file::HomeFileProblem;
 
 /// The file, relative to the project's root.
 pub const FILE: &str = ".agent/permissions.json";
-/// What stood there and was not agreed with.
+/// Content that the user has turned down.
 pub const REFUSED: &str = ".agent/permissions.json.refused";
 /// The file may have so many bytes.
 const LARGEST: u64 = 2 * MIB;
-/// Why the permissions cannot be read or saved.
+/// Effect of removing the file.
+const WITHOUT: &str = "then the defaults hold";
+
+/// Errors of reading and saving permissions.
 #[derive(Debug, thiserror::Error)]
 pub enum PermissionsProblem {
     /// The file, or its directory, is a link, or is no file at all.
@@ -42,31 +45,13 @@ pub enum PermissionsProblem {
         /// The file, or its directory.
         path: PathBuf,
     },
-    /// The file cannot be read.
-    #[error("`{}` cannot be read: {source}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// There is a mistake in the file.
-    #[error("`{}`, {mistake}", .path.display())]
-    Mistake {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and where.
-        mistake: Misplaced,
-    },
+    /// The file cannot be read, or has a mistake in it.
+    #[error(transparent)]
+    Unusable(#[from] HomeFileProblem),
     /// The file cannot be written.
-    #[error("`{}` cannot be written: {source}", .path.display())]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// It was written, and cannot be trusted.
+    #[error("`{}` cannot be written: {}", .0.path.display(), .0.source)]
+    Unwritable(PathError),
+    /// The file was written, but trust in it could not be kept.
     #[error(transparent)]
     Untrusted(#[from] TrustProblem),
     /// The file has been changed since it was read, and nobody has looked at that yet.
@@ -78,7 +63,7 @@ pub enum PermissionsProblem {
 }
 
 impl PermissionsProblem {
-    /// What the user can do about it.
+    /// The way out.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -86,14 +71,8 @@ impl PermissionsProblem {
                 let path = path.display();
                 format!("put a regular file or directory in the place of `{path}`, or remove it")
             }
-            Self::Unreadable { path, source } if files::is_too_large(source) => {
-                format!("make `{}` smaller, or remove it", path.display())
-            }
-            Self::Unreadable { path, .. } => format!("make `{}` readable", path.display()),
-            Self::Mistake { .. } => {
-                "correct it there, or remove the file: then the defaults hold".to_owned()
-            }
-            Self::Unwritable { path, .. } => {
+            Self::Unusable(problem) => problem.hint(),
+            Self::Unwritable(PathError { path, .. }) => {
                 let directory = path.parent().unwrap_or(path);
                 format!("make `{}` writable", directory.display())
             }
@@ -103,7 +82,7 @@ impl PermissionsProblem {
     }
 }
 
-/// What a user wants to hold for good.
+/// A permanent choice of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// This becomes of the calls of a tool.
@@ -112,7 +91,7 @@ pub enum Choice {
     Commands(Vec<String>),
 }
 
-/// What may be done with each tool in a project, as the user has last seen or chosen it.
+/// Permissions of each tool in a project, as the user has last seen or chosen it.
 #[derive(Debug, Clone)]
 pub struct PermissionFile {
     root: PathBuf,
@@ -125,16 +104,16 @@ pub struct PermissionFile {
     rules: Vec<CommandRule>,
     /// The files of the project that the user has agreed to.
     trusted: TrustedFiles,
-    /// Whether all that the file says holds: there is none, or the user has agreed to these bytes.
+    /// `true` if all of the file is in effect: there is none, or the user has agreed to these bytes.
     is_trusted: bool,
-    /// Whether the user was asked to trust the file, and did not.
+    /// `true` once the user has declined to trust the file.
     pub is_declined: bool,
 }
 
 /// The file is not what it was.
 #[derive(Debug)]
 pub struct ChangedOnDisk {
-    /// What has changed, a unified diff; "" where the file cannot be read.
+    /// Unified diff of the change; "" where the file cannot be read.
     pub diff: String,
     /// The permissions that hold if the user agrees; an error where the file cannot be used as it is now.
     pub file: Result<PermissionFile, PermissionsProblem>,
@@ -155,15 +134,14 @@ impl PermissionFile {
         known: Option<Vec<u8>>,
         trusted: TrustedFiles,
     ) -> Result<Self, PermissionsProblem> {
-        let form = match &known {
-            None => PermissionForm::default(),
-            Some(content) => {
-                PermissionForm::parse(content).map_err(|mistake| PermissionsProblem::Mistake {
-                    path: root.join(FILE),
-                    mistake,
-                })?
-            }
-        };
+        let parsed = known.as_deref().map(PermissionForm::parse).transpose();
+        let form = parsed
+            .map_err(|mistake| HomeFileProblem::Mistake {
+                path: root.join(FILE),
+                mistake,
+                without: WITHOUT,
+            })?
+            .unwrap_or_default();
         let is_trusted = known
             .as_ref()
             .is_none_or(|content| trusted.has(FILE, content));
@@ -180,14 +158,14 @@ impl PermissionFile {
         })
     }
 
-    /// What becomes of the calls of this tool: one that is not listed is asked about.
+    /// Action for calls of this tool: a tool that is not listed is asked about.
     #[must_use]
     pub fn action(&self, tool: &str) -> PermissionAction {
         let known = self.actions.get(tool);
         known.copied().unwrap_or(PermissionAction::Ask)
     }
 
-    /// What becomes of a command that this tool runs: each of its programs goes by the longest rule that covers it, else by
+    /// Action for a command that this tool runs: each of its programs goes by the longest rule that covers it, else by
     /// the tool's own entry. No rule covers what is asked about always.
     #[must_use]
     pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
@@ -226,7 +204,7 @@ impl PermissionFile {
         self.rules.iter().map(|rule| (&*rule.prefix, rule.action))
     }
 
-    /// What the file would allow if it were trusted: phrases.
+    /// Permissions that the file would add with trust, as phrases.
     #[must_use]
     pub fn withheld(&self) -> Vec<String> {
         if self.is_trusted {
@@ -235,7 +213,7 @@ impl PermissionFile {
         self.form.allowed()
     }
 
-    /// The same as if the user had agreed to the file.
+    /// A copy for which the user counts as having agreed to the file.
     #[must_use]
     pub fn as_trusted(&self) -> Self {
         let (actions, rules) = self.form.holding(true);
@@ -247,21 +225,21 @@ impl PermissionFile {
         }
     }
 
-    /// Whether a command that is not about a new script is carried out unasked.
+    /// Tests if a command that is not about a new script is carried out unasked.
     #[must_use]
     pub fn allows_command(&self, command: &str) -> bool {
         let judged = judge(command, &|_| ScriptState::Tracked);
         self.action_on("execute_command", &judged) == PermissionAction::Always
     }
 
-    /// Whether the user has agreed to what a command of the project's runs; a command of the user's own needs no trust.
+    /// Tests if the user has agreed to what a command of the project's runs; a command of the user's own needs no trust.
     #[must_use]
     pub fn trusts(&self, command: &CommandFile) -> bool {
         let source = command.source();
         source.is_none_or(|(path, content)| self.trusted.has(path, content))
     }
 
-    /// The same after the user has agreed to the file, and to these command files.
+    /// Notes that the user agrees to the file, and to these command files.
     ///
     /// # Errors
     /// When that cannot be kept; then it does not hold.
@@ -273,7 +251,7 @@ impl PermissionFile {
         Ok(())
     }
 
-    /// The same after the user has agreed to a command file alone.
+    /// Notes that the user agrees to a command file alone.
     ///
     /// # Errors
     /// Those of [`trust`](Self::trust).
@@ -281,7 +259,7 @@ impl PermissionFile {
         self.trusted.add(command.source())
     }
 
-    /// Whether the user must trust the file before this can be written there.
+    /// Tests if the user must trust the file before this can be written there.
     #[must_use]
     pub fn needs_trust(&self, choice: &Choice) -> bool {
         !self.is_trusted && !matches!(choice, Choice::Tool(_, PermissionAction::Never))
@@ -325,7 +303,7 @@ impl PermissionFile {
         Ok(())
     }
 
-    /// What the file has become since it was read, saved or put back; `None`: it is the same. What holds does not change
+    /// Compares the file with its state when read, saved or put back; `None` if it is the same. The permissions do not change
     /// by that.
     #[must_use]
     pub fn changed_on_disk(&self) -> Option<ChangedOnDisk> {
@@ -364,7 +342,9 @@ impl PermissionFile {
     pub fn put_back(&self) -> Result<(), PermissionsProblem> {
         check_directory(&self.root)?;
         let moved = fs::rename(self.path(), self.root.join(REFUSED)).if_there();
-        moved.map_err(|source| self.unwritable(source))?;
+        moved.map_err(|source: io::Error| {
+            PermissionsProblem::Unwritable(PathError::of("write", self.path())(source))
+        })?;
         let content = self.known.as_ref();
         content.map_or(Ok(()), |content| self.write(content))
     }
@@ -379,12 +359,9 @@ impl PermissionFile {
         check_directory(&self.root)?;
         let written = fs::create_dir_all(self.root.join(AGENT_FOLDER))
             .and_then(|()| atomic_file::replace(&self.path(), |file| file.write_all(content)));
-        written.map_err(|source| self.unwritable(source))
-    }
-
-    fn unwritable(&self, source: io::Error) -> PermissionsProblem {
-        let path = self.path();
-        PermissionsProblem::Unwritable { path, source }
+        written.map_err(|source: io::Error| {
+            PermissionsProblem::Unwritable(PathError::of("write", self.path())(source))
+        })
     }
 }
 
@@ -394,7 +371,7 @@ fn read(root: &Path) -> Result<Option<Vec<u8>>, PermissionsProblem> {
     let path = root.join(FILE);
     match files::read(&path, Links::Refused, LARGEST).if_there() {
         Err(error) if files::is_no_file(&error) => Err(PermissionsProblem::NoFile { path }),
-        read => read.map_err(|source| PermissionsProblem::Unreadable { path, source }),
+        read => Ok(read.map_err(|source| HomeFileProblem::Unreadable { path, source })?),
     }
 }
 

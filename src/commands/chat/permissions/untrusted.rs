@@ -1,12 +1,12 @@
-//! What a project's files would allow that its user has not agreed to. Pure.
+//! Permissions of a project's files that its user has not agreed to. Pure.
 
 use super::file::{FILE, PermissionFile};
 use crate::commands::chat::commands::CommandFile;
 
-/// What a project's files would allow that the user has not agreed to.
+/// Permissions of a project's files that the user has not agreed to.
 #[derive(Debug, Default)]
 pub struct Untrusted {
-    /// What would be allowed, in lines.
+    /// Description of the permissions, in lines.
     pub lines: Vec<String>,
     /// Their paths from the root.
     pub paths: Vec<String>,
@@ -15,7 +15,7 @@ pub struct Untrusted {
 }
 
 impl Untrusted {
-    /// What of these would count if it were trusted.
+    /// Finds what would take effect with trust.
     #[must_use]
     pub fn find(permissions: &PermissionFile, commands: &[CommandFile]) -> Self {
         let mut found = Self::default();
@@ -41,7 +41,7 @@ impl Untrusted {
         found
     }
 
-    /// Notes what a file would allow or run.
+    /// Adds a file with what it would allow or run.
     pub fn add(&mut self, path: &str, would: &str, what: Vec<String>) {
         self.lines.push(format!("`{path}` {would} without asking:"));
         self.lines
@@ -49,7 +49,7 @@ impl Untrusted {
         self.paths.push(path.to_owned());
     }
 
-    /// What nobody is asked about, in a line; `None`: there is nothing.
+    /// Warning for runs that ask nobody, in a line; `None` if all is trusted.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let paths = self.paths.iter().map(|path| format!("`{path}`"));

@@ -13,22 +13,25 @@ use crate::agent::session::{
 };
 use crate::secret::Redactor;
 
-/// What is done of a request, one stage after the other.
+/// The document, unless it is in the project.
+pub(super) const DOCUMENT: &str = "plan_doc.md";
+
+/// Stages of a request, one after the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanStage {
-    /// It is made a list of steps.
+    /// The request becomes a list of steps.
     #[default]
     Planning,
     /// The steps are carried out.
     Execution,
-    /// What was done is summed up.
+    /// The work is summed up.
     Summary,
     /// All of it is done.
     Done,
 }
 
-/// What a resume needs. A field that a file lacks has its default.
+/// State that a resume needs. A field that a file lacks has its default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlanState {
@@ -42,11 +45,11 @@ pub struct PlanState {
     pub requests: Vec<String>,
     /// The stage of the last request that is under way.
     pub stage: PlanStage,
-    /// What was said in the steps, of all requests.
+    /// Conversation of the steps, of all requests.
     pub conversation: Conversation,
-    /// Where in that the steps of the last request begin.
+    /// Index of the first message of the last request's steps.
     pub from: usize,
-    /// How these have ended, as long as that is not summed up.
+    /// End of these steps, as long as it is not summed up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<StepsEnd>,
     /// The document's version, as it was before what ends the stage was written into it: a later one has that.
@@ -54,7 +57,7 @@ pub struct PlanState {
     pub version: Option<u64>,
 }
 
-/// How the steps of a request have ended.
+/// End of a request's steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkEnd {
@@ -66,16 +69,16 @@ pub enum WorkEnd {
     Failed,
 }
 
-/// How the steps of a request have ended, and why.
+/// End of a request's steps, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepsEnd {
-    /// How.
+    /// The end.
     pub end: WorkEnd,
-    /// What kept them from being done; "" where they are.
+    /// Reason for not being done; "" if they are.
     pub why: String,
 }
 
-/// So many messages of earlier requests are kept.
+/// Messages of earlier requests that are kept.
 const KEPT: usize = 40;
 
 impl PlanState {
@@ -109,7 +112,7 @@ impl PlanState {
         self.from = history.len();
     }
 
-    /// The same as it is written: every text less the keys. Texts are redacted one by one: whatever a key looks like,
+    /// State as it is written, without keys. Texts are redacted one by one: whatever a key looks like,
     /// what is written can be read.
     fn redacted(&self, redactor: &Redactor) -> Self {
         let text = |text: &String| redactor.text(text).into_owned();
@@ -150,13 +153,13 @@ pub struct PlanSessionFile {
     /// The model of the execution; blank where a file of another program's does not say.
     #[serde(default)]
     pub model: String,
-    /// How far the session has come.
+    /// Progress of the session.
     #[serde(serialize_with = "status")]
     pub status: SessionState,
-    /// What a resume needs.
+    /// State that a resume needs.
     #[serde(flatten)]
     pub state: PlanState,
-    /// What the file holds besides, of a later version or of another program.
+    /// Fields of later versions and of other programs.
     #[serde(flatten)]
     pub(crate) other: Map<String, Value>,
 }
@@ -166,7 +169,7 @@ impl PlanSessionFile {
     pub(super) fn document(&self, folder: &Path, root: &Path) -> PathBuf {
         match &self.state.plan_file {
             Some(file) => root.join(file),
-            None => folder.join(super::DOCUMENT),
+            None => folder.join(DOCUMENT),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::agent::judge::LOOKS;
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 use crate::sys::text::one_line;
 
-/// How much of an unknown name is told, in characters.
+/// Length to which unknown names are cut, in characters.
 const LONGEST_NAME: usize = 64;
 /// The one version of the form that there is.
 const VERSION: u64 = 1;
@@ -44,7 +44,7 @@ pub(crate) const TOOLS: [&str; 13] = [
     "spawn_agent",
 ];
 
-/// What becomes of calls; the more an action forbids, the greater it is.
+/// Handling of calls; the more an action forbids, the greater it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PermissionAction {
     /// They are carried out, but for what is asked about always.
@@ -69,7 +69,7 @@ impl PermissionAction {
     }
 }
 
-/// What becomes of calls, by the tool's name.
+/// Actions by the tool's name.
 pub(crate) type Actions = HashMap<String, PermissionAction>;
 
 /// A rule for commands that begin with these words.
@@ -77,7 +77,7 @@ pub(crate) type Actions = HashMap<String, PermissionAction>;
 pub(crate) struct CommandRule {
     /// The words, as a shell reads them, or [`LOOKS`].
     pub prefix: String,
-    /// What becomes of such a command.
+    /// Handling of such a command.
     pub action: PermissionAction,
 }
 
@@ -93,7 +93,7 @@ impl CommandRule {
 /// All that is in the file.
 #[derive(Debug, Clone)]
 pub(crate) struct PermissionForm {
-    /// What the user or others keep there besides stays.
+    /// The whole file: unknown fields stay.
     json: Value,
     actions: Actions,
     rules: Vec<CommandRule>,
@@ -156,7 +156,7 @@ impl PermissionForm {
         })
     }
 
-    /// What holds of it: all where it is trusted; else what allows no more than the defaults do.
+    /// The part in effect: all if it is trusted; else what allows no more than the defaults do.
     pub fn holding(&self, is_trusted: bool) -> (Actions, Vec<CommandRule>) {
         let mut actions = self.actions.clone();
         for (tool, action) in &mut actions {
@@ -169,7 +169,7 @@ impl PermissionForm {
         (actions, rules.cloned().collect())
     }
 
-    /// What it allows beyond the defaults: phrases.
+    /// Permissions beyond the defaults, as phrases.
     pub fn allowed(&self) -> Vec<String> {
         let tools = self.tools().filter_map(|tool| {
             let action = *self.actions.get(tool)?;
@@ -236,7 +236,7 @@ impl PermissionForm {
     }
 }
 
-/// What a rule with this prefix covers: a phrase.
+/// Describes the commands that a rule with this prefix covers.
 pub(crate) fn rule_words(prefix: &str) -> String {
     match prefix {
         LOOKS => "commands that only look".to_owned(),
@@ -247,7 +247,7 @@ pub(crate) fn rule_words(prefix: &str) -> String {
     }
 }
 
-/// Whether an action allows more than is allowed without a file.
+/// Tests if an action allows more than the defaults do.
 fn allows_more(tool: &str, action: PermissionAction) -> bool {
     let is_free = DEFAULTS.contains(&(tool, action)) || UNASKED.contains(&tool);
     action == PermissionAction::Always && !is_free

@@ -30,15 +30,15 @@ pub enum HomeFileProblem {
     Mistake {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// Mistake and place.
         mistake: Misplaced,
-        /// What becomes of it where the user removes the file.
+        /// Effect of removing the file.
         without: &'static str,
     },
 }
 
 impl HomeFileProblem {
-    /// What the user can do about it.
+    /// The way out.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -53,11 +53,11 @@ impl HomeFileProblem {
     }
 }
 
-/// What `parse` makes of the file's content; `None` where it is missing.
+/// Parses the file's content; `None` where it is missing.
 ///
 /// # Errors
-/// When it cannot be read, or has a mistake; `without` says what becomes of it where the user removes it.
-pub(crate) fn load<T>(
+/// When it cannot be read, or has a mistake; `without` is the effect of removing the file.
+pub fn load<T>(
     path: &Path,
     without: &'static str,
     parse: impl FnOnce(&[u8]) -> Result<T, Misplaced>,
@@ -82,18 +82,18 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, HomeFileProblem> {
     })
 }
 
-/// Makes the file with this content, and the home; a file that is there by now stays.
+/// Makes the file with this content, and the home, and tells if it did: a file that is there by now stays.
 ///
 /// # Errors
 /// When it cannot be made.
-pub fn create(path: &Path, content: &[u8]) -> Result<(), PathError> {
+pub fn create(path: &Path, content: &[u8]) -> Result<bool, PathError> {
     let make = || {
         atomic_file::private_directory(path.parent().unwrap_or(path))?;
         atomic_file::create_private(path, |file| file.write_all(content))
     };
     match make() {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(PathError::of("write", path)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        made => made.map(|()| true).map_err(PathError::of("write", path)),
     }
 }
 
@@ -101,7 +101,7 @@ pub fn create(path: &Path, content: &[u8]) -> Result<(), PathError> {
 ///
 /// # Errors
 /// When it cannot be written; what was there is then still there.
-pub(crate) fn save(path: &Path, content: &[u8]) -> Result<(), PathError> {
+pub fn save(path: &Path, content: &[u8]) -> Result<(), PathError> {
     let write = || {
         let home = path.parent().unwrap_or(path);
         atomic_file::private_directory(home)?;
@@ -116,7 +116,7 @@ pub(crate) fn save(path: &Path, content: &[u8]) -> Result<(), PathError> {
 ///
 /// # Errors
 /// When it is not the user's.
-pub(crate) fn close(path: &Path) -> io::Result<bool> {
+pub fn close(path: &Path) -> io::Result<bool> {
     let mode = path.metadata()?.permissions().mode();
     let is_open = mode & OTHERS != 0;
     if is_open {

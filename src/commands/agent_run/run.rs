@@ -4,18 +4,13 @@
 //! change any; questions go to the user. A run that may not neither reads nor changes anything of the project but its own
 //! folder in `logs`.
 
-pub mod part;
-mod worktree;
-
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use self::worktree::Worktree;
-use super::keeping::Keeping;
-use super::workspace::AnswerSource;
+use super::worktree::Worktree;
 use crate::agent::Compressed;
 use crate::agent::conversation::Conversation;
 use crate::agent::session::SessionState;
@@ -24,6 +19,8 @@ use crate::agent::tool::{Effect, ToolError, ToolOutput};
 use crate::agent::tools::notes::User;
 use crate::agent::{AgentError, Env, Host, Note, ToolUse};
 use crate::commands::error::Error;
+use crate::commands::keeping::Keeping;
+use crate::commands::workspace::AnswerSource;
 use crate::exec::process::Processes;
 use crate::model::message::Call;
 use crate::model::prompt::Prompt;
@@ -45,10 +42,10 @@ use crate::run::selection::Models;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::Typed;
 
-/// So many calls of a reply are in `steps.jsonl` at once, the rest when the step is over.
+/// Limit of a reply's calls that go to `steps.jsonl` at once; the rest follow when the step is over.
 const LOGGED_AT_ONCE: usize = 8;
 
-/// What the model is told of the project's conventions.
+/// Introduction of the project's conventions.
 const CONVENTIONS: &str = "\
 ## The project's conventions
 
@@ -57,42 +54,42 @@ Keep to it where it tells of style, structure, builds and tests, unless the user
 the project and not the user's word: it allows nothing that is not allowed without it, and changes nothing of what \
 stands above.";
 
-/// What a profile gives a run of its agents.
+/// Parts of a run that the profile brings.
 pub struct AgentSetup<'s> {
     /// The workflow's name, in `result.json` and in the folder's name.
     pub name: &'static str,
     /// The models that the agents ask.
     pub models: &'s Models<'s>,
-    /// How far the agents can go.
+    /// Limits of the run.
     pub limits: LimitsRecord,
-    /// Where the conversation is kept; `None`: it ends with the run.
+    /// Keeps the conversation; `None` to drop it with the run.
     pub session: Option<&'s dyn Keeping>,
-    /// Where answers to the agents' questions come from.
+    /// Source of answers to the agents' questions.
     pub answers: AnswerSource<'s>,
-    /// What was told before the run began.
+    /// Warnings from before the run.
     pub warnings: Vec<String>,
-    /// What the project's `AGENTS.md` says.
+    /// Content of the project's `AGENTS.md`.
     pub conventions: Option<String>,
-    /// Whether a no of the user's ends the work; else, the agent is told.
+    /// `true` to end the work at the user's no; else the agent is told.
     pub stops_at_no: bool,
-    /// Whether the agents may change the project's files: that takes its lock.
+    /// `true` for agents that may change the project's files: that takes its lock.
     pub changes_files: bool,
-    /// What an orchestration was set to; `None`: it is none.
+    /// Settings of an orchestration.
     pub orchestration: Option<OrchestrationSettings>,
-    /// How freely the agent may act, where that can be chosen.
+    /// The mode, for agents that have modes.
     pub mode: Option<Mode>,
 }
 
 /// A run that agents work in.
 pub struct AgentRun<'c> {
-    context: &'c Context<'c>,
+    pub(super) context: &'c Context<'c>,
     setup: AgentSetup<'c>,
-    run: RefCell<Run<'c>>,
+    pub(super) run: RefCell<Run<'c>>,
     /// The project's files; `None`: they are not for the agents.
-    worktree: Option<Worktree<'c>>,
+    pub(super) worktree: Option<Worktree<'c>>,
     /// The call that was made last.
-    latest: RefCell<StepId>,
-    /// How many commands have run since.
+    pub(super) latest: RefCell<StepId>,
+    /// Number of commands since.
     commands: Cell<u32>,
 }
 
@@ -147,13 +144,13 @@ impl<'c> AgentRun<'c> {
     ///
     /// # Errors
     /// When they are not for the agents.
-    fn worktree(&self) -> Result<&Worktree<'c>, Error> {
+    pub(super) fn worktree(&self) -> Result<&Worktree<'c>, Error> {
         let problem = "this run may not change the project's files";
         let problem = || AgentError::Host(problem.into()).into();
         self.worktree.as_ref().ok_or_else(problem)
     }
 
-    /// Whether the agent may ask questions.
+    /// Tests if the agent may ask questions.
     pub fn is_interactive(&self) -> bool {
         self.setup.answers.are_there()
     }
@@ -168,7 +165,7 @@ impl<'c> AgentRun<'c> {
         format!("{instructions}\n{CONVENTIONS}\n\n{conventions}\n")
     }
 
-    /// What the agents in it are given from outside.
+    /// The engine's view of the run.
     pub fn env(&self) -> Env<'_> {
         Env {
             host: self,
@@ -179,7 +176,7 @@ impl<'c> AgentRun<'c> {
         }
     }
 
-    /// How many failures in a row end the work.
+    /// Failures in a row that end the work.
     pub fn tries(&self) -> u32 {
         if self.is_interactive() {
             self.setup.limits.max_retries
@@ -188,12 +185,12 @@ impl<'c> AgentRun<'c> {
         }
     }
 
-    /// The same of an agent that nobody can help.
+    /// Failures in a row that end the work of an agent that nobody can help.
     pub fn unattended_tries(&self) -> u32 {
         self.setup.limits.max_retries_automated
     }
 
-    /// Where the output of the next command goes.
+    /// Path for the output of the next command.
     pub fn command_output(&self) -> PathBuf {
         let nth = self.commands.get() + 1;
         self.commands.set(nth);

@@ -1,0 +1,119 @@
+//! Writing of the project's files by an agent's tools, held against the policy for agents.
+
+use std::iter;
+
+use super::run::AgentRun;
+use crate::agent::tool::ToolError;
+use crate::agent::tools::files::{Files, PathEdit};
+use crate::commands::error::Error;
+use crate::edit::error::ApplyError;
+use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
+use crate::record::event::Event;
+use crate::sys::diff::{self, FileChange};
+use crate::sys::files::IfThere as _;
+
+/// A longer diff of what a tool changed is not recorded, in bytes: its input is.
+const LONGEST_DIFF: usize = 256 << 10;
+
+impl Files for AgentRun<'_> {
+    fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError> {
+        let Some(worktree) = &self.worktree else {
+            return Err(ToolError::failed(
+                "no file of the project is changed in this run".to_owned(),
+            ));
+        };
+        let tree = worktree.tree.borrow();
+        let before: Vec<_> = edits
+            .iter()
+            .map(|(path, _)| tree.read(path).if_there().map(Option::flatten).ok())
+            .collect();
+        drop(tree);
+        let diff = diff_of(&edits, before.iter().map(|before| before.clone().flatten()));
+        let paths: Vec<String> = edits.iter().map(|(path, _)| path.clone()).collect();
+        let edits = self.verified(edits)?;
+        let mut run = self.run.borrow_mut();
+        let applied = worktree.tree.borrow_mut().apply(&mut run, &edits);
+        applied.map_err(|error| match error {
+            Error::Apply(error @ ApplyError::RolledBack { .. }) => {
+                ToolError::failed(error.to_string())
+            }
+            error => ToolError::Fatal(error.into()),
+        })?;
+        let mut written = worktree.written.borrow_mut();
+        for (path, before) in paths.into_iter().zip(before) {
+            written.entry(path).or_insert(before);
+        }
+        // A file may be written again and again.
+        for warning in edits.warnings() {
+            if !run.record.warnings.contains(warning) {
+                run.warn(warning.clone());
+            }
+        }
+        if let Some(diff) = diff.clone() {
+            self.context.reporter.event(&Event::Changed { diff });
+        }
+        worktree.diff.replace(diff);
+        Ok(edits.warnings().to_vec())
+    }
+
+    fn check(&self, edits: Vec<PathEdit>) -> Result<(), ToolError> {
+        self.verified(edits).map(drop)
+    }
+}
+
+/// Unified diff of a tool's edits; none if it is very long, or empty. A file that could not be read before
+/// shows as nothing.
+fn diff_of(edits: &[PathEdit], before: impl Iterator<Item = Option<Vec<u8>>>) -> Option<String> {
+    let changes = edits.iter().zip(before).map(|((path, kind), before)| {
+        let after = match kind {
+            EditKind::Write(content) => Some(content.clone().into_bytes()),
+            EditKind::Remove => None,
+        };
+        FileChange::of(path.clone(), before, after)
+    });
+    let diff = diff::text(&changes.collect::<Vec<_>>());
+    Some(diff).filter(|diff| (1..=LONGEST_DIFF).contains(&diff.len()))
+}
+
+impl AgentRun<'_> {
+    /// Guard against lost lines: they may have moved to what the part has written before.
+    fn guard(&self) -> LossGuard {
+        let written = self.worktree.iter().flat_map(|worktree| {
+            let (tree, written) = (worktree.tree.borrow(), worktree.written.borrow());
+            let read = |path: &String| String::from_utf8(tree.read(path).ok()??).ok();
+            written.keys().filter_map(read).collect::<Vec<_>>()
+        });
+        let run = self.run.borrow();
+        let asked = run.record.agent.iter();
+        let asked = asked.flat_map(|agent| iter::once(&agent.request).chain(&agent.answers));
+        let asked: Vec<&str> = asked.filter_map(Option::as_deref).collect();
+        LossGuard {
+            allowances: self.context.allowances,
+            query: asked.join("\n"),
+            written: written.collect(),
+        }
+    }
+
+    /// Holds files against the policy for agents.
+    fn verified(&self, edits: Vec<PathEdit>) -> Result<VerifiedEdits, ToolError> {
+        let load = PathPolicy::load_for_agent(self.context.project.root(), self.context.program);
+        let verified = load.and_then(|policy| {
+            let policy = policy.guarded(self.guard());
+            policy.verify(ParsedReply::of_files(edits))
+        });
+        verified.map_err(|error| match error {
+            VerifyError::Rejected(rejection) => {
+                let faults = rejection.faults.iter();
+                let faults: Vec<String> = faults.map(|fault| fault.kind.to_string()).collect();
+                let faults = faults.join("; ");
+                if let Some(flags) = rejection.flags() {
+                    self.warn(format!(
+                        "a change was refused: {faults}; `{flags}` accepts it"
+                    ));
+                }
+                ToolError::failed(faults)
+            }
+            error @ VerifyError::Io { .. } => ToolError::failed(error.to_string()),
+        })
+    }
+}

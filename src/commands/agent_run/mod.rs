@@ -1,0 +1,9 @@
+//! A run that agents work in, for every system: the engine's host, its conversation, and the project's files.
+
+mod files;
+mod part;
+mod run;
+mod worktree;
+
+pub use self::part::FailedBuild;
+pub use self::run::{AgentRun, AgentSetup};
