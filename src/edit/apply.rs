@@ -49,9 +49,9 @@ pub struct Tree<'t> {
 pub struct Applied {
     /// When it was complete.
     pub installed: Stamp,
-    /// What kept the files that were replaced from being removed: the next run removes them.
+    /// The error that kept replaced files from being removed: the next run removes them.
     pub left: Option<RecoverError>,
-    /// What the new files could not be given of those that they replace, a sentence each.
+    /// Attributes of replaced files that the new ones could not be given, a sentence each.
     pub lost: Vec<String>,
 }
 

@@ -27,7 +27,7 @@ const WITHOUT_GROUP: u32 = 0o707;
 
 /// The access control list.
 const ACL: &str = "system.posix_acl_access";
-/// What the user notes at a file.
+/// The prefix of the user's own attributes.
 const USER: &str = "user.";
 /// The privileges that a program has, which are no other program's.
 const CAPABILITIES: &str = "security.capability";
@@ -42,7 +42,7 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// What the file of this stat permits, and whose it is.
+    /// The permissions and the owner in this stat.
     pub fn of(stat: &Stat) -> Self {
         Self {
             mode: stat.st_mode & PERMISSIONS,

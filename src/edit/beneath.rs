@@ -164,7 +164,7 @@ impl OpenDirectory {
         open.1.as_ref().map(AsFd::as_fd).map_err(|errno| *errno)
     }
 
-    /// What is at `path`; a file is open for reading.
+    /// Looks at `path`; a file is open for reading.
     pub fn entry(&mut self, root: &Root, path: &str) -> io::Result<PathEntry> {
         let (parent, name) = split(path);
         let directory = match self.at(root, parent) {
@@ -181,7 +181,7 @@ impl OpenDirectory {
     }
 }
 
-/// What is at a path.
+/// The entry at a path.
 pub enum PathEntry {
     Nothing,
     File(File),
@@ -189,7 +189,7 @@ pub enum PathEntry {
     SomethingElse,
 }
 
-/// What came of looking for something; `None` where it is not there.
+/// Turns a missing entry into `None`.
 pub fn if_there<T>(looked: Result<T, Errno>) -> Result<Option<T>, Errno> {
     match looked {
         Err(Errno::NOENT) => Ok(None),

@@ -20,14 +20,14 @@ pub(super) const SCHEMA: u32 = 1;
 pub struct Before {
     /// The name of the file that keeps its bytes.
     pub kept: u32,
-    /// Whether that lies beside the keys, because it holds one.
+    /// Tells whether that lies beside the keys, because it holds one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_keys: bool,
-    /// What its mode permits. A run's folder is what anybody may have made of it: no owner is taken from there, and
+    /// The permissions of its mode. A run's folder is what anybody may have made of it: no owner is taken from there, and
     /// no more of this than the disk bears out.
     #[serde(with = "octal")]
     pub mode: u32,
-    /// What tells the content that it had.
+    /// The digest of its content.
     #[serde(flatten)]
     pub digest: Digest,
 }
@@ -55,12 +55,12 @@ mod octal {
     }
 }
 
-/// What a run has done to one file.
+/// A run's changes to one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedChange {
     /// The file before the run; `None`: there was none.
     pub before: Option<Before>,
-    /// What the run, its builds included, has put there, each once and the latest last; `None`: nothing
+    /// The states that the run and its builds have left there, each once and the latest last; `None`: nothing
     /// was there.
     pub after: Vec<Option<Digest>>,
     /// When the latest of that was written.
@@ -68,11 +68,11 @@ pub struct LoggedChange {
     pub(super) stamp: Stamp,
 }
 
-/// What a run has done to the tree: the content of `changes.json`.
+/// A run's changes to the tree: the content of `changes.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeLog {
     pub(super) schema: u32,
-    /// Whose writes they were.
+    /// The scope of the paths.
     #[serde(default, skip_serializing_if = "PathScope::is_reply")]
     pub(super) scope: PathScope,
     /// By path, relative to the root.
@@ -96,7 +96,7 @@ impl ChangeLog {
         paths.find(|path| spelling::broken_rule(path, self.scope).is_some())
     }
 
-    /// Whether every file is as it was before.
+    /// Returns whether every file is as it was before.
     pub fn are_none(&self) -> bool {
         self.files.values().all(|change| {
             let before = change.before.as_ref().map(|before| before.digest);

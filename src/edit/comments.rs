@@ -35,7 +35,7 @@ const ANY: &[&str] = &["<!--", "{/*", "/*", "//", "--", "#", ";", "%"];
 /// Beginnings of comments that describe what follows them.
 const DOCS: [&str; 4] = ["///", "//!", "/**", "/*!"];
 
-/// What a line holds.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
     /// Nothing.
@@ -62,7 +62,7 @@ impl Language {
         Self(language.map_or(ANY, |(_, marks)| marks))
     }
 
-    /// What the lines of a text hold, first to last.
+    /// The kinds of a text's lines, first to last.
     pub fn lines(self, text: &str) -> Vec<LineKind> {
         // The block comment that is open: its end, and what its lines are.
         let mut open: Option<(&str, LineKind)> = None;

@@ -2,7 +2,7 @@
 
 use memchr::{memchr_iter, memmem};
 
-/// What replacing a file by `new` changes throughout without a reviewer seeing it: ends of sentences whose
+/// Describes the changes throughout a file that a reviewer would not see in a diff: ends of sentences whose
 /// subject is the file.
 pub fn silent_changes(old: &[u8], new: &str) -> Vec<&'static str> {
     let Ok(old) = std::str::from_utf8(old) else {
@@ -38,7 +38,7 @@ pub fn silent_changes(old: &[u8], new: &str) -> Vec<&'static str> {
     changes.into_iter().flatten().collect()
 }
 
-/// Whether all lines end with CRLF; `None` where some do, or no line ends.
+/// Returns whether all lines end with CRLF; `None` where some do, or no line ends.
 fn ends_lines_with_crlf(text: &str) -> Option<bool> {
     let lines = memchr_iter(b'\n', text.as_bytes()).count();
     let crlf = memmem::find_iter(text.as_bytes(), b"\r\n").count();

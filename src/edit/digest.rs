@@ -19,11 +19,11 @@ use crate::sys::files::{MIB, check_size};
 
 /// A point in time: seconds and nanoseconds since 1970.
 pub type Stamp = (i64, i64);
-/// What lies in a larger file is not looked at, in bytes: there is no end to what a file without any blocks may
+/// Larger files are not read, in bytes: there is no end to what a file without any blocks may
 /// seem to hold.
 const LARGEST: u64 = 1024 * MIB;
 
-/// What a file's content comes down to.
+/// The size and hash of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest {
     size: u64,
@@ -54,7 +54,7 @@ impl Digest {
         })
     }
 
-    /// Whether the file has this content.
+    /// Returns whether the file has this content.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -69,7 +69,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// What tells a file from another, and from itself after an edit, without reading it. The device is
+/// Identifies a file in its present state without reading it. The device is
 /// left out: its number may change from boot to boot, and nothing here leaves its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
@@ -91,18 +91,18 @@ impl Fingerprint {
         }
     }
 
-    /// Whether this is the file.
+    /// Returns whether this is the file.
     pub fn is_of(self, stat: &Stat) -> bool {
         self == Self::of(stat)
     }
 }
 
-/// What is on the disk where an edit goes.
+/// The file on the disk that an edit replaces or removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Present {
     /// Which file it is, in which state.
     pub fingerprint: Fingerprint,
-    /// What its mode permits, and whose it is.
+    /// Its permissions and its owner.
     pub rights: Rights,
 }
 

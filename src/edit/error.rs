@@ -14,15 +14,15 @@ pub enum ApplyError {
     /// Something failed, and something else while it was being put back.
     #[error("{error}; and not everything could be put back: {obstacle}")]
     NotRolledBack {
-        /// What failed first.
+        /// The first failure.
         error: Box<ApplyError>,
-        /// What stands in the way of putting back the rest.
+        /// The obstacle to putting back the rest.
         obstacle: RecoverError,
     },
     /// The journal could not be written; nothing was changed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What an earlier application has left could not be put in order; nothing was changed.
+    /// The remains of an earlier application could not be put in order; nothing was changed.
     #[error(transparent)]
     Earlier(#[from] RecoverError),
 }

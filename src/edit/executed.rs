@@ -58,7 +58,7 @@ pub fn runs_code(path: &str) -> Option<&'static str> {
     found.map(|(when, _)| *when)
 }
 
-/// Whether a path is one of the pattern's, in any letter case.
+/// Returns whether a path is one of the pattern's, in any letter case.
 fn is_match(path: &str, pattern: &str) -> bool {
     if let Some(directory) = pattern.strip_suffix('/') {
         let mut above = split(path).0.split('/');

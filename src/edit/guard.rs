@@ -4,18 +4,18 @@ use super::form;
 use super::loss::{self, Elision};
 use super::{Allowances, FaultKind};
 
-/// What files may lose by a reply.
+/// Limits on what files may lose by a reply.
 #[derive(Debug, Clone, Default)]
 pub struct LossGuard {
-    /// What the user allows.
+    /// The losses that the user allows.
     pub allowances: Allowances,
-    /// What the user has asked for: a file that it names may shrink.
+    /// The user's request: a file that it names may shrink.
     pub query: String,
     /// Texts that were written before the reply: lines that stand there are not lost.
     pub written: Vec<String>,
 }
 
-/// What is lost of a file.
+/// The losses of a file.
 #[derive(Debug, Default)]
 pub struct Loss {
     /// Each with its line of the new text, from 1 on, or 0 where it is of all of it.
@@ -38,7 +38,7 @@ impl LossGuard {
         }
     }
 
-    /// What the file at `path` loses where `new` takes the place of `old`, which is not there for a new file; `others` are
+    /// Finds the losses of the file at `path` if `new` replaces `old`, which is `None` for a new file; `others` are
     /// the other texts of the reply.
     pub(super) fn loss<'t>(
         &'t self,

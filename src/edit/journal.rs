@@ -31,7 +31,7 @@ const LARGEST: u64 = 64 * MIB;
 /// A journal that was still being written; it speaks of nothing that has happened.
 const UNFINISHED: &str = ".code-commit-journal-new";
 
-/// How far an application has come.
+/// The progress of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalState {
     /// Nothing is in its place yet.
@@ -125,7 +125,7 @@ impl Journal {
         Ok(None)
     }
 
-    /// How far the application has come.
+    /// The progress of the application.
     pub fn state(&self) -> JournalState {
         self.state
     }

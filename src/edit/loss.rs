@@ -27,9 +27,9 @@ const BRACKETS: [(char, char); 5] = [
 pub struct Elision {
     /// The comment's line in the new text, from 1 on.
     pub line: usize,
-    /// How many lines of code more are removed than added.
+    /// The lines of code removed, less those added.
     pub lost: usize,
-    /// Whether the comment says that it stands for code; else it may speak of something else.
+    /// Tells whether the comment says that it stands for code; else it may speak of something else.
     pub is_said: bool,
 }
 
@@ -69,7 +69,7 @@ fn numbered<'t>(run: &[Line<'t>], change: Change, kinds: &[LineKind]) -> Vec<Num
     numbered.collect()
 }
 
-/// Whether a line is blank, or brackets alone: of such lines, a search for differences finds some alike anywhere.
+/// Returns whether a line is blank, or brackets alone: of such lines, a search for differences finds some alike anywhere.
 fn says_nothing(line: &[u8]) -> bool {
     !line
         .iter()
@@ -138,13 +138,13 @@ fn is_in_brackets(text: &str) -> bool {
         && brackets.any(|(open, close)| text.starts_with(*open) && text.ends_with(*close))
 }
 
-/// How many lines a file of more than 40 has had and has now, where at most a third is left.
+/// The line counts before and after of a file of more than 40 lines of which at most a third is left.
 pub fn shrinkage(old: &str, new: &str) -> Option<(usize, usize)> {
     let (before, after) = (old.lines().count(), new.lines().count());
     (before > SMALL && after * 3 <= before).then_some((before, after))
 }
 
-/// Whether at least half of the lines that `new` lacks stand in other texts.
+/// Returns whether at least half of the lines that `new` lacks stand in other texts.
 pub fn is_moved<'t>(old: &'t str, new: &'t str, others: impl Iterator<Item = &'t str>) -> bool {
     let mut missing: HashMap<&str, usize> = HashMap::new();
     for line in lines(old) {
@@ -164,7 +164,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
 
-/// Whether a text names the file at `path`, by its path or its name, as a word.
+/// Returns whether a text names the file at `path`, by its path or its name, as a word.
 pub fn names(text: &str, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_part = |c: char| c.is_alphanumeric() || c == '_';

@@ -60,7 +60,7 @@ pub use rule::Rule;
 pub(crate) use spelling::PROTECTED_FILES;
 pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits, VerifyError};
 
-/// What is to be done to a file.
+/// An edit's effect on a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditKind {
     /// It gets this content, and is made where it is not there.
@@ -76,7 +76,7 @@ pub struct FileEdit {
     pub path: String,
     /// The line of the reply that names it, from 1 on.
     pub line: usize,
-    /// What to do.
+    /// The effect.
     pub kind: EditKind,
 }
 
@@ -86,7 +86,7 @@ pub struct FileEdit {
 pub struct ReplyFault {
     /// The reply's line, from 1 on.
     pub line: usize,
-    /// What is wrong there.
+    /// The fault.
     pub kind: FaultKind,
 }
 
@@ -161,7 +161,7 @@ pub enum FaultKind {
         path: String,
         /// The line of its new text, from 1 on.
         line: usize,
-        /// How many lines of code more are removed than added.
+        /// The lines of code removed, less those added.
         lost: usize,
     },
     /// Most of a file is to be lost.
@@ -172,9 +172,9 @@ pub enum FaultKind {
     Shrunk {
         /// The path of the file.
         path: String,
-        /// How many lines it has,
+        /// The lines it has,
         before: usize,
-        /// and how many it would have.
+        /// and those it would have.
         after: usize,
     },
     /// A file's new text is in another form of edits.
@@ -202,7 +202,7 @@ impl FaultKind {
     }
 }
 
-/// What a reply may lose of the files that it replaces.
+/// Losses that a reply may cause in the files that it replaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allowances {
     /// Code that a comment stands for, and most of a file.

@@ -10,21 +10,21 @@ pub struct ChangeSet<'w, 's> {
     pub steps: &'w [FileOperation<'s>],
     /// Directories to remove in the end, inner ones first, as far as they are empty.
     pub directories: Vec<String>,
-    /// What is kept of it while it is under way.
+    /// The safety net for a kill or a power cut.
     pub journalling: Journalling,
 }
 
-/// What is to be done to one file.
+/// An operation on one file.
 pub struct FileOperation<'e> {
     /// The path, relative to the root.
     pub path: &'e str,
-    /// What is to be done there.
+    /// The operation.
     pub action: Operation<'e>,
-    /// What is there now.
+    /// The file that is there now.
     pub present: Option<Present>,
 }
 
-/// What is to be done at a path.
+/// An operation at a path.
 pub enum Operation<'e> {
     /// A file with this content is written.
     Write(&'e str),
@@ -35,7 +35,7 @@ pub enum Operation<'e> {
         /// The folder that holds `replaced`, where that is not looked for at its path.
         held: Option<&'e Root>,
     },
-    /// What is there is removed.
+    /// The file is removed.
     Remove,
 }
 

@@ -13,7 +13,7 @@ use super::{EditKind, FaultKind, FileEdit, ReplyFault};
 /// A fence has at least this many carets.
 const FENCE: &str = "^^^";
 
-/// What a reply asks for, and what is wrong with its grammar.
+/// The edits of a reply, and the faults of its grammar.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParsedReply {
     /// The edits, at most one a path, sorted by path.
@@ -22,12 +22,12 @@ pub struct ParsedReply {
     pub faults: Vec<ReplyFault>,
     /// The paths that more than one block names; the last block counts.
     pub repeated: Vec<String>,
-    /// What the reply says outside of its blocks.
+    /// The text outside of its blocks.
     pub prose: String,
 }
 
 impl ParsedReply {
-    /// What a reply with these blocks would ask for, at most one a path; the paths are untrusted text.
+    /// The parsed form of a reply with these blocks, at most one a path; the paths are untrusted text.
     #[must_use]
     pub fn of_files(mut edits: Vec<(String, EditKind)>) -> Self {
         edits.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -86,7 +86,7 @@ struct Parser<'r> {
     edits: Vec<FileEdit>,
     faults: Vec<ReplyFault>,
     prose: String,
-    /// Whether every fence line so far ends with `\r\n`.
+    /// Tells whether every fence line so far ends with `\r\n`.
     all_crlf: bool,
 }
 

@@ -73,7 +73,7 @@ impl StagedEntry<'_> {
         self.rename_new(&kept, self.staged)
     }
 
-    /// Whether what was taken out of the tree is the file that was verified.
+    /// Returns whether what was taken out of the tree is the file that was verified.
     fn check(&self, present: Present) -> io::Result<()> {
         present.check(&statat(self.directory, self.staged)?)
     }

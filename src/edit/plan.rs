@@ -20,7 +20,7 @@ use super::spelling::PathScope;
 use super::undo_log::UndoLog;
 use crate::sys::parallel::in_parallel;
 
-/// What gets into place by one rename: a file, or a new directory with all the files in it.
+/// An entry that gets into place by one rename: a file, or a new directory with all the files in it.
 pub struct Unit<'e> {
     /// Where it goes.
     pub target: &'e str,
@@ -28,15 +28,15 @@ pub struct Unit<'e> {
     pub staged: String,
     /// The steps that are part of it.
     pub steps: Range<usize>,
-    /// Whether it is a new directory.
+    /// Tells whether it is a new directory.
     pub is_directory: bool,
 }
 
-/// What is to be made where, and renamed to what.
+/// The files to make, and the renames that put them in place.
 pub struct ApplyPlan<'e> {
     /// The root below which all of it happens.
     pub root: &'e Root,
-    /// What is to be done.
+    /// The operations.
     pub whole: &'e ChangeSet<'e, 'e>,
     /// The time that every new file is to say it was written at.
     pub now: SystemTime,
@@ -94,7 +94,7 @@ impl<'e> ApplyPlan<'e> {
         Ok(plan)
     }
 
-    /// Whether a file lies in the new directory that is the last unit, and so becomes part of it.
+    /// Returns whether a file lies in the new directory that is the last unit, and so becomes part of it.
     fn joins_last_unit(&mut self, slot: usize, path: &str) -> bool {
         let Some(unit) = self.units.last_mut().filter(|unit| unit.is_directory) else {
             return false;
@@ -108,7 +108,7 @@ impl<'e> ApplyPlan<'e> {
         true
     }
 
-    /// What the journal is to say. What is replaced is kept on the way.
+    /// Makes the journal's record. Saves the files to be replaced on the way.
     pub fn record(&self, mut undo_log: Option<&mut UndoLog<'_>>) -> Result<Record, ApplyError> {
         let steps = self.whole.steps;
         let digests = in_parallel(steps.len(), |slots| {

@@ -24,17 +24,17 @@ pub struct RecordedUnit {
     pub target: String,
     /// Where it is made, in the same directory.
     pub staged: String,
-    /// What happens there.
+    /// The change there.
     pub change: UnitChange,
 }
 
-/// What happens at a place.
+/// A change at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnitChange {
     /// A file is made where none was.
     Create {
-        /// What tells the content that it gets.
+        /// The digest of its content.
         new: Digest,
     },
     /// A directory is made where none was.
@@ -63,7 +63,7 @@ pub struct Old {
     pub fingerprint: Fingerprint,
 }
 
-/// What the journal says.
+/// The content of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// [`VERSION`].
@@ -72,11 +72,11 @@ pub struct Record {
     pub folder: Option<String>,
     /// The time that every new file says it was last written at.
     pub stamp: Stamp,
-    /// What is under way.
+    /// The renames that are under way.
     pub units: Vec<RecordedUnit>,
     /// Directories to remove in the end, inner ones first, where they are empty.
     pub directories: Vec<String>,
-    /// Whose writes they are.
+    /// The scope of the paths.
     #[serde(default, skip_serializing_if = "PathScope::is_reply")]
     pub scope: PathScope,
 }
@@ -147,7 +147,7 @@ impl Record {
     }
 }
 
-/// Whether this is a name beside `target` that only this program gives.
+/// Returns whether this is a name beside `target` that only this program gives.
 fn is_staged(staged: &str, target: &str) -> bool {
     let ((parent, name), (expected, _)) = (split(staged), split(target));
     let number = name.strip_prefix(STAGED).unwrap_or_default();

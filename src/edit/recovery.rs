@@ -11,7 +11,7 @@ use super::journal::{Journal, JournalState};
 use super::rollback::{remove_leftovers, roll_back};
 use super::undo_log::release;
 
-/// What an earlier run has left, and what was made of it.
+/// The outcome of a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovered {
     /// It was cut short while it changed files; the tree is as it was before that.

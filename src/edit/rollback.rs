@@ -106,14 +106,14 @@ pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), Recov
     Ok(())
 }
 
-/// How a unit is put back.
+/// A way to put a unit back.
 #[derive(Clone, Copy)]
 enum WayBack {
     /// It never got into place, or was put back already.
     None,
     /// The target takes the staged name, and is removed from there.
     TargetToStaged,
-    /// What has the staged name is the old file: it takes the target's place.
+    /// The old file, which has the staged name, takes the target's place.
     StagedOverTarget,
     /// The same, where nothing is.
     StagedToTarget,
@@ -178,7 +178,7 @@ fn replaced(
     })
 }
 
-/// Whether a file is the one that the reply asked for.
+/// Returns whether a file is the one that the reply asked for.
 fn is_new(directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
     match open_regular(directory.as_fd(), name)? {
         Some(file) => new.is_of(file),
@@ -186,7 +186,7 @@ fn is_new(directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
     }
 }
 
-/// Whether a directory has the reply's files and no others.
+/// Returns whether a directory has the reply's files and no others.
 fn is_new_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> io::Result<bool> {
     let directories = directories_of(files);
     let mut names = directories.clone();

@@ -66,7 +66,7 @@ pub enum Rule {
     /// A directory is to be made where a file is.
     #[error("the path leads through something that is not a directory")]
     NotDirectory,
-    /// What is there is no regular file.
+    /// The entry there is no regular file.
     #[error("there is something here that is not a regular file")]
     NotRegular,
     /// A nested repository or a submodule is in the way.

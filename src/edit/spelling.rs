@@ -29,7 +29,7 @@ pub const PROTECTED_DIRECTORIES: [&str; 3] = [CONFIG, "logs", "target"];
 /// Those that no agent may write to either.
 pub const CLOSED_DIRECTORIES: [&str; 2] = [CONFIG, "logs"];
 
-/// Whose writes a path is held against.
+/// The writer that a path is checked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PathScope {
@@ -50,7 +50,7 @@ impl PathScope {
         }
     }
 
-    /// Whether it is the narrowest.
+    /// Returns whether it is the narrowest.
     #[expect(
         clippy::trivially_copy_pass_by_ref,
         reason = "serde asks for a reference"
@@ -68,7 +68,7 @@ impl PathScope {
     }
 }
 
-/// What may stand around a path as a whole.
+/// Marks that may enclose a path as a whole.
 const DECORATIONS: [(&str, &str); 9] = [
     ("[", "]"),
     ("(", ")"),
@@ -93,7 +93,7 @@ pub fn broken_rule(path: &str, scope: PathScope) -> Option<Rule> {
         .or_else(|| path.split('/').find_map(name_rule))
 }
 
-/// Whether the spelling is one of a protected path's. Separators and names are read as any system
+/// Returns whether the spelling is one of a protected path's. Separators and names are read as any system
 /// might read them.
 pub fn protected_rule(path: &str, scope: PathScope) -> Option<Rule> {
     let names = path.split(['/', '\\']).map(fold);
@@ -135,7 +135,7 @@ pub fn fold(name: &str) -> String {
     without_stream.trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// Whether a folded name is `protected`, or the short name that Windows gives it: up to six of its
+/// Returns whether a folded name is `protected`, or the short name that Windows gives it: up to six of its
 /// letters, `~` and a digit, and up to three letters of the extension.
 fn is_spelling_of(folded: &str, protected: &str) -> bool {
     let protected = protected.to_ascii_lowercase();

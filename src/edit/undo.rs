@@ -42,11 +42,11 @@ pub struct Undone {
     /// The files that were put back, and those that were removed; both empty where there was nothing
     /// to do.
     pub edits: EditsRecord,
-    /// What is left to do about it.
+    /// The application that undid it.
     pub applied: Option<Applied>,
 }
 
-/// Whether there is anything to undo.
+/// Returns whether there is anything to undo.
 ///
 /// # Errors
 /// As [`undo`].
@@ -87,7 +87,7 @@ pub fn undo(
     Ok(Undone { edits, applied })
 }
 
-/// What is to be done, in the order of the paths.
+/// The operations that undo the changes, in the order of the paths.
 fn inverse<'c>(
     tree: Tree<'_>,
     folder: &str,

@@ -33,7 +33,7 @@ use crate::sys::parallel::in_parallel;
 
 /// No log of changes is larger, in bytes.
 const LARGEST: u64 = 16 * MIB;
-/// How much of a file is read at once.
+/// The bytes of a file that are read at once.
 const CHUNK: usize = 64 << 10;
 
 /// The undo log of a run could not be read.
@@ -52,9 +52,9 @@ pub struct UndoLog<'r> {
     changes: ChangeLog,
     /// The same before what was noted last, until that is done.
     previous: Option<ChangeLog>,
-    /// Whether a path holds a key.
+    /// Tells whether a path holds a key.
     beside_keys: bool,
-    /// How many files are kept.
+    /// The number of files that are kept.
     kept: u32,
 }
 
@@ -91,7 +91,7 @@ impl<'r> UndoLog<'r> {
         kept.find(|path| self.root.join(path).symlink_metadata().is_err())
     }
 
-    /// What the run has changed.
+    /// The changes of the run.
     pub fn changes(&self) -> &ChangeLog {
         &self.changes
     }
@@ -219,7 +219,7 @@ impl<'r> UndoLog<'r> {
         }
     }
 
-    /// What was noted last is done.
+    /// Keeps what was noted last: it is done.
     pub(super) fn confirm(&mut self) {
         self.previous = None;
     }

@@ -47,7 +47,7 @@ impl VerifiedEdit {
         &self.edit.path
     }
 
-    /// What is to be done to the tree.
+    /// The operation on the tree.
     pub(super) fn operation(&self) -> FileOperation<'_> {
         FileOperation {
             path: &self.edit.path,
@@ -74,7 +74,7 @@ impl VerifiedEdits {
         &self.edits
     }
 
-    /// What the user should know about them.
+    /// Warnings for the user.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -122,7 +122,7 @@ pub enum VerifyError {
     /// It breaks the grammar or the policy.
     #[error(transparent)]
     Rejected(#[from] Rejection),
-    /// What is on the disk could not be looked at.
+    /// The disk could not be read.
     #[error(transparent)]
     Io(#[from] PathError),
 }
@@ -147,7 +147,7 @@ pub struct PathPolicy {
     ignored: IgnoreRules,
     program: Option<(PathBuf, Option<FileId>)>,
     protected: Vec<(FileId, Rule)>,
-    /// Whether each is there.
+    /// Tells whether each is there.
     directories: RefCell<HashMap<String, bool>>,
     /// The names in each, by their folded form.
     names: RefCell<HashMap<String, HashMap<String, String>>>,
@@ -258,7 +258,7 @@ impl PathPolicy {
         (!is_there).then_some(plain)
     }
 
-    /// What is to be said of a path that no reply could write to.
+    /// A warning about a path that no reply could write to.
     fn beyond_replies(&self, path: &str) -> Result<Option<String>, PathError> {
         Ok(if self.scope == PathScope::Reply {
             None
@@ -312,7 +312,7 @@ impl PathPolicy {
         Ok(faults.collect())
     }
 
-    /// What is now at a path that may be written to.
+    /// Looks at a path; an error where it may not be written to.
     fn look(&self, path: &str) -> Result<Option<Present>, Obstacle> {
         if let Some(rule) = spelling::broken_rule(path, self.scope) {
             return Err(rule.into());
@@ -381,7 +381,7 @@ impl PathPolicy {
         path == program || found.is_some() && found.map(file_id) == *program_id
     }
 
-    /// Whether there is a directory at `path`, which is "" for the root. Looks at every one once.
+    /// Returns whether there is a directory at `path`, which is "" for the root. Looks at every one once.
     fn directory(&self, path: &str) -> Result<bool, Obstacle> {
         if path.is_empty() {
             return Ok(true);
@@ -419,7 +419,7 @@ impl PathPolicy {
         Err(rule.into())
     }
 
-    /// Whether the directory has a name that differs from `name` in letter case or composition only.
+    /// Returns whether the directory has a name that differs from `name` in letter case or composition only.
     fn collides(&self, directory: &str, name: &str) -> Result<bool, Obstacle> {
         if !self.directory(directory)? {
             return Ok(false);
@@ -434,7 +434,7 @@ impl PathPolicy {
     }
 }
 
-/// What in a directory makes git take it for a repository, beside `HEAD`: folded, as git may find it in any case.
+/// The names that make git take a directory for a repository, beside `HEAD`: folded, as git may find them in any case.
 const REPOSITORY: [&str; 3] = ["objects", "refs", "commondir"];
 
 /// The tree that a reply leaves, as far as git may take parts of it for repositories.

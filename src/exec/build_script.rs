@@ -28,7 +28,7 @@ use crate::sys::parallel::joined;
 
 /// The script's name, below the project's root.
 pub const BUILD_SCRIPT: &str = "build.sh";
-/// How it is started, in the project's root.
+/// The command that starts it, in the project's root.
 const PROGRAM: &str = "./build.sh";
 
 /// The script that `code-commit init` writes where it does not know the kind of project. What proves nothing must not
@@ -42,7 +42,7 @@ echo \"build.sh: replace this with the commands that build and test the project\
 exit 1
 ";
 
-/// What the script leaves running (a filter on its output, a job in the background) may go on
+/// Processes that the script leaves running (a filter on its output, a job in the background) may go on
 /// printing as long as it does not pause for longer than this,
 const PAUSE: Duration = Duration::from_secs(1);
 /// and for no longer than this in all.
@@ -78,7 +78,7 @@ pub enum ScriptProblem {
 }
 
 impl ScriptProblem {
-    /// What the user can do about it.
+    /// Advice for the user.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -157,7 +157,7 @@ fn is_executable(program: &Path) -> bool {
     program.is_file() && access(program, Access::EXEC_OK).is_ok()
 }
 
-/// How a build ended.
+/// The end of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuildStatus {
     /// With this exit code.
@@ -169,7 +169,7 @@ pub enum BuildStatus {
 }
 
 impl BuildStatus {
-    /// Whether the build passed: its exit code is 0, whatever it printed.
+    /// Returns whether the build passed: its exit code is 0, whatever it printed.
     #[must_use]
     pub fn passed(self) -> bool {
         self == Self::Exited(0)
@@ -179,11 +179,11 @@ impl BuildStatus {
 /// A build that was run. That it failed is no error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildReport {
-    /// How it ended.
+    /// Its end.
     pub status: BuildStatus,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
-    /// Whether something that it started still held its output, of which the rest is not known.
+    /// Tells whether something that it started still held its output, of which the rest is not known.
     pub left_behind: bool,
 }
 
@@ -230,7 +230,7 @@ pub struct BuildScript<'a> {
     pub root: &'a Path,
     /// `PATH`, for the interpreter's sake.
     pub path: Option<&'a OsStr>,
-    /// How long it may run.
+    /// The time that it may run.
     pub timeout: Duration,
     /// Tells how long it takes.
     pub clock: &'a dyn Clock,
@@ -238,7 +238,7 @@ pub struct BuildScript<'a> {
     pub interrupt: &'a Interrupt,
     /// The variables that it does not get.
     pub env: &'a ChildEnv,
-    /// What it is sandboxed by, if anything.
+    /// Its sandbox, if any.
     pub sandbox: Option<&'a Sandbox>,
 }
 
@@ -327,7 +327,7 @@ impl BuildScript<'_> {
         }
     }
 
-    /// What the system says, unless a signal came.
+    /// The system's error, unless a signal came.
     fn failed(&self, source: io::Error) -> BuildError {
         let path = self.root.join(BUILD_SCRIPT);
         let came = self.interrupt.check().err();

@@ -126,18 +126,18 @@ impl AllowedHost {
         self.name == *host && is_port
     }
 
-    /// Whether this is the very host of that name, whatever its ports.
+    /// Returns whether this is the very host of that name, whatever its ports.
     pub(super) fn is_named(&self, name: &str) -> bool {
         HostName::parse(name).as_ref() == Some(&self.name)
     }
 }
 
-/// Whether the host may be asked for.
+/// Returns whether the host may be asked for.
 pub(super) fn is_allowed(hosts: &[AllowedHost], host: &HostName, port: u16) -> bool {
     hosts.iter().any(|allowed| allowed.allows(host, port))
 }
 
-/// Whether a host that may be asked for may also lead to this address.
+/// Returns whether a host that may be asked for may also lead to this address.
 pub(super) fn may_lead_to(
     hosts: &[AllowedHost],
     host: &HostName,
@@ -149,7 +149,7 @@ pub(super) fn may_lead_to(
     is_public(address) || is_localhost || is_allowed(hosts, &HostName::Address(address), port)
 }
 
-/// Whether anybody's host may have this address: it is none of this machine, a local network or a cloud's inside.
+/// Returns whether anybody's host may have this address: it is none of this machine, a local network or a cloud's inside.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
@@ -301,7 +301,7 @@ pub(super) enum Denial {
 }
 
 impl Denial {
-    /// Whether the user could have allowed it.
+    /// Returns whether the user could have allowed it.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::NotAllowed { .. } | Self::NotPublic { .. })
     }

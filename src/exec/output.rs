@@ -24,7 +24,7 @@ use crate::sys::files;
 use crate::sys::interrupt::is_readable_within;
 use crate::sys::text::line_end;
 
-/// How much is read at once.
+/// The bytes read at once.
 const CHUNK: usize = 64 << 10;
 
 /// Reads a command's output. To be [run](Self::run) on a thread of its own.
@@ -34,7 +34,7 @@ pub(super) struct Pump {
     progress: SyncSender<()>,
 }
 
-/// What the others have of a [`Pump`]. When this is dropped, the pump stops, even if a process still holds
+/// The other end of a [`Pump`]. When this is dropped, the pump stops, even if a process still holds
 /// the pipe.
 pub(super) struct PumpHandle {
     /// Tells of what was read; closed when all was.
@@ -109,7 +109,7 @@ impl PumpHandle {
     }
 }
 
-/// What kinds of credentials commands have printed. All clones are of the same.
+/// The kinds of credentials that commands have printed. All clones are of the same.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CredentialKinds(Arc<Mutex<BTreeSet<&'static str>>>);
 
@@ -139,7 +139,7 @@ struct Captured {
     file: File,
     /// Let go of when the file has it all.
     excerpt: Option<Excerpt>,
-    /// What was printed of a line that has not ended, and is not in these yet.
+    /// The beginning of a line that has not ended, which is not in these yet.
     pending: Vec<u8>,
     total: u64,
     /// Why the file does not have it.
@@ -167,7 +167,7 @@ impl CapturedOutput {
         })))
     }
 
-    /// What there is so far; what is not UTF-8 is replaced. Where the file does not have it, a line says so.
+    /// The output so far; what is not UTF-8 is replaced. Where the file does not have it, a line says so.
     pub fn text(&self) -> String {
         let captured = self.lock();
         let text = match &captured.excerpt {

@@ -24,9 +24,9 @@ use super::supervisor::{GRACE, SupervisorPlace};
 use super::wire::{CommandStatus, Leftovers, Notice, SpawnRequest, Streams};
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
-/// How much of the end of what it says on stderr is kept, in bytes.
+/// The end of its stderr that is kept, in bytes.
 const LAST_WORDS: usize = 2000;
-/// How often it is looked whether it has ended.
+/// The interval at which its end is looked for.
 const TICK: Duration = Duration::from_millis(10);
 
 /// A program that runs.
@@ -281,7 +281,7 @@ impl Drop for PipedProgram {
     }
 }
 
-/// What a program writes to its stdout that is given nothing to read, and its exit code, if it has one; `left` says how
+/// Runs a program without input and returns its stdout and its exit code, if it has one; `left` says how
 /// long it may still take.
 ///
 /// # Errors

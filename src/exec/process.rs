@@ -34,22 +34,22 @@ use crate::sys::text::{line_end, one_line};
 pub use super::process_error::{NoSuchProcess, ProcessError};
 pub use super::wire::CommandStatus;
 
-/// What a command line is given to.
+/// The shell that command lines are given to.
 pub const SHELL: &str = "/bin/sh";
-/// How many characters of a command are shown in a list.
+/// The characters of a command that a list shows.
 const SHOWN: usize = 100;
-/// What the name of a command in the background is made of, and of how many.
+/// The characters in the name of a background command, and their number.
 const DIGITS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH: u32 = 6;
-/// How often somebody who follows a command along is told what it has printed.
+/// The interval at which a follower is told the output.
 const TICK: Duration = Duration::from_millis(200);
-/// How much of it they are told: its end, in bytes.
+/// The end of the output that a follower is told, in bytes.
 const FOLLOWED: usize = 8 << 10;
 
 /// Is told the end of what a command has printed.
 pub type Follower<'a> = Box<dyn Fn(&str) + 'a>;
 
-/// What commands are run in.
+/// The environment that commands run in.
 pub struct SpawnOptions<'a> {
     /// The project's root, which is their directory.
     pub root: &'a Path,
@@ -61,15 +61,15 @@ pub struct SpawnOptions<'a> {
     pub clock: &'a dyn Clock,
     /// Ends what runs in the foreground.
     pub interrupt: &'a Interrupt,
-    /// What their output passes through.
+    /// The redactor for their output.
     pub redactor: &'a Redactor,
-    /// What they are sandboxed by, if anything.
+    /// Their sandbox, if any.
     pub sandbox: Option<Sandbox>,
     /// Follows what a command in the foreground prints: it is told the end of it, now and then and at last.
     pub follower: Option<Follower<'a>>,
 }
 
-/// What is to be run.
+/// A command to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invocation<'i> {
     /// By the shell: `sh -c`. What does not end in time goes on in the background.
@@ -94,36 +94,36 @@ impl Invocation<'_> {
     }
 }
 
-/// What came of running a command.
+/// The outcome of running a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ran {
     /// It has ended.
     Ended {
-        /// How it has ended.
+        /// Its end.
         status: CommandStatus,
-        /// What it has printed, both streams: its beginning and its end, where it is long.
+        /// Its output, both streams: its beginning and its end, where it is long.
         output: String,
     },
     /// It goes on in the background.
     InBackground {
         /// Its name there.
         id: String,
-        /// What it has printed so far.
+        /// Its output so far.
         output: String,
     },
     /// Somebody has asked for a stop, and it was ended.
     Stopped {
-        /// What it has printed until then.
+        /// Its output until then.
         output: String,
     },
     /// It did not end in time, and was ended.
     TimedOut {
-        /// What it has printed until then.
+        /// Its output until then.
         output: String,
     },
 }
 
-/// Whether a command still runs.
+/// Tells whether a command still runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessState {
     /// It has not ended yet.
@@ -135,13 +135,13 @@ pub enum ProcessState {
 /// A command that was put in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Whether it still runs.
+    /// Tells whether it still runs.
     pub state: ProcessState,
     /// The command, as it was given.
     pub command: String,
-    /// How long it took, or has taken so far.
+    /// Its duration, or the time so far.
     pub took: Duration,
-    /// What it has printed so far.
+    /// Its output so far.
     pub output: String,
 }
 
@@ -150,9 +150,9 @@ pub struct Report {
 pub struct Listed {
     /// The name by which an agent asks for it.
     pub id: String,
-    /// Whether it still runs.
+    /// Tells whether it still runs.
     pub state: ProcessState,
-    /// How long it took, or has taken so far.
+    /// Its duration, or the time so far.
     pub took: Duration,
     /// The command in one line, cut where it is long.
     pub command: String,
@@ -183,7 +183,7 @@ impl Process<'_> {
         }
     }
 
-    /// What it has printed so far, and what was left of it.
+    /// The output so far, with a note on processes left running.
     fn text(&self) -> String {
         let mut text = self.output.text();
         let left_behind = self.running.left_behind();
@@ -208,9 +208,9 @@ pub struct Processes<'a> {
     program: Option<File>,
     /// Those in the background by their names, in the order in which they were started.
     background: Vec<(String, Process<'a>)>,
-    /// What looks like credentials in what they have printed; `None`: that is left as it is.
+    /// Likely credentials in their output; `None`: these are left in.
     credentials: Option<CredentialKinds>,
-    /// How long they have to end by themselves.
+    /// The time that they have to end by themselves.
     grace: Duration,
 }
 
@@ -319,7 +319,7 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// What kinds of credentials were taken out of what commands have printed, since this was asked last.
+    /// The kinds of credentials removed from the output since the last call.
     #[must_use]
     pub fn new_credentials(&self) -> Vec<&'static str> {
         let credentials = self.credentials.as_ref();
@@ -332,7 +332,7 @@ impl<'a> Processes<'a> {
         sandbox.map_or_else(Vec::new, Sandbox::new_refusals)
     }
 
-    /// How a background process stands, and what it has printed so far.
+    /// Reports on a background process and its output so far.
     ///
     /// # Errors
     /// When there is none of that name.
@@ -434,7 +434,7 @@ impl<'a> Processes<'a> {
         .map_err(|error| self.failed(error))
     }
 
-    /// What the system says, unless a signal came.
+    /// The system's error, unless a signal came.
     fn failed(&self, error: io::Error) -> ProcessError {
         let came = self.options.interrupt.check().err();
         came.map_or(ProcessError::Io(error), ProcessError::Interrupted)

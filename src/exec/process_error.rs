@@ -9,18 +9,18 @@ use crate::sys::interrupt::Interrupted;
 /// Why a command could not be run, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// It is none: the system does not start it. Another one may do.
+    /// The program could not be started.
     #[error("cannot start `{program}`: {source}")]
     NotStarted {
         /// The program's name, or the shell's.
         program: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// There is no program to supervise it.
     #[error("no command can be run: the path of this program is not known")]
     NoSupervisor,
-    /// What it leaves running could not be found.
+    /// Processes that it leaves running could not be found.
     #[error("no command can be run: `/proc` does not show this container's processes")]
     ForeignProc,
     /// The system did not start its supervisor.
@@ -31,7 +31,7 @@ pub enum ProcessError {
     Output {
         /// Where the output was to be kept.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// It could not be sandboxed; nothing of it was started.
@@ -55,7 +55,7 @@ impl From<SandboxProblem> for ProcessError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no background process `{id}`: {}", listed(.known))]
 pub struct NoSuchProcess {
-    /// What was asked for.
+    /// The requested name.
     pub id: String,
     /// Those that there are, in the order in which they were started.
     pub known: Vec<String>,

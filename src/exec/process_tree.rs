@@ -41,7 +41,7 @@ impl ProcessTree {
         Self { leader, scope }
     }
 
-    /// How the leader has ended, if it has.
+    /// The leader's end, if it has ended.
     pub fn leader_status(self) -> Option<CommandStatus> {
         match waitid(WaitId::Pid(self.leader), ENDED.union(WaitIdOptions::NOHANG)) {
             Ok(status) => status.map(|status| match status.exit_status() {
@@ -71,7 +71,7 @@ impl ProcessTree {
         let _ = waitpid(Some(self.leader), WaitOptions::NOHANG);
     }
 
-    /// How many are left besides the leader.
+    /// The number of processes left besides the leader.
     pub fn others(self) -> u64 {
         if !cfg!(target_os = "linux") {
             return test_kill_process_group(self.leader).is_ok().into();
@@ -94,12 +94,12 @@ impl ProcessTree {
         others as u64
     }
 
-    /// Whether all have ended.
+    /// Returns whether all have ended.
     pub fn is_over(self) -> bool {
         self.leader_status().is_some() && self.others() == 0
     }
 
-    /// Whether there is nobody left to wait for. A leader that has ended has waited for those of its group that it
+    /// Returns whether there is nobody left to wait for. A leader that has ended has waited for those of its group that it
     /// wanted to, and their ends are for others to see.
     pub fn is_settled(self) -> bool {
         self.leader_status().is_some() && (self.scope == Scope::Group || self.others() == 0)

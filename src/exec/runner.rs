@@ -172,7 +172,7 @@ impl<'c> Running<'c> {
         self.end();
     }
 
-    /// Whether nothing of it is left.
+    /// Returns whether nothing of it is left.
     pub fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Over(_))
     }

@@ -123,7 +123,7 @@ pub struct Sandbox {
     identities: BTreeMap<PathBuf, FileIdentity>,
     /// Of the key files, then.
     key_targets: Vec<KeyTarget>,
-    /// Whether repositories may come up in the project while a run goes on: they cannot be written to from then on.
+    /// Tells whether repositories may come up in the project while a run goes on: they cannot be written to from then on.
     /// Else nothing is sandboxed any more.
     keeps_new_repositories: bool,
     /// What a strict one may reach of the network.

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, 
 
 use super::process_tree::{ProcessInfo, reap, with_descendants};
 
-/// How often processes that are to end are looked at, and how many times: for two seconds.
+/// The interval at which processes that are to end are looked at, and the number of looks: for two seconds.
 const TICK: Duration = Duration::from_millis(10);
 const TURNS: u32 = 200;
 
@@ -54,7 +54,7 @@ pub(super) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether `/proc`, where there is one, tells of this process's container. It may show another's, whose processes
+/// Returns whether `/proc`, where there is one, tells of this process's container. It may show another's, whose processes
 /// have the same numbers.
 pub(super) fn can_look() -> bool {
     let own = getpid().to_string();
@@ -162,7 +162,7 @@ fn children() -> Vec<Pid> {
         .collect()
 }
 
-/// What is left of a command, and of others whose supervisors are gone.
+/// Finds the remains of a command, and of others whose supervisors are gone.
 fn find_leftovers(supervisor: Pid) -> Vec<ProcessInfo> {
     // Nobody is to become one, or to be reaped, meanwhile.
     let supervisors = supervisors();

@@ -28,7 +28,7 @@ use crate::sys::environment::Clock;
 use crate::sys::files::{Links, MIB, read};
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
-/// How long a supervisor may take to be there.
+/// The time that a supervisor may take to start.
 const SET_UP: Duration = Duration::from_secs(10);
 /// More than any line has.
 const MAX_LINE: usize = 4096;
@@ -37,17 +37,17 @@ const MAX_LINE: usize = 4096;
 #[derive(Debug)]
 pub(super) struct SupervisedChild {
     host: SupervisorHandle,
-    /// Whether all of it has been ended.
+    /// Tells whether all of it has been ended.
     over: bool,
     /// To the supervisor, and back.
     line: UnixStream,
-    /// What came that is no whole line yet.
+    /// The beginning of a line that is not whole yet.
     received: Vec<u8>,
     /// By which the command reaches hosts, in a sandbox without a network.
     proxy: Option<Arc<HostProxy>>,
 }
 
-/// What the supervisor is.
+/// The host of the supervisor.
 #[derive(Debug)]
 enum SupervisorHandle {
     /// The first process in the sandbox that this child, bwrap, has made.
@@ -228,7 +228,7 @@ impl SupervisedChild {
         }
     }
 
-    /// What the supervisor says, if it has said something.
+    /// Receives the supervisor's next notice, if there is one.
     ///
     /// # Errors
     /// When it is gone: nothing will come any more.

@@ -32,13 +32,13 @@ use super::wire::{CommandStatus, Leftovers, MAX_REQUEST, Notice, SpawnRequest, S
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
-/// How long a command's processes have to end by themselves after a SIGTERM, unless they are to have less.
+/// The time that a command's processes have to end by themselves after a SIGTERM, unless they are to have less.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
-/// How long the kernel may take to end what was sent a SIGKILL.
+/// The time that the kernel may take to end what was sent a SIGKILL.
 pub(super) const TEAR_DOWN: Duration = Duration::from_secs(2);
-/// How long what a command has left running may take to end by itself.
+/// The time that leftovers of a command may take to end by themselves.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often processes that are to end are looked at.
+/// The interval at which processes that are to end are looked at.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Where a supervisor that is a process works.
@@ -142,9 +142,9 @@ struct Supervisor<'k> {
     clock: &'k dyn Clock,
     interrupt: &'k Interrupt,
     started: Duration,
-    /// Whether it was told how the command has ended.
+    /// Tells whether it was told how the command has ended.
     has_told: bool,
-    /// How long what is left has to end by itself.
+    /// The time that leftovers have to end by themselves.
     grace: Duration,
 }
 

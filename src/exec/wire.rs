@@ -9,17 +9,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use signal_hook::low_level::signal_name;
 
-/// How many bytes a request may have, as it is sent.
+/// The largest request, in bytes, as it is sent.
 pub(super) const MAX_REQUEST: usize = 1 << 20;
 
-/// What is to be started, and what becomes of what it leaves running.
+/// A command to start, and the fate of what it leaves running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SpawnRequest {
     /// The program and its arguments. A program without a slash is looked up in `PATH`.
     pub words: Vec<String>,
     pub streams: Streams,
     pub leftovers: Leftovers,
-    /// How long its processes have to end by themselves after a SIGTERM.
+    /// The time that its processes have to end by themselves after a SIGTERM.
     pub grace: Duration,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Streams {
     Three,
 }
 
-/// What becomes of the processes that a command leaves running.
+/// The fate of processes that a command leaves running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Leftovers {
     /// They stay until the program closes the line.
@@ -41,7 +41,7 @@ pub(super) enum Leftovers {
     End,
 }
 
-/// How a command has ended.
+/// A command's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommandStatus {
     /// With this exit code.
@@ -67,14 +67,14 @@ impl fmt::Display for CommandStatus {
     }
 }
 
-/// What a supervisor tells.
+/// A supervisor's notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Notice {
     /// All is set up: the request may come.
     Ready,
     /// The command runs.
     Started,
-    /// How the command has ended, and how long after its start.
+    /// The command's end, and its duration.
     Ended(CommandStatus, Duration),
     /// The command has ended, and so many of its processes have not: they are being ended.
     LeftBehind(u64),

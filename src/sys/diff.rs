@@ -101,7 +101,7 @@ impl FileChange {
         [&self.before, &self.after].map(|state| state.as_ref().map(FileState::git_mode))
     }
 
-    /// Whether git has anything to show: an empty file that is created or deleted counts.
+    /// Returns whether git has anything to show: an empty file that is created or deleted counts.
     fn is_shown(&self) -> bool {
         let [before, after] = self.modes();
         before != after || self.before() != self.after()

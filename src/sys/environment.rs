@@ -47,7 +47,7 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
-    /// Whether the variable is set to nothing.
+    /// Returns whether the variable is set to nothing.
     #[must_use]
     pub fn is_empty(&self, name: &str) -> bool {
         let value = self.0.get(OsStr::new(name));

@@ -33,7 +33,7 @@ impl<'t> Fence<'t> {
         })
     }
 
-    /// Whether it closes what `opening` opened.
+    /// Returns whether it closes what `opening` opened.
     pub fn closes(&self, opening: &Fence<'_>) -> bool {
         self.info.is_empty() && self.mark == opening.mark && self.length >= opening.length
     }

@@ -115,7 +115,7 @@ impl Drop for FileLock {
     }
 }
 
-/// Whether somebody holds the lock on the file at `path`. One that cannot be looked at is held by nobody.
+/// Returns whether somebody holds the lock on the file at `path`. One that cannot be looked at is held by nobody.
 #[must_use]
 pub fn is_held(path: &Path) -> bool {
     let file = files::open(path, Links::Refused);

@@ -47,13 +47,13 @@ impl PathError {
     }
 }
 
-/// Whether two names lead to the same file or directory now.
+/// Returns whether two names lead to the same file or directory now.
 pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
     identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 
-/// Whether nothing is there; perhaps not even the directory.
+/// Returns whether nothing is there; perhaps not even the directory.
 pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -267,7 +267,7 @@ fn wait_for_room(stream: &File) -> io::Result<()> {
     }
 }
 
-/// Whether that is why something was not opened: it is a directory, a link, a pipe, a device or the like.
+/// Returns whether that is why something was not opened: it is a directory, a link, a pipe, a device or the like.
 pub(crate) fn is_no_file(error: &io::Error) -> bool {
     let inner = error.get_ref();
     inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<NoFile>)
@@ -278,7 +278,7 @@ pub(crate) fn is_no_file(error: &io::Error) -> bool {
 #[error("it is not a file")]
 struct NoFile;
 
-/// Whether that is why something was not read: it has more bytes than were allowed.
+/// Returns whether that is why something was not read: it has more bytes than were allowed.
 pub(crate) fn is_too_large(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::FileTooLarge
 }

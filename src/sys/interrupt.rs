@@ -48,7 +48,7 @@ impl Signal {
         signal_name(self.number().into()).unwrap_or_default()
     }
 
-    /// Whether it cannot be taken back.
+    /// Returns whether it cannot be taken back.
     fn lasts(self) -> bool {
         self != Self::Int
     }
@@ -90,7 +90,7 @@ pub struct Interrupt {
     sender: Arc<UnixStream>,
     /// The handler of SIGINT, where there is one.
     sigint: Arc<Mutex<Option<SigId>>>,
-    /// Whether a SIGQUIT ends the process, as it does without a handler.
+    /// Tells whether a SIGQUIT ends the process, as it does without a handler.
     is_ended_by_quit: Arc<AtomicBool>,
 }
 
@@ -165,7 +165,7 @@ impl Interrupt {
         })
     }
 
-    /// Whether a signal has come.
+    /// Returns whether a signal has come.
     ///
     /// # Errors
     /// [`Interrupted`] when one has.

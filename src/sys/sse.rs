@@ -31,9 +31,9 @@ pub struct Events {
     last_id: Option<String>,
     /// How long the server wants a client to wait before it connects again.
     retry: Option<Duration>,
-    /// Whether anything has come: a byte order mark at the very beginning is passed over.
+    /// Tells whether anything has come: a byte order mark at the very beginning is passed over.
     begun: bool,
-    /// Whether the last byte was a `\r`, which a `\n` may follow as part of the same line end.
+    /// Tells whether the last byte was a `\r`, which a `\n` may follow as part of the same line end.
     after_return: bool,
 }
 

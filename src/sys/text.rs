@@ -26,7 +26,7 @@ pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(mark).unwrap_or(bytes)
 }
 
-/// Whether `c` moves a cursor, ends a line, turns the direction of text around, or is a letter that nobody sees (a tag):
+/// Returns whether `c` moves a cursor, ends a line, turns the direction of text around, or is a letter that nobody sees (a tag):
 /// with such characters, what is read is not what stands there.
 pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()

@@ -17,7 +17,7 @@ const DOT_GIT: &str = ".git";
 /// Directories in the project's root that are not looked into.
 const NOT_SEARCHED: [&str; 2] = ["target", "logs"];
 
-/// What is looked for below the project's root.
+/// The repositories and key folders below the project's root.
 #[derive(Debug, Default)]
 pub(super) struct Nested {
     /// git's folders and links to such, sorted: their hooks and settings are run like the project's own.
@@ -111,7 +111,7 @@ pub fn settings(git: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What git takes settings and programs from. The second two say where the others are.
+/// The names that git takes settings and programs from. The second two say where the others are.
 const NAMES: [&str; 7] = [
     "config",
     "hooks",

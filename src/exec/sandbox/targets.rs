@@ -26,7 +26,7 @@ pub(super) fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// What is there of these, with links resolved.
+/// Those of these paths that exist, with links resolved.
 pub(super) fn present(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     // One look at what is missing is cheaper than one at each directory above it.
     let there = paths.iter().filter(|path| path.symlink_metadata().is_ok());

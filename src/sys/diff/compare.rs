@@ -60,7 +60,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Whether a file is text, by git's rule, and of a size that is compared.
+/// Returns whether a file is text, by git's rule, and of a size that is compared.
 fn is_comparable(text: &[u8]) -> bool {
     let beginning = &text[..text.len().min(8000)];
     text.len() <= MAX_BYTES

@@ -27,7 +27,7 @@ pub struct Line<'a> {
     pub kind: LineKind,
     /// Its bytes, without the newline. A carriage return in front of that is one of them.
     pub text: &'a [u8],
-    /// Whether it ends with a newline, as all but a file's last line do.
+    /// Tells whether it ends with a newline, as all but a file's last line do.
     pub newline: bool,
     /// Its number in the file before, from 1 on, if it is there.
     pub before_line: Option<usize>,

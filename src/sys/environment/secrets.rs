@@ -52,7 +52,7 @@ pub fn query_secrets(url: &str) -> impl Iterator<Item = Cow<'_, str>> {
     all.filter(|secret| is_distinctive(secret))
 }
 
-/// Whether a variable holds a secret.
+/// Returns whether a variable holds a secret.
 pub(super) fn is_secret(name: &str, value: &str) -> bool {
     is_secret_name(name) || password(value).is_some()
 }
@@ -145,7 +145,7 @@ fn parts(value: &str) -> impl Iterator<Item = &str> {
     parts.filter(is_telling)
 }
 
-/// Whether a value is not found by chance.
+/// Returns whether a value is not found by chance.
 fn is_distinctive(value: &str) -> bool {
     let shortest = if value.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         SHORTEST_OF_LETTERS

@@ -9,7 +9,7 @@ use crate::sys::text::line_end;
 /// How many bytes more such a character is in JSON: `\u0000`.
 const GROWTH: usize = 5;
 
-/// Whether JSON writes `c` as a number.
+/// Returns whether JSON writes `c` as a number.
 fn is_escaped(c: char) -> bool {
     c < ' ' && !matches!(c, '\x08' | '\t' | '\n' | '\x0c' | '\r')
 }

@@ -36,7 +36,7 @@ pub enum EndpointProblem {
     /// Plain http to another machine.
     #[error("`{variable}` is `{value}`: plain http is taken for loopback hosts only{}", if *.has_key { "" } else { ", and for private addresses" })]
     Insecure {
-        /// Whether a key would travel along.
+        /// Tells whether a key would travel along.
         has_key: bool,
         /// The environment variable.
         variable: String,
@@ -142,13 +142,13 @@ impl Endpoint {
         &self.host
     }
 
-    /// Whether calls go straight to this machine: no proxy is asked, and nothing is encrypted.
+    /// Returns whether calls go straight to this machine: no proxy is asked, and nothing is encrypted.
     #[must_use]
     pub fn is_this_machine(&self) -> bool {
         self.plain == Some(PlainAddresses::Loopback)
     }
 
-    /// Whether calls are encrypted.
+    /// Returns whether calls are encrypted.
     #[must_use]
     pub fn is_secure(&self) -> bool {
         self.plain.is_none()
@@ -179,7 +179,7 @@ fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Whether a host is one of a private network, by its address, or may be, by its name: what the name resolves to is
+/// Returns whether a host is one of a private network, by its address, or may be, by its name: what the name resolves to is
 /// looked at when the connection is made.
 fn may_be_private(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');

@@ -52,7 +52,7 @@ pub enum HttpError {
     NoConnection {
         /// What became of it.
         reason: String,
-        /// Whether nobody listens there.
+        /// Tells whether nobody listens there.
         is_refused: bool,
     },
     /// The connection broke: nobody knows what the server has made of the call.

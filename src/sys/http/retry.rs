@@ -38,7 +38,7 @@ impl Advice {
     }
 }
 
-/// Whether an answer with this status is worth another try.
+/// Returns whether an answer with this status is worth another try.
 #[must_use]
 pub fn is_retryable(status: u16, advice: &Advice) -> bool {
     let may_pass = matches!(status, 408 | 409 | 429 | 500..=599);

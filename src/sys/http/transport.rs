@@ -80,7 +80,7 @@ impl PlainAddresses {
     }
 }
 
-/// Whether it is an address of a private network: RFC 1918, RFC 6598, or unique or link-local in IPv6. The link-local
+/// Returns whether it is an address of a private network: RFC 1918, RFC 6598, or unique or link-local in IPv6. The link-local
 /// ones of IPv4 are a cloud's inside.
 #[must_use]
 pub fn is_private(address: IpAddr) -> bool {
@@ -201,7 +201,7 @@ pub struct TcpTransport {
 }
 
 impl TcpTransport {
-    /// Whether the server, which takes nothing more, has sent something before.
+    /// Returns whether the server, which takes nothing more, has sent something before.
     fn has_answer(&self) -> bool {
         let mut byte = [0];
         self.stream.peek(&mut byte).is_ok_and(|amount| amount > 0)
@@ -254,7 +254,7 @@ impl Transport for TcpTransport {
         }
     }
 
-    /// Whether a further call may go over it: the server has neither closed it nor sent what nobody has asked for.
+    /// Returns whether a further call may go over it: the server has neither closed it nor sent what nobody has asked for.
     fn is_open(&mut self) -> bool {
         let silent = self.stream.peek(&mut [0]);
         !self.answered_early && silent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
