@@ -1,6 +1,8 @@
 //! Every stage's error under one roof: its exit code, and what to do about it.
 
 mod chat;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::path::PathBuf;
