@@ -84,10 +84,11 @@ impl Default for Settings {
 }
 
 /// Why the settings cannot be used. Holds none of their values.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum SettingsProblem {
     /// The file cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
+    #[diagnostic(help("make `{}` a readable file", path.display()))]
     Unreadable {
         /// The settings file, as it was looked for.
         path: PathBuf,
@@ -96,6 +97,7 @@ pub enum SettingsProblem {
     },
     /// The file is missing and cannot be made.
     #[error("`{}` cannot be made: {source}", .path.display())]
+    #[diagnostic(help("make its directory writable, or set `DEV_AGENT_HOME` to one that is"))]
     Unwritable {
         /// The settings file, as it was to be made.
         path: PathBuf,
@@ -104,6 +106,9 @@ pub enum SettingsProblem {
     },
     /// There is a mistake in the file.
     #[error("`{}`, {mistake}", .path.display())]
+    #[diagnostic(help(
+        "mend it there, or remove the file: it is then made anew with the defaults"
+    ))]
     Mistake {
         /// The file that has the mistake.
         path: PathBuf,
@@ -112,30 +117,13 @@ pub enum SettingsProblem {
     },
     /// A variable's value cannot be used.
     #[error("`{variable}` {reason}")]
+    #[diagnostic(help("correct `{variable}`, or unset it"))]
     Variable {
         /// The variable whose value is wrong.
         variable: &'static str,
         /// What it must be.
         reason: String,
     },
-}
-
-impl SettingsProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Unreadable { path, .. } => format!("make `{}` a readable file", path.display()),
-            Self::Unwritable { .. } => {
-                "make its directory writable, or set `DEV_AGENT_HOME` to one that is".to_owned()
-            }
-            Self::Mistake { .. } => {
-                "mend it there, or remove the file: it is then made anew with the defaults"
-                    .to_owned()
-            }
-            Self::Variable { variable, .. } => format!("correct `{variable}`, or unset it"),
-        }
-    }
 }
 
 /// The key that the settings hold, as far as they can be read: to be kept out of sight, whatever else is

@@ -22,6 +22,7 @@ mod keeping;
 pub(crate) mod last;
 mod log;
 mod mcp;
+pub(crate) mod mcp_server;
 mod models;
 pub(crate) mod orchestrate;
 mod output_file;

@@ -6,9 +6,9 @@ use super::dispatch::command_name;
 use crate::commands::cli::command::Command;
 use crate::commands::cli::command_line::Cli;
 use crate::record::event::{Event, Reporter as _};
-use crate::record::exit::Exit;
 use crate::record::result::RunRecord;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::exit::Exit;
 use crate::sys::text::line_end;
 use crate::ui::OutputFormat;
 use crate::ui::{Output, json};
@@ -104,8 +104,8 @@ fn failed(
     let told = format!("{error:#}");
     output.error(&told, failure.hint().as_deref(), log.as_deref(), || {
         let unstarted = || {
-            let mut record = RunRecord::new(command_name(cli), exit.record(), started);
-            record.end_with(exit.record(), error, failure.hint());
+            let mut record = RunRecord::new(command_name(cli), exit, started);
+            record.end_with(exit, error, failure.hint());
             json::record(&record)
         };
         record.as_deref().map_or_else(unstarted, json::record)

@@ -18,7 +18,7 @@ use crate::agent::session::{
 };
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::sandbox::SandboxMode;
@@ -38,6 +38,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::selection;
 use crate::run::selection::Models;
 use crate::sys::environment::Clock;
+use crate::sys::error::Error;
 use crate::sys::files::{self, Links};
 use crate::ui::input::{LineReader, history};
 
@@ -256,7 +257,7 @@ impl<'c> Workspace<'c> {
             request = record.request;
         }
         if request.is_none() && conversation.history.is_empty() {
-            return Err(Error::NothingAsked);
+            return Err(CommandError::NothingAsked.into());
         }
         self.kept.session.get_mut().conversation = conversation;
         Ok(Some((request, answers)))
@@ -342,8 +343,10 @@ impl<'c> Workspace<'c> {
 /// When it does.
 pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
     let project = &context.project;
-    project.check_keys_ignored(context.key_files())?;
-    Ok(project.check_keys_untracked(context.key_files())?)
+    project
+        .check_keys_ignored(context.key_files())
+        .and_then(|()| project.check_keys_untracked(context.key_files()))
+        .map_err(NotReady::of)
 }
 
 /// Where an agent's commands run, with `key_file` hidden from them besides the project's own keys; and what the run's
@@ -454,7 +457,7 @@ pub fn read<T: DeserializeOwned>(folder: &Path, file: &str) -> Option<T> {
 /// When no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     let home = DEV.directory(context.environment, System::current());
-    Ok(home.map_err(NotReady::from)?)
+    Ok(home.map_err(NotReady::of)?)
 }
 
 /// The same, and what the user has set there.
@@ -463,7 +466,7 @@ pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
 /// When the settings are wrong, or cannot be read or made.
 pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     let home = home(context)?;
-    let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::from)?;
+    let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::of)?;
     if let Some(created) = created {
         let path = created.display();
         let Settings { api_url, model, .. } = Settings::default();

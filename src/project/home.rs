@@ -72,10 +72,13 @@ impl System {
 }
 
 /// Why there is no such place.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum NoHome {
     /// A variable that is needed is not there.
     #[error("there is no place for settings and sessions: `{variable}` is not set")]
+    #[diagnostic(help(
+        "set `{own}` to the absolute path of a directory for settings and sessions"
+    ))]
     Unset {
         /// The variable that was to be set.
         variable: &'static str,
@@ -84,6 +87,9 @@ pub enum NoHome {
     },
     /// A variable holds no absolute path.
     #[error("`{variable}` is `{}`, which is not an absolute path", .value.escape_debug())]
+    #[diagnostic(help(
+        "set `{own}` to the absolute path of a directory for settings and sessions"
+    ))]
     NotAbsolute {
         /// The variable that is set wrongly.
         variable: &'static str,
@@ -92,15 +98,6 @@ pub enum NoHome {
         /// The one that would name the directory itself.
         own: &'static str,
     },
-}
-
-impl NoHome {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let (Self::Unset { own, .. } | Self::NotAbsolute { own, .. }) = self;
-        format!("set `{own}` to the absolute path of a directory for settings and sessions")
-    }
 }
 
 impl AgentHome {
@@ -149,6 +146,7 @@ impl AgentHome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::error::Problem as _;
     use System::{Linux, MacOs};
 
     fn directory_of(
@@ -238,7 +236,7 @@ mod tests {
             ] {
                 let problem = directory_of(profile, system, variables).unwrap_err();
                 assert_eq!(problem, expected);
-                assert!(problem.hint().contains(own));
+                assert!(problem.hint().unwrap().contains(own));
             }
         }
     }

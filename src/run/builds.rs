@@ -8,12 +8,11 @@ use std::time::Duration;
 use rustix::process::getuid;
 
 use super::context::Context;
-use super::not_ready::NotReady;
+use super::not_ready::{NotReady, NotSandboxed};
 use crate::agent::session::SESSIONS;
 use crate::agent::settings;
 use crate::commands::chat::accounts;
 use crate::commands::chat::context::AGENT_FOLDER;
-use crate::commands::error::Error;
 use crate::edit::PROTECTED_FILES;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatus};
 use crate::exec::child_env::ChildEnv;
@@ -31,6 +30,7 @@ use crate::record::step::BuildRecord;
 use crate::secret::SecretKind;
 use crate::sys::atomic_file;
 use crate::sys::environment::KEY_VARIABLES;
+use crate::sys::error::Error;
 
 /// How builds are to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,7 +229,9 @@ pub fn command_sandbox(
     match try_out(context, mode, Some(key_file), repositories) {
         Ok(sandbox) => Ok((sandbox, None)),
         Err(SandboxProblem::Interrupted(interrupted)) => Err(interrupted.into()),
-        Err(problem) if mode == SandboxMode::Strict => Err(NotReady::from(problem).into()),
+        Err(problem) if mode == SandboxMode::Strict => {
+            Err(NotReady::of(NotSandboxed(problem)).into())
+        }
         Err(problem) => {
             let warning = tell_uncontained(context, &problem);
             Ok((None, Some(warning)))

@@ -200,13 +200,15 @@ pub struct Stdin {
 }
 
 /// A table of models cannot be used: the one in `agent-config/models.json`, or an agent's own.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum ModelsProblem {
     /// It cannot be read.
     #[error("{0}")]
+    #[diagnostic(help("make it a readable UTF-8 file, or remove it"))]
     Unreadable(String),
     /// It may not be the user's.
     #[error("{problem}")]
+    #[diagnostic(help("{hint}"))]
     NotUsers {
         /// What makes it doubtful.
         problem: String,
@@ -215,24 +217,12 @@ pub enum ModelsProblem {
     },
     /// There is a mistake in it.
     #[error(transparent)]
+    #[diagnostic(help("fix it, or remove the file; docs/models.md describes the format"))]
     Mistake(#[from] TableProblem),
     /// It does not say whom to ask.
     #[error(transparent)]
+    #[diagnostic(help("name one in `selectionRules`, or use `--model`"))]
     Unselected(#[from] Unselected),
-}
-
-impl ModelsProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let hint = match self {
-            Self::NotUsers { hint, .. } => hint,
-            Self::Unreadable(_) => "make it a readable UTF-8 file, or remove it",
-            Self::Mistake(_) => "fix it, or remove the file; docs/models.md describes the format",
-            Self::Unselected(_) => "name one in `selectionRules`, or use `--model`",
-        };
-        hint.to_owned()
-    }
 }
 
 /// What the plan agent's own table says, as far as it can be read.

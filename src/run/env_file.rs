@@ -29,10 +29,11 @@ pub struct EnvFile {
 }
 
 /// The `.env` cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum EnvFileProblem {
     /// It is there and cannot be read.
     #[error("cannot read `{}`: {cause}", .path.display())]
+    #[diagnostic(help("make it a file of at most 1 MiB that you can read, or remove it"))]
     Unreadable {
         /// The file, as seen from the current directory.
         path: PathBuf,
@@ -41,24 +42,12 @@ pub enum EnvFileProblem {
     },
     /// It has come with the repository: whoever wrote it would choose where keys go.
     #[error("git tracks `.env`: others may have written it, and its keys are in the repository")]
+    #[diagnostic(help("read it; if it is yours, `git rm --cached .env` and ignore it"))]
     Tracked,
     /// One of its lines cannot be read.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Line(#[from] DotenvProblem),
-}
-
-impl EnvFileProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Unreadable { .. } => {
-                "make it a file of at most 1 MiB that you can read, or remove it"
-            }
-            Self::Tracked => "read it; if it is yours, `git rm --cached .env` and ignore it",
-            Self::Line(problem) => problem.hint(),
-        }
-    }
 }
 
 impl EnvFile {

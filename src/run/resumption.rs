@@ -10,7 +10,6 @@ use super::context::{Context, Freshness, InputOptions, QuerySource};
 use super::not_ready::NotReady;
 use super::problems::ResumeProblem;
 use super::shown::DiskFiles;
-use crate::commands::error::Error;
 use crate::commands::last;
 use crate::edit::{Digest, undo_log};
 use crate::model::prompt::Inputs;
@@ -20,6 +19,7 @@ use crate::project::rollup::{self, RollupState};
 use crate::record::run_files::Artifact;
 use crate::record::step::Step;
 use crate::run::past::history::{PastRun, PastStep};
+use crate::sys::error::Error;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
@@ -72,7 +72,7 @@ impl Resumption {
     pub fn read(context: &Context<'_>, run: &Path) -> Result<Self, Error> {
         let folder = last::folder(context, Some(run))?;
         let run = past(context, &folder);
-        let not = |problem: ResumeProblem| Err(NotReady::from(problem).into());
+        let not = |problem: ResumeProblem| Err(NotReady::of(problem).into());
         if run.workflow() != "commit" {
             return not(ResumeProblem::OtherWorkflow(folder));
         }
@@ -190,7 +190,7 @@ impl Resumption {
                 files: named(&differing),
             };
             if freshness != Freshness::Stale {
-                return Err(NotReady::from(problem).into());
+                return Err(NotReady::of(problem).into());
             }
             found.warnings.push(problem.to_string());
         }

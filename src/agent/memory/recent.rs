@@ -72,7 +72,6 @@ impl Memory for Recent<'_> {
                 tokens: size(&system, &protocol.render(&shortened(fewer, 0))) + FRAMING,
                 window: self.window,
                 larger: self.larger.map(str::to_owned),
-                is_at_once: false,
             }),
         }
     }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use super::AgentRun;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::diff::ChangesSoFar;
-use crate::commands::error::Error;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy};
 use crate::exec::build_script::BuildStatus;
 use crate::record::result::TreeState;
@@ -15,6 +14,7 @@ use crate::run::baseline::Baseline;
 use crate::run::builds::describe;
 use crate::run::closing;
 use crate::run::proof::Proof;
+use crate::sys::error::Error;
 
 /// The files that a part has written, as they were before it, where that could be read; `None`: there was none.
 pub type Written = BTreeMap<String, Option<Option<Vec<u8>>>>;

@@ -28,7 +28,7 @@ use crate::commands::chat::permissions::untrusted::Untrusted;
 use crate::commands::chat::permissions::{ChatPermissions, NotPermitted, closed_paths};
 use crate::commands::chat::settings::ChatSettings;
 use crate::commands::chat::trust::TrustedFiles;
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping;
 use crate::commands::sessions::{self, KEEPS_ALL};
 use crate::commands::workspace;
@@ -52,6 +52,7 @@ use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::selection;
 use crate::run::selection::Models;
+use crate::sys::error::Error;
 use crate::ui::tui::{CommandHint, Entry, Menu};
 
 /// How many replies in a row may not be understood.
@@ -70,7 +71,7 @@ const USUAL_WINDOW: u64 = 200_000;
 /// # Errors
 /// When there is a mistake in it.
 pub fn settings(home: &Path) -> Result<ChatSettings, Error> {
-    Ok(ChatSettings::load(home).map_err(NotReady::from)?)
+    Ok(ChatSettings::load(home).map_err(NotReady::of)?)
 }
 
 /// The session of an agent at the terminal: what is kept of it besides what was said.
@@ -216,8 +217,8 @@ impl<'c> ChatPlace<'c> {
         let table = table.map_or_else(|| models::table(context, &home), Ok)?;
         let models = models::models(context, &options.choice, &table, &key)?;
         let mut warnings = models.warnings(context);
-        let trusted = TrustedFiles::load(&home, root).map_err(NotReady::from)?;
-        let permissions = PermissionFile::load(root, trusted).map_err(NotReady::from)?;
+        let trusted = TrustedFiles::load(&home, root).map_err(NotReady::of)?;
+        let permissions = PermissionFile::load(root, trusted).map_err(NotReady::of)?;
         let mut briefing = Briefing::load(root, context.directory);
         let (commands, bad) = commands_of(root, &home);
         warnings.extend(briefing.warnings().into_iter().chain(bad));
@@ -302,7 +303,7 @@ impl<'c> ChatPlace<'c> {
         };
         let conversation = workspace::read(recording.folder(), CONVERSATION);
         let conversation: Conversation = conversation.unwrap_or_default();
-        let record = recording.agent().ok_or(Error::NothingAsked)?;
+        let record = recording.agent().ok_or(CommandError::NothingAsked)?;
         let answers = AnswerSource::recorded(&record);
         self.limits = record.limits;
         if let Some(mode) = record.mode.filter(|_| options.mode.is_none()) {

@@ -9,19 +9,34 @@ use serde_json::Value;
 
 use super::*;
 use crate::agent::AgentError;
+use crate::agent::mcp::{McpAddressProblem, McpError};
 use crate::agent::protocol::Fault;
+use crate::agent::session::SessionError;
 use crate::agent::settings::SettingsProblem;
 use crate::commands::chat::accounts::NoAccount;
 use crate::commands::chat::accounts::key::{CommandFailure, NoChatKey};
+use crate::commands::chat::error::{ChatError, hint_in_chat};
 use crate::commands::chat::home_file::HomeFileProblem;
 use crate::commands::chat::permissions::NotPermitted;
 use crate::commands::chat::permissions::file::PermissionsProblem;
 use crate::commands::chat::trust::TrustProblem;
+use crate::commands::mcp::NoToken;
+use crate::commands::mcp_server::NoSuchTool;
+use crate::commands::orchestrate::command::advice;
 use crate::commands::orchestrate::config::ConfigProblem;
 use crate::commands::plan::document::{DamagedPlan, PlanDocumentError};
+use crate::commands::plan::file::{NoPlanFile, PlanFileError};
 use crate::commands::plan::instructions::InstructionsProblem;
+use crate::edit::VerifyError;
+use crate::edit::error::{ApplyError, RecoverError};
+use crate::edit::undo::UndoError;
+use crate::edit::undo_log::UndoLogError;
 use crate::edit::{FaultKind, ReplyFault};
+use crate::exec::build_script::BuildError;
 use crate::exec::build_script::ScriptProblem;
+use crate::exec::process::ProcessError;
+use crate::exec::sandbox::SandboxProblem;
+use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
 use crate::model::{
@@ -30,18 +45,26 @@ use crate::model::{
 };
 use crate::project::ProjectProblem;
 use crate::project::home::{CHAT, NoHome, PLAN};
+use crate::project::index::IndexProblem;
+use crate::record::replay::RecordingProblem;
+use crate::run::code_base::NoCodeBase;
 use crate::run::context::ModelsProblem;
 use crate::run::env_file::EnvFileProblem;
 use crate::run::keys::NoKey;
-use crate::run::not_ready::Problem;
-use crate::run::outcome::{CHAT_RUN, advice};
-use crate::run::problems::{BaselineProblem, ResumeProblem};
+use crate::run::not_ready::{NotReady, NotSandboxed, SecretsFound};
+use crate::run::past::naming::NoSuchRun;
+use crate::run::problems::{BaselineProblem, DoesNotFit, ResumeProblem, UnknownModel};
 use crate::run::sending::SendingProblem;
 use crate::secret::KeyProblem;
 use crate::secret::credentials::Finding;
 use crate::sys::dotenv::DotenvProblem;
+use crate::sys::error::Error;
+use crate::sys::files::PathError;
+use crate::sys::interrupt::Interrupted;
 use crate::sys::interrupt::Signal;
 use crate::sys::positions::Misplaced;
+use crate::ui::editor::EditorProblem;
+use crate::ui::input::InputError;
 use crate::ui::tui::composer::ImageProblem;
 
 /// The list, as it must stay.
@@ -58,14 +81,14 @@ impl Told {
 
     /// An error that ends a command.
     fn error(&mut self, error: impl Into<Error>) {
-        let error = error.into();
+        let error: Error = error.into();
         let exit = error.exit();
         let _ = writeln!(self.0, "{error}\n  exit: {} {}", exit.code(), exit.name());
         let hint = error.hint();
         let mut hints = vec![("hint", hint.clone())];
         let others = [
-            ("in chat", advice(&error, CHAT_RUN, false)),
-            ("with a report", advice(&error, "orchestrate", true)),
+            ("in chat", hint_in_chat(&error)),
+            ("with a report", advice(&error)),
         ];
         hints.extend(others.into_iter().filter(|(_, other)| *other != hint));
         for (name, hint) in hints {
@@ -75,9 +98,10 @@ impl Told {
     }
 
     /// What keeps a project from being ready.
-    fn problem(&mut self, problem: impl Into<Problem>) {
-        let problem = problem.into();
-        let _ = writeln!(self.0, "{problem}\n  hint: {}\n", problem.hint());
+    fn problem(&mut self, problem: impl Into<Error>) {
+        let problem: Error = problem.into();
+        let hint = problem.hint().unwrap_or_default();
+        let _ = writeln!(self.0, "{problem}\n  hint: {hint}\n");
     }
 }
 
@@ -243,12 +267,10 @@ fn over_budgets() -> [OverBudget; 3] {
 }
 
 fn recover_errors() -> Vec<RecoverError> {
-    let torn = ApplyError::RolledBack(path_error("write"));
     vec![
         RecoverError::Changed(vec![s("`a`"), s("`b`")]),
         RecoverError::Io(path_error("read")),
         RecoverError::Journal(path_error("read")),
-        RecoverError::Torn(Box::new(torn)),
     ]
 }
 
@@ -349,11 +371,10 @@ fn mcp_errors() -> Vec<McpError> {
 }
 
 fn agent_errors() -> Vec<AgentError> {
-    let too_long = |larger: Option<&str>, is_at_once| AgentError::TooLong {
+    let too_long = |larger: Option<&str>| AgentError::TooLong {
         tokens: 123_456,
         window: 100_000,
         larger: larger.map(s),
-        is_at_once,
     };
     let mut errors = vec![
         AgentError::NotUnderstood {
@@ -375,9 +396,9 @@ fn agent_errors() -> Vec<AgentError> {
             after: 190_000,
             limit: 131_072,
         },
-        too_long(None, false),
-        too_long(Some("gpt-5"), false),
-        too_long(None, true),
+        too_long(None),
+        too_long(Some("gpt-5")),
+        too_long(None).at_once(),
         AgentError::Rejected {
             question: s("Delete all?"),
         },
@@ -400,9 +421,9 @@ fn agent_errors() -> Vec<AgentError> {
             reason: s("no token"),
         },
         AgentError::Interrupted(interrupted()),
-        AgentError::Host(Box::new(Error::NothingAsked)),
+        AgentError::Host(CommandError::NothingAsked.into()),
     ];
-    errors.extend(over_budgets().map(AgentError::OverBudget));
+    errors.extend(over_budgets().map(AgentError::from));
     errors.extend(mcp_errors().into_iter().map(AgentError::from));
     errors.extend(process_errors().into_iter().map(AgentError::Process));
     errors
@@ -443,68 +464,68 @@ fn script_problems() -> Vec<ScriptProblem> {
 fn commands_own(told: &mut Told) {
     told.heading("commands");
     for name in ["nothing", "claude-sonnet-5"] {
-        told.error(Error::UnknownModel {
+        told.error(UnknownModel {
             name: s(name),
             known: s("`a`, `b`"),
         });
     }
-    told.error(Error::NotInCatalogue {
+    told.error(CommandError::NotInCatalogue {
         name: s("c"),
         known: s("`a`, `b`"),
     });
-    told.error(Error::ModelIsThere(s("a")));
-    told.error(Error::DoesNotFit {
+    told.error(CommandError::ModelIsThere(s("a")));
+    told.error(DoesNotFit {
         model: s("a"),
         prompt_tokens: 200_000,
         window: 100_000,
     });
-    told.error(Error::DemoNotEmpty(p("demo")));
+    told.error(CommandError::DemoNotEmpty(p("demo")));
     for kind in [FaultKind::NoPath, elided()] {
-        told.error(Error::Rejected {
+        told.error(CommandError::Rejected {
             rejection: rejection(kind),
             run: s("logs/x"),
         });
     }
-    told.error(Error::NoEdits);
-    told.error(Error::ProtectedSummary {
+    told.error(CommandError::NoEdits);
+    told.error(CommandError::ProtectedSummary {
         path: p("build.sh"),
         rule: Rule::ProtectedFile,
     });
-    told.error(Error::NoRoot {
+    told.error(CommandError::NoRoot {
         path: p("nowhere"),
         source: denied(),
     });
-    told.error(Error::NoSuchCommand(s("fly")));
-    told.error(Error::NoIndex(IndexProblem::NoRepository));
-    told.error(Error::NoIndex(IndexProblem::Damaged {
+    told.error(CommandError::NoSuchCommand(s("fly")));
+    told.error(NoCodeBase::NoIndex(IndexProblem::NoRepository));
+    told.error(NoCodeBase::NoIndex(IndexProblem::Damaged {
         path: p(".git/index"),
         cause: s("short"),
     }));
-    told.error(Error::NotTracked(p("a")));
-    told.error(Error::EmptyRollup(s("2 files")));
-    told.error(Error::BuildFailed {
+    told.error(NoCodeBase::NotTracked(p("a")));
+    told.error(NoCodeBase::Empty(s("2 files")));
+    told.error(CommandError::BuildFailed {
         repairs: 3,
         status: s("exit code: 1"),
         log: s("logs/x/build.txt"),
     });
-    told.error(Error::Unreliable {
+    told.error(CommandError::Unreliable {
         percent: 60,
         at_least: 90,
     });
-    told.error(Error::PlanOutside(p("../a")));
-    told.error(Error::PlanElsewhere {
+    told.error(NoPlanFile::Outside(p("../a")));
+    told.error(NoPlanFile::Elsewhere {
         path: p("a"),
         known: p("b"),
     });
-    told.error(Error::NoPlan(p("a")));
-    told.error(Error::NothingAsked);
-    told.error(Error::ToolArguments(s("it is a list")));
+    told.error(NoPlanFile::NoPlan(p("a")));
+    told.error(CommandError::NothingAsked);
+    told.error(CommandError::ToolArguments(s("it is a list")));
     told.error(interrupted());
     for signal in [Signal::Int, Signal::Hup] {
         told.error(Interrupted { signal });
     }
     let problem = ProjectProblem::NoGitignore;
-    told.error(NotReady::from(problem));
+    told.error(NotReady::of(problem));
 }
 
 fn chat(told: &mut Told) {
@@ -558,8 +579,12 @@ fn below(told: &mut Told) {
         told.error(PathError::of(action, "some/path")(source));
     }
     told.heading("model");
-    model_errors().into_iter().for_each(|e| told.error(e));
-    over_budgets().into_iter().for_each(|e| told.error(e));
+    for error in model_errors() {
+        told.error(error);
+    }
+    for error in over_budgets() {
+        told.error(error);
+    }
     told.heading("replay");
     for problem in [
         RecordingProblem::Missing(p("logs/x")),
@@ -591,8 +616,12 @@ fn below(told: &mut Told) {
     told.error(VerifyError::Rejected(rejection(elided())));
     told.error(VerifyError::Io(path_error("read")));
     told.error(VerifyError::Io(PathError::of("read", "a")(large())));
-    apply_errors().into_iter().for_each(|e| told.error(e));
-    recover_errors().into_iter().for_each(|e| told.error(e));
+    for error in apply_errors() {
+        told.error(error);
+    }
+    for error in recover_errors() {
+        told.error(error);
+    }
     told.error(UndoLogError::from(path_error("read")));
     told.error(UndoError::Changed(vec![s("`a`")]));
     told.error(UndoError::Io(path_error("read")));
@@ -615,7 +644,9 @@ fn below(told: &mut Told) {
         told.error(BuildError::Sandbox(problem));
     }
     told.error(BuildError::Interrupted(interrupted()));
-    process_errors().into_iter().for_each(|e| told.error(e));
+    for error in process_errors() {
+        told.error(error);
+    }
     told.heading("ui");
     for error in [
         InputError::Interrupted(interrupted()),
@@ -637,13 +668,17 @@ fn below(told: &mut Told) {
 
 fn agents(told: &mut Told) {
     told.heading("agent");
-    agent_errors().into_iter().for_each(|e| told.error(e));
+    for error in agent_errors() {
+        told.error(error);
+    }
     told.heading("an agent's model");
     for error in model_errors() {
         told.error(AgentError::Model(error));
     }
     told.heading("MCP");
-    mcp_errors().into_iter().for_each(|e| told.error(e));
+    for error in mcp_errors() {
+        told.error(error);
+    }
     let url = EndpointProblem::BadProxy {
         variable: s("HTTPS_PROXY"),
     };
@@ -740,7 +775,9 @@ fn project_problems() -> Vec<ProjectProblem> {
 
 fn readiness(told: &mut Told) {
     told.heading("not ready: run");
-    project_problems().into_iter().for_each(|e| told.problem(e));
+    for error in project_problems() {
+        told.problem(error);
+    }
     let missing = || ProjectProblem::Missing(s("agent-config/gemini-key.txt"));
     for variable in [Some("GEMINI_API_KEY"), None] {
         told.problem(NoKey::Missing {
@@ -754,7 +791,9 @@ fn readiness(told: &mut Told) {
         variable: "GEMINI_API_KEY",
         problem: KeyProblem::NotVisibleAscii,
     });
-    script_problems().into_iter().for_each(|e| told.problem(e));
+    for error in script_problems() {
+        told.problem(error);
+    }
     told.problem(BaselineProblem::Fails {
         status: s("exit code: 1"),
         end: s("\n    error"),
@@ -767,14 +806,21 @@ fn readiness(told: &mut Told) {
         folder: s("logs/x"),
         files: vec![s("`a`")],
     });
-    sandbox_problems().into_iter().for_each(|e| told.problem(e));
+    let sandbox = sandbox_problems().into_iter().map(NotSandboxed);
+    for problem in sandbox {
+        told.problem(problem);
+    }
     let finding = Finding {
         kind: "a private key",
         file: "agent-config/query.txt",
         line: 3,
         within: None,
     };
-    told.problem(Problem::Secrets(vec![finding; 21]));
+    told.problem(SecretsFound(vec![finding; 21]));
+    readiness_of_models(told);
+}
+
+fn readiness_of_models(told: &mut Told) {
     let variable = || s("OPENAI_BASE_URL");
     told.problem(EndpointProblem::NotAUrl {
         variable: variable(),
@@ -855,7 +901,7 @@ fn readiness_of_agents(told: &mut Told) {
         reason: s("it is not UTF-8"),
     });
     told.problem(plan_unreadable());
-    told.problem(Problem::Token("MCP_BEARER_TOKEN", KeyProblem::Empty));
+    told.problem(NoToken("MCP_BEARER_TOKEN", KeyProblem::Empty));
     let path = || p("/home/a/config.json");
     told.problem(SettingsProblem::Unreadable {
         path: path(),
@@ -891,16 +937,12 @@ fn readiness_of_agents(told: &mut Told) {
         program: s("pass"),
         reason: CommandFailure::TimedOut,
     });
-    told.error(NoChatKey::Missing);
+    told.error(NotReady::of(NoChatKey::Missing));
     told.error(NoChatKey::Interrupted(interrupted()));
-    told.problem(Problem::Tools {
+    told.problem(NoSuchTool {
         server: s("https://host/mcp"),
         missing: s("push"),
         known: s("`pull`"),
-    });
-    told.problem(Problem::RollUp {
-        problem: s("there is nothing to roll up"),
-        hint: s("add files"),
     });
     config(told);
     for source in [large(), denied()] {
@@ -982,5 +1024,45 @@ fn every_error_is_told_as_before() {
         let changed = told.0.lines().zip(GOLDEN.lines());
         let first = changed.enumerate().find(|(_, (now, then))| now != then);
         panic!("golden.txt says something else: {first:?}");
+    }
+}
+
+#[test]
+fn where_there_is_a_report_it_says_how_to_go_on() {
+    for error in [
+        AgentError::Interrupted(interrupted()),
+        AgentError::LoopLimit { loops: 500 },
+    ] {
+        let error = Error::from(error);
+        assert!(error.hint().unwrap().contains("`--resume`"));
+        assert_eq!(
+            advice(&error).unwrap(),
+            "the report's `instructions` say how to go on"
+        );
+    }
+    let hint = advice(&AgentError::Model(connection()).into()).unwrap();
+    assert!(!hint.contains("config.json"), "{hint}");
+}
+
+#[test]
+fn no_hint_of_a_chat_tells_of_settings_that_it_does_not_read() {
+    let status = |code| AgentError::Model(status(code, VendorError::default(), None));
+    let mut invalid = VendorError::default();
+    invalid.code = Some(s("invalid_request_error"));
+    for (error, way_out) in [
+        (status(401), "`/login`"),
+        (status(400), "`/compact`"),
+        (status(404), "`/model`"),
+        (
+            AgentError::Model(ModelError::ErrorInAnswer(invalid)),
+            "`/compact`",
+        ),
+        (AgentError::LoopLimit { loops: 500 }, "`--resume`"),
+    ] {
+        let hint = hint_in_chat(&error.into()).unwrap();
+        assert!(hint.contains(way_out), "{hint}");
+        for word in ["config.json", "agent-config", "maxLoops", "later"] {
+            assert!(!hint.contains(word), "{hint}");
+        }
     }
 }

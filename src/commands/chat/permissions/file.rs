@@ -34,16 +34,18 @@ pub const REFUSED: &str = ".agent/permissions.json.refused";
 /// The file may have so many bytes.
 const LARGEST: u64 = 2 * MIB;
 /// Why the permissions cannot be read or saved.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PermissionsProblem {
     /// The file, or its directory, is a link, or is no file at all.
     #[error("`{}` is a link or no regular file", .path.display())]
+    #[diagnostic(help("put a regular file or directory in the place of `{}`, or remove it", path.display()))]
     NoFile {
         /// The file, or its directory.
         path: PathBuf,
     },
     /// The file cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
+    #[diagnostic(help("make `{}` {}", path.display(), if files::is_too_large(source) { "smaller, or remove it" } else { "readable" }))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -52,6 +54,7 @@ pub enum PermissionsProblem {
     },
     /// There is a mistake in the file.
     #[error("`{}`, {mistake}", .path.display())]
+    #[diagnostic(help("correct it there, or remove the file: then the defaults hold"))]
     Mistake {
         /// The file.
         path: PathBuf,
@@ -60,6 +63,7 @@ pub enum PermissionsProblem {
     },
     /// The file cannot be written.
     #[error("`{}` cannot be written: {source}", .path.display())]
+    #[diagnostic(help("make `{}` writable", path.parent().unwrap_or(path).display()))]
     Unwritable {
         /// The file.
         path: PathBuf,
@@ -68,39 +72,15 @@ pub enum PermissionsProblem {
     },
     /// It was written, and cannot be trusted.
     #[error(transparent)]
+    #[diagnostic(help("what it allows holds until the program ends"))]
     Untrusted(#[from] TrustProblem),
     /// The file has been changed since it was read, and nobody has looked at that yet.
     #[error("`{}` has been changed meanwhile and was not written; the choice holds until the program ends", .path.display())]
+    #[diagnostic(help("with the next request you are shown the change"))]
     Changed {
         /// The file.
         path: PathBuf,
     },
-}
-
-impl PermissionsProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::NoFile { path } => {
-                let path = path.display();
-                format!("put a regular file or directory in the place of `{path}`, or remove it")
-            }
-            Self::Unreadable { path, source } if files::is_too_large(source) => {
-                format!("make `{}` smaller, or remove it", path.display())
-            }
-            Self::Unreadable { path, .. } => format!("make `{}` readable", path.display()),
-            Self::Mistake { .. } => {
-                "correct it there, or remove the file: then the defaults hold".to_owned()
-            }
-            Self::Unwritable { path, .. } => {
-                let directory = path.parent().unwrap_or(path);
-                format!("make `{}` writable", directory.display())
-            }
-            Self::Untrusted(_) => "what it allows holds until the program ends".to_owned(),
-            Self::Changed { .. } => "with the next request you are shown the change".to_owned(),
-        }
-    }
 }
 
 /// What a user wants to hold for good.
