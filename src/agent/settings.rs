@@ -18,7 +18,7 @@ use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
 /// The settings' file, in an agent's home.
-pub const FILE: &str = "config.json";
+pub const FILE: &str = crate::project::home::SETTINGS;
 /// The variables that override fields.
 const VARIABLES: [(&str, &str); 3] = [
     ("DEV_AGENT_API_URL", "apiUrl"),
@@ -144,6 +144,12 @@ pub fn key_in_file(environment: &Environment) -> Option<ApiKey> {
 }
 
 impl Settings {
+    /// The URL of the user's own server and its key; `None` where the table of models says whom to ask.
+    #[must_use]
+    pub fn server(&self) -> Option<(&str, Option<ApiKey>)> {
+        Some((self.api_url.as_deref()?, self.api_key.clone()))
+    }
+
     /// The settings of the agent whose home that is. Where the file is missing it is made with the defaults, and its
     /// path is given. Fields that are not known are passed over; those that are missing have their defaults.
     ///

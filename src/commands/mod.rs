@@ -29,6 +29,7 @@ mod output_file;
 mod place;
 pub(crate) mod plan;
 mod query;
+pub(crate) mod redaction;
 pub(crate) mod report;
 mod rollup;
 mod sections;

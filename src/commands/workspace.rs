@@ -195,7 +195,8 @@ impl<'c> Workspace<'c> {
     pub fn open(context: &'c Context<'c>, options: &AgentOptions) -> Result<Self, Error> {
         check_keys(context)?;
         let (home, settings) = settings(context)?;
-        let models = selection::agent_model(context, &options.choice, &settings)?;
+        let models =
+            selection::agent_model(context, &options.choice, &settings.model, settings.server())?;
         models.tell_base_urls(context);
         for end in models.warnings(context) {
             context.warn(end);
@@ -291,7 +292,7 @@ impl<'c> Workspace<'c> {
             model: (name != settings.model).then(|| name.to_owned()),
             ..options.choice.clone()
         };
-        self.models = selection::agent_model(context, &choice, &settings)?;
+        self.models = selection::agent_model(context, &choice, &settings.model, settings.server())?;
         self.models.tell_base_urls(context);
         let spec = &self.models.first.spec;
         self.limits.max_context_tokens = Some(context_limit(&settings, spec));

@@ -16,6 +16,8 @@ pub struct AgentHome {
     xdg: Option<(&'static str, &'static str)>,
     /// Where it is below `HOME`.
     below_home: &'static str,
+    /// The files and folders in it that nothing sandboxed may read.
+    secrets: [&'static str; 2],
     /// The same on macOS, where the standard's variable does not count; `None`: all is as on Linux.
     on_mac_os: Option<&'static str>,
 }
@@ -26,6 +28,7 @@ pub static DEV: AgentHome = AgentHome {
     list_command: "dev sessions list",
     xdg: Some(("XDG_CONFIG_HOME", "dev-agent")),
     below_home: ".dev-agent",
+    secrets: [SETTINGS, SESSIONS],
     on_mac_os: Some("Library/Application Support/dev-agent"),
 };
 
@@ -35,6 +38,7 @@ pub static PLAN: AgentHome = AgentHome {
     list_command: "code-commit plan sessions list",
     xdg: Some(("XDG_DATA_HOME", "ollama-agent")),
     below_home: ".local/share/ollama-agent",
+    secrets: [PLAN_MODELS, SESSIONS],
     on_mac_os: None,
 };
 
@@ -44,9 +48,21 @@ pub static CHAT: AgentHome = AgentHome {
     list_command: "code-commit chat sessions list",
     xdg: None,
     below_home: ".agent",
+    secrets: [ACCOUNTS, SESSIONS],
     on_mac_os: None,
 };
 
+/// The homes of all profiles.
+pub static ALL: [&AgentHome; 3] = [&DEV, &PLAN, &CHAT];
+
+/// The folder in a project with what its users set for agents.
+pub const AGENT_FOLDER: &str = ".agent";
+/// The folder of the sessions, in a home.
+pub const SESSIONS: &str = "sessions";
+/// The settings with a server's key, in a home.
+pub const SETTINGS: &str = "config.json";
+/// The accounts with their keys, in a home.
+pub const ACCOUNTS: &str = "auth.json";
 /// The plan agent's own table of models, in its home.
 pub const PLAN_MODELS: &str = "config/models.json";
 
@@ -125,6 +141,13 @@ impl AgentHome {
         };
         let home = self.absolute(environment, "HOME")?.ok_or_else(unset)?;
         Ok(home.join(on_mac_os.unwrap_or(self.below_home)))
+    }
+
+    /// The directory, and what in it nothing sandboxed may read; nothing where there is no place for it.
+    pub fn hidden(&self, environment: &Environment) -> impl Iterator<Item = PathBuf> {
+        let home = self.directory(environment, System::current()).ok();
+        let secrets = self.secrets.map(|name| Some(home.as_ref()?.join(name)));
+        secrets.into_iter().flatten().chain(home)
     }
 
     fn absolute<'e>(

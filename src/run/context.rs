@@ -1,30 +1,20 @@
 //! What every workflow is given. Plain data.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::NaiveDate;
 
 use super::env_file::EnvFile;
-use crate::agent::settings::key_in_file;
-use crate::commands::chat::accounts::keys_in_file;
-use crate::commands::cli::command::Command;
-use crate::commands::cli::command_line::Cli;
-use crate::commands::cli::replies::LossArgs;
-use crate::commands::orchestrate::config;
 use crate::edit::Allowances;
 use crate::edit::apply::Tree;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
 use crate::model::{Delivery, ModelTable, TableProblem, Tier, Unselected};
-use crate::project::home;
-use crate::project::home::{PLAN_MODELS, System};
 use crate::project::{DRAFT, Project, QUERY};
 use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
-use crate::sys::environment::{Clock, Environment, query_secrets};
-use crate::sys::files::{self, Links, MIB};
+use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
 
 /// What every workflow works with.
@@ -97,16 +87,6 @@ impl Context<'_> {
             journal,
             now: self.clock.now().into(),
             staged: None,
-        }
-    }
-}
-
-impl From<LossArgs> for Allowances {
-    fn from(flags: LossArgs) -> Self {
-        Self {
-            elision: flags.allow_elision,
-            shrink: flags.allow_shrink,
-            form: flags.allow_form,
         }
     }
 }
@@ -223,54 +203,4 @@ pub enum ModelsProblem {
     #[error(transparent)]
     #[diagnostic(help("name one in `selectionRules`, or use `--model`"))]
     Unselected(#[from] Unselected),
-}
-
-/// What the plan agent's own table says, as far as it can be read.
-fn plans_models(environment: &Environment) -> Option<String> {
-    let home = home::PLAN.directory(environment, System::current()).ok()?;
-    let content = files::read(&home.join(PLAN_MODELS), Links::Followed, MIB).ok()?;
-    String::from_utf8(content).ok()
-}
-
-/// Knows all keys that a run may meet: those of the project's models, of the environment and the `.env`, and, where an
-/// agent is asked for, of its user's settings.
-#[must_use]
-pub fn redactor(
-    cli: &Cli,
-    project: &Project,
-    models: &Result<ModelTable, ModelsProblem>,
-    environment: &Environment,
-    env_file: &EnvFile,
-) -> Redactor {
-    let built_in = ModelTable::built_in();
-    let mut key_files = models.as_ref().unwrap_or(&built_in).key_files();
-    // Where the table cannot be used, its keys are kept out of sight all the same.
-    let broken = models
-        .is_err()
-        .then(|| project.anybodys_models().ok())
-        .flatten();
-    let plans = matches!(cli.command, Some(Command::Plan(_)))
-        .then(|| plans_models(environment))
-        .flatten();
-    let tables = broken.iter().chain(&plans);
-    key_files.extend(tables.flat_map(|json| ModelTable::named_key_files(json)));
-    let agents_key = matches!(cli.command, Some(Command::Dev(_)))
-        .then(|| key_in_file(environment))
-        .flatten();
-    // What the environment hides is as secret as what counts.
-    let environments = [environment, env_file.variables()];
-    let orchestrators = environments.into_iter().filter(|_| cli.reads_env_file());
-    let chats_keys = matches!(cli.command, Some(Command::Chat(_)))
-        .then(|| keys_in_file(environment))
-        .into_iter()
-        .flatten();
-    let further = agents_key.iter().map(|key| key.expose().to_owned());
-    let further = further.chain(chats_keys);
-    let further = further.chain(orchestrators.flat_map(config::secrets));
-    let server = match &cli.command {
-        Some(Command::Mcp(arguments)) => arguments.command.server(),
-        _ => "",
-    };
-    let further = further.chain(query_secrets(server).map(Cow::into_owned));
-    project.redactor(&environments, key_files, further)
 }

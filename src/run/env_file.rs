@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::commands::cli::command_line::Cli;
 use crate::project::gitignore::IgnoreRules;
 use crate::project::index::TrackedPaths;
 use crate::project::place;
@@ -51,12 +50,9 @@ pub enum EnvFileProblem {
 }
 
 impl EnvFile {
-    /// That of the directory `here`; where there is none, that of the project's root. Most commands read none.
+    /// Finds that of the directory `here`, or else that of the project's root.
     #[must_use]
-    pub fn of(cli: &Cli, here: &Path, root: &Path) -> Self {
-        if !cli.reads_env_file() {
-            return Self::default();
-        }
+    pub fn find(here: &Path, root: &Path) -> Self {
         // A directory of that name is somebody's Python, and no `.env`.
         let has_one = |dir: &&Path| {
             let path = dir.join(FILE);

@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::record::result;
 use crate::record::result::{RunRecord, TreeState};
 use crate::sys::error::Error;
-use crate::ui::pager::Pager;
 
 /// A run that did what it was started for.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,8 +15,8 @@ pub struct Outcome {
     pub is_answer: bool,
     /// What was asked for, as the text that it is: a diff, a list.
     pub text: Option<String>,
-    /// What shows it where it is longer than the terminal.
-    pub pager: Option<Pager>,
+    /// Whether a pager shows it where it is longer than the terminal.
+    pub is_paged: bool,
     /// The same for programs.
     pub data: Option<Value>,
     /// What a program reads even where stdout gets text: it is printed alone, and it is an error where it cannot be.

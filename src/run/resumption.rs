@@ -10,7 +10,6 @@ use super::context::{Context, Freshness, InputOptions, QuerySource};
 use super::not_ready::NotReady;
 use super::problems::ResumeProblem;
 use super::shown::DiskFiles;
-use crate::commands::last;
 use crate::edit::{Digest, undo_log};
 use crate::model::prompt::Inputs;
 use crate::model::{Purpose, REPAIRS, StepId};
@@ -18,7 +17,8 @@ use crate::project::changed_files::EditsRecord;
 use crate::project::rollup::{self, RollupState};
 use crate::record::run_files::Artifact;
 use crate::record::step::Step;
-use crate::run::past::history::{PastRun, PastStep};
+use crate::run::past::history::{self, PastRun, PastStep};
+use crate::run::past::naming;
 use crate::sys::error::Error;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::bounded;
@@ -70,7 +70,8 @@ impl Resumption {
     /// # Errors
     /// When there is none, or it cannot be resumed.
     pub fn read(context: &Context<'_>, run: &Path) -> Result<Self, Error> {
-        let folder = last::folder(context, Some(run))?;
+        let found = naming::find(&context.project, run, context.today())?;
+        let folder = history::relative(&found);
         let run = past(context, &folder);
         let not = |problem: ResumeProblem| Err(NotReady::of(problem).into());
         if run.workflow() != "commit" {

@@ -13,7 +13,6 @@ use super::keys::{self, KeySource};
 use super::not_ready::NotReady;
 use super::problems::UnknownModel;
 use super::sending;
-use crate::agent::settings::Settings;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, OllamaServer, Origin,
@@ -463,7 +462,8 @@ pub fn recording_of(context: &Context<'_>, run: &Path) -> Result<Recording, Erro
 pub fn agent_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    own: &Settings,
+    own: &str,
+    server: Option<(&str, Option<ApiKey>)>,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
     let is_replay = recording.is_some();
@@ -471,14 +471,14 @@ pub fn agent_model<'a>(
     let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
     let recorded = recording.as_ref().and_then(Recording::first_model);
     let recorded = recorded.filter(|name| table.named(name).is_some());
-    let (spec, key) = match (choice.model.as_deref().or(recorded), &own.api_url) {
+    let (spec, key) = match (choice.model.as_deref().or(recorded), server) {
         (Some(name), _) => (named(table, name)?, None),
-        (None, Some(url)) => {
-            let checked = Endpoint::parse("apiUrl", url, own.api_key.is_some());
+        (None, Some((url, key))) => {
+            let checked = Endpoint::parse("apiUrl", url, key.is_some());
             checked.map_err(NotReady::of)?;
-            (own_spec(&own.model, url, table), own.api_key.clone())
+            (own_spec(own, url, table), key)
         }
-        (None, None) => (named(table, &own.model)?, None),
+        (None, None) => (named(table, own)?, None),
     };
     let mut missing = NotReady::default();
     let first = if let Some(recording) = &recording {
