@@ -279,10 +279,16 @@ impl AgentError {
         }
     }
 
-    fn too_long(error: DoesNotFit) -> Self {
+    fn too_long(
+        DoesNotFit {
+            prompt_tokens: tokens,
+            window,
+            ..
+        }: DoesNotFit,
+    ) -> Self {
         Self::TooLong {
-            tokens: error.prompt_tokens,
-            window: error.window,
+            tokens,
+            window,
             larger: None,
         }
     }
