@@ -9,6 +9,7 @@ use super::context::Context;
 use crate::model::{ModelSpec, Provider};
 use crate::project::ProjectProblem;
 use crate::secret::{ApiKey, KeyProblem};
+use crate::sys::error::Problem as _;
 
 /// Where a key comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,10 +38,11 @@ impl fmt::Display for KeySource {
 }
 
 /// There is no key.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum NoKey {
     /// Neither the file nor a variable has one.
     #[error("{problem}{}", if .is_empty.is_some() { format!(", and `{}` is empty", .is_empty.unwrap_or_default()) } else { String::new() })]
+    #[diagnostic(help("{}", or_set(problem, *variable)))]
     Missing {
         /// What is said of the file.
         problem: ProjectProblem,
@@ -51,9 +53,11 @@ pub enum NoKey {
     },
     /// The file is there and has none.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     File(ProjectProblem),
     /// What the variable holds is no key.
     #[error("the key in the environment variable `{variable}` {problem}")]
+    #[diagnostic(help("set `{variable}` to the API key alone, or unset it"))]
     Variable {
         /// The variable.
         variable: &'static str,
@@ -62,22 +66,10 @@ pub enum NoKey {
     },
 }
 
-impl NoKey {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Missing {
-                problem,
-                variable: Some(variable),
-                ..
-            } => format!("{}, or set `{variable}`", problem.hint()),
-            Self::Missing { problem, .. } | Self::File(problem) => problem.hint(),
-            Self::Variable { variable, .. } => {
-                format!("set `{variable}` to the API key alone, or unset it")
-            }
-        }
-    }
+/// The way out of a missing key file, and the variable that would do, too.
+fn or_set(problem: &ProjectProblem, variable: Option<&str>) -> String {
+    let variable = variable.map(|variable| format!(", or set `{variable}`"));
+    problem.hint().unwrap_or_default() + &variable.unwrap_or_default()
 }
 
 /// The key of a model, and where it comes from; `None` where it needs none.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::commands::chat::accounts::key;
 use crate::commands::chat::accounts::key::{AccountKey, NoChatKey, VARIABLE};
 use crate::commands::chat::accounts::{Accounts, DEFAULT, NoAccount, check_name};
-use crate::commands::error::{ChatError, Error};
+use crate::commands::chat::error::ChatError;
 use crate::model::{AnthropicServer, ModelError, ModelSpec, Provider, Route};
 use crate::project::home::{CHAT, System};
 use crate::run::context::{Context, ModelChoice};
@@ -16,6 +16,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::selection;
 use crate::secret::{ApiKey, KeyProblem};
+use crate::sys::error::Error;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{self, InputError, LineReader as _, PlainLines, Typed, hidden};
 
@@ -53,7 +54,7 @@ impl ChatKey {
     /// When there is none: the project is not ready.
     pub fn required(&self) -> Result<&AccountKey, Error> {
         let required = self.found.as_ref();
-        required.map_err(|problem| problem.clone().into())
+        required.map_err(|problem| NotReady::of(problem.clone()).into())
     }
 }
 
@@ -317,7 +318,7 @@ fn change<T>(
 /// When no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     let home = CHAT.directory(context.environment, System::current());
-    Ok(home.map_err(NotReady::from)?)
+    Ok(home.map_err(NotReady::of)?)
 }
 
 /// The accounts, where nobody has seen them yet: that others could read them is told.
@@ -330,7 +331,7 @@ fn opened(context: &Context<'_>, home: &Path) -> Result<Accounts, Error> {
 }
 
 fn load(home: &Path) -> Result<Accounts, Error> {
-    Ok(Accounts::load(home).map_err(NotReady::from)?)
+    Ok(Accounts::load(home).map_err(NotReady::of)?)
 }
 
 /// Whether no account's key counts.
@@ -354,7 +355,7 @@ fn check(context: &Context<'_>, key: &ApiKey) -> Result<KeyCheck, Error> {
 /// When its address is none.
 pub fn server(context: &Context<'_>, key: &ApiKey) -> Result<AnthropicServer, Error> {
     let vendors = ModelSpec::new("", Provider::Anthropic);
-    let route = selection::route(context, &vendors, true).map_err(NotReady::from)?;
+    let route = selection::route(context, &vendors, true).map_err(NotReady::of)?;
     let route = Route {
         key: Some(key.clone()),
         ..route

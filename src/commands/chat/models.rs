@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::login::ChatKey;
 use crate::commands::chat::accounts::key::{KeyOrigin, VARIABLE};
-use crate::commands::error::{ChatError, Error};
+use crate::commands::chat::error::ChatError;
 use crate::model::price::Usd;
 use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, retired, served};
 use crate::record::replay::Recording;
@@ -17,6 +17,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::selection;
 use crate::run::selection::{Models, SelectedModel};
 use crate::run::sending;
+use crate::sys::error::Error;
 use crate::sys::home_file;
 use crate::sys::numbers::grouped;
 use crate::sys::text::one_line;
@@ -36,13 +37,13 @@ const SHOWN: usize = 60;
 /// When it cannot be read or made, or there is a mistake in it.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let path = home.join(FILE);
-    let own = home_file::read(&path).map_err(NotReady::from)?;
+    let own = home_file::read(&path).map_err(NotReady::of)?;
     if own.is_none() {
         home_file::create(&path, CHAT_MODELS.as_bytes())?;
     }
     let own = own.unwrap_or_else(|| CHAT_MODELS.into());
     let table = ModelTable::for_chat(&path, &own, context.today());
-    let table = table.map_err(|problem| NotReady::from(ModelsProblem::from(problem)))?;
+    let table = table.map_err(|problem| NotReady::of(ModelsProblem::from(problem)))?;
     Ok(table)
 }
 

@@ -50,17 +50,23 @@ impl AccountKey {
     }
 }
 
+/// The ways to a key.
+const WAYS: &str = "sign in with `/login`, or outside of a chat with `code-commit chat login`, or set `ANTHROPIC_API_KEY`";
+
 /// Why there is no key to work with.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum NoChatKey {
     /// Neither the environment nor the user has one.
     #[error("there is no API key for Anthropic")]
+    #[diagnostic(help("{WAYS}"))]
     Missing,
     /// What the variable holds is none.
     #[error("the key in the environment variable `{VARIABLE}` {0}")]
+    #[diagnostic(help("set `{VARIABLE}` to the API key alone, or unset it"))]
     Variable(KeyProblem),
     /// The account's command gives none.
     #[error("`{program}`, which is to print the key of the account `{account}`, {reason}")]
+    #[diagnostic(help("see that the command works by itself; or {WAYS}"))]
     Command {
         /// The account.
         account: String,
@@ -71,6 +77,7 @@ pub enum NoChatKey {
     },
     /// A signal came.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
 }
 
@@ -89,22 +96,6 @@ pub enum CommandFailure {
     /// Its first line is no key.
     #[error("prints a first line that {0}")]
     NoKey(KeyProblem),
-}
-
-impl NoChatKey {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let ways = format!(
-            "sign in with `/login`, or outside of a chat with `code-commit chat login`, or set `{VARIABLE}`"
-        );
-        match self {
-            Self::Missing => ways,
-            Self::Variable(_) => format!("set `{VARIABLE}` to the API key alone, or unset it"),
-            Self::Command { .. } => format!("see that the command works by itself; or {ways}"),
-            Self::Interrupted(_) => "run again".to_owned(),
-        }
-    }
 }
 
 /// The key of the environment, or else of the account that counts.

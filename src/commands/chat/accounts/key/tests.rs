@@ -1,5 +1,6 @@
 //! Which key counts, and what is told where there is none.
 
+use crate::sys::error::Problem as _;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
@@ -145,7 +146,7 @@ fn without_a_key_the_ways_to_one_are_told_and_nothing_of_what_was_tried() {
         let problem = resolved(&accounts, variables, goes).unwrap_err();
         let told = problem.to_string();
         assert!(told.starts_with(&expected), "{told}");
-        let hint = problem.hint();
+        let hint = problem.hint().unwrap();
         assert!(hint.contains("`ANTHROPIC_API_KEY`"), "{hint}");
         if !matches!(problem, NoChatKey::Variable(_)) {
             assert!(hint.contains("`code-commit chat login`"), "{hint}");
