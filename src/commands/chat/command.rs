@@ -284,11 +284,7 @@ pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     if home_file::read(&path).map_err(NotReady::of)?.is_none() {
         home_file::create(&path, settings::DEFAULTS.as_bytes())?;
     }
-    let command = editor::command(context.environment);
-    editor::open(command, &path, context.interrupt)?;
-    crate::commands::chat::place::settings(&home)?;
-    Ok(Outcome::said(format!(
-        "done: `{}` can be used",
-        path.display()
-    )))
+    crate::commands::sessions::edit(context, &path, || {
+        crate::commands::chat::place::settings(&home).map(drop)
+    })
 }

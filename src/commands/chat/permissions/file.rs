@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 
-pub use self::form::PermissionAction;
 #[cfg(test)]
 pub(crate) use self::form::TOOLS;
 pub(crate) use self::form::rule_words;
 use self::form::{Actions, CommandRule, PermissionForm};
+pub use self::form::{Choice, PermissionAction};
 use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::commands::chat::commands::CommandFile;
 use crate::commands::chat::trust::{TrustProblem, TrustedFiles};
@@ -65,15 +65,6 @@ pub enum PermissionsProblem {
         /// The file.
         path: PathBuf,
     },
-}
-
-/// A permanent choice of the user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Choice {
-    /// This becomes of the calls of a tool.
-    Tool(String, PermissionAction),
-    /// Commands that begin so are carried out: prefixes.
-    Commands(Vec<String>),
 }
 
 /// Permissions of each tool in a project, as the user has last seen or chosen it.
