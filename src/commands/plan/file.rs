@@ -8,7 +8,8 @@ use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::document::{DamagedPlan, PlanDocument, PlanDocumentError};
+use super::document::{PlanDocument, PlanDocumentError};
+use super::types::Plan;
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
@@ -50,15 +51,13 @@ pub enum PlanFileError {
 }
 
 impl PlanFileError {
-    /// What is wrong, where what is there is no plan any more; `None`: it is the user's to mend.
+    /// The damage of the document; `None` if only the user can repair it.
     #[must_use]
-    pub fn damage(&self) -> Option<&DamagedPlan> {
+    pub fn damage(&self) -> Option<&PlanDocumentError> {
         match self {
-            Self::Unreadable {
-                source: PlanDocumentError::Damaged(damage),
-                ..
-            } => Some(damage),
-            Self::Unreadable { .. } | Self::File(_) => None,
+            Self::File(_) => None,
+            Self::Unreadable { source, .. } => Some(source)
+                .filter(|source| !matches!(source, PlanDocumentError::ConflictMarkers(_))),
         }
     }
 
@@ -122,17 +121,15 @@ impl PlanFile<'_> {
     ///
     /// # Errors
     /// When it cannot be read or written; it is then as it was.
-    pub fn change(&self, change: impl FnOnce(&mut PlanDocument)) -> Result<(), PlanFileError> {
+    pub fn change(&self, change: impl FnOnce(&mut Plan)) -> Result<(), PlanFileError> {
         let mut document = self.read()?;
-        let before = document.text();
-        change(&mut document);
-        if document.text() == before {
+        if !document.edit(change) {
             return Ok(());
         }
         let saved = document.save(self.now());
         saved.map_err(|problem| PlanFileError::Unreadable {
             path: self.path.to_owned(),
-            source: problem.into(),
+            source: problem,
         })?;
         self.write(&document)
     }

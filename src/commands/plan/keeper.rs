@@ -8,19 +8,18 @@ use super::stages::Stages;
 use crate::agent::AgentError;
 use crate::agent::permissions::Permission;
 use crate::agent::tool::{Arguments, Tool as _, ToolError, ToolOutput};
-use crate::commands::plan::criteria::{objection, open_criteria};
-use crate::commands::plan::document::PlanDocument;
-use crate::commands::plan::forms::{WrittenCriterion, WrittenDecision};
+use crate::commands::plan::criteria::{add_open, objection, set_completed};
+use crate::commands::plan::forms::WrittenDecision;
 use crate::commands::plan::plan_tools::{PlanKeeper, PlanUpdate};
 use crate::commands::plan::tools::SHELL_TOOL;
-use crate::commands::plan::types::PlanDecision;
+use crate::commands::plan::types::{Plan, PlanDecision};
 use crate::model::message::Call;
 
 impl PlanKeeper for Stages<'_, '_, '_> {
     fn initialize(&self, goal: &str, criteria: &[String]) -> Result<String, ToolError> {
-        self.change(|document| {
-            document.set_goal(goal);
-            document.add_criteria(&open_criteria(criteria));
+        self.change(|plan| {
+            goal.clone_into(&mut plan.goal);
+            add_open(plan, criteria);
         })?;
         Ok(format!(
             "Plan initialized with {} acceptance criteria",
@@ -30,22 +29,14 @@ impl PlanKeeper for Stages<'_, '_, '_> {
 
     fn update(&self, update: PlanUpdate) -> Result<String, ToolError> {
         let mut told = "Plan updated".to_owned();
-        self.change(|document| {
-            if let Some(goal) = &update.goal {
-                document.set_goal(goal);
+        self.change(|plan| {
+            if let Some(goal) = update.goal {
+                plan.goal = goal;
             }
-            let known = document.plan().acceptance_criteria;
-            let is_known = |written: &&WrittenCriterion| {
-                known
-                    .iter()
-                    .any(|criterion| criterion.is(&written.description))
-            };
-            let new = update
-                .acceptance_criteria
-                .iter()
-                .filter(|written| !is_known(written));
-            let new: Vec<String> = new.map(|written| written.description.clone()).collect();
-            document.add_criteria(&open_criteria(&new));
+            let known = plan.acceptance_criteria.clone();
+            let written = update.acceptance_criteria.iter();
+            let descriptions: Vec<_> = written.map(|written| written.description.clone()).collect();
+            add_open(plan, &descriptions);
             // What the step is said to have reached holds when the step is done.
             for written in update.acceptance_criteria {
                 if !written.completed {
@@ -62,7 +53,7 @@ impl PlanKeeper for Stages<'_, '_, '_> {
                 );
                 self.claimed.borrow_mut().push(written);
             }
-            self.decide(document, &update.decisions_made, &update.decisions_rejected);
+            self.decide(plan, &update.decisions_made, &update.decisions_rejected);
         })?;
         Ok(told)
     }
@@ -70,12 +61,7 @@ impl PlanKeeper for Stages<'_, '_, '_> {
 
 impl Stages<'_, '_, '_> {
     /// Notes decisions, as of now.
-    pub fn decide(
-        &self,
-        document: &mut PlanDocument,
-        made: &[WrittenDecision],
-        rejected: &[WrittenDecision],
-    ) {
+    pub fn decide(&self, plan: &mut Plan, made: &[WrittenDecision], rejected: &[WrittenDecision]) {
         let timestamp = self.context.clock.now().timestamp_millis();
         let decision = |written: &WrittenDecision| PlanDecision {
             title: written.title.clone(),
@@ -83,10 +69,9 @@ impl Stages<'_, '_, '_> {
             alternatives: written.alternatives.clone(),
             timestamp,
         };
-        let made: Vec<_> = made.iter().map(decision).collect();
-        document.add_decisions_made(&made);
-        let rejected: Vec<_> = rejected.iter().map(decision).collect();
-        document.add_decisions_rejected(&rejected);
+        plan.decisions_made.extend(made.iter().map(decision));
+        plan.decisions_rejected
+            .extend(rejected.iter().map(decision));
     }
 
     /// Runs the commands of the criteria that have one, and ticks those whose command ends with 0.
@@ -107,13 +92,7 @@ impl Stages<'_, '_, '_> {
                 continue;
             }
             let holds = self.holds(command)?;
-            self.change(|document| {
-                if holds {
-                    document.tick(&criterion.description);
-                } else {
-                    document.untick(&criterion.description);
-                }
-            })?;
+            self.change(|plan| set_completed(plan, &criterion.description, holds))?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::Native;
 use crate::agent::{Agent, AgentError, Brief, ToolTries};
 use crate::commands::error::Error;
-use crate::commands::plan::document::{DamagedPlan, PlanDocument, retry_prompt};
+use crate::commands::plan::document::{PlanDocument, PlanDocumentError, retry_prompt};
 use crate::commands::plan::session::{PlanStage, PlanState};
 use crate::model::Purpose;
 use crate::sys::excerpt::text::bounded;
@@ -64,7 +64,7 @@ impl Stages<'_, '_, '_> {
     }
 
     /// What the model makes of a damaged plan.
-    fn mended(&self, problem: &DamagedPlan, now: i64) -> Result<String, AgentError> {
+    fn mended(&self, problem: &PlanDocumentError, now: i64) -> Result<String, AgentError> {
         let content = self.document.bytes().unwrap_or_default();
         let content = String::from_utf8_lossy(&content).replace('\0', "");
         let content = bounded(&self.context.redactor.text(&content), MOST_SENT);

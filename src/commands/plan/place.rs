@@ -11,7 +11,7 @@ use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::Error;
 use crate::commands::keeping::Keeping;
-use crate::commands::plan::document::{DamagedPlan, PlanDocument, PlanDocumentError};
+use crate::commands::plan::document::{PlanDocument, PlanDocumentError};
 use crate::commands::plan::instructions;
 use crate::commands::plan::session::{
     self, NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState,
@@ -463,10 +463,7 @@ fn is_no_plan(path: &Path) -> bool {
         [] => Ok(PlanDocument::empty(0)),
         content => PlanDocument::parse(content),
     });
-    matches!(
-        parsed,
-        Ok(Err(PlanDocumentError::Damaged(DamagedPlan::NoHeading)))
-    )
+    matches!(parsed, Ok(Err(PlanDocumentError::NoHeading)))
 }
 
 /// The path of the document in the project, relative to its root, if it is to be there.

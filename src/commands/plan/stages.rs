@@ -24,14 +24,14 @@ use crate::commands::agent_run::FailedBuild;
 use crate::commands::cli::replies::OnFailure;
 use crate::commands::error::Error;
 use crate::commands::plan::args::StepGate;
-use crate::commands::plan::criteria::{open_criteria, tick};
+use crate::commands::plan::criteria::{add_open, tick};
 use crate::commands::plan::document::PlanDocument;
 use crate::commands::plan::file::PlanFile;
 use crate::commands::plan::forms::{ANALYZE, TaskList, WrittenCriterion};
 use crate::commands::plan::instructions::{EXAMPLES, RESPONSE_FORMAT};
 use crate::commands::plan::session::{StepsEnd, WorkEnd};
 use crate::commands::plan::tools::{NO_TOOLS, PlanTools};
-use crate::commands::plan::types::{PlanStatus, PlanTask, PlanTaskStatus};
+use crate::commands::plan::types::{Plan, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::event::Event;
@@ -115,13 +115,13 @@ impl<'c> Stages<'_, 'c, '_> {
         let words = self.ask(&Purpose::PLAN, PLANNER, 0.3, &protocol, &mut said)?;
         let list = TaskList::read(&words).map_err(not_understood)?;
         self.note_version()?;
-        self.change(|document| {
-            if document.plan().goal.is_empty() {
-                document.set_goal(request.trim());
+        self.change(|plan| {
+            if plan.goal.is_empty() {
+                request.trim().clone_into(&mut plan.goal);
             }
-            document.add_criteria(&open_criteria(&list.acceptance_criteria));
-            document.set_tasks(&list.tasks(&self.tools()));
-            document.set_status(PlanStatus::InProgress);
+            add_open(plan, &list.acceptance_criteria);
+            plan.tasks = list.tasks(&self.tools());
+            plan.status = PlanStatus::InProgress;
         })
     }
 
@@ -139,9 +139,9 @@ impl<'c> Stages<'_, 'c, '_> {
             self.show_tasks()?;
             let worked = self.work_on(&task, resumed, conversation);
             match &worked {
-                Ok(()) => self.change(|document| {
-                    tick(document, &self.claimed.take());
-                    note_status(document, &task, PlanTaskStatus::Done);
+                Ok(()) => self.change(|plan| {
+                    tick(plan, &self.claimed.take());
+                    note_status(plan, &task, PlanTaskStatus::Done);
                 })?,
                 Err(error) if are_over(error) => {
                     // Why it has failed is told before whether that could be noted.
@@ -156,7 +156,7 @@ impl<'c> Stages<'_, 'c, '_> {
     }
 
     fn set_status(&self, task: &PlanTask, status: PlanTaskStatus) -> Result<(), AgentError> {
-        self.change(|document| note_status(document, task, status))
+        self.change(|plan| note_status(plan, task, status))
     }
 
     /// What ended the steps in a run that was cut short behind them.
@@ -495,24 +495,23 @@ impl<'c> Stages<'_, 'c, '_> {
     ///
     /// # Errors
     /// When it cannot be changed.
-    pub fn change(&self, change: impl FnOnce(&mut PlanDocument)) -> Result<(), AgentError> {
+    pub fn change(&self, change: impl FnOnce(&mut Plan)) -> Result<(), AgentError> {
         Ok(self.document.change(change).map_err(Error::from)?)
     }
 }
 
 /// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
 /// another.
-fn note_status(document: &mut PlanDocument, task: &PlanTask, status: PlanTaskStatus) {
-    let tasks = document.plan().tasks;
-    let same = tasks.iter();
+fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
+    let same = plan.tasks.iter_mut();
     let same = same.filter(|known| known.description == task.description);
     // Of several, the one that is under way; before that, the one that was chosen.
     let is_other = |known: &PlanTask| {
         status != PlanTaskStatus::Active && known.status != PlanTaskStatus::Active
     };
-    let nearest = |known: &&PlanTask| (is_other(known), known.step.abs_diff(task.step));
+    let nearest = |known: &&mut PlanTask| (is_other(known), known.step.abs_diff(task.step));
     if let Some(found) = same.min_by_key(nearest) {
-        document.set_task_status(found.step, status);
+        found.status = status;
     }
 }
 

@@ -8,10 +8,9 @@ use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::protocol::Fault;
 use crate::commands::plan::criteria::tick;
-use crate::commands::plan::document::PlanDocument;
 use crate::commands::plan::forms::WorkSummary;
 use crate::commands::plan::session::WorkEnd;
-use crate::commands::plan::types::{LogEntry, PlanStatus, PlanTask};
+use crate::commands::plan::types::{LogEntry, Plan, PlanStatus, PlanTask};
 use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::event::Event;
@@ -81,13 +80,13 @@ impl Stages<'_, '_, '_> {
         };
         let mut untold = Vec::new();
         self.note_version()?;
-        self.change(|document| {
-            document.add_log_entries(std::slice::from_ref(&entry));
+        self.change(|plan| {
+            plan.execution_log.push(entry);
             if end == WorkEnd::Done {
-                untold = tick(document, &summary.acceptance_criteria_updates);
+                untold = tick(plan, &summary.acceptance_criteria_updates);
             }
-            self.decide(document, &summary.decisions_made, &[]);
-            conclude(document, end);
+            self.decide(plan, &summary.decisions_made, &[]);
+            conclude(plan, end);
         })?;
         for text in untold {
             self.run.warn(format!("the summary ticks nothing: {text}"));
@@ -166,20 +165,19 @@ impl Stages<'_, '_, '_> {
     /// # Errors
     /// When it cannot be noted.
     pub fn conclude(&self, end: WorkEnd) -> Result<(), AgentError> {
-        self.change(|document| conclude(document, end))
+        self.change(|plan| conclude(plan, end))
     }
 }
 
 /// Notes in the document how far the plan has come.
-fn conclude(document: &mut PlanDocument, end: WorkEnd) {
-    let plan = document.plan();
+fn conclude(plan: &mut Plan, end: WorkEnd) {
     let are_over = !plan.tasks.iter().any(PlanTask::is_open);
     let hold = plan.acceptance_criteria.iter().all(|known| known.completed);
-    document.set_status(match end {
+    plan.status = match end {
         WorkEnd::Done if are_over && hold => PlanStatus::Completed,
         WorkEnd::Stopped => PlanStatus::Blocked,
         WorkEnd::Done | WorkEnd::Failed => PlanStatus::InProgress,
-    });
+    };
 }
 
 /// The tools that were used, each once, in their order. The build is none, and what has failed or was not allowed was
