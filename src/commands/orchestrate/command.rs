@@ -5,7 +5,7 @@
 //! folder ends with a report, however it ends.
 
 use super::options::{OpenUser, OrchestrateOptions};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::error::Error;
 use crate::commands::orchestrate::branches::Specialist;
-use crate::commands::orchestrate::handover::Handover;
+use crate::commands::orchestrate::handover::instructions;
 use crate::commands::orchestrate::instructions::{FORM, initial_messages, system_prompt};
 use crate::commands::orchestrate::lineage::BranchTracker;
 use crate::commands::orchestrate::pantheon;
@@ -124,7 +124,13 @@ impl Orchestration<'_, '_> {
     /// Works on the task, has the work published, and tells how that has ended.
     fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
         let place = self.place;
-        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, place.is_replay());
+        let watcher = RunWatcher {
+            run: self.run,
+            context: self.context,
+            exchanges: self.exchanges,
+            is_replay: place.is_replay(),
+            was_waiting: Cell::default(),
+        };
         let specialists = Specialists {
             branches: &Pantheon {
                 tools: client,
@@ -155,34 +161,23 @@ impl Orchestration<'_, '_> {
         };
         let status = status(&result);
         let lineage = specialists.lineage.borrow();
-        let instructions = Handover {
-            status,
-            task: &place.task,
-            project: &place.settings.project_name,
-            workspace: &place.settings.workspace_dir,
-            lineage: &lineage,
-            publishes: place.settings.publishes,
-            is_published: publish_report.is_some(),
-            is_publishing_failed: publish_error.is_some()
-                && status != OrchestrationStatus::PublishFailed,
-        }
-        .instructions();
         let latest = lineage.latest().to_owned();
-        let report = OrchestrationRecord {
+        let mut report = OrchestrationRecord {
             task: place.task.clone(),
             summary,
             status,
             is_finished: status.is_finished(),
-            start_branch_id: lineage.start().to_owned(),
+            start_branch_id: lineage.start.clone(),
             latest_branch_id: latest.clone(),
-            instructions,
+            instructions: String::new(),
             publish_pantheon_branch_id: publish_report.as_ref().map(|_| latest),
             publish_report,
             publish_error,
-            iterations: lineage.reviews(),
+            iterations: lineage.reviews,
             log: self.run.folder(),
-            branches: lineage.records().to_vec(),
+            branches: lineage.records.clone(),
         };
+        report.instructions = instructions(&report, &place.settings, &lineage);
         (report, result)
     }
 
@@ -257,7 +252,7 @@ impl Orchestration<'_, '_> {
                 Ok(())
             }
             // Nothing else is left to the model: another agent would end the work, too.
-            Err(Objection::Words(_)) if specialists.lineage.borrow().reviews() >= MAX_REVIEWS => {
+            Err(Objection::Words(_)) if specialists.lineage.borrow().reviews >= MAX_REVIEWS => {
                 let reviews = MAX_REVIEWS;
                 Err(Objection::Over(AgentError::IterationLimit { reviews }))
             }

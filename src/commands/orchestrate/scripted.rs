@@ -140,7 +140,7 @@ impl Watcher for Scripted {
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
         let waiting = lineage.waiting();
         let waiting = waiting.map(|record| format!("{} ({})", record.id, record.status));
-        let starting = lineage.is_starting().map(|agent| agent.name().to_owned());
+        let starting = lineage.starting.map(|agent| agent.name().to_owned());
         let waiting = waiting.or(starting);
         let waiting = waiting.unwrap_or_else(|| "nothing".to_owned());
         let latest = lineage.latest();

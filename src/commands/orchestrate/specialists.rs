@@ -121,7 +121,7 @@ impl Specialists<'_> {
     pub fn run(&self, agent: Specialist, prompt: &str) -> Result<FinishedBranch, ToolError> {
         let parent = self.lineage.borrow().latest().to_owned();
         // A kill meanwhile must not lose that there may be an agent.
-        self.lineage.borrow_mut().starting(Some(agent));
+        self.lineage.borrow_mut().starting = Some(agent);
         self.tell_change()?;
         let started = self.branches.start(&BranchStart {
             agent,
@@ -130,7 +130,7 @@ impl Specialists<'_> {
             project: self.project,
         });
         if !matches!(started, Err(ToolError::Fatal(_))) {
-            self.lineage.borrow_mut().starting(None);
+            self.lineage.borrow_mut().starting = None;
         }
         let id = started?;
         let began = self.clock.elapsed();
@@ -327,7 +327,7 @@ mod tests {
             ]
         );
         let lineage = specialists.lineage.borrow();
-        assert_eq!(lineage.records()[0].seconds.0, Duration::from_secs(6));
+        assert_eq!(lineage.records[0].seconds.0, Duration::from_secs(6));
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
             }
             let lineage = specialists.lineage.borrow();
             assert_eq!((lineage.latest(), lineage.waiting()), ("b0", None));
-            assert_eq!(lineage.records()[0].status, "failed");
+            assert_eq!(lineage.records[0].status, "failed");
         }
     }
 
@@ -373,7 +373,7 @@ mod tests {
         let specialists = script.specialists();
         let done = specialists.execute(Codex, "review", "");
         assert!(matches!(done, Err(ToolError::Failed(failure)) if failure.code == "no_new_branch"));
-        assert!(specialists.lineage.borrow().records().is_empty());
+        assert!(specialists.lineage.borrow().records.is_empty());
     }
 
     #[test]

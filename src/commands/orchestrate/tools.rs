@@ -86,7 +86,7 @@ impl Tool for ExecuteAgent<'_, '_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let reviews = self.0.lineage.borrow().reviews();
+        let reviews = self.0.lineage.borrow().reviews;
         if reviews >= MAX_REVIEWS {
             return Err(AgentError::IterationLimit { reviews }.into());
         }
@@ -261,7 +261,7 @@ mod tests {
                 "fatal: the iteration limit is reached: 8 reviews came back, and the work was not signed off"
             );
         }
-        assert_eq!(specialists.lineage.borrow().records().len(), 9);
+        assert_eq!(specialists.lineage.borrow().records.len(), 9);
     }
 
     #[test]

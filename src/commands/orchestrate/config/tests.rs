@@ -174,14 +174,10 @@ fn waits_grow_towards_the_end_of_an_agents_time() {
             (POLL_TIMEOUT, timeout),
         ];
         let problems = read(&set).err().unwrap_or_default();
-        let found: Vec<_> = problems
+        let found: Vec<_> = problems.iter().map(ConfigProblem::hint).collect();
+        let expected: Vec<_> = expected
             .iter()
-            .map(|problem| match problem {
-                ConfigProblem::NotBelow {
-                    variable, limit, ..
-                } => (*variable, *limit),
-                other => panic!("{other}"),
-            })
+            .map(|(variable, limit)| format!("lower `{variable}`, or raise `{limit}`"))
             .collect();
         assert_eq!(found, expected, "{initial} {max} {timeout}");
     }

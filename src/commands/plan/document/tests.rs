@@ -5,7 +5,7 @@ mod properties;
 
 use super::*;
 use crate::commands::plan::types::PlanMetadata;
-use crate::commands::plan::types::{Criterion, LogEntry, PlanDecision, PlanTask, PlanTaskStatus};
+use crate::commands::plan::types::{Criterion, LogEntry, PlanDecision, PlanTask};
 use serde_json::json;
 
 /// The specification's example, and the template of a plan that nobody has made yet.
