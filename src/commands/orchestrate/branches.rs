@@ -9,28 +9,28 @@ pub trait Branches {
     /// Starts an agent on a new branch that begins as `parent` is; the new branch's id. Never done twice for one call.
     ///
     /// # Errors
-    /// When no agent was started, or it is not known whether one was.
+    /// If no agent was started, or it is not known whether one was.
     fn start(&self, start: &BranchStart<'_>) -> Result<String, ToolError>;
 
-    /// How the agent on a branch is getting on.
+    /// The state of the agent on a branch.
     ///
     /// # Errors
-    /// When that cannot be told.
+    /// If that cannot be told.
     fn state(&self, branch: &str) -> Result<BranchState, ToolError>;
 
-    /// What is in a file of a branch.
+    /// Reads a file of a branch.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn read(&self, branch: &str, path: &str) -> Result<String, ToolError>;
 }
 
-/// What an agent is started with.
+/// The parameters of a new agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BranchStart<'s> {
     /// The agent.
     pub agent: Specialist,
-    /// What it is told.
+    /// The prompt.
     pub prompt: &'s str,
     /// The branch that the new one begins as.
     pub parent: &'s str,
@@ -67,12 +67,12 @@ impl Specialist {
     }
 }
 
-/// How the agent on a branch is getting on.
+/// The state of the agent on a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchState {
     /// The same in the words of the place, for people.
     pub status: String,
-    /// Whether it is done.
+    /// The progress.
     pub progress: BranchProgress,
     /// The agent's answer, of any length and with whatever keys are in it; "" where it has given none.
     pub output: String,
@@ -90,7 +90,7 @@ impl BranchState {
     }
 }
 
-/// How far the agent on a branch has come.
+/// The progress of the agent on a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BranchProgress {
     /// It works, or is about to.
@@ -106,7 +106,7 @@ pub const WORKLOG: &str = "worklog.md";
 /// The log of the last review, in the workspace.
 pub const REVIEW_LOG: &str = "codex_review.log";
 
-/// Where a file of a branch is; a relative path lies in the workspace, whose path has no slash at its end.
+/// The path of a file of a branch; a relative one lies in the workspace, whose path has no slash at its end.
 #[must_use]
 pub fn in_workspace(workspace: &str, path: &str) -> String {
     if path.starts_with('/') {

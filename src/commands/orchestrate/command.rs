@@ -42,16 +42,16 @@ use crate::sys::environment::RecordedClock;
 /// The workflow's name.
 const NAME: &str = "orchestrate";
 
-/// What stands before what a user types whom the model has asked something.
+/// The prompt before the user's answers to the model.
 const PROMPT: &str = "you> ";
 
-/// How many calls in a row may fail.
+/// The limit of failed calls in a row.
 const TOOL_TRIES: u32 = 10;
 
 /// Has the task done, reviewed, and published.
 ///
 /// # Errors
-/// When no review has passed it, or it was to be published and is not.
+/// If no review has passed it, or it was to be published and is not.
 pub fn orchestrate(
     context: &Context<'_>,
     options: &OrchestrateOptions,
@@ -116,7 +116,7 @@ struct Orchestration<'o, 'c> {
     exchanges: &'o ExchangeLog<'c>,
     /// Tells how long agents take, in a replay as it was then.
     clock: &'o RecordedClock<'o>,
-    /// What the model says of the work that it has signed off.
+    /// The model's summary of the work that it has signed off.
     summary: RefCell<String>,
 }
 
@@ -228,7 +228,7 @@ impl Orchestration<'_, '_> {
         }
     }
 
-    /// What stands against the model's last words. Words that are no report are for the user, where there is one.
+    /// Checks the model's last words. Words that are not a report are for the user, if there is one.
     fn ending(&self, ended: &Ended, specialists: &Specialists<'_>) -> Result<(), Objection> {
         let words = &ended.words;
         self.context.reporter.event(&Event::Words(words.clone()));
@@ -296,7 +296,7 @@ impl Orchestration<'_, '_> {
     }
 }
 
-/// How an orchestration has ended that ends so.
+/// The status of an orchestration with this result.
 fn status(result: &Result<(), Error>) -> OrchestrationStatus {
     let Err(error) = result else {
         return OrchestrationStatus::Completed;

@@ -24,13 +24,13 @@ const AZURE_DEPLOYMENT: &str = "AZURE_OPENAI_DEPLOYMENT";
 const AZURE_VERSION: &str = "AZURE_OPENAI_API_VERSION";
 /// The MCP server.
 const MCP_URL: &str = "MCP_BASE_URL";
-/// What the server wants to be shown.
+/// The server's token.
 const MCP_TOKEN: &str = "MCP_BEARER_TOKEN";
 /// The time until an agent is asked for again, for the first time.
 const POLL_INITIAL: &str = "MCP_POLL_INITIAL_SECONDS";
 /// The longest time until it is.
 const POLL_MAX: &str = "MCP_POLL_MAX_SECONDS";
-/// How long an agent may take.
+/// The time limit of an agent.
 const POLL_TIMEOUT: &str = "MCP_POLL_TIMEOUT_SECONDS";
 /// By how much each wait is longer than the one before.
 const POLL_FACTOR: &str = "MCP_POLL_BACKOFF_FACTOR";
@@ -38,11 +38,11 @@ const POLL_FACTOR: &str = "MCP_POLL_BACKOFF_FACTOR";
 const PROJECT: &str = "PROJECT_NAME";
 /// The agents' directory.
 const WORKSPACE: &str = "WORKSPACE_DIR";
-/// What the agent that publishes pushes with.
+/// The token that the publishing agent pushes with.
 const GITHUB_TOKEN: &str = "GITHUB_TOKEN";
-/// Whose name the commit is in.
+/// The name of the commit's author.
 const AUTHOR_NAME: &str = "GIT_AUTHOR_NAME";
-/// The same for its address.
+/// The address of the commit's author.
 const AUTHOR_EMAIL: &str = "GIT_AUTHOR_EMAIL";
 
 const DEFAULT_MCP_URL: &str = "http://localhost:8000/mcp/sse";
@@ -54,16 +54,16 @@ const SHORTEST: f64 = 0.001;
 /// More are no time to wait for: some thirty years.
 const LONGEST: f64 = 1e9;
 
-/// What the command line says of it.
+/// The flags for the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigFlags {
     /// The project's name on the server; blank is as if it were not given.
     pub project_name: Option<String>,
-    /// Whether nothing is to be published.
+    /// True to publish nothing.
     pub no_publish: bool,
 }
 
-/// What an orchestration is configured with.
+/// The configuration of an orchestration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentConfig {
     /// The model; `None` where another one is asked.
@@ -76,7 +76,7 @@ pub struct AgentConfig {
     pub project: String,
     /// The agents' directory: absolute, without slashes at its end.
     pub workspace: String,
-    /// What the agent that publishes is told; `None` where nothing is to be published.
+    /// The publishing agent's data; `None` to publish nothing.
     pub publishing: Option<Publishing>,
 }
 
@@ -141,7 +141,7 @@ impl AgentConfig {
     }
 }
 
-/// What is secret in these variables, beside what their names tell.
+/// The secrets in these variables, besides what their names tell.
 pub fn secrets(environment: &Environment) -> impl Iterator<Item = String> {
     let keys = [AZURE_KEY, MCP_TOKEN, GITHUB_TOKEN];
     let keys = keys.into_iter().filter_map(|key| environment.get(key));

@@ -11,7 +11,7 @@ use crate::record::orchestration::{BranchRecord, Lineage, ReviewVerdict};
 use crate::record::seconds::Seconds;
 use crate::sys::text::one_line;
 
-/// How much of a branch's id is told that is none of this work's, in characters.
+/// The limit of an unknown branch's id in a message, in characters.
 const SHOWN: usize = 80;
 
 /// The branches of a piece of work.
@@ -56,10 +56,10 @@ impl BranchTracker {
         Some((agent, &self.records.get(at)?.id))
     }
 
-    /// Whether a branch may be cloned, or, where it is blank, nothing is said of it.
+    /// Checks that a branch may be cloned; a blank one stands for the right one.
     ///
     /// # Errors
-    /// When it may not: names the one that may.
+    /// If it may not: names the one that may.
     pub fn check_parent(&self, branch: &str) -> Result<(), CallFailure> {
         let (branch, latest) = (branch.trim(), self.latest());
         if branch.is_empty() || branch == latest {
@@ -75,7 +75,7 @@ impl BranchTracker {
         ))
     }
 
-    /// Whether a branch is of this work.
+    /// Tells whether a branch belongs to this work.
     #[must_use]
     pub fn has(&self, branch: &str) -> bool {
         self.start == branch || self.records.iter().any(|record| record.id == branch)

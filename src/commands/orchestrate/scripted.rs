@@ -49,13 +49,13 @@ pub(crate) fn failed_state(output: &str) -> State {
 #[derive(Default)]
 pub(crate) struct Scripted {
     states: RefCell<VecDeque<State>>,
-    /// What is in the files that are there: path, content.
+    /// The files: path, content.
     pub(crate) files: RefCell<Vec<(&'static str, &'static str)>>,
-    /// What has happened.
+    /// The events so far.
     pub(crate) log: RefCell<Vec<String>>,
-    /// How many branches there are.
+    /// The number of branches.
     pub(crate) started: Cell<i32>,
-    /// What comes during the next wait.
+    /// The interruption of the next wait.
     pub(crate) signal: Cell<Option<Signal>>,
     clock: Waited,
 }
@@ -158,7 +158,7 @@ impl Watcher for Scripted {
     }
 }
 
-/// How many seconds were waited.
+/// The number of seconds waited.
 #[derive(Default)]
 struct Waited(AtomicU64);
 

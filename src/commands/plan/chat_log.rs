@@ -25,13 +25,13 @@ use crate::sys::text::{printable, regex};
 /// The file's name, in a session's folder.
 pub const CHAT_LOG: &str = "chat_history.log";
 
-/// How wide the table of what was changed is.
+/// The width of the table of changes.
 const STAT_WIDTH: usize = 80;
 
-/// How an entry begins, as far as it takes to take a line for one.
+/// The beginning of an entry, as far as a line can be mistaken for one.
 static ENTRY: LazyLock<Regex> = LazyLock::new(|| regex(r"^\[[0-9]{4}-[0-9]{2}-[0-9]{2}T"));
 
-/// Whose words an entry has.
+/// The speaker of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChatEntryKind {
     System,
@@ -66,7 +66,7 @@ impl<'r> ChatLog<'r> {
     /// Opens the log at `path`, and makes it where it is missing. Who calls it holds the session.
     ///
     /// # Errors
-    /// When it is no file, a link included, or cannot be opened.
+    /// If it is no file, a link included, or cannot be opened.
     pub fn open(
         path: &Path,
         clock: &'r dyn Clock,
@@ -126,7 +126,7 @@ impl<'r> ChatLog<'r> {
         self.agent(&format!("Here's the current plan:\n\n---\n{document}\n---"));
     }
 
-    /// Why the first entry that is missing could not be written, if any is; told once.
+    /// Takes the error of the first entry that could not be written, if any.
     pub fn take_problem(&self) -> Option<PathError> {
         self.problem.take()
     }
@@ -170,9 +170,9 @@ fn content(text: &str) -> String {
 
 /// Notes in a log what is shown, and has it shown.
 pub struct ChatReporter<'a> {
-    /// Who shows it.
+    /// Shows the events.
     pub inner: &'a dyn Reporter,
-    /// Where it is noted.
+    /// Notes the events.
     pub log: &'a ChatLog<'a>,
 }
 
@@ -192,7 +192,7 @@ impl Reporter for ChatReporter<'_> {
     }
 }
 
-/// What is noted of an event; `None` of what only moves on the screen, and is told by what follows.
+/// The entry for an event; `None` for what only moves on the screen, since other events follow.
 fn entry(event: &Event) -> Option<(ChatEntryKind, String)> {
     let said = |text: &String| Some((ChatEntryKind::Agent, text.clone()));
     let told = |text: String| Some((ChatEntryKind::System, text));

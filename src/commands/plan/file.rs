@@ -24,9 +24,9 @@ const COPIES: usize = 100;
 /// The plan's document.
 #[derive(Clone, Copy)]
 pub struct PlanFile<'p> {
-    /// Where it is.
+    /// Its path.
     pub path: &'p Path,
-    /// Whether nobody but the user may read it: in a session's folder.
+    /// True in a session's folder: only the user may read it.
     pub is_private: bool,
     /// Tells when it is saved.
     pub clock: &'p dyn Clock,
@@ -34,18 +34,18 @@ pub struct PlanFile<'p> {
     pub redactor: &'p Redactor,
 }
 
-/// Why a plan cannot be read or kept.
+/// Errors from reading and writing the plan's document.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanFileError {
     /// The file cannot be read or written.
     #[error(transparent)]
     File(#[from] PathError),
-    /// What is in it is no plan.
+    /// The content is not a plan.
     #[error("`{}`: {source}", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: PlanDocumentError,
     },
 }
@@ -61,7 +61,7 @@ impl PlanFileError {
         }
     }
 
-    /// What the user can do about it.
+    /// The remedy.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl PlanFile<'_> {
     /// Makes the document, an empty one, where there is none.
     ///
     /// # Errors
-    /// When it cannot be made, or is not to be written to.
+    /// If it cannot be made, or is not to be written to.
     pub fn make(&self) -> Result<(), PlanFileError> {
         match self.permissions()? {
             Some(permissions) if permissions.readonly() => {
@@ -89,17 +89,17 @@ impl PlanFile<'_> {
         }
     }
 
-    /// Who may do what with the file; `None`: there is none.
+    /// The file's permissions; `None` if it does not exist.
     fn permissions(&self) -> Result<Option<Permissions>, PathError> {
         let found = self.path.symlink_metadata().if_there();
         let found = found.map_err(PathError::of("read", self.path))?;
         Ok(found.map(|found| found.permissions()))
     }
 
-    /// What the file holds, whatever it is.
+    /// The content of the file, whatever it is.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn bytes(&self) -> Result<Vec<u8>, PlanFileError> {
         let content = files::read(self.path, Links::Refused, MOST_READ);
         Ok(content.map_err(PathError::of("read", self.path))?)
@@ -108,7 +108,7 @@ impl PlanFile<'_> {
     /// The document as it is now.
     ///
     /// # Errors
-    /// When it cannot be read, or is no plan.
+    /// If it cannot be read, or is no plan.
     pub fn read(&self) -> Result<PlanDocument, PlanFileError> {
         let read = PlanDocument::parse(&self.bytes()?);
         read.map_err(|source| PlanFileError::Unreadable {
@@ -120,7 +120,7 @@ impl PlanFile<'_> {
     /// Changes the document as it is now, and saves it.
     ///
     /// # Errors
-    /// When it cannot be read or written; it is then as it was.
+    /// If it cannot be read or written; it is then as it was.
     pub fn change(&self, change: impl FnOnce(&mut Plan)) -> Result<(), PlanFileError> {
         let mut document = self.read()?;
         if !document.edit(change) {
@@ -137,7 +137,7 @@ impl PlanFile<'_> {
     /// Puts another document in the place of one that cannot be read; where that has been copied to.
     ///
     /// # Errors
-    /// When it cannot be copied or replaced; it is then as it was.
+    /// If it cannot be copied or replaced; it is then as it was.
     pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
         let content = self.bytes()?;
         let copy = self

@@ -17,13 +17,13 @@ use crate::sys::text::one_line;
 /// The tool of a task that needs none.
 pub const ANALYZE: &str = "analyze";
 
-/// How many tasks a list may have.
+/// The largest number of tasks in a list.
 const MOST_TASKS: u32 = 100;
-/// How many where the server holds the model to the schema: the smallest would not come to an end.
+/// The largest number where the server enforces the schema: small models would not come to an end.
 const MOST_TASKS_AT_ONCE: u32 = 20;
-/// How long a line of the plan may be, in characters.
+/// The largest length of a line of the plan, in characters.
 const LONGEST_LINE: usize = 1000;
-/// How long a parameter of a planned call may be, in bytes; a longer one is left to the step itself.
+/// The largest length of a planned call's parameter, in bytes; a longer one is left to the step itself.
 const LONGEST_PARAMETER: usize = 500;
 
 /// Criteria, as texts.
@@ -48,22 +48,22 @@ pub fn line(text: &str) -> Option<String> {
 /// A task that is planned.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct PlannedTask {
-    /// What is to be done: a line.
+    /// The work to do: a line.
     #[serde(deserialize_with = "stated")]
     pub description: String,
     /// The tool that it is done by, in the model's words, or [`ANALYZE`]: a line.
     #[serde(deserialize_with = "stated")]
     pub tool: String,
-    /// What the tool is to be given, as far as the model knows.
+    /// The tool's parameters, as far as the model knows them.
     pub params: Map<String, Value>,
 }
 
-/// What planning ends with.
+/// The result of planning.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TaskList {
     /// The tasks in their order: at least one, at most 100.
     pub task_list: Vec<PlannedTask>,
-    /// What must be true when all is done: lines.
+    /// The criteria for all being done: lines.
     #[serde(default, deserialize_with = "lines")]
     pub acceptance_criteria: Vec<String>,
 }
@@ -72,7 +72,7 @@ impl TaskList {
     /// Reads the object of a reply.
     ///
     /// # Errors
-    /// What is wrong with it, for the model.
+    /// A description of the mistake, for the model.
     pub fn read(reply: &Value) -> Result<Self, String> {
         let task = json!({"step": {"type": "integer"}, "description": {"type": "string"}, "tool": {"type": "string"},
             "params": {"type": "object"}});
@@ -120,7 +120,7 @@ impl TaskList {
         }
     }
 
-    /// What a server is to hold the model to: every list and text has an end.
+    /// The schema for a server to enforce: every list and text is bounded.
     fn schema(tools: &Toolbox<'_>) -> Value {
         let names = tools.specs().map(|spec| &*spec.name).chain([ANALYZE]);
         let names: Vec<&str> = names.collect();
@@ -147,16 +147,16 @@ impl TaskList {
     }
 }
 
-/// What was done, in the model's words.
+/// A log entry in the model's words.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct WrittenLogEntry {
-    /// What was done, in short: a line.
+    /// The work in short: a line.
     #[serde(deserialize_with = "stated")]
     pub action: String,
-    /// What was done, in full: a line; may be blank.
+    /// The work in full: a line; may be blank.
     #[serde(deserialize_with = "stated_or_blank")]
     pub details: String,
-    /// What came of it: a line.
+    /// The outcome: a line.
     #[serde(deserialize_with = "stated")]
     pub result: String,
     /// The tools by which it was done: lines.
@@ -167,10 +167,10 @@ pub struct WrittenLogEntry {
 /// A criterion, in the model's words.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct WrittenCriterion {
-    /// What must be true: a line.
+    /// The condition: a line.
     #[serde(deserialize_with = "stated")]
     pub description: String,
-    /// Whether the model says that it is.
+    /// True if the model says that it holds.
     #[serde(default)]
     pub completed: bool,
 }
@@ -178,26 +178,26 @@ pub struct WrittenCriterion {
 /// A decision, in the model's words.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct WrittenDecision {
-    /// What is, or is not, to be done: a line.
+    /// The decision: a line.
     #[serde(deserialize_with = "stated")]
     pub title: String,
-    /// Why: a line.
+    /// The reason: a line.
     #[serde(deserialize_with = "stated")]
     pub rationale: String,
-    /// What else there was to choose: lines.
+    /// The alternatives: lines.
     #[serde(default, deserialize_with = "lines")]
     pub alternatives: Vec<String>,
 }
 
-/// What the last stage ends with.
+/// The result of the last stage.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct WorkSummary {
-    /// What goes into the plan's log.
+    /// The entry for the plan's log.
     pub log_entry: WrittenLogEntry,
     /// The criteria that the model says are met, or are not.
     #[serde(default)]
     pub acceptance_criteria_updates: Vec<WrittenCriterion>,
-    /// What was decided on the way.
+    /// Decisions made on the way.
     #[serde(default)]
     pub decisions_made: Vec<WrittenDecision>,
 }
@@ -206,7 +206,7 @@ impl WorkSummary {
     /// Reads the object of a reply.
     ///
     /// # Errors
-    /// What is wrong with it, for the model.
+    /// A description of the mistake, for the model.
     pub fn read(reply: &Value) -> Result<Self, String> {
         read(reply, &Self::schema())
     }
@@ -238,7 +238,7 @@ impl WorkSummary {
     }
 }
 
-/// What a value stands for that follows a schema.
+/// Reads a value that follows a schema.
 fn read<T: DeserializeOwned>(reply: &Value, form: &Value) -> Result<T, String> {
     schema::check(reply, form, "")?;
     T::deserialize(reply).map_err(|error| error.to_string())

@@ -77,7 +77,7 @@ impl Stages<'_, '_, '_> {
     /// Runs the commands of the criteria that have one, and ticks those whose command ends with 0.
     ///
     /// # Errors
-    /// When the run is over, or the plan cannot be changed.
+    /// If the run is over, or the plan cannot be changed.
     pub fn check_criteria(&self) -> Result<(), AgentError> {
         let criteria = self.read()?.plan().acceptance_criteria;
         for criterion in criteria {

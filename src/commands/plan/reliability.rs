@@ -18,7 +18,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::selection;
 
-/// What the model is to do, if it can.
+/// The task for the model.
 const TASK: &str = "Current task: Read README.md to understand the project";
 /// The plan that it is shown: `spec/plan-prompts.md`, 11.3.
 const PLAN: &str = "# Current Plan\n\nTest plan";
@@ -26,7 +26,7 @@ const PLAN: &str = "# Current Plan\n\nTest plan";
 /// Asks as often as is wanted, and says how many replies of a hundred are of the form.
 ///
 /// # Errors
-/// When too few are, or the model cannot be asked.
+/// If too few are, or the model cannot be asked.
 pub fn reliability(
     context: &Context<'_>,
     choice: &ModelChoice,

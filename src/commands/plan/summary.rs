@@ -15,9 +15,9 @@ use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::event::Event;
 
-/// What the model of this stage is told of itself: `spec/plan-prompts.md`, 3.4.4.
+/// The role of the model: `spec/plan-prompts.md`, 3.4.4.
 const SUMMARIZER: &str = "You are a summarizer. Create concise log entries for what was just done.";
-/// What it is asked for.
+/// The request to the model.
 const ASKED: &str = "Write the log entry for what was just done.";
 
 /// The question of the specification.
@@ -41,7 +41,7 @@ impl Stages<'_, '_, '_> {
     /// shown of it still.
     ///
     /// # Errors
-    /// When there is none, or it cannot be written.
+    /// If there is none, or it cannot be written.
     pub fn sum_up(&self, said: &[HistoryMessage], end: WorkEnd) -> Result<String, AgentError> {
         let mut conversation = Conversation {
             history: said.to_vec(),
@@ -163,7 +163,7 @@ impl Stages<'_, '_, '_> {
     /// Notes how far the plan has come, where nothing sums up what was done.
     ///
     /// # Errors
-    /// When it cannot be noted.
+    /// If it cannot be noted.
     pub fn conclude(&self, end: WorkEnd) -> Result<(), AgentError> {
         self.change(|plan| conclude(plan, end))
     }

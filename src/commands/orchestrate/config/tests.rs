@@ -10,7 +10,7 @@ const COMPLETE: [(&str, &str); 5] = [
     (GITHUB_TOKEN, "ghp_0123456789"),
 ];
 
-/// What is read of a complete configuration with these variables in the place of its own.
+/// Reads a complete configuration with these variables in the place of its own.
 fn read(changed: &[(&str, &str)]) -> Result<AgentConfig, Vec<ConfigProblem>> {
     read_with(changed, &ConfigFlags::default())
 }

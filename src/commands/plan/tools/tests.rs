@@ -326,7 +326,7 @@ fn a_command_that_is_known_to_be_harmless_needs_no_shell() {
     assert_eq!(world.asked.take(), ["is git status harmless?"]);
 }
 
-/// Where a schema lets a model go on for ever, or say what nobody asked for.
+/// The places where a schema lets a model go on for ever, or say what nobody asked for.
 fn loose_ends(schema: &Value, at: &str, found: &mut Vec<String>) {
     let is_bounded = match schema["type"].as_str() {
         Some("string") => schema["maxLength"].is_u64() || schema["enum"].is_array(),

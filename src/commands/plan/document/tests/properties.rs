@@ -4,7 +4,7 @@ use super::*;
 use crate::commands::plan::types::{Criterion, LogEntry, PlanDecision, PlanTask};
 use proptest::prelude::*;
 
-/// What texts are made of: words, and all that means something somewhere in a document.
+/// The pieces of texts: words, and all that means something somewhere in a document.
 const PIECES: [&str; 52] = [
     "word",
     "Wort",
