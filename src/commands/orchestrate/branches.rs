@@ -1,4 +1,4 @@
-//! Where specialists work: on branches, each of which begins as another one is.
+//! Branches for specialists to work on, each of which begins as another one is.
 //!
 //! Plain data and a trait; who implements it decides where the branches are.
 

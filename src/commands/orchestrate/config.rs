@@ -1,4 +1,4 @@
-//! What an orchestration is configured with: the environment's variables and the command line's words for them. Pure.
+//! The configuration of an orchestration: the environment's variables and the command line's words for them. Pure.
 //!
 //! Guarantees that all that is missing or wrong is told at once, each with its variable and without its value; that a URL
 //! which is taken is encrypted or leads to this machine; and that an agent is asked for ever less often until its time

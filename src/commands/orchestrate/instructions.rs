@@ -1,4 +1,4 @@
-//! What the model that leads the work is told. Pure.
+//! The instructions for the model that leads the work. Pure.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Which branches there are, and which of them the work goes on from. Pure.
+//! The branches of an orchestration, and the one that the work goes on from. Pure.
 //!
 //! Guarantees that nothing is cloned but the last branch that succeeded, so that the work is one line from the branch
 //! where it began.

@@ -1,4 +1,4 @@
-//! What `orchestrate` is asked to do. Plain data.
+//! The options of `orchestrate`. Plain data.
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! What an orchestration has before it begins: its configuration, the model, the task, and who may be asked.
+//! An orchestration's surroundings: its configuration, the model, the task, and who may be asked.
 //!
 //! Guarantees that all that is missing or wrong is told at once, before anything is sent.
 

@@ -1,4 +1,4 @@
-//! What a review's log says of the change. Pure.
+//! The verdict of a review's log. Pure.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! How the steps of a plan end: their errors, and what the session keeps of that. Pure.
+//! Ends of a plan's steps: their errors, and the part that the session keeps. Pure.
 
 use crate::agent::AgentError;
 use crate::agent::protocol::Fault;

@@ -1,4 +1,4 @@
-//! What the model says where a stage uses no tools: the list of tasks that planning ends with, and the summary that
+//! The replies of stages without tools: the list of tasks that planning ends with, and the summary that
 //! tells what was done. Pure.
 //!
 //! Guarantees that what stands in one line of the plan document is one line, printable and of bounded length. What the

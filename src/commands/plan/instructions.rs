@@ -1,4 +1,4 @@
-//! What an agent that works by a plan is told before all else: `AGENTS.md`, the form of its replies, and examples.
+//! The instructions of the plan agent: `AGENTS.md`, the form of its replies, and examples.
 //!
 //! Reads the `AGENTS.md` of the user and of the project, and nothing else. Guarantees that what is given is UTF-8,
 //! bounded, and holds no known key.

@@ -1,4 +1,4 @@
-//! What becomes of the plan: what the model says of it by its tools, and how far criteria hold.
+//! Changes to the plan: those that the model asks for by its tools, and the ticks of criteria.
 //!
 //! A criterion is ticked by its description, never after a failure; one with a command is ticked by that alone.
 

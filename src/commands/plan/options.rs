@@ -1,4 +1,4 @@
-//! What `plan` is asked to do. Plain data.
+//! The options of `plan`. Plain data.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What the plan agent has before it begins: its home, the models of its stages, the session with the plan, and where
+//! The plan agent's surroundings: its home, the models of its stages, the session with the plan, and where
 //! commands run.
 
 use std::cell::RefCell;

@@ -1,5 +1,5 @@
-//! How reliably a model keeps to the form of a step's replies: it is asked again and again, and what it says is read
-//! and not done. Changes nothing in the project.
+//! Measuring how reliably a model keeps to the form of a step's replies: it is asked again and again, and its replies are
+//! read but not carried out. Changes nothing in the project.
 
 use std::time::Duration;
 

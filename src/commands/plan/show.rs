@@ -1,4 +1,4 @@
-//! What there is to see of plans, besides the work on them: a plan, and the sessions.
+//! Showing a plan, and the sessions.
 
 use super::place::home;
 use crate::commands::error::Error;

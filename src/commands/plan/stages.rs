@@ -1,6 +1,6 @@
 //! The stages of a request that the model carries out: the plan is made, and worked off step by step.
 //!
-//! What the model says of its work is held against what the program knows: a step that needs a tool is not done by
+//! The model's claims are checked against what the program knows: a step that needs a tool is not done by
 //! words, and what was changed must build.
 
 use std::cell::{Cell, RefCell};

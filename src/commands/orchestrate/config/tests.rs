@@ -1,4 +1,4 @@
-//! What counts, and what is told of variables that are missing or wrong.
+//! Values of variables, and messages about missing or wrong ones.
 
 use super::*;
 

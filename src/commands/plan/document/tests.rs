@@ -1,4 +1,4 @@
-//! What a plan document says, what an edit changes in it, and which files are none.
+//! Reading and editing plan documents, and telling them from other files.
 
 mod lists;
 mod properties;

@@ -1,4 +1,4 @@
-//! How the replies of the stages without tools are read.
+//! Reading the replies of stages without tools.
 
 use proptest::prelude::*;
 

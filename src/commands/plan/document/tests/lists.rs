@@ -1,4 +1,4 @@
-//! How criteria and tasks are read and changed, whoever wrote them.
+//! Reading and changing criteria and tasks, whoever wrote them.
 
 use super::*;
 use crate::commands::plan::types::{Criterion, PlanTask, PlanTaskStatus};

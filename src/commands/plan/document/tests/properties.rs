@@ -1,4 +1,4 @@
-//! What holds for any plan, any bytes, and any edit of a document that people have changed.
+//! Properties of any plan, any bytes, and any edit of a document that people have changed.
 
 use super::*;
 use crate::commands::plan::types::{Criterion, LogEntry, PlanDecision, PlanTask};
