@@ -56,8 +56,8 @@ pub struct PlanDocument {
     mark: &'static str,
     /// The line end for what is written.
     end: &'static str,
-    /// The lines of the front matter.
-    front: Vec<String>,
+    /// The front matter.
+    front: String,
     /// The sections; the first one has no heading, unless it is the title's.
     sections: Vec<Section>,
 }
@@ -85,11 +85,11 @@ impl PlanDocument {
             Some(text) => (BYTE_ORDER_MARK, text),
             None => ("", text),
         };
-        let (front, length) = front_matter(text).ok_or_else(|| {
+        let front = front_matter(text).ok_or_else(|| {
             let what = "the front matter never ends: a line `---` is missing";
             PlanDocumentError::Damaged(what.to_owned())
         })?;
-        let sections = sections(&text[length..]);
+        let sections = sections(&text[front.len()..]);
         if sections[1..].iter().all(|section| section.part.is_none()) {
             return Err(PlanDocumentError::NoHeading);
         }
@@ -98,7 +98,7 @@ impl PlanDocument {
         Ok(Self {
             mark,
             end: if is_crlf { "\r\n" } else { "\n" },
-            front,
+            front: front.to_owned(),
             sections,
         })
     }
@@ -109,7 +109,7 @@ impl PlanDocument {
         let mut document = Self {
             mark: "",
             end: "\n",
-            front: Vec::new(),
+            front: String::new(),
             sections: sections(include_str!("document/empty.md")),
         };
         document.complete_front(now);
@@ -158,13 +158,9 @@ impl PlanDocument {
     /// The file's content.
     #[must_use]
     pub fn text(&self) -> String {
-        let front = self.front.iter().map(String::as_str);
+        let front = [self.mark, &self.front].into_iter();
         let sections = self.sections.iter().flat_map(Section::text);
-        [self.mark]
-            .into_iter()
-            .chain(front)
-            .chain(sections)
-            .collect()
+        front.chain(sections).collect()
     }
 
     /// The document with only the latest `entries` of the execution log.
@@ -238,7 +234,7 @@ impl PlanDocument {
 
     /// A value of the front matter, without quotes and without a comment behind it.
     fn front_value(&self, key: &str) -> Option<&str> {
-        let mut values = self.front.iter().filter_map(|line| front_line(line, key));
+        let mut values = self.front.lines().filter_map(|line| front_line(line, key));
         let value = values.next()?.split(" #").next()?;
         Some(value.trim().trim_matches(['"', '\'']))
     }
@@ -249,17 +245,17 @@ impl PlanDocument {
             return;
         }
         if self.front.is_empty() {
-            self.front = ["---", "---", ""]
-                .map(|line| line.to_owned() + self.end)
-                .into();
+            self.front = "---\n---\n\n".replace('\n', self.end);
         }
         let line = format!("{key}: {value}{}", self.end);
-        let mut lines = self.front.iter();
-        if let Some(at) = lines.position(|line| front_line(line, key).is_some()) {
-            self.front[at] = line;
-        } else if let Some(last) = self.front.iter().rposition(|line| line.trim_end() == "---") {
-            self.front.insert(last, line);
-        }
+        let mut lines: Vec<&str> = self.front.split_inclusive('\n').collect();
+        let known = lines
+            .iter()
+            .position(|line| front_line(line, key).is_some());
+        let end = lines.iter().rposition(|line| line.trim_end() == "---");
+        let at = known.or(end).unwrap_or_default();
+        lines.splice(at..at + usize::from(known.is_some()), [&*line]);
+        self.front = lines.concat();
     }
 
     /// Adds the missing values of the front matter.

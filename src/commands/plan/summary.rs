@@ -3,12 +3,12 @@
 //! The model tells what was done; the program answers for the facts: which tools were used, how it ended, and which
 //! criteria hold.
 
+use super::ends::not_understood;
 use super::stages::Stages;
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
-use crate::agent::protocol::Fault;
-use crate::commands::plan::criteria::tick;
-use crate::commands::plan::forms::WorkSummary;
+use crate::commands::plan::criteria::{objection, tick};
+use crate::commands::plan::forms::{WorkSummary, line};
 use crate::commands::plan::session::WorkEnd;
 use crate::commands::plan::types::{LogEntry, Plan, PlanStatus, PlanTask};
 use crate::model::Purpose;
@@ -23,18 +23,8 @@ const ASKED: &str = "Write the log entry for what was just done.";
 /// The question of the specification.
 const LOOKS_CORRECT: &str = "Does this summary look correct? (yes/no/edit): ";
 
-/// The signs of how work has ended.
+/// The signs of the ends of work, in their order.
 const SIGNS: [&str; 3] = ["✓", "🚧", "❌"];
-
-/// The sign of an end.
-fn sign(end: WorkEnd) -> &'static str {
-    let [done, stopped, failed] = SIGNS;
-    match end {
-        WorkEnd::Done => done,
-        WorkEnd::Stopped => stopped,
-        WorkEnd::Failed => failed,
-    }
-}
 
 impl Stages<'_, '_, '_> {
     /// Sums up what was said in the steps, and writes that into the plan, with how far it has come; gives what is to be
@@ -102,10 +92,7 @@ impl Stages<'_, '_, '_> {
         let protocol = WorkSummary::protocol();
         said.say(HistoryMessage::of_user(ASKED));
         let words = self.ask(&Purpose::SUMMARY, SUMMARIZER, 0.1, &protocol, said)?;
-        WorkSummary::read(&words).map_err(|problem| AgentError::NotUnderstood {
-            tries: 1,
-            fault: Fault::of_all(problem),
-        })
+        WorkSummary::read(&words).map_err(not_understood)
     }
 
     /// The user's own words in the place of the model's.
@@ -116,7 +103,7 @@ impl Stages<'_, '_, '_> {
             ("Details: ", &mut entry.details),
         ] {
             let typed = self.run.answer(prompt)?.unwrap_or_default();
-            if let Some(line) = crate::commands::plan::forms::line(&typed) {
+            if let Some(line) = line(&typed) {
                 *text = line;
             }
         }
@@ -134,23 +121,17 @@ impl Stages<'_, '_, '_> {
         let words = SIGNS.iter().fold(entry.result.trim(), |words, sign| {
             words.trim_start_matches(sign).trim_start()
         });
-        entry.result = format!("{} {words}", sign(end));
+        entry.result = format!("{} {words}", SIGNS[end as usize]);
         let known = self.read()?.plan().acceptance_criteria;
-        let completed = summary.acceptance_criteria_updates.iter();
-        let completed = completed.filter(|said| {
-            let is_it =
-                |known: &&crate::commands::plan::types::Criterion| known.is(&said.description);
-            let found = known.iter().find(is_it);
-            said.completed && found.is_some_and(|known| known.check().is_none())
-        });
-        let lines: Vec<String> = completed
-            .filter(|_| end == WorkEnd::Done)
+        let said = summary.acceptance_criteria_updates.iter();
+        let mut completed: String = said
+            .filter(|said| end == WorkEnd::Done && said.completed)
+            .filter(|said| objection(&known, said).is_none())
             .map(|said| format!("\n  ✓ {}", said.description))
             .collect();
-        let completed = match lines.concat() {
-            none if none.is_empty() => none,
-            lines => format!("\n\nAcceptance Criteria Completed:{lines}"),
-        };
+        if !completed.is_empty() {
+            completed.insert_str(0, "\n\nAcceptance Criteria Completed:");
+        }
         Ok(format!(
             "=== Work Summary ===\nAction: {}\nDetails: {}\nResult: {}\nTools: {}{completed}",
             entry.action,

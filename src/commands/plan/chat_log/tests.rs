@@ -67,10 +67,7 @@ fn entries_are_as_the_specification_shows_them() {
         "initialize_plan",
         &json!({"goal": "Create \"it\"", "acceptance_criteria": []}),
     );
-    log.append(
-        ChatEntryKind::ToolResult,
-        "Plan initialized with 5 acceptance criteria",
-    );
+    log.append(TOOL_RESULT, "Plan initialized with 5 acceptance criteria");
     log.plan_shown("---\nstatus: planning\n---\n\n# Plan: x\n");
     assert!(log.take_problem().is_none());
     assert_eq!(

@@ -111,23 +111,25 @@ pub enum ChunkKind {
     Other,
 }
 
-/// The lines of the front matter with the blank ones above it, and the number of bytes that they take; `None` where it
-/// does not end.
-pub fn front_matter(text: &str) -> Option<(Vec<String>, usize)> {
+/// The front matter with the blank lines above it; `None` where it does not end.
+pub fn front_matter(text: &str) -> Option<&str> {
     let is_mark = |line: &str| line.trim_end() == "---";
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let start = lines.iter().position(|line| !line.trim().is_empty());
-    let Some(start) = start.filter(|at| is_mark(lines[*at])) else {
-        return Some((Vec::new(), 0));
-    };
-    let mut below = lines.iter().enumerate().skip(start + 1);
-    let (end, line) = below.find(|(_, line)| is_mark(line) || PlanPart::of(line).is_some())?;
-    let front: Vec<_> = lines[..=end]
-        .iter()
-        .map(|line| (*line).to_owned())
-        .collect();
-    let length = front.iter().map(String::len).sum();
-    is_mark(line).then_some((front, length))
+    let mut end = 0;
+    let mut is_open = false;
+    for line in text.split_inclusive('\n') {
+        end += line.len();
+        if is_open && is_mark(line) {
+            return Some(&text[..end]);
+        }
+        if is_open && PlanPart::of(line).is_some() {
+            return None;
+        }
+        if !is_open && !is_mark(line) && !line.trim().is_empty() {
+            break;
+        }
+        is_open |= is_mark(line);
+    }
+    (!is_open).then_some("")
 }
 
 /// Splits the text below the front matter. The first section has no heading, and belongs to the title.
