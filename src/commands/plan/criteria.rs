@@ -1,10 +1,9 @@
 //! The criteria of a plan: those that a model brings, and those that it says hold. Pure.
 
-use super::forms::WrittenCriterion;
 use super::types::{Criterion, Plan};
 
 /// Adds criteria that do not hold yet, except known ones.
-pub fn add_open(plan: &mut Plan, descriptions: &[String]) {
+pub fn add_open<'d>(plan: &mut Plan, descriptions: impl IntoIterator<Item = &'d String>) {
     let known = &mut plan.acceptance_criteria;
     for description in descriptions {
         if !known.iter().any(|criterion| criterion.is(description)) {
@@ -18,7 +17,7 @@ pub fn add_open(plan: &mut Plan, descriptions: &[String]) {
 
 /// Ticks the criteria that are said to hold, except those that a command decides on. Returns the objections to the
 /// others.
-pub fn tick(plan: &mut Plan, said: &[WrittenCriterion]) -> Vec<String> {
+pub fn tick(plan: &mut Plan, said: &[Criterion]) -> Vec<String> {
     let completed = said.iter().filter(|written| written.completed);
     let objections = completed.filter_map(|written| {
         let objection = objection(&plan.acceptance_criteria, written);
@@ -40,7 +39,7 @@ pub fn set_completed(plan: &mut Plan, description: &str, completed: bool) {
 
 /// The objection to ticking a criterion that is said to hold; `known` are the plan's criteria.
 #[must_use]
-pub fn objection(known: &[Criterion], written: &WrittenCriterion) -> Option<String> {
+pub fn objection(known: &[Criterion], written: &Criterion) -> Option<String> {
     let mut known = known.iter();
     let Some(known) = known.find(|criterion| criterion.is(&written.description)) else {
         return Some(format!("there is no criterion `{}`", written.description));

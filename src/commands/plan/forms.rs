@@ -4,15 +4,14 @@
 //! Guarantees that what stands in one line of the plan document is one line, printable and of bounded length. What the
 //! model claims is not held against anything here.
 
-use serde::de::{DeserializeOwned, Error};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::types::{PlanTask, PlanTaskStatus};
+use super::types::{Criterion, LogEntry, PlanDecision, PlanTask, lines};
 use crate::agent::protocol::structured::Structured;
 use crate::agent::schema;
 use crate::agent::tool::{ParameterKind, Toolbox};
-use crate::sys::text::one_line;
 
 /// The tool of a task that needs none.
 pub const ANALYZE: &str = "analyze";
@@ -21,8 +20,6 @@ pub const ANALYZE: &str = "analyze";
 const MOST_TASKS: u32 = 100;
 /// The largest number where the server enforces the schema: small models would not come to an end.
 const MOST_TASKS_AT_ONCE: u32 = 20;
-/// The largest length of a line of the plan, in characters.
-const LONGEST_LINE: usize = 1000;
 /// The largest length of a planned call's parameter, in bytes; a longer one is left to the step itself.
 const LONGEST_PARAMETER: usize = 500;
 
@@ -39,30 +36,11 @@ pub const DECISIONS: &str = r#"{"type": "array", "maxItems": 8, "items": {"type"
     "alternatives": {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 100}}},
     "required": ["title", "rationale"], "additionalProperties": false}}"#;
 
-/// A text as a line of the plan; `None` where it is blank.
-#[must_use]
-pub fn line(text: &str) -> Option<String> {
-    Some(one_line(text, LONGEST_LINE)).filter(|line| !line.is_empty())
-}
-
-/// A task that is planned.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct PlannedTask {
-    /// The work to do: a line.
-    #[serde(deserialize_with = "stated")]
-    pub description: String,
-    /// The tool that it is done by, in the model's words, or [`ANALYZE`]: a line.
-    #[serde(deserialize_with = "stated")]
-    pub tool: String,
-    /// The tool's parameters, as far as the model knows them.
-    pub params: Map<String, Value>,
-}
-
 /// The result of planning.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TaskList {
     /// The tasks in their order: at least one, at most 100.
-    pub task_list: Vec<PlannedTask>,
+    pub task_list: Vec<PlanTask>,
     /// The criteria for all being done: lines.
     #[serde(default, deserialize_with = "lines")]
     pub acceptance_criteria: Vec<String>,
@@ -87,23 +65,17 @@ impl TaskList {
         Ok(list)
     }
 
-    /// The tasks as a plan has them; `tools` are those that there are.
+    /// The tasks as a plan has them; `tools` are the known ones.
     #[must_use]
     pub fn tasks(self, tools: &Toolbox<'_>) -> Vec<PlanTask> {
         let tasks = self.task_list.into_iter().zip(1..);
-        let tasks = tasks.map(|(planned, step)| {
-            let is_known = tools.named(&planned.tool).is_some();
-            PlanTask {
-                step,
-                description: planned.description,
-                tool: if is_known {
-                    planned.tool
-                } else {
-                    ANALYZE.to_owned()
-                },
-                params: planned.params,
-                status: PlanTaskStatus::Todo,
-            }
+        let tasks = tasks.map(|(task, step)| PlanTask {
+            step,
+            tool: match tools.named(&task.tool) {
+                Some(_) => task.tool,
+                None => ANALYZE.to_owned(),
+            },
+            ..task
         });
         tasks.collect()
     }
@@ -147,59 +119,17 @@ impl TaskList {
     }
 }
 
-/// A log entry in the model's words.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct WrittenLogEntry {
-    /// The work in short: a line.
-    #[serde(deserialize_with = "stated")]
-    pub action: String,
-    /// The work in full: a line; may be blank.
-    #[serde(deserialize_with = "stated_or_blank")]
-    pub details: String,
-    /// The outcome: a line.
-    #[serde(deserialize_with = "stated")]
-    pub result: String,
-    /// The tools by which it was done: lines.
-    #[serde(default, deserialize_with = "lines")]
-    pub tools_used: Vec<String>,
-}
-
-/// A criterion, in the model's words.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct WrittenCriterion {
-    /// The condition: a line.
-    #[serde(deserialize_with = "stated")]
-    pub description: String,
-    /// True if the model says that it holds.
-    #[serde(default)]
-    pub completed: bool,
-}
-
-/// A decision, in the model's words.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct WrittenDecision {
-    /// The decision: a line.
-    #[serde(deserialize_with = "stated")]
-    pub title: String,
-    /// The reason: a line.
-    #[serde(deserialize_with = "stated")]
-    pub rationale: String,
-    /// The alternatives: lines.
-    #[serde(default, deserialize_with = "lines")]
-    pub alternatives: Vec<String>,
-}
-
 /// The result of the last stage.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct WorkSummary {
     /// The entry for the plan's log.
-    pub log_entry: WrittenLogEntry,
+    pub log_entry: LogEntry,
     /// The criteria that the model says are met, or are not.
     #[serde(default)]
-    pub acceptance_criteria_updates: Vec<WrittenCriterion>,
+    pub acceptance_criteria_updates: Vec<Criterion>,
     /// Decisions made on the way.
     #[serde(default)]
-    pub decisions_made: Vec<WrittenDecision>,
+    pub decisions_made: Vec<PlanDecision>,
 }
 
 impl WorkSummary {
@@ -242,23 +172,6 @@ impl WorkSummary {
 fn read<T: DeserializeOwned>(reply: &Value, form: &Value) -> Result<T, String> {
     schema::check(reply, form, "")?;
     T::deserialize(reply).map_err(|error| error.to_string())
-}
-
-fn stated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    line(&text)
-        .ok_or_else(|| Error::custom("a text in the reply is blank, where it is to say something"))
-}
-
-fn stated_or_blank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    Ok(line(&text).unwrap_or_default())
-}
-
-/// Those that say something.
-fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let texts = Vec::<String>::deserialize(deserializer)?;
-    Ok(texts.iter().filter_map(|text| line(text)).collect())
 }
 
 #[cfg(test)]

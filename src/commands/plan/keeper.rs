@@ -9,10 +9,9 @@ use crate::agent::AgentError;
 use crate::agent::permissions::Permission;
 use crate::agent::tool::{Arguments, Tool as _, ToolError, ToolOutput};
 use crate::commands::plan::criteria::{add_open, objection, set_completed};
-use crate::commands::plan::forms::WrittenDecision;
 use crate::commands::plan::plan_tools::{PlanKeeper, PlanUpdate};
 use crate::commands::plan::tools::SHELL_TOOL;
-use crate::commands::plan::types::{Plan, PlanDecision};
+use crate::commands::plan::types::PlanDecision;
 use crate::model::message::Call;
 
 impl PlanKeeper for Stages<'_, '_, '_> {
@@ -35,8 +34,7 @@ impl PlanKeeper for Stages<'_, '_, '_> {
             }
             let known = plan.acceptance_criteria.clone();
             let written = update.acceptance_criteria.iter();
-            let descriptions: Vec<_> = written.map(|written| written.description.clone()).collect();
-            add_open(plan, &descriptions);
+            add_open(plan, written.map(|written| &written.description));
             // What the step is said to have reached holds when the step is done.
             for written in update.acceptance_criteria {
                 if !written.completed {
@@ -53,25 +51,24 @@ impl PlanKeeper for Stages<'_, '_, '_> {
                 );
                 self.claimed.borrow_mut().push(written);
             }
-            self.decide(plan, &update.decisions_made, &update.decisions_rejected);
+            plan.decisions_made
+                .extend(self.decided(update.decisions_made));
+            plan.decisions_rejected
+                .extend(self.decided(update.decisions_rejected));
         })?;
         Ok(told)
     }
 }
 
 impl Stages<'_, '_, '_> {
-    /// Notes decisions, as of now.
-    pub fn decide(&self, plan: &mut Plan, made: &[WrittenDecision], rejected: &[WrittenDecision]) {
+    /// Decisions as of now.
+    pub fn decided(&self, decisions: Vec<PlanDecision>) -> impl Iterator<Item = PlanDecision> {
         let timestamp = self.context.clock.now().timestamp_millis();
-        let decision = |written: &WrittenDecision| PlanDecision {
-            title: written.title.clone(),
-            rationale: written.rationale.clone(),
-            alternatives: written.alternatives.clone(),
+        let decisions = decisions.into_iter();
+        decisions.map(move |decision| PlanDecision {
             timestamp,
-        };
-        plan.decisions_made.extend(made.iter().map(decision));
-        plan.decisions_rejected
-            .extend(rejected.iter().map(decision));
+            ..decision
+        })
     }
 
     /// Runs the commands of the criteria that have one, and ticks those whose command ends with 0.

@@ -8,9 +8,8 @@ use serde::de::DeserializeOwned;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::commands::plan::forms::{
-    CRITERIA, CRITERION_UPDATES, DECISIONS, WrittenCriterion, WrittenDecision, line,
-};
+use crate::commands::plan::forms::{CRITERIA, CRITERION_UPDATES, DECISIONS};
+use crate::commands::plan::types::{Criterion, PlanDecision, line};
 
 /// The description of the tool that begins a plan.
 pub static INITIALIZE_PLAN: ToolSpec = ToolSpec::new(
@@ -69,11 +68,11 @@ pub struct PlanUpdate {
     /// The new goal.
     pub goal: Option<String>,
     /// Criteria to add, or to mark.
-    pub acceptance_criteria: Vec<WrittenCriterion>,
+    pub acceptance_criteria: Vec<Criterion>,
     /// Decisions for something.
-    pub decisions_made: Vec<WrittenDecision>,
+    pub decisions_made: Vec<PlanDecision>,
     /// Decisions against something.
-    pub decisions_rejected: Vec<WrittenDecision>,
+    pub decisions_rejected: Vec<PlanDecision>,
 }
 
 /// Keeps the plan.

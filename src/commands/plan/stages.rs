@@ -27,11 +27,11 @@ use crate::commands::plan::args::StepGate;
 use crate::commands::plan::criteria::{add_open, tick};
 use crate::commands::plan::document::PlanDocument;
 use crate::commands::plan::file::PlanFile;
-use crate::commands::plan::forms::{ANALYZE, TaskList, WrittenCriterion};
+use crate::commands::plan::forms::{ANALYZE, TaskList};
 use crate::commands::plan::instructions::{EXAMPLES, RESPONSE_FORMAT};
 use crate::commands::plan::session::{StepsEnd, WorkEnd};
 use crate::commands::plan::tools::{NO_TOOLS, PlanTools};
-use crate::commands::plan::types::{Plan, PlanStatus, PlanTask, PlanTaskStatus};
+use crate::commands::plan::types::{Criterion, Plan, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::event::Event;
@@ -89,7 +89,7 @@ pub struct Stages<'s, 'c, 'r> {
     /// True if the current step may have changed files.
     pub may_have_changed: Cell<bool>,
     /// The criteria of which the model has said in it that they hold.
-    pub claimed: RefCell<Vec<WrittenCriterion>>,
+    pub claimed: RefCell<Vec<Criterion>>,
 }
 
 /// A step that is under way.

@@ -8,9 +8,9 @@ use super::stages::Stages;
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::commands::plan::criteria::{objection, tick};
-use crate::commands::plan::forms::{WorkSummary, line};
+use crate::commands::plan::forms::WorkSummary;
 use crate::commands::plan::session::WorkEnd;
-use crate::commands::plan::types::{LogEntry, Plan, PlanStatus, PlanTask};
+use crate::commands::plan::types::{LogEntry, Plan, PlanStatus, PlanTask, line};
 use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::event::Event;
@@ -63,10 +63,8 @@ impl Stages<'_, '_, '_> {
         }
         let entry = LogEntry {
             timestamp: self.context.clock.now().timestamp_millis(),
-            action: summary.log_entry.action.clone(),
-            details: summary.log_entry.details.clone(),
-            result: summary.log_entry.result.clone(),
             tools_used: tools,
+            ..summary.log_entry
         };
         let mut untold = Vec::new();
         self.note_version()?;
@@ -75,7 +73,8 @@ impl Stages<'_, '_, '_> {
             if end == WorkEnd::Done {
                 untold = tick(plan, &summary.acceptance_criteria_updates);
             }
-            self.decide(plan, &summary.decisions_made, &[]);
+            plan.decisions_made
+                .extend(self.decided(summary.decisions_made));
             conclude(plan, end);
         })?;
         for text in untold {

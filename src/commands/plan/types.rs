@@ -3,8 +3,11 @@
 //!
 //! As JSON, a plan has the fields' names in camel case; times are in milliseconds since 1970, UTC.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+
+use crate::sys::text::one_line;
 
 /// A plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +81,7 @@ impl PlanStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Criterion {
     /// The condition. It identifies a criterion, case and blanks aside.
+    #[serde(deserialize_with = "stated")]
     pub description: String,
     /// True if it holds.
     #[serde(default)]
@@ -118,11 +122,17 @@ impl Criterion {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanDecision {
     /// The decision, in one line.
+    #[serde(deserialize_with = "stated")]
     pub title: String,
     /// The reason.
+    #[serde(deserialize_with = "stated")]
     pub rationale: String,
     /// The alternatives.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "lines",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub alternatives: Vec<String>,
     /// The time of the decision; a document has it to the minute.
     #[serde(default)]
@@ -133,10 +143,13 @@ pub struct PlanDecision {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanTask {
     /// Its place in the list, from 1 on.
+    #[serde(skip_deserializing)]
     pub step: usize,
     /// The work to do.
+    #[serde(deserialize_with = "stated")]
     pub description: String,
     /// The tool that it needs; `analyze` where it needs none.
+    #[serde(deserialize_with = "stated")]
     pub tool: String,
     /// The tool's parameters, as far as they were known when the plan was made.
     #[serde(default)]
@@ -219,16 +232,48 @@ pub(crate) fn is_done(mark: char) -> bool {
 #[serde(rename_all = "camelCase")]
 pub struct LogEntry {
     /// The time; a document has it to the minute.
+    #[serde(default)]
     pub timestamp: i64,
     /// The work, in one line.
+    #[serde(deserialize_with = "stated")]
     pub action: String,
     /// The details; may be "".
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "stated_or_blank",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub details: String,
     /// The outcome.
+    #[serde(deserialize_with = "stated")]
     pub result: String,
     /// The tools that were used.
+    #[serde(default, alias = "tools_used", deserialize_with = "lines")]
     pub tools_used: Vec<String>,
+}
+
+/// The largest length of a line of the plan, in characters.
+const LONGEST_LINE: usize = 1000;
+
+/// A text as a line of the plan; `None` if it is blank.
+#[must_use]
+pub fn line(text: &str) -> Option<String> {
+    Some(one_line(text, LONGEST_LINE)).filter(|line| !line.is_empty())
+}
+
+fn stated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    line(&String::deserialize(deserializer)?)
+        .ok_or_else(|| Error::custom("a text in the reply is blank, where it is to say something"))
+}
+
+fn stated_or_blank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(line(&String::deserialize(deserializer)?).unwrap_or_default())
+}
+
+/// Reads texts as lines, without blank ones.
+pub(crate) fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    Ok(texts.iter().filter_map(|text| line(text)).collect())
 }
 
 /// The program's notes about a plan.
