@@ -6,11 +6,17 @@ use crate::agent::tool::ToolError;
 
 /// A place where agents work on branches.
 pub trait Branches {
-    /// Starts an agent on a new branch that begins as `parent` is; the new branch's id. Never done twice for one call.
+    /// Starts an agent on a new branch of `project` that begins as `parent` is; returns the new branch's id. Never done twice for one call.
     ///
     /// # Errors
     /// If no agent was started, or it is not known whether one was.
-    fn start(&self, start: &BranchStart<'_>) -> Result<String, ToolError>;
+    fn start(
+        &self,
+        agent: Specialist,
+        prompt: &str,
+        parent: &str,
+        project: &str,
+    ) -> Result<String, ToolError>;
 
     /// The state of the agent on a branch.
     ///
@@ -23,19 +29,6 @@ pub trait Branches {
     /// # Errors
     /// If it cannot be read.
     fn read(&self, branch: &str, path: &str) -> Result<String, ToolError>;
-}
-
-/// The parameters of a new agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BranchStart<'s> {
-    /// The agent.
-    pub agent: Specialist,
-    /// The prompt.
-    pub prompt: &'s str,
-    /// The branch that the new one begins as.
-    pub parent: &'s str,
-    /// The project that the branches are of.
-    pub project: &'s str,
 }
 
 /// An agent that works on a branch.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::branches::{BranchProgress, BranchStart, BranchState, Branches};
+use super::branches::{BranchProgress, BranchState, Branches, Specialist};
 use crate::agent::mcp::{McpError, McpTools, Repeat};
 use crate::agent::tool::{CallFailure, ToolError};
 use crate::secret::Redactor;
@@ -43,13 +43,13 @@ pub struct Pantheon<'a> {
 }
 
 impl Branches for Pantheon<'_> {
-    fn start(&self, start: &BranchStart<'_>) -> Result<String, ToolError> {
-        let BranchStart {
-            agent,
-            prompt,
-            parent,
-            project,
-        } = *start;
+    fn start(
+        &self,
+        agent: Specialist,
+        prompt: &str,
+        parent: &str,
+        project: &str,
+    ) -> Result<String, ToolError> {
         let arguments = json!({"project_name": project, "parent_branch_id": parent,
             "shared_prompt_sequence": [prompt], "num_branches": 1, "agent": agent.name()});
         let answer = self.call(EXPLORE, arguments, Repeat::UnlessBegun)?;
@@ -189,7 +189,6 @@ mod tests {
     use std::cell::RefCell;
     use std::sync::LazyLock;
 
-    use super::super::branches::Specialist;
     use super::*;
     use crate::sys::interrupt::{Interrupted, Signal};
 
@@ -224,18 +223,14 @@ mod tests {
         }
     }
 
-    const START: BranchStart<'static> = BranchStart {
-        agent: Specialist::Codex,
-        prompt: "review it",
-        parent: "b0",
-        project: "demo",
-    };
+    fn start(server: &Answer) -> Result<String, ToolError> {
+        pantheon(server).start(Specialist::Codex, "review it", "b0", "demo")
+    }
 
     #[test]
     fn tools_are_called_with_what_they_take() {
         let server = Answer::new(Ok(json!({"branch_id": "b1"})));
-        let tools = &server;
-        assert_eq!(pantheon(tools).start(&START).unwrap(), "b1");
+        assert_eq!(start(&server).unwrap(), "b1");
         let explore = json!({"project_name": "demo", "parent_branch_id": "b0",
             "shared_prompt_sequence": ["review it"], "num_branches": 1, "agent": "codex"});
         let asked = ("parallel_explore".to_owned(), explore, Repeat::UnlessBegun);
@@ -284,7 +279,7 @@ mod tests {
             assert_eq!(id_in(&answer), expected, "{answer}");
         }
         let server = Answer::new(Ok(json!({"message": "queued"})));
-        match pantheon(&server).start(&START) {
+        match start(&server) {
             Err(ToolError::Failed(failure)) => assert_eq!(
                 failure.message,
                 "`parallel_explore` has named no new branch; it says: {\"message\":\"queued\"}"

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::branches::{BranchProgress, BranchStart, BranchState, Branches};
+use super::branches::{BranchProgress, BranchState, Branches, Specialist};
 use super::lineage::BranchTracker;
 use super::specialists::{BranchWait, Specialists, Watcher};
 use crate::agent::AgentError;
@@ -93,13 +93,13 @@ impl Scripted {
 }
 
 impl Branches for Scripted {
-    fn start(&self, start: &BranchStart<'_>) -> Result<String, ToolError> {
-        let BranchStart {
-            agent,
-            prompt,
-            parent,
-            project,
-        } = start;
+    fn start(
+        &self,
+        agent: Specialist,
+        prompt: &str,
+        parent: &str,
+        project: &str,
+    ) -> Result<String, ToolError> {
         let agent = agent.name();
         self.note(format!(
             "start {agent} from {parent} in {project}: {prompt}"

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::branches::{
-    BranchProgress, BranchStart, BranchState, Branches, REVIEW_LOG, Specialist, in_workspace,
+    BranchProgress, BranchState, Branches, REVIEW_LOG, Specialist, in_workspace,
 };
 use super::lineage::BranchTracker;
 use super::polling::PollDelays;
@@ -123,12 +123,7 @@ impl Specialists<'_> {
         // A kill meanwhile must not lose that there may be an agent.
         self.lineage.borrow_mut().starting = Some(agent);
         self.tell_change()?;
-        let started = self.branches.start(&BranchStart {
-            agent,
-            prompt,
-            parent: &parent,
-            project: self.project,
-        });
+        let started = self.branches.start(agent, prompt, &parent, self.project);
         if !matches!(started, Err(ToolError::Fatal(_))) {
             self.lineage.borrow_mut().starting = None;
         }

@@ -121,9 +121,6 @@ impl PlanDocument {
     pub fn plan(&self) -> Plan {
         let number = |key| self.front_value(key).and_then(|text| text.parse().ok());
         let saved = number("updatedAt").unwrap_or_default();
-        let version = self
-            .front_value("version")
-            .and_then(|text| text.parse().ok());
         let decisions = |part| {
             let entries = self.items(part);
             entries.map(|entry| items::decision(entry, saved)).collect()
@@ -142,9 +139,14 @@ impl PlanDocument {
             metadata: PlanMetadata {
                 created_at: number("createdAt").unwrap_or_default(),
                 updated_at: saved,
-                version: version.unwrap_or(1),
+                version: self.version(),
             },
         }
+    }
+
+    fn version(&self) -> u64 {
+        let version = self.front_value("version");
+        version.and_then(|text| text.parse().ok()).unwrap_or(1)
     }
 
     /// The status below the title counts more than that of the front matter.
@@ -194,8 +196,8 @@ impl PlanDocument {
         }
         if before.goal != after.goal {
             let title = title_of(&after.goal) + self.end;
-            let mut sections = self.sections.iter_mut();
-            if let Some(section) = sections.find(|section| section.is(PlanPart::Title)) {
+            let mut sections = self.of_part_mut(PlanPart::Title);
+            if let Some(section) = sections.find(|section| !section.heading.is_empty()) {
                 section.heading = title;
             }
         }
@@ -209,15 +211,12 @@ impl PlanDocument {
     pub fn save(&mut self, now: i64) -> Result<(), PlanDocumentError> {
         self.complete_front(now);
         self.end_last_line();
-        let tasks = self
-            .sections
-            .iter_mut()
-            .filter(|section| section.is(PlanPart::Tasks));
-        let tasks = tasks.flat_map(|section| &mut section.chunks);
+        let sections = self.of_part_mut(PlanPart::Tasks);
+        let tasks = sections.flat_map(|section| &mut section.chunks);
         for (task, step) in tasks.filter(|chunk| chunk.kind == ChunkKind::Item).zip(1..) {
             items::number(&mut task.raw, step);
         }
-        let version = self.plan().metadata.version.saturating_add(1);
+        let version = self.version().saturating_add(1);
         self.set_front("updatedAt", &now.to_string());
         self.set_front("version", &version.to_string());
         check_length(self.text().len())
@@ -225,6 +224,11 @@ impl PlanDocument {
 
     fn of_part(&self, part: PlanPart) -> impl Iterator<Item = &Section> {
         let sections = self.sections.iter();
+        sections.filter(move |section| section.part == Some(part))
+    }
+
+    fn of_part_mut(&mut self, part: PlanPart) -> impl Iterator<Item = &mut Section> {
+        let sections = self.sections.iter_mut();
         sections.filter(move |section| section.part == Some(part))
     }
 
@@ -287,27 +291,22 @@ impl PlanDocument {
         if self.of_part(part).next().is_none() {
             self.add_section(part);
         }
-        let mut nth = 0;
-        for section in self
-            .sections
-            .iter_mut()
-            .filter(|section| section.part == Some(part))
-        {
+        let (mut nth, end) = (0, self.end);
+        for section in self.of_part_mut(part) {
             section.chunks.retain_mut(|chunk| match chunk.kind {
                 ChunkKind::Item => {
                     if let (Some(old), Some(new)) = (old.get(nth), new.get(nth))
                         && old != new
                     {
-                        chunk.raw = items::rewritten(part, &chunk.raw, old, new, self.end);
+                        chunk.raw = items::rewritten(part, &chunk.raw, old, new, end);
                     }
                     nth += 1;
                     nth <= new.len()
                 }
                 kind => kind != ChunkKind::Placeholder,
             });
-            section
-                .chunks
-                .dedup_by(|next, last| next.is_blank() && last.is_blank());
+            let is_double = |next: &mut Chunk, last: &mut Chunk| next.is_blank() && last.is_blank();
+            section.chunks.dedup_by(is_double);
         }
         let has_items =
             |section: &Section| section.part == Some(part) && section.items().next().is_some();
@@ -317,13 +316,11 @@ impl PlanDocument {
             return;
         };
         let section = &mut self.sections[at];
-        match new.get(nth..).unwrap_or_default() {
-            [] if new.is_empty() => section.append(
-                ChunkKind::Placeholder,
-                &[part.placeholder().to_owned()],
-                self.end,
-            ),
-            more => section.append(ChunkKind::Item, more, self.end),
+        if new.is_empty() {
+            let placeholder = part.placeholder().to_owned();
+            section.append(ChunkKind::Placeholder, &[placeholder], end);
+        } else if let Some(more) = new.get(nth..) {
+            section.append(ChunkKind::Item, more, end);
         }
         self.separate(at);
         // A list of tasks is there only where there are tasks.

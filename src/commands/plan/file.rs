@@ -149,14 +149,10 @@ impl PlanFile<'_> {
 
     /// Copies the document beside itself, under a name that is free.
     fn copy(&self, content: &[u8]) -> io::Result<PathBuf> {
-        for nth in 1..=COPIES {
-            let ending = if nth == 1 {
-                String::new()
-            } else {
-                format!("-{nth}")
-            };
+        let others = (2..=COPIES).map(|nth| format!(".damaged-{nth}"));
+        for ending in [".damaged".to_owned()].into_iter().chain(others) {
             let mut name = self.path.as_os_str().to_owned();
-            name.push(format!(".damaged{ending}"));
+            name.push(ending);
             let copy = PathBuf::from(name);
             match atomic_file::create_private(&copy, |file| file.write_all(content)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -177,12 +173,13 @@ impl PlanFile<'_> {
             file.write_all(text.as_bytes())?;
             kept.map_or(Ok(()), |kept| file.set_permissions(kept))
         };
-        let written = if self.is_private {
+        if self.is_private {
             atomic_file::replace_private(self.path, write)
         } else {
             atomic_file::replace(self.path, write)
-        };
-        Ok(written.map_err(PathError::of("write", self.path))?)
+        }
+        .map_err(PathError::of("write", self.path))?;
+        Ok(())
     }
 
     fn now(&self) -> i64 {
