@@ -198,20 +198,20 @@ impl Section {
             Some(_) => ChunkKind::Other,
             None => self.kind_of(raw.trim_end()),
         };
-        let is_item = |chunk: &Chunk| chunk.kind == ChunkKind::Item;
-        let last = self.chunks.iter().rposition(is_item);
-        let is_below_item = last.is_some_and(|at| at + 1 == self.chunks.len());
-        let goes_on = match self.part {
-            // All up to the next one, but the blank lines before that.
-            Some(part) if part.has_entries() => kind != ChunkKind::Blank && !is_entry(&raw),
-            Some(PlanPart::Criteria | PlanPart::Tasks) => {
-                let is_text = matches!(kind, ChunkKind::Other | ChunkKind::Placeholder)
-                    && !matches!(block, Some(Block::Code(_)));
-                is_below_item && is_text && raw.starts_with([' ', '\t'])
+        let is_text = matches!(kind, ChunkKind::Other | ChunkKind::Placeholder);
+        let is_code = matches!(block, Some(Block::Code(_)));
+        let above = match self.part {
+            // All up to the next one is part of an entry, but the blank lines before that.
+            Some(part) if part.has_entries() && is_text => {
+                self.chunks.iter().rposition(|chunk| !chunk.is_blank())
             }
-            _ => false,
+            Some(PlanPart::Criteria | PlanPart::Tasks) if is_text && !is_code => {
+                let last = self.chunks.len().checked_sub(1);
+                last.filter(|_| raw.starts_with([' ', '\t']))
+            }
+            _ => None,
         };
-        if let Some(at) = last.filter(|_| goes_on) {
+        if let Some(at) = above.filter(|at| self.chunks[*at].kind == ChunkKind::Item) {
             let more: Vec<_> = self.chunks.drain(at + 1..).map(|chunk| chunk.raw).collect();
             self.chunks[at].raw += &(more.concat() + &raw);
         } else {
