@@ -561,7 +561,6 @@ const BOTH_WAYS: &[&str] = &[
     "src/commands/agent_run.rs",
     "src/commands/chat/accounts.rs",
     "src/commands/chat/permissions/file.rs",
-    "src/commands/plan/document.rs",
     "src/edit/mod.rs",
     "src/model/anthropic.rs",
     "src/model/mod.rs",
