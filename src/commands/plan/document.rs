@@ -70,7 +70,8 @@ impl PlanDocument {
     pub fn parse(bytes: &[u8]) -> Result<Self, PlanDocumentError> {
         check_length(bytes.len())?;
         let damaged = |at: usize, what| {
-            let line = bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+            let before = bytes.iter().take(at);
+            let line = before.filter(|byte| **byte == b'\n').count() + 1;
             PlanDocumentError::Damaged(format!("line {line} {what}"))
         };
         let text =
