@@ -559,7 +559,6 @@ const BOTH_WAYS: &[&str] = &[
     "src/agent/protocol/markdown.rs",
     "src/agent/protocol/mod.rs",
     "src/commands/chat/accounts.rs",
-    "src/commands/plan/document.rs",
     "src/edit/mod.rs",
     "src/model/anthropic.rs",
     "src/model/mod.rs",
