@@ -9,7 +9,6 @@ pub(crate) mod columns;
 pub(crate) mod editor;
 pub(crate) mod input;
 
-mod agent;
 mod blocks;
 mod console;
 pub(crate) mod json;
@@ -19,7 +18,8 @@ mod markdown;
 mod mirror;
 mod options;
 pub(crate) mod pager;
-mod painting;
+mod paint;
+mod present;
 mod spinner;
 mod steps;
 pub mod syntax;

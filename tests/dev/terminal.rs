@@ -74,7 +74,7 @@ fn every_step_is_a_line_that_fits_the_terminal_whatever_it_holds() {
         }
         for expected in [
             "• Read wide.txt (1 line)",
-            "✗ Read no/such: failed",
+            "✗ Read no/such (failed)",
             "  我先看看这个项目 🙂",
             "✓ Audit passed",
             "It is done.",
@@ -108,7 +108,7 @@ fn a_spinner_counts_tokens_and_says_what_a_key_does() {
         "\u{1b}[36mTask List",
         "\u{1b}[33m  [~] The work",
         "\u{1b}[1mRead\u{1b}[0m",
-        "\u{1b}[31m✗ Read no/such",
+        "\u{1b}[31m✗\u{1b}[0m \u{1b}[1mRead",
         "\u{1b}[32m✓ Audit passed",
     ] {
         assert!(shown.contains(painted), "{painted:?}: {shown:?}");
