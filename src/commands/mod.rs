@@ -30,6 +30,7 @@ pub(crate) mod plan;
 mod query;
 pub(crate) mod report;
 mod rollup;
+mod screen;
 mod sections;
 mod sessions;
 mod summary;

@@ -39,7 +39,8 @@ use crate::run::selection;
 use crate::run::selection::Models;
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, Links};
-use crate::ui::input::{LineReader, history};
+use crate::ui::history;
+use crate::ui::input::LineReader;
 
 /// Which session is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,8 +164,6 @@ impl Keeping for KeptSession<'_> {
 
 /// What an agent has before it begins.
 pub struct Workspace<'c> {
-    /// Where its settings, its sessions and the history of its prompt are.
-    pub home: PathBuf,
     /// How far an agent can go.
     pub limits: LimitsRecord,
     /// The models that the agents ask.
@@ -226,7 +225,6 @@ impl<'c> Workspace<'c> {
             outside: options.outside,
             audit_commands: settings.audit_commands,
             closed: own_paths(&home),
-            home,
             recorded_conventions: None,
             uncontained,
         })

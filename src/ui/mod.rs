@@ -7,6 +7,7 @@
 pub(crate) mod browser;
 pub(crate) mod columns;
 pub(crate) mod editor;
+pub(crate) mod history;
 pub(crate) mod input;
 
 mod blocks;

@@ -37,7 +37,8 @@ fn with_arguments(
     variables: &[(&str, &str)],
     typed: &[(&str, &str)],
 ) -> Option<String> {
-    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    let arguments = ["--plain"].into_iter().chain(arguments.split_whitespace());
+    let arguments: Vec<&str> = arguments.collect();
     let mut command = agent.command(&arguments);
     command.envs(variables.iter().copied());
     let (shown, _) = support::in_terminal(&command, columns, typed)?;
@@ -205,7 +206,7 @@ fn a_signal_ends_the_prompt_of_every_terminal_and_where_stdout_is_not_seen() {
     ] {
         for (signal, expected) in [("TERM", 143), ("HUP", 129)] {
             let (agent, _server) = agent();
-            let mut command = agent.command(&[]);
+            let mut command = agent.command(&["--plain"]);
             command.env("TERM", term);
             // The shell, whose number that is, becomes the program.
             let behind = format!("{redirection} $(echo $$ > pid.txt)");

@@ -73,6 +73,8 @@ pub struct Transcript {
     settle_at: usize,
     code: CodeColors,
     theme: Theme,
+    /// Whether only an agent's steps are shown, and not its replies as they come.
+    has_steps: bool,
 }
 
 impl Transcript {
@@ -93,7 +95,13 @@ impl Transcript {
             settle_at: SETTLING,
             code: CodeColors::default(),
             theme,
+            has_steps: false,
         }
+    }
+
+    /// From now on, shows an agent's steps, and not its replies as they come.
+    pub fn show_steps(&mut self) {
+        self.has_steps = true;
     }
 
     /// Has these in the place of all that is there.
@@ -102,6 +110,7 @@ impl Transcript {
         *self = Self {
             size: self.size,
             is_unfolded: self.is_unfolded,
+            has_steps: self.has_steps,
             // It has the grammars, which take long to load.
             code: std::mem::take(&mut self.code),
             ..Self::new(theme)

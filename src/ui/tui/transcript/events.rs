@@ -3,7 +3,7 @@
 use super::Transcript;
 use super::item::ItemBody;
 use crate::record::event::Event;
-use crate::ui::present::{ToolEnd, ToolUse, present};
+use crate::ui::present::{ToolEnd, ToolUse, asked, present};
 use crate::ui::tui::Entry;
 use crate::ui::tui::streaming::MarkdownBlock;
 
@@ -51,8 +51,43 @@ impl Transcript {
         self.push(ItemBody::User { shown, text });
     }
 
+    /// Takes a step of an agent whose replies have a form; whether it was one.
+    fn step(&mut self, event: &Event) -> bool {
+        match event {
+            Event::Receiving { .. } => {}
+            Event::Words(_) | Event::Thoughts(_) | Event::Session { .. } => self.push_event(event),
+            Event::Finished { summary, log } => {
+                self.push_markdown(summary.clone());
+                if let Some(log) = log {
+                    self.push_event(&Event::Notice(format!("log: {log}")));
+                }
+            }
+            Event::Tool {
+                subject,
+                asks: true,
+                ..
+            } => self.push(ItemBody::Event(Box::new(asked(subject)))),
+            Event::Heard {
+                answer: Some(answer),
+                ..
+            } => self.add_sent(answer, answer),
+            Event::Reviewed { stat, .. } => {
+                self.push_event(&Event::Shown(stat.text(self.size.0)));
+            }
+            Event::Uncontained { reason } => {
+                let text = format!("no sandbox: {reason}; commands can read the keys");
+                self.push(ItemBody::Warning(text));
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// Takes what has happened.
     pub fn event(&mut self, event: Event) {
+        if self.has_steps && self.step(&event) {
+            return;
+        }
         match event {
             Event::Asking { .. } => {
                 // A reply that was not taken is asked for again.
