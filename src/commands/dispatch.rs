@@ -8,6 +8,8 @@ use super::commit::{self, CommitOptions};
 use super::orchestrate::options::OrchestrateOptions;
 use super::plan::options::PlanOptions;
 use super::report::command as page;
+use super::screen::{ScreenLines, ScreenSetup, at_screen};
+use super::talk::OpenInput;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
     add_model, consistency, demo, diff, dry_run, init, log, mcp, models, query, rollup, sessions,
@@ -16,7 +18,7 @@ use super::{
 use crate::agent::tools::place::Outside;
 use crate::commands::chat::args::{ChatArgs, ChatCommand};
 use crate::commands::chat::error::ChatError;
-use crate::commands::cli::agent::AgentArgs;
+use crate::commands::cli::agent::{AgentArgs, TalkArgs};
 use crate::commands::cli::command::Command;
 use crate::commands::cli::command_line;
 use crate::commands::cli::command_line::Cli;
@@ -33,9 +35,9 @@ use crate::run::context::{InputOptions, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::error::Error;
-use crate::ui::input::history::History;
-use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines, PromptedLines};
-use crate::ui::is_dumb;
+use crate::ui::history;
+use crate::ui::input::{self, InputError, LineReader, PlainLines, PromptedLines};
+use crate::ui::{OutputFormat, is_dumb};
 
 /// Starts what the command line asks for; `stdin` is where a user who is asked answers.
 ///
@@ -53,9 +55,9 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Some(Command::Demo { directory, chat }) => demo::demo(context, directory.as_deref(), *chat),
         Some(Command::Recover) => recovery::recover(context),
         Some(Command::Undo { run }) => undo::undo(context, run.as_deref()),
-        Some(Command::Dev(arguments)) => dev(arguments, context, stdin),
-        Some(Command::Plan(arguments)) => plan(arguments, context, stdin),
-        Some(Command::Orchestrate(arguments)) => orchestrate(arguments, context, stdin),
+        Some(Command::Dev(arguments)) => dev(arguments, context, talks(cli, stdin)),
+        Some(Command::Plan(arguments)) => plan(arguments, context, talks(cli, stdin)),
+        Some(Command::Orchestrate(arguments)) => orchestrate(arguments, context, talks(cli, stdin)),
         Some(Command::Mcp(arguments)) => mcp::mcp(context, &arguments.command),
         Some(Command::Chat(arguments)) => chat(arguments, context, stdin),
         Some(Command::Completions { shell }) => {
@@ -86,8 +88,11 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
         None => {
             let request = asked(arguments.prompt.as_deref(), context)?;
             let options = agent_options(arguments, request);
-            super::dev::command::dev(context, &options, &|home| {
-                open_input(context, stdin, Some(home))
+            let is_asked = options.request.is_none() && options.choice.replay.is_none();
+            let home = super::workspace::home(context)?;
+            let place = talk_place(&arguments.talk, stdin, is_asked);
+            talk(context, place, &home, |context, open| {
+                super::dev::command::dev(context, &options, open)
             })
         }
     }
@@ -125,8 +130,11 @@ fn plan(arguments: &PlanArgs, context: &Context<'_>, stdin: Stdin) -> Result<Out
         None => {
             let request = asked(arguments.prompt.as_deref(), context)?;
             let options = plan_options(arguments, request);
-            super::plan::command::plan(context, &options, &|home| {
-                open_input(context, stdin, Some(home))
+            let is_asked = options.request.is_none() && options.choice.replay.is_none();
+            let home = super::plan::place::home(context)?;
+            let place = talk_place(&arguments.talk, stdin, is_asked);
+            talk(context, place, &home, |context, open| {
+                super::plan::command::plan(context, &options, open)
             })
         }
     }
@@ -192,9 +200,18 @@ fn orchestrate(
         is_seen: stdin.is_seen && !arguments.headless,
         ..stdin
     };
-    super::orchestrate::command::orchestrate(context, &options, &|| {
-        open_input(context, stdin, None)
-    })
+    let is_asked = !options.headless && options.choice.replay.is_none();
+    let work = |context: &Context<'_>, open: OpenInput<'_>| {
+        super::orchestrate::command::orchestrate(context, &options, open)
+    };
+    // Without a home, nothing is kept of what is typed, and lines do.
+    match super::workspace::home(context) {
+        Ok(home) => {
+            let place = talk_place(&arguments.talk, stdin, is_asked);
+            talk(context, place, &home, work)
+        }
+        Err(_) => work(context, &|| open_input(context, stdin)),
+    }
 }
 
 fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
@@ -274,20 +291,64 @@ fn outside(arguments: &AgentArgs) -> Outside {
     }
 }
 
-/// Who is asked: somebody at a terminal, who finds in the agent's home what they have typed before where they can edit
-/// it, or whatever standard input is.
-fn open_input(
-    context: &Context<'_>,
-    stdin: Stdin,
-    home: Option<&Path>,
-) -> Result<Box<dyn LineReader>, InputError> {
-    let interrupt = context.interrupt.clone();
-    if stdin.is_terminal && stdin.is_seen && !is_dumb(context.environment) {
-        let root = context.project.root().to_owned();
-        let history = home.map(|home| History::at(home, context.redactor));
-        let editor = Editor::new(interrupt, root, history)?;
-        return Ok(Box::new(editor));
+/// Where a user answers who may want no progress, or has a program read standard output: nobody sees a screen then.
+fn talks(cli: &Cli, stdin: Stdin) -> Stdin {
+    let output = &cli.output;
+    Stdin {
+        is_seen: stdin.is_seen && !output.quiet && output.output_format == OutputFormat::Text,
+        ..stdin
     }
+}
+
+/// Where a user talks with an agent.
+#[derive(Clone, Copy)]
+struct TalkPlace {
+    stdin: Stdin,
+    /// Whether they do so on the screen, where the terminal can have one.
+    wants_screen: bool,
+}
+
+/// The place of somebody who `is_asked` what is to be done.
+fn talk_place(arguments: &TalkArgs, stdin: Stdin, is_asked: bool) -> TalkPlace {
+    TalkPlace {
+        stdin,
+        wants_screen: is_asked && stdin.is_terminal && stdin.is_seen && !arguments.plain,
+    }
+}
+
+/// Has `work` talk with the user: on the screen where there is one, else by lines.
+fn talk(
+    context: &Context<'_>,
+    place: TalkPlace,
+    home: &Path,
+    work: impl FnOnce(&Context<'_>, OpenInput<'_>) -> Result<Outcome, Failure>,
+) -> Result<Outcome, Failure> {
+    if !place.wants_screen || is_dumb(context.environment) {
+        return work(context, &|| open_input(context, place.stdin));
+    }
+    let setup = ScreenSetup {
+        first: None,
+        mode: None,
+        mouse: true,
+        history: home.join(history::FILE),
+    };
+    at_screen(context, setup, |screen, farewell| {
+        let context = &Context {
+            reporter: &**screen,
+            ..context.clone()
+        };
+        let open = || -> Result<Box<dyn LineReader>, InputError> {
+            Ok(Box::new(ScreenLines::new(screen, context.interrupt)))
+        };
+        let done = work(context, &open);
+        *farewell = screen.last_words();
+        done
+    })
+}
+
+/// Lines of whoever is asked: somebody at a terminal, or whatever standard input is.
+fn open_input(context: &Context<'_>, stdin: Stdin) -> Result<Box<dyn LineReader>, InputError> {
+    let interrupt = context.interrupt.clone();
     let lines = PlainLines::new(input::stdin(interrupt.clone())?);
     if stdin.is_terminal {
         return Ok(Box::new(PromptedLines::new(lines, interrupt)));

@@ -32,6 +32,7 @@ mod query;
 pub(crate) mod redaction;
 pub(crate) mod report;
 mod rollup;
+mod screen;
 mod sections;
 mod sessions;
 mod summary;

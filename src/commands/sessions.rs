@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use chrono::FixedOffset;
-use console::truncate_str;
 
 use super::workspace::{home, settings};
 use crate::agent::session::{SessionFile, SessionForm, SessionStore, SessionSummary};
@@ -13,6 +12,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
 use crate::sys::text::escaped;
+use crate::sys::text::truncated;
 use crate::ui::columns::{self, Align::Left};
 use crate::ui::editor;
 
@@ -155,7 +155,7 @@ fn cells<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> [String
         time.format("%Y-%m-%d %H:%M").to_string(),
         session.state::<F>().to_owned(),
         escaped(directory),
-        truncate_str(&escaped(words), PROMPT_WIDTH, "…").into_owned(),
+        truncated(&escaped(words), PROMPT_WIDTH).into_owned(),
     ]
 }
 
@@ -163,7 +163,7 @@ fn cells<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> [String
 fn name_of(directory: &str) -> String {
     match directory.trim_end_matches('/').rsplit_once('/') {
         Some((above, name)) if !above.is_empty() => {
-            truncate_str(&format!("…/{name}"), NAME_WIDTH, "…").into_owned()
+            truncated(&format!("…/{name}"), NAME_WIDTH).into_owned()
         }
         _ => directory.to_owned(),
     }

@@ -26,9 +26,10 @@ use crate::run::recovery;
 use crate::sys::exit::Exit;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, LineReader, Typed};
+use crate::ui::tui::{Menu, Status};
 
-/// Makes the input when somebody is to be asked; gets the agent's home.
-pub type OpenInput<'i> = &'i dyn Fn(&Path) -> Result<Box<dyn LineReader>, InputError>;
+/// Makes the input when somebody is to be asked.
+pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
 
 /// Works on one request: gets where answers come from, and the request, unless it is to go on with what was
 /// asked for before.
@@ -70,7 +71,7 @@ pub fn serve<'c>(
     let mut talk = Talk {
         context,
         options,
-        input: RefCell::new(input(&place.home)?),
+        input: RefCell::new(input()?),
         place,
         work,
         prompt: format!("{name}> "),
@@ -178,7 +179,7 @@ impl Talk<'_, '_> {
         if let Some(record) = record {
             self.tally.add(record, log.as_deref());
         }
-        if tell(self.context, done)? {
+        if tell(self.context, done, &self.input)? {
             self.stopped = Some(self.context.clock.elapsed());
             // What was typed ahead was not meant to begin now.
             self.input.borrow_mut().forget_typed_ahead();
@@ -206,7 +207,7 @@ impl Talk<'_, '_> {
                 Ok(())
             }
             Err(failure) => {
-                let stopped = tell(self.context, Err(failure))?;
+                let stopped = tell(self.context, Err(failure), &self.input)?;
                 self.stopped = stopped.then(|| self.context.clock.elapsed());
                 Ok(())
             }
@@ -258,13 +259,27 @@ impl Talk<'_, '_> {
         }
         let mut number = number.to_owned();
         if number.is_empty() {
+            let items = sessions.iter();
+            let items = items.map(|(_, line)| (line.clone(), String::new()));
+            let menu = Menu {
+                title: "Resume a session".to_owned(),
+                items: items.collect(),
+                at: 0,
+            };
+            let chosen = self.input.borrow_mut().choose(menu);
+            if let Some(chosen) = chosen.transpose()? {
+                return match chosen.and_then(|at| sessions.get(at)) {
+                    Some((id, _)) => self.change_session(SessionChoice::Named(id.clone())),
+                    None => Ok("the session stays the same".to_owned()),
+                };
+            }
             let lines = sessions.iter().zip(1..);
             let lines = lines.map(|((_, line), nth)| format!("{nth:>3}  {line}\n"));
             let list = lines.collect::<String>();
             self.context.notice(list.trim_end());
             number = match self.input.borrow_mut().line("session> ")? {
                 Typed::Line(line) => line.trim().to_owned(),
-                Typed::End | Typed::Cleared | Typed::Interrupted => String::new(),
+                Typed::End | Typed::Interrupted => String::new(),
             };
             // Whether it came as a key or as a signal.
             let _ = self.context.interrupt.take();
@@ -326,6 +341,14 @@ impl Talk<'_, '_> {
             self.tokens(),
             self.place.limits.context(),
         );
+        let spec = &self.place.models.first.spec;
+        let status = Status {
+            model: spec.name.clone(),
+            used: self.tally.context(),
+            window: self.place.limits.context(),
+            ..Status::default()
+        };
+        self.input.borrow_mut().stands(status, command::hints());
         self.context.reporter.event(&Event::Status(line));
     }
 }
@@ -354,6 +377,14 @@ pub fn is_exit(line: &str) -> bool {
     matches!(ReplCommand::read(line), Some(Ok(ReplCommand::Exit)))
 }
 
+/// Why a line is not sent to an agent that has no commands but the one that ends.
+pub fn refused(line: &str) -> Option<String> {
+    let command = ReplCommand::read(line)?;
+    let name = line.split_whitespace().next().unwrap_or_default();
+    (command != Ok(ReplCommand::Exit))
+        .then(|| format!("there is no command `{name}` here: `/exit` or Ctrl-D ends"))
+}
+
 /// What the user types next that is no blank line; `None` where they end it. `stopped` is when they have asked to stop,
 /// without anything else since: who does so again at once wants to leave.
 ///
@@ -366,7 +397,7 @@ pub fn next_line(
     stopped: &mut Option<Duration>,
 ) -> Result<Option<String>, Failure> {
     loop {
-        let typed = input.borrow_mut().line(prompt)?;
+        let typed = input.borrow_mut().request(prompt)?;
         match typed {
             Typed::Line(line) => {
                 *stopped = None;
@@ -375,10 +406,6 @@ pub fn next_line(
                 }
             }
             Typed::End => return Ok(None),
-            Typed::Cleared => {
-                let _ = context.interrupt.take();
-                *stopped = None;
-            }
             Typed::Interrupted => {
                 // Whether it came as a key or as a signal.
                 let _ = context.interrupt.take();
@@ -398,7 +425,11 @@ pub fn next_line(
 ///
 /// # Errors
 /// The failure, where the user wants to leave.
-pub fn tell(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
+pub fn tell(
+    context: &Context<'_>,
+    done: Result<Outcome, Failure>,
+    input: &RefCell<Box<dyn LineReader>>,
+) -> Result<bool, Failure> {
     let failure = match done {
         Ok(Outcome { summary, log, .. }) => {
             context.reporter.event(&Event::Finished { summary, log });
@@ -407,8 +438,9 @@ pub fn tell(context: &Context<'_>, done: Result<Outcome, Failure>) -> Result<boo
         Err(failure) => failure,
     };
     let taken = context.interrupt.take();
-    // Who asks twice wants to leave; and a SIGTERM is not taken back.
-    if taken > 1 || taken == 0 && context.interrupt.check().is_err() {
+    // Who asks twice wants to leave, but at the screen, which has another key for that; and a SIGTERM is not taken back.
+    if taken > 1 && !input.borrow().is_screen() || taken == 0 && context.interrupt.check().is_err()
+    {
         return Err(failure);
     }
     // At a question of the agent's, it comes as a key.

@@ -40,7 +40,8 @@ use crate::run::selection::Models;
 use crate::sys::environment::Clock;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links};
-use crate::ui::input::{LineReader, history};
+use crate::ui::history;
+use crate::ui::input::LineReader;
 
 /// Choice of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,8 +165,6 @@ impl Keeping for KeptSession<'_> {
 
 /// Everything an agent starts with.
 pub struct Workspace<'c> {
-    /// Directory of the settings, the sessions and the prompt's history.
-    pub home: PathBuf,
     /// Limits of a run.
     pub limits: LimitsRecord,
     /// The models that the agents ask.
@@ -228,7 +227,6 @@ impl<'c> Workspace<'c> {
             outside: options.outside,
             audit_commands: settings.audit_commands,
             closed: own_paths(&home),
-            home,
             recorded_conventions: None,
             uncontained,
         })

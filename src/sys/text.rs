@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The expression of a constant pattern, for a `LazyLock`.
 ///
@@ -15,6 +16,33 @@ use regex::Regex;
 )]
 pub(crate) fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")
+}
+
+/// The columns that `text`, one line, takes on a terminal.
+pub(crate) fn text_width(text: &str) -> usize {
+    text.width()
+}
+
+/// `text` in at most `columns`; `…` stands for the end of a longer one.
+pub(crate) fn truncated(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.width() <= columns {
+        return Cow::Borrowed(text);
+    }
+    let room = columns.saturating_sub(1);
+    let mut taken = 0;
+    let mut beyond = text.char_indices().filter(|(_, c)| {
+        taken += c.width().unwrap_or_default();
+        taken > room
+    });
+    let mut cut = beyond.next().map_or(text, |(at, _)| &text[..at]);
+    // Characters may take more together than each by itself.
+    while cut.width() > room {
+        cut = cut
+            .char_indices()
+            .next_back()
+            .map_or("", |(at, _)| &cut[..at]);
+    }
+    Cow::Owned(format!("{cut}…"))
 }
 
 /// What some editors and servers put before a text, and is no part of it.

@@ -3,11 +3,9 @@
 //! Guarantees that nothing in a block moves the cursor, and that no broken line takes more columns than it is given,
 //! whatever the text: wide characters count as what they take on a terminal.
 
-use console::{Style, measure_text_width};
-
 use crate::secret::escapes::without_escapes;
 use crate::sys::numbers::counted;
-use crate::sys::text::is_deceptive;
+use crate::sys::text::{is_deceptive, text_width};
 
 /// So many lines of text are shown under a title; of a longer one its head and its tail.
 const LIMIT: usize = 40;
@@ -16,65 +14,35 @@ const TAB: usize = 4;
 /// So many characters that take no column may follow one that does.
 const MARKS: usize = 8;
 
-/// Text in a style.
-#[derive(Debug, Clone)]
-pub struct Painted {
-    /// What is shown: anybody's text.
-    pub text: String,
-    /// The style of all of it.
-    pub style: Style,
-}
-
-impl Painted {
-    /// `text` in `style`.
-    pub fn new(text: impl Into<String>, style: Style) -> Self {
-        Self {
-            text: text.into(),
-            style,
-        }
-    }
-}
-
 /// The title on a line, and below it the text, two blanks in.
 #[must_use]
-pub fn plain(title: &Painted, body: &[Painted]) -> Vec<String> {
-    let body = shown(body, LIMIT, |line| vec![line.trim_end().to_owned()]);
-    let middle = body.iter().map(|line| match line.text.as_str() {
-        "" => String::new(),
-        text => format!("  {}", line.style.apply_to(text)),
+pub fn plain(title: &str, text: &str) -> Vec<String> {
+    let body = shown(text, LIMIT, |line| vec![line.trim_end().to_owned()]);
+    let body = body.into_iter().map(|line| match line.as_str() {
+        "" => line,
+        line => format!("  {line}"),
     });
-    let title_text = one_line(&title.text);
-    let mut lines = vec![title.style.apply_to(title_text).to_string()];
-    lines.extend(middle);
-    lines
+    std::iter::once(one_line(title)).chain(body).collect()
 }
 
 /// `text` in lines of at most `width` columns, no more than `limit` of them: of a longer one its head and its tail.
 #[must_use]
 pub fn fitted(text: &str, width: usize, limit: usize) -> Vec<String> {
-    let whole = [Painted::new(text, Style::new())];
-    let lines = shown(&whole, limit, |line| wrapped(line, width.max(1)));
-    lines.into_iter().map(|line| line.text).collect()
+    shown(text, limit, |line| wrapped(line, width.max(1)))
 }
 
-/// The lines that are shown of `body`: each broken by `broken`, and no more than `limit` in all.
-fn shown(body: &[Painted], limit: usize, broken: impl Fn(&str) -> Vec<String>) -> Vec<Painted> {
-    let mut lines = Vec::new();
-    for part in body {
-        let text = visible(&part.text);
-        for line in text.trim_end().trim_start_matches('\n').split('\n') {
-            let pieces = broken(line).into_iter();
-            lines.extend(pieces.map(|piece| Painted::new(piece, part.style.clone())));
-        }
-    }
-    if lines.iter().all(|line| line.text.is_empty()) {
+/// The lines that are shown of `text`: each broken by `broken`, and no more than `limit` in all.
+fn shown(text: &str, limit: usize, broken: impl Fn(&str) -> Vec<String>) -> Vec<String> {
+    let text = visible(text);
+    let lines = text.trim_end().trim_start_matches('\n').split('\n');
+    let mut lines: Vec<String> = lines.flat_map(broken).collect();
+    if lines.iter().all(String::is_empty) {
         return Vec::new();
     }
     if lines.len() > limit {
         let head = limit / 2;
         let left_out = lines.len() - (limit - 1);
         let note = format!("… {} …", counted(left_out as u64, "more line"));
-        let note = Painted::new(note, Style::new());
         lines.splice(head..head + left_out, [note]);
     }
     lines
@@ -143,7 +111,7 @@ fn first_piece(text: &str, width: usize) -> usize {
     });
     let mut fit = beyond.next().map_or(text, |(at, _)| &text[..at]);
     // Together they may take more than each by itself.
-    while measure_text_width(fit) > width
+    while text_width(fit) > width
         && let Some((at @ 1.., _)) = fit.char_indices().next_back()
     {
         fit = &fit[..at];
@@ -162,7 +130,7 @@ fn width(c: char) -> usize {
     if matches!(c, ' '..='~') {
         return 1;
     }
-    measure_text_width(c.encode_utf8(&mut [0; 4]))
+    text_width(c.encode_utf8(&mut [0; 4]))
 }
 
 #[cfg(test)]

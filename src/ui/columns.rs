@@ -1,6 +1,6 @@
 //! Rows of text in columns, and lines that fit a terminal. Pure. Wide characters count as what they take on a terminal.
 
-use console::{measure_text_width, truncate_str};
+use crate::sys::text::{text_width, truncated};
 
 use super::blocks::wrapped;
 
@@ -24,13 +24,13 @@ pub fn aligned(rows: &[Vec<String>], aligns: &[Align]) -> Vec<String> {
     let mut widths = vec![0; aligns.len()];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(measure_text_width(cell));
+            *width = (*width).max(text_width(cell));
         }
     }
     let line = |row: &Vec<String>| {
         let columns = widths.iter().zip(aligns);
         let cells = row.iter().zip(columns).map(|(cell, (width, align))| {
-            let blanks = " ".repeat(width - measure_text_width(cell));
+            let blanks = " ".repeat(width - text_width(cell));
             match align {
                 Align::Left => format!("{cell}{blanks}"),
                 Align::Right => format!("{blanks}{cell}"),
@@ -49,7 +49,7 @@ pub fn make_room<T>(
     columns: usize,
 ) {
     for name in dispensable {
-        let width = |at: usize| rows.iter().map(|row| measure_text_width(&row[at])).max();
+        let width = |at: usize| rows.iter().map(|row| text_width(&row[at])).max();
         let widths = (0..head.len()).map(|at| width(at).unwrap_or_default() + GAP);
         let last = width(head.len() - 1).unwrap_or_default();
         let left_out = last.saturating_sub(LAST);
@@ -71,7 +71,7 @@ pub fn cut(text: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else {
         return text.to_owned();
     };
-    let lines = text.lines().map(|line| truncate_str(line, columns, "…"));
+    let lines = text.lines().map(|line| truncated(line, columns));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -82,7 +82,7 @@ pub fn folded(text: &str, columns: Option<usize>, hang: usize) -> String {
         return text.to_owned();
     };
     let fold = |line: &str| {
-        if measure_text_width(line) <= columns {
+        if text_width(line) <= columns {
             return line.to_owned();
         }
         let text = line.trim_start_matches(' ');

@@ -11,13 +11,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use console::{Style, Term, truncate_str};
+use ratatui::style::Style;
 
-use super::agent::{self, EventView};
-use super::blocks::{self, Painted, wrapped};
+use super::blocks::{self, wrapped};
 use super::columns::folded;
 use super::links::Links;
 use super::options::{CiRunner, ConsoleOptions};
+use super::paint::{paint, painted, size};
+use super::present::{self, Part, Shown, present};
 use super::spinner::{Spinner, aside, dollars};
 use super::steps::{Look, Steps};
 use crate::model::Tier;
@@ -28,7 +29,7 @@ use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
 use crate::sys::diff::Stat;
 use crate::sys::numbers::grouped;
-use crate::sys::text;
+use crate::sys::text::{self, truncated};
 
 /// Shows a run on the standard streams.
 #[derive(Debug)]
@@ -80,13 +81,13 @@ impl<'r> Console<'r> {
         }
     }
 
-    fn style(&self, style: Style) -> Style {
-        style.for_stderr().force_styling(self.options.colors.stderr)
-    }
-
     /// A text of ours for stderr, in a style.
     fn paint(&self, text: &str, style: Style) -> String {
-        self.style(style).apply_to(text).to_string()
+        if self.options.colors.stderr {
+            paint(text, style)
+        } else {
+            text.to_owned()
+        }
     }
 
     /// Anybody's text, without keys and without anything that moves the cursor or changes the colours.
@@ -123,7 +124,7 @@ impl<'r> Console<'r> {
             return;
         }
         let text = self.printable(text);
-        self.spinner.stage(label, text, figures);
+        self.spinner.stage(label, &text, figures);
     }
 
     /// Nothing turns any more.
@@ -138,10 +139,8 @@ impl<'r> Console<'r> {
 
     /// How text may look on stderr.
     fn look(&self) -> Look {
-        Look {
-            columns: Term::stderr().size().1.into(),
-            colors: self.options.colors.stderr,
-        }
+        let columns = size(io::stderr()).map_or(0, |(_, columns)| columns);
+        Look::of_terminal(columns, self.options.colors.stderr)
     }
 
     /// An agent's call, on a terminal.
@@ -153,11 +152,11 @@ impl<'r> Console<'r> {
     }
 
     /// An agent's tool that takes a while, on a terminal.
-    fn work(&self, tool: &str) {
+    fn work(&self) {
         self.spinner.stop();
         if self.is_live() && self.is_decorated() {
             let steps = self.steps.lock();
-            let doing = steps.map(|steps| steps.doing(tool, self.look()));
+            let doing = steps.map(|steps| steps.doing(self.look()));
             self.spinner.work(doing.unwrap_or_default());
         }
     }
@@ -165,12 +164,12 @@ impl<'r> Console<'r> {
     /// A branch that is waited for: at a terminal what moves, elsewhere a line whenever its status is another.
     fn wait(&self, event: &Event, waited: Duration) {
         if self.is_live() && self.is_decorated() {
-            let awaited = self.printable(&agent::awaited(event, SHORT_ID));
-            let room = self.look().columns.saturating_sub(TIMER);
-            let awaited = truncate_str(&awaited, room, "…");
+            let awaited = self.printable(&present::awaited(event, SHORT_ID));
+            let room = self.look().width.saturating_sub(TIMER);
+            let awaited = truncated(&awaited, room);
             return self.spinner.wait(&awaited, waited);
         }
-        if self.is_news(agent::awaited(event, usize::MAX)) {
+        if self.is_news(present::awaited(event, usize::MAX)) {
             self.show(event);
         }
     }
@@ -246,9 +245,7 @@ impl<'r> Console<'r> {
     /// A labelled sentence, broken at words where a terminal is narrower.
     fn sentence(&self, label: &str, style: Style, text: &str) {
         let text = self.printable(&format!("{label} {text}"));
-        let columns = Term::stderr()
-            .size_checked()
-            .map(|(_, columns)| columns.into());
+        let columns = size(io::stderr()).map(|(_, columns)| columns);
         let text = folded(&text, columns, "hint: ".len());
         match text.strip_prefix(label) {
             Some(text) => self.print(&self.paint(label, style), text),
@@ -287,7 +284,7 @@ impl Reporter for Console<'_> {
                 let prompt = prompt.as_ref().map(|size| format!("  {} in", size.text()));
                 let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(*spent));
                 let asked = format!("{model} for {step}");
-                let doing = agent::doing(step);
+                let doing = present::doing(step);
                 self.is_agents_call
                     .store(doing.is_some(), Ordering::Relaxed);
                 match doing {
@@ -358,11 +355,11 @@ impl Reporter for Console<'_> {
                 told,
                 stat,
             } => self.review(warnings, *told, stat),
-            Event::Tool { name, asks, .. } => {
+            Event::Tool { asks, .. } => {
                 self.in_tool.store(true, Ordering::Relaxed);
                 self.show(event);
                 if !asks {
-                    self.work(name);
+                    self.work();
                 }
             }
             Event::Printed(_) => {
@@ -419,13 +416,12 @@ impl Console<'_> {
         if self.options.stderr_terminal {
             return self.show_step(event, is_wanted);
         }
-        match agent::view(event) {
-            Some(EventView::Titled { .. }) if self.options.quiet && !is_wanted => {
-                self.spinner.stop();
-            }
-            Some(EventView::Titled { title, body }) => self.titled(title, body),
-            Some(EventView::Line { label: "", text }) => self.plain_line(&text.text, text.style),
-            Some(EventView::Line { label, text }) => self.line(label, text.style, &text.text),
+        // The status is for somebody who is asked again.
+        let shown = present(event).filter(|_| !matches!(event, Event::Status(_)));
+        match shown {
+            Some(shown) if !shown.body.is_empty() => self.titled(&shown, is_wanted),
+            Some(Shown { verb, subject, .. }) if verb.is_empty() => self.plain_line(&subject),
+            Some(Shown { verb, subject, .. }) => self.line(&verb, Style::new(), &subject),
             None => {}
         }
     }
@@ -443,30 +439,33 @@ impl Console<'_> {
         if lines.is_empty() || self.options.quiet && !is_wanted {
             return;
         }
-        let text = lines.iter().map(|line| format!("{line}\n")).collect();
-        let text = self.commanding_nobody(text);
+        let line = |line| painted(line, self.options.colors.stderr) + "\n";
+        let text = self.commanding_nobody(lines.iter().map(line).collect());
         // A stderr that is closed is no reason to end the run.
         let _ = io::stderr().write_all(text.as_bytes());
     }
 
-    /// A line without a label, all of it in a style.
-    fn plain_line(&self, text: &str, style: Style) {
+    /// A sentence without a label.
+    fn plain_line(&self, text: &str) {
         self.spinner.stop();
         if !self.options.quiet {
-            let text = self.printable(text).replace('\n', " ");
-            self.print(&self.paint(&text, style), "");
+            self.print("", &self.printable(text).replace('\n', " "));
         }
     }
 
     /// Text under a title.
-    fn titled(&self, title: Painted, body: Vec<Painted>) {
+    fn titled(&self, shown: &Shown, is_wanted: bool) {
         self.spinner.stop();
-        let ready = |part: Painted| {
-            let text = self.redactor.text(&part.text).into_owned();
-            Painted::new(text, self.style(part.style))
+        if self.options.quiet && !is_wanted {
+            return;
+        }
+        let title = match &*shown.subject {
+            "" => shown.verb.clone(),
+            subject => format!("{} ({subject})", shown.verb),
         };
-        let title = ready(title);
-        let body: Vec<Painted> = body.into_iter().map(ready).collect();
+        let body: Vec<String> = shown.body.iter().map(Part::text).collect();
+        let [title, body] =
+            [title, body.join("\n")].map(|text| self.redactor.text(&text).into_owned());
         let lines = blocks::plain(&title, &body);
         let text = lines.iter().map(|line| format!("{line}\n")).collect();
         let text = self.commanding_nobody(text);
@@ -527,8 +526,7 @@ impl Console<'_> {
 
 /// How many columns stderr has for what stands behind [`INDENT`].
 fn room() -> usize {
-    let columns = Term::stderr().size_checked();
-    let columns = columns.map_or(WIDEST, |(_, columns)| columns.into());
+    let columns = size(io::stderr()).map_or(WIDEST, |(_, columns)| columns);
     columns.saturating_sub(INDENT.len() + 1).max(1)
 }
 

@@ -1,53 +1,36 @@
-//! What a person types: a line at a time on a terminal, or from wherever stdin comes.
+//! What a person types, a line at a time: at a terminal that edits its lines by itself, or from wherever stdin comes.
 //!
-//! Touches stdin, stderr for a prompt, and, through rustyline, the terminal: it prints the prompt and what is typed,
-//! looks at `TERM` and `TERM_PROGRAM`, and handles SIGINT and SIGWINCH while a line is edited. That, and
-//! [`ui`](crate::ui), is all that prints. Guarantees that a signal ends every wait, and that no
-//! input grows without limit.
+//! Touches stdin, and stderr for a prompt. That, and [`ui`](crate::ui), is all that prints. Guarantees that a signal ends
+//! every wait, and that no input grows without limit.
 
-pub(crate) mod completion;
 pub mod hidden;
-pub(crate) mod history;
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::thread;
-use std::time::Duration;
 
 use rustix::event::PollFlags;
-use rustix::process::{Signal as Number, getpid, kill_process};
 use rustix::termios::{QueueSelector, tcflush};
-use rustyline::error::ReadlineError;
-use rustyline::history::MemHistory;
-use rustyline::{Behavior, CompletionType, Config};
 
-use self::completion::PathHelper;
-use self::history::History;
-use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
+use crate::record::question::{Answer, Question};
+use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::text::printable;
+use crate::ui::tui::{CommandHint, Menu, Status};
 
 /// How many bytes a line may have.
 pub const LINE_LIMIT: usize = 1 << 20;
 /// How many bytes a whole prompt may have.
 pub const PROMPT_LIMIT: usize = 10 << 20;
 
-/// What stands before a line that goes on with the last one.
-const CONTINUED: &str = "... ";
-
 /// What came of asking for a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
-    /// The line, without its end. What was pasted, or continued by a `\`, may have newlines in it.
+    /// The line, without its end. On a screen, it may have newlines in it.
     Line(String),
     /// There is no more: Ctrl-D, or the end of the input.
     End,
     /// Ctrl-C was pressed.
     Interrupted,
-    /// The same with something typed, which is gone now.
-    Cleared,
 }
 
 /// The way out where the input is no prompt.
@@ -99,7 +82,7 @@ impl From<io::Error> for InputError {
     }
 }
 
-/// Somebody who can be asked.
+/// Somebody who can be asked. By lines, everything is asked in words; a screen has forms of its own.
 pub trait LineReader {
     /// Asks for a line. The prompt is shown where somebody looks on.
     ///
@@ -107,176 +90,38 @@ pub trait LineReader {
     /// When nothing can be read, or a signal asked the program to end.
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError>;
 
-    /// Forgets what somebody has typed ahead: it cannot be meant for a question that they have not seen.
-    fn forget_typed_ahead(&mut self) {}
-}
-
-/// A person at a terminal that can move its cursor, and on which they see stdout: rustyline hears no signal at any
-/// other, for which there is [`PromptedLines`]. What is typed can
-/// be edited and be had again, in later sessions too. Tab completes `@path`. A text that is pasted is one input,
-/// whatever lines it has; so is what ends with `\` and the line after it.
-pub struct Editor {
-    editor: RustylineEditor,
-    config: Config,
-    interrupt: Interrupt,
-    helper: PathHelper,
-    history: Option<History>,
-}
-
-type RustylineEditor = rustyline::Editor<PathHelper, MemHistory>;
-
-impl Editor {
-    /// An editor that any lasting signal ends, and that completes paths below `root`. Without a history, nothing is
-    /// kept of what is typed.
+    /// Waits for the next request.
     ///
     /// # Errors
-    /// When rustyline cannot set itself up.
-    pub fn new(
-        interrupt: Interrupt,
-        root: PathBuf,
-        history: Option<History>,
-    ) -> Result<Self, InputError> {
-        let config = Config::builder()
-            .behavior(Behavior::Stdio)
-            .bracketed_paste(true)
-            .completion_type(CompletionType::List)
-            .build();
-        let helper = PathHelper::new(root);
-        let mut editor = editor(&config, &helper)?;
-        for entry in history.iter().flat_map(History::entries) {
-            let _ = editor.add_history_entry(entry);
-        }
-        Ok(Self {
-            editor,
-            config,
-            interrupt,
-            helper,
-            history,
-        })
+    /// Those of [`Self::line`].
+    fn request(&mut self, prompt: &str) -> Result<Typed, InputError> {
+        self.line(prompt)
     }
 
-    /// A line as rustyline gives it.
-    fn piece(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        if self.interrupt.take() > 0 {
-            return Ok(Typed::Interrupted);
-        }
-        self.interrupt.check()?;
-        let (open, closed) = UnixStream::pair()?;
-        self.helper.take_has_text();
-        let (editor, interrupt) = (&mut self.editor, &self.interrupt);
-        let read = thread::scope(|scope| {
-            thread::Builder::new().spawn_scoped(scope, move || watch(interrupt, &closed))?;
-            let read = editor.readline(prompt);
-            drop(open);
-            Ok::<_, io::Error>(read)
-        })?;
-        // What lasts is more than the Ctrl-C that it looks like.
-        if self.interrupt.take() == 0 {
-            self.interrupt.check()?;
-        }
-        match read {
-            Ok(line) => Ok(Typed::Line(line)),
-            Err(ReadlineError::Eof) => Ok(Typed::End),
-            Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => {
-                let has_text = self.helper.take_has_text();
-                Ok(if has_text {
-                    Typed::Cleared
-                } else {
-                    Typed::Interrupted
-                })
-            }
-            Err(error) => Err(failed(error)),
-        }
-    }
-}
-
-fn editor(config: &Config, helper: &PathHelper) -> Result<RustylineEditor, InputError> {
-    let history = MemHistory::with_config(config);
-    let mut editor = RustylineEditor::with_history(config.clone(), history).map_err(failed)?;
-    editor.set_helper(Some(helper.clone()));
-    // Nothing is printed through it. With one, rustyline waits for signals as well as for keys.
-    let _ = editor.create_external_printer();
-    Ok(editor)
-}
-
-impl LineReader for Editor {
-    fn forget_typed_ahead(&mut self) {
-        forget_typed();
-        // What rustyline has read beyond a line is forgotten with it; what was entered before is not.
-        if let Ok(mut fresh) = editor(&self.config, &self.helper) {
-            for entry in self.editor.history() {
-                let _ = fresh.add_history_entry(entry);
-            }
-            self.editor = fresh;
-        }
+    /// Asks whether something may be done; `None` where that is to be asked in words.
+    fn confirm(
+        &mut self,
+        _question: &Question,
+        _preview: Option<&str>,
+    ) -> Option<Result<Answer, InputError>> {
+        None
     }
 
-    fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        let prompt = printable(prompt, &[]);
-        let mut text = String::new();
-        let mut prompt = prompt.as_str();
-        loop {
-            match self.piece(prompt)? {
-                Typed::Line(line) => {
-                    text.push_str(&line);
-                    if text.len() > LINE_LIMIT {
-                        return Err(InputError::LineTooLong { line: 1 });
-                    }
-                    if !is_continued(&line) {
-                        break;
-                    }
-                    text.pop();
-                    text.push('\n');
-                    prompt = CONTINUED;
-                }
-                // The first of several lines was typed, too.
-                Typed::Interrupted if !text.is_empty() => return Ok(Typed::Cleared),
-                // The line that was to follow does not.
-                Typed::End if !text.is_empty() => break,
-                other => return Ok(other),
-            }
-        }
-        // A line that cannot be had again has been typed all the same.
-        let _ = self.editor.add_history_entry(text.as_str());
-        if let Some(history) = &self.history {
-            history.add(&text);
-        }
-        Ok(Typed::Line(text))
+    /// Has one of a list chosen, or none; `None` where that is to be asked in words.
+    fn choose(&mut self, _menu: Menu) -> Option<Result<Option<usize>, InputError>> {
+        None
     }
-}
 
-/// Whether a line ends with a `\` that is not itself behind one.
-fn is_continued(line: &str) -> bool {
-    let backslashes = line.len() - line.trim_end_matches('\\').len();
-    backslashes % 2 == 1
-}
+    /// Shows how things stand, and which commands there are, where these have a place of their own.
+    fn stands(&mut self, _status: Status, _commands: Vec<CommandHint>) {}
 
-fn failed(error: ReadlineError) -> InputError {
-    match error {
-        ReadlineError::Io(error) => error.into(),
-        error => InputError::Io(io::Error::other(error)),
+    /// Whether it is a screen.
+    fn is_screen(&self) -> bool {
+        false
     }
-}
 
-/// How long until rustyline is told again, where it was not yet waiting.
-const AGAIN: Duration = Duration::from_millis(100);
-
-/// Ends rustyline's wait when a signal comes that lasts, until the other end of `closed` is dropped. rustyline
-/// knows no signal but SIGINT, and so gets one.
-fn watch(interrupt: &Interrupt, closed: &UnixStream) {
-    loop {
-        match interrupt.poll(&[closed.as_fd()], PollFlags::IN, None) {
-            Ok(false) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                // Where rustyline is not there yet, this is one more for `interrupt`.
-                let _ = kill_process(getpid(), Number::INT);
-                if is_readable_within(closed.as_fd(), AGAIN) {
-                    return;
-                }
-            }
-            Ok(true) | Err(_) => return,
-        }
-    }
+    /// Forgets what somebody has typed ahead: it cannot be meant for a question that they have not seen.
+    fn forget_typed_ahead(&mut self) {}
 }
 
 /// Lines from a pipe or a file. Prompts are not shown. The first error is the last: what comes after it is not read.
@@ -313,8 +158,8 @@ impl<R: Read> LineReader for PlainLines<R> {
     }
 }
 
-/// A person at a terminal that edits its lines by itself: one that cannot move its cursor, or on which they do not see
-/// stdout, which belongs to whatever reads it. The prompt goes to stderr.
+/// A person at a terminal that edits its lines by itself: one that cannot move its cursor, on which they do not see
+/// stdout, or who wants lines. The prompt goes to stderr.
 pub struct PromptedLines<R> {
     lines: PlainLines<R>,
     interrupt: Interrupt,

@@ -1,40 +1,40 @@
-//! An answer's Markdown as lines for a terminal: headings, lists, code, tables, bold. Pure.
+//! Markdown as styled lines: headings, lists, code, tables, bold. Pure.
 //!
-//! Guarantees that nothing in the text moves the cursor, and that lines are broken to fit. Without colours, marks of
+//! Guarantees that nothing in the text moves the cursor, and that lines are broken to fit. Without styles, the marks of
 //! inline code stay, since nothing else would tell it from words.
 
 use std::mem::take;
 use std::ops::Range;
 
-use console::{Style, measure_text_width, strip_ansi_codes};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
 
 use super::blocks::{visible, wrapped};
-use super::columns::{Align::Left, aligned};
 use super::syntax::{CssClass, Pieces};
+use crate::sys::text::text_width;
 
-/// However deep lists are, their text has so many columns.
+/// Columns that text has at least, however deep its list.
 const NARROWEST: usize = 20;
-/// What stands before each line of a code block.
+/// Indentation of code blocks.
 const CODE_INDENT: &str = "    ";
 
-/// The pieces of the lines of some code in a language, as `syntax` finds them; of fewer lines, where more are not known
-/// yet, and `None` where the language is not known.
+/// Finds the pieces of each line of some code in a language: of the first lines alone where more are not known yet,
+/// `None` where the language is not known.
 pub type CodePainter<'c> = &'c dyn Fn(&str, &str) -> Option<Vec<Pieces>>;
 
-/// The lines of `text` in `columns` columns.
+/// The lines of `text` in `columns` columns; without styles unless `is_styled`, and code in the colours of its syntax.
 #[must_use]
-pub fn rendered(text: &str, columns: usize, colors: bool) -> Vec<String> {
-    colored(text, columns, colors, &|_, _| None)
-}
-
-/// The same with code in the colours of its syntax.
-#[must_use]
-pub fn colored(text: &str, columns: usize, colors: bool, code: CodePainter<'_>) -> Vec<String> {
+pub fn rendered(
+    text: &str,
+    columns: usize,
+    is_styled: bool,
+    code: CodePainter<'_>,
+) -> Vec<Line<'static>> {
     let text = visible(text);
     let mut lines = Renderer {
         columns,
-        colors,
+        is_styled,
         code_colors: Some(code),
         ..Renderer::default()
     };
@@ -50,19 +50,24 @@ pub fn colored(text: &str, columns: usize, colors: bool, code: CodePainter<'_>) 
     lines.out
 }
 
-/// A piece of text between blanks, as pieces of one style each.
-type Word = Vec<(String, Style)>;
+/// Code in no colours but those of code.
+pub fn uncolored(_language: &str, _code: &str) -> Option<Vec<Pieces>> {
+    None
+}
+
+/// A piece of text between blanks.
+type Word = Vec<Span<'static>>;
 
 #[derive(Default)]
 struct Renderer<'c> {
     columns: usize,
-    colors: bool,
-    out: Vec<String>,
+    is_styled: bool,
+    out: Vec<Line<'static>>,
     /// The words of the paragraph that is under way, line by line.
     lines: Vec<Vec<Word>>,
     /// Whether the next text goes on with the last word.
     is_open: bool,
-    /// What stands before the next line, and before those after it, for each list or quotation around it.
+    /// Prefixes of the next line and of those after it, for each list or quotation around it.
     prefixes: Vec<(String, String)>,
     /// The number of the next item of each list; `None`: it has bullets.
     lists: Vec<Option<u64>>,
@@ -77,7 +82,7 @@ struct Renderer<'c> {
     /// The address of the link that is under way.
     link: Option<String>,
     /// The rows of the table that is under way, its head the first.
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<Line<'static>>>,
 }
 
 impl Renderer<'_> {
@@ -88,12 +93,12 @@ impl Renderer<'_> {
             Event::Text(text) if self.code_block => self.code.push_str(&text),
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
                 let style = self.style();
-                self.words(&text, &style);
+                self.words(&text, style);
             }
             Event::Code(code) => {
                 let style = self.style().cyan();
-                let mark = if self.colors { "" } else { "`" };
-                self.words(&format!("{mark}{code}{mark}"), &style);
+                let mark = if self.is_styled { "" } else { "`" };
+                self.words(&format!("{mark}{code}{mark}"), style);
             }
             // What a model breaks is meant to be broken: an address, say.
             Event::SoftBreak | Event::HardBreak => {
@@ -103,7 +108,7 @@ impl Renderer<'_> {
             Event::Rule => {
                 self.begin_block();
                 let width = self.columns.min(40);
-                self.out.push("─".repeat(width));
+                self.out.push("─".repeat(width).into());
             }
             _ => {}
         }
@@ -127,8 +132,8 @@ impl Renderer<'_> {
                 if let CodeBlockKind::Fenced(language) = kind
                     && !language.is_empty()
                 {
-                    if !self.colors {
-                        self.push_line(&format!("{CODE_INDENT}[{language}]"));
+                    if !self.is_styled {
+                        self.push_line(format!("{CODE_INDENT}[{language}]"));
                     }
                     self.language = language.into_string();
                 }
@@ -176,16 +181,10 @@ impl Renderer<'_> {
 
     fn end_cell(&mut self) {
         self.is_open = false;
-        let words = take(&mut self.lines).into_iter().flatten();
-        let words = words.map(|word| {
-            let pieces = word.iter();
-            pieces
-                .map(|(text, style)| style.apply_to(text).to_string())
-                .collect::<String>()
-        });
-        let cell = words.collect::<Vec<_>>().join(" ");
+        let words: Vec<Word> = take(&mut self.lines).into_iter().flatten().collect();
+        let cell = words.join(&Span::raw(" "));
         if let Some(row) = self.rows.last_mut() {
-            row.push(cell);
+            row.push(cell.into());
         }
     }
 
@@ -196,13 +195,26 @@ impl Renderer<'_> {
         let Some((head, body)) = rows.split_first() else {
             return;
         };
-        let mut lines = aligned(&rows, &vec![Left; head.len()]);
-        let width = lines.iter().map(|line| measure_text_width(line)).max();
-        let width = width.unwrap_or_default();
-        if width <= self.width() {
-            lines.insert(1, "─".repeat(width));
-            for line in lines {
-                self.push_line(&line);
+        let width = |at: usize| {
+            rows.iter()
+                .filter_map(move |row| row.get(at))
+                .map(Line::width)
+        };
+        let widths: Vec<usize> = (0..head.len())
+            .map(|at| width(at).max().unwrap_or_default())
+            .collect();
+        let taken = widths.iter().sum::<usize>() + 2 * head.len().saturating_sub(1);
+        if taken <= self.width() {
+            for (at, row) in rows.iter().enumerate() {
+                let mut line = Line::default();
+                for (cell, width) in row.iter().zip(&widths) {
+                    line.spans.extend(cell.spans.iter().cloned());
+                    line.push_span(" ".repeat(width - cell.width() + 2));
+                }
+                self.push_line(line);
+                if at == 0 {
+                    self.push_line("─".repeat(taken));
+                }
             }
             return;
         }
@@ -210,11 +222,10 @@ impl Renderer<'_> {
             if at > 0 {
                 self.push_line("");
             }
-            for (name, cell) in head.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
-                let line = format!("{name}: {cell}");
-                // Where it is broken, no colour must be.
-                for line in wrapped(&strip_ansi_codes(&line), self.width()) {
-                    self.push_line(&line);
+            let cells = head.iter().zip(row);
+            for (name, cell) in cells.filter(|(_, cell)| !cell.spans.is_empty()) {
+                for line in wrapped(&format!("{name}: {cell}"), self.width()) {
+                    self.push_line(line);
                 }
             }
         }
@@ -229,7 +240,7 @@ impl Renderer<'_> {
             }
             _ => "• ".to_owned(),
         };
-        let rest = " ".repeat(measure_text_width(&mark));
+        let rest = " ".repeat(text_width(&mark));
         self.prefixes.push((mark, rest));
     }
 
@@ -240,11 +251,11 @@ impl Renderer<'_> {
         let said: String = last
             .into_iter()
             .flatten()
-            .map(|(text, _)| text.as_str())
+            .map(|span| &*span.content)
             .collect();
         if !url.is_empty() && !said.ends_with(&url) {
             let style = self.style().dim();
-            self.words(&format!(" ({url})"), &style);
+            self.words(&format!(" ({url})"), style);
         }
     }
 
@@ -252,14 +263,14 @@ impl Renderer<'_> {
     fn strike(&mut self, passage: &str, struck: usize) {
         let style = self.style();
         match passage.starts_with("~~") {
-            true if self.colors => self.struck = struck,
-            true => self.words("~~", &style),
-            false => self.words("~", &style),
+            true if self.is_styled => self.struck = struck,
+            true => self.words("~~", style),
+            false => self.words("~", style),
         }
     }
 
     fn style(&self) -> Style {
-        let style = Style::new().force_styling(self.colors);
+        let style = Style::new();
         let style = if self.bold > 0 { style.bold() } else { style };
         let style = if self.italic > 0 {
             style.italic()
@@ -267,13 +278,13 @@ impl Renderer<'_> {
             style
         };
         if self.struck > 0 {
-            style.strikethrough()
+            style.crossed_out()
         } else {
             style
         }
     }
 
-    fn words(&mut self, text: &str, style: &Style) {
+    fn words(&mut self, text: &str, style: Style) {
         // A reference like `&#27;` has become the character.
         let text = visible(text);
         for (at, part) in text.split([' ', '\n']).enumerate() {
@@ -289,7 +300,7 @@ impl Renderer<'_> {
             let Some(line) = self.lines.last_mut() else {
                 return;
             };
-            let piece = (part.to_owned(), style.clone());
+            let piece = Span::styled(part.to_owned(), style);
             match line.last_mut() {
                 Some(word) if self.is_open => word.push(piece),
                 _ => line.push(vec![piece]),
@@ -314,39 +325,23 @@ impl Renderer<'_> {
                 // Blanks may be left out between the parts.
                 from += line[from..].find(&part).unwrap_or_default();
                 let to = from + part.len();
-                let painted = match pieces {
-                    None => self.paint(&part, code_style("")),
-                    Some(None) => part,
-                    Some(Some(pieces)) => self.painted(line, from..to, pieces),
-                };
-                self.push_line(&format!("{CODE_INDENT}{painted}"));
+                let mut spans = vec![Span::raw(CODE_INDENT)];
+                match pieces {
+                    None => spans.push(Span::styled(part, code_style(""))),
+                    Some(None) => spans.push(Span::raw(part)),
+                    Some(Some(pieces)) => spans.extend(painted(line, from..to, pieces)),
+                }
+                self.push_line(spans);
                 from = to;
             }
         }
-    }
-
-    /// A part of a line in the colours of its pieces.
-    fn painted(&self, line: &str, part: Range<usize>, pieces: &Pieces) -> String {
-        let (mut out, mut from) = (String::new(), part.start);
-        for (end, class) in pieces {
-            let to = (*end).min(part.end);
-            if let Some(text) = line.get(from..to).filter(|text| !text.is_empty()) {
-                out += &class.map_or(text.to_owned(), |class| self.paint(text, code_style(class)));
-                from = to;
-            }
-        }
-        out + line.get(from..part.end).unwrap_or_default()
-    }
-
-    fn paint(&self, text: &str, style: Style) -> String {
-        style.force_styling(self.colors).apply_to(text).to_string()
     }
 
     /// Something new begins; on the outermost level, behind a blank line.
     fn begin_block(&mut self) {
         self.end_block();
         if self.prefixes.is_empty() && !self.out.is_empty() {
-            self.out.push(String::new());
+            self.out.push(Line::default());
         }
     }
 
@@ -354,45 +349,71 @@ impl Renderer<'_> {
     fn end_block(&mut self) {
         self.is_open = false;
         for words in take(&mut self.lines) {
-            let (mut line, mut taken) = (String::new(), 0);
+            let (mut line, mut taken) = (Vec::new(), 0);
             let width = self.width();
             for word in words.into_iter().flat_map(|word| broken(word, width)) {
-                let plain: String = word.iter().map(|(text, _)| text.as_str()).collect();
-                let length = measure_text_width(&plain);
+                let plain: String = word.iter().map(|span| &*span.content).collect();
+                let length = text_width(&plain);
                 if taken > 0 && taken + 1 + length > width {
-                    self.push_line(&take(&mut line));
+                    self.push_line(take(&mut line));
                     taken = 0;
                 }
                 if taken > 0 {
-                    line.push(' ');
+                    line.push(Span::raw(" "));
                     taken += 1;
                 }
                 taken += length;
-                line.extend(
-                    word.iter()
-                        .map(|(text, style)| style.apply_to(text).to_string()),
-                );
+                line.extend(word);
             }
-            self.push_line(&line);
+            self.push_line(line);
         }
     }
 
     /// How many columns there are beside the prefixes.
     fn width(&self) -> usize {
         let prefixes = self.prefixes.iter();
-        let taken: usize = prefixes.map(|(_, rest)| measure_text_width(rest)).sum();
+        let taken: usize = prefixes.map(|(_, rest)| text_width(rest)).sum();
         self.columns.saturating_sub(taken).max(NARROWEST)
     }
 
-    fn push_line(&mut self, line: &str) {
-        let mut prefix = String::new();
+    /// Writes a line behind the prefixes, without blanks at its end.
+    fn push_line(&mut self, line: impl Into<Line<'static>>) {
+        let mut spans: Vec<Span<'static>> = Vec::new();
         for (first, rest) in &mut self.prefixes {
-            prefix.push_str(first);
-            first.clone_from(rest);
+            spans.push(Span::raw(std::mem::replace(first, rest.clone())));
         }
-        let line = format!("{prefix}{line}");
-        self.out.push(line.trim_end().to_owned());
+        spans.extend(line.into().spans);
+        while let Some(last) = spans.last_mut() {
+            last.content = last.content.trim_end().to_owned().into();
+            if !last.content.is_empty() {
+                break;
+            }
+            spans.pop();
+        }
+        if !self.is_styled {
+            for span in &mut spans {
+                span.style = Style::new();
+            }
+        }
+        self.out.push(spans.into());
     }
+}
+
+/// A part of a line in the colours of its pieces.
+fn painted(line: &str, part: Range<usize>, pieces: &Pieces) -> Vec<Span<'static>> {
+    let (mut spans, mut from) = (Vec::new(), part.start);
+    let rest = [(part.end, Some("p"))];
+    for (end, class) in pieces.iter().chain(&rest) {
+        let to = (*end).min(part.end);
+        if let Some(text) = line.get(from..to).filter(|text| !text.is_empty()) {
+            spans.push(Span::styled(
+                text.to_owned(),
+                code_style(class.unwrap_or("p")),
+            ));
+            from = to;
+        }
+    }
+    spans
 }
 
 /// How a piece of code looks; code of which no pieces are known is of no class.
@@ -412,13 +433,13 @@ fn code_style(class: CssClass) -> Style {
 
 /// A word as one or, where it is too long for a line, as several.
 fn broken(word: Word, width: usize) -> Vec<Word> {
-    let length: usize = word.iter().map(|(text, _)| measure_text_width(text)).sum();
+    let length: usize = word.iter().map(Span::width).sum();
     if length <= width {
         return vec![word];
     }
-    let pieces = word.into_iter().flat_map(|(text, style)| {
-        let pieces = wrapped(&text, width).into_iter();
-        pieces.map(move |piece| vec![(piece, style.clone())])
+    let pieces = word.into_iter().flat_map(|span| {
+        let pieces = wrapped(&span.content, width).into_iter();
+        pieces.map(move |piece| vec![Span::styled(piece, span.style)])
     });
     pieces.collect()
 }

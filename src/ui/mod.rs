@@ -7,9 +7,9 @@
 pub(crate) mod browser;
 pub(crate) mod columns;
 pub(crate) mod editor;
+pub(crate) mod history;
 pub(crate) mod input;
 
-mod agent;
 mod blocks;
 mod console;
 pub(crate) mod json;
@@ -19,7 +19,8 @@ mod markdown;
 mod mirror;
 mod options;
 pub(crate) mod pager;
-mod painting;
+mod paint;
+mod present;
 mod spinner;
 mod steps;
 pub mod syntax;

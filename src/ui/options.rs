@@ -82,7 +82,7 @@ impl ConsoleOptions {
     }
 }
 
-/// Whether a terminal cannot move its cursor, by its name, or has none. The names are those that rustyline gives up at, too.
+/// Whether a terminal cannot move its cursor, by its name, or has none.
 pub fn is_dumb(environment: &Environment) -> bool {
     let is_such = |term: &str| ["dumb", "cons25", "emacs"].contains(&&*term.to_ascii_lowercase());
     environment.get("TERM").is_none_or(is_such)

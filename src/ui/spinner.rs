@@ -1,196 +1,210 @@
-//! What turns on a terminal while something takes a while, and counts along.
+//! The line on a terminal that turns while something takes a while, and counts along.
 //!
-//! Touches stderr, which must be a terminal. Takes texts as they are: they are to be without keys and without
-//! anything that moves the cursor.
+//! Touches stderr, which must be a terminal, from a thread of its own. Takes texts as they are: they are to be without
+//! keys and without anything that moves the cursor.
 
-use std::fmt;
-use std::io;
-use std::sync::Mutex;
+use std::io::{self, Write as _};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
-use console::Term;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike};
+use ratatui::style::Style;
 
+use super::paint::{paint, size};
 use crate::model::price::Usd;
 use crate::sys::numbers::{counted, elapsed, grouped};
+use crate::sys::text::{text_width, truncated};
 
-/// How a stage that is going on looks.
-const STAGE: &str = "{spinner} {prefix:>6}  {msg}  {elapsed}";
-/// How an agent's call looks; what does not fit on the line is cut off.
-const CALL: &str = "{spinner} {wide_msg} {elapsed}";
-/// How an agent's tool looks, and behind it what it has printed last, as far as that fits.
-const WORK: &str = "{spinner} {prefix}  {elapsed}  {wide_msg}";
-/// How a branch looks that is waited for.
-const WAIT: &str = "{spinner} {msg}: {waited}";
-/// What a key does meanwhile.
+/// The key that stops an agent's call.
 const KEYS: &str = " · Ctrl-C stops";
-/// How often it moves while something is counted.
+/// Time between two frames.
 const TICK: Duration = Duration::from_millis(100);
-/// How often while something is waited for that takes hours.
+/// The same while something is waited for that takes hours.
 const SLOW_TICK: Duration = Duration::from_secs(1);
-/// What turns meanwhile; the last one is seen when it is over.
-const TURNING: &str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ";
+/// The frames.
+const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// Columns that are left free for the `^C` that a terminal echoes: at its edge, that would begin a new line.
+const ECHO: usize = 4;
 
-/// What is going on, while it is shown.
+/// Shows what is going on.
 #[derive(Debug, Default)]
-pub(super) struct Spinner(Mutex<Option<Activity>>);
+pub(super) struct Spinner(Arc<Turning>);
+
+#[derive(Debug, Default)]
+struct Turning {
+    state: Mutex<SpinnerState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct SpinnerState {
+    activity: Option<Activity>,
+    /// Whether there is a thread that draws.
+    is_turning: bool,
+}
 
 /// Something that takes a while.
 #[derive(Debug, Clone)]
 struct Activity {
-    bar: ProgressBar,
-    /// What it is about, without the figures behind it.
+    /// Stage of a pipeline, agent's call, tool, or wait.
     text: String,
+    /// The figures behind it.
+    figures: String,
+    /// What a tool has printed last.
+    printed: String,
+    /// What stands between text and time.
+    gap: &'static str,
     /// Whether it is an agent's call: all that is seen of it is how it counts along.
     is_call: bool,
+    tick: Duration,
+    ticks: usize,
+    waited: Duration,
+}
+
+impl Activity {
+    fn new(text: String, tick: Duration) -> Self {
+        Self {
+            text,
+            figures: String::new(),
+            printed: String::new(),
+            gap: "  ",
+            is_call: false,
+            tick,
+            ticks: 0,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// Draws its line in the place of the last one.
+    fn draw(&self) {
+        let columns = size(io::stderr()).map_or(80, |(_, columns)| columns);
+        let columns = columns.saturating_sub(ECHO);
+        let frame = FRAMES[self.ticks % FRAMES.len()];
+        let (text, figures, gap) = (&self.text, &self.figures, self.gap);
+        let line = format!("{frame} {text}{figures}{gap}{}", elapsed(self.waited));
+        let line = truncated(&line, columns);
+        let room = columns.saturating_sub(text_width(&line) + 2);
+        let printed = match truncated(&self.printed, room) {
+            printed if printed.is_empty() || room == 0 => String::new(),
+            printed => format!("  {}", paint(&printed, Style::new().dim())),
+        };
+        // A stderr that is closed is no reason to end the run.
+        let _ = io::stderr().write_all(format!("\r{line}{printed}\x1b[K").as_bytes());
+    }
+}
+
+/// Clears the line.
+fn clear() {
+    let _ = io::stderr().write_all(b"\r\x1b[K");
+}
+
+impl Turning {
+    fn lock(&self) -> MutexGuard<'_, SpinnerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Turns until it is stopped.
+    fn turn(&self) {
+        let mut state = self.lock();
+        while let Some(now) = &mut state.activity {
+            now.draw();
+            let tick = now.tick;
+            let is_going = |state: &mut SpinnerState| state.activity.is_some();
+            let waited = self.changed.wait_timeout_while(state, tick, is_going);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if let Some(now) = &mut state.activity {
+                now.ticks += 1;
+                now.waited += tick;
+            }
+        }
+        state.is_turning = false;
+    }
 }
 
 impl Spinner {
     /// Shows a step of a pipeline. The figures go when they are updated.
-    pub fn stage(&self, label: &str, text: String, figures: &str) {
-        let bar = bar(STAGE);
-        bar.set_prefix(label.to_owned());
-        bar.set_message(format!("{text}{figures}"));
-        self.start(bar, text, false, TICK);
+    pub fn stage(&self, label: &str, text: &str, figures: &str) {
+        let mut activity = Activity::new(format!("{label:>6}  {text}"), TICK);
+        figures.clone_into(&mut activity.figures);
+        self.start(activity);
     }
 
     /// Shows an agent's call.
     pub fn call(&self, doing: &str) {
-        let bar = bar(CALL);
-        bar.set_message(call_text(doing, 0) + KEYS);
-        self.start(bar, doing.to_owned(), true, TICK);
+        let mut activity = Activity::new(doing.to_owned(), TICK);
+        activity.figures = counting(0);
+        activity.is_call = true;
+        self.start(activity);
     }
 
     /// Shows an agent's tool.
     pub fn work(&self, text: String) {
-        let bar = bar(WORK);
-        bar.set_prefix(text.clone());
-        self.start(bar, text, false, TICK);
+        self.start(Activity::new(text, TICK));
     }
 
     /// Shows this line behind an agent's tool.
     pub fn beside(&self, line: String) {
-        if let Ok(going) = self.0.lock()
-            && let Some(Activity { bar, .. }) = &*going
-        {
-            bar.set_message(line);
+        if let Some(activity) = &mut self.0.lock().activity {
+            activity.printed = line;
+            activity.draw();
         }
     }
 
     /// Shows what has been waited for so long, in the place of what was shown.
     pub fn wait(&self, text: &str, waited: Duration) {
-        self.stop();
-        let bar = bar(WAIT).with_elapsed(waited);
-        bar.set_message(text.to_owned());
-        self.start(bar, text.to_owned(), false, SLOW_TICK);
+        let mut activity = Activity::new(text.to_owned(), SLOW_TICK);
+        (activity.gap, activity.waited) = (": ", waited);
+        self.start(activity);
     }
 
-    fn start(&self, bar: ProgressBar, text: String, is_call: bool, tick: Duration) {
-        bar.enable_steady_tick(tick);
-        if let Ok(mut going) = self.0.lock() {
-            *going = Some(Activity { bar, text, is_call });
+    fn start(&self, activity: Activity) {
+        let mut state = self.0.lock();
+        state.activity = Some(activity);
+        if !state.is_turning {
+            let turning = Arc::clone(&self.0);
+            // Where no thread can be had, nothing turns.
+            state.is_turning = thread::Builder::new().spawn(move || turning.turn()).is_ok();
         }
     }
 
     /// Shows how far the reply has come, behind the step that is going on.
     pub fn update(&self, output_tokens: u64, thought_tokens: u64, spent: Usd) {
-        if let Ok(going) = self.0.lock()
-            && let Some(Activity { bar, text, is_call }) = &*going
-        {
-            bar.set_message(if *is_call {
-                call_text(text, output_tokens.saturating_add(thought_tokens)) + KEYS
+        if let Some(activity) = &mut self.0.lock().activity {
+            activity.figures = if activity.is_call {
+                counting(output_tokens.saturating_add(thought_tokens))
             } else {
                 let thought = aside(thought_tokens, "thought");
                 let (tokens, spent) = (grouped(output_tokens), dollars(spent));
-                format!("{text}  about {tokens} tokens{thought}{spent}")
-            });
+                format!("  about {tokens} tokens{thought}{spent}")
+            };
         }
     }
 
     /// Does something to the terminal while nothing turns there.
     pub fn suspend(&self, write: impl FnOnce()) {
-        match self.0.lock().ok().and_then(|going| going.clone()) {
-            Some(Activity { bar, .. }) => bar.suspend(write),
-            None => write(),
+        let state = self.0.lock();
+        if state.activity.is_some() {
+            clear();
+        }
+        write();
+        if let Some(activity) = &state.activity {
+            activity.draw();
         }
     }
 
-    /// Nothing turns any more, and nothing is left of it.
+    /// Ends it; nothing is left of it.
     pub fn stop(&self) {
-        let going = self.0.lock().ok();
-        if let Some(Activity { bar, .. }) = going.and_then(|mut going| going.take()) {
-            bar.finish_and_clear();
+        let mut state = self.0.lock();
+        if state.activity.take().is_some() {
+            clear();
+            self.0.changed.notify_all();
         }
     }
 }
 
-/// A terminal that is a little narrower than it is. The spinner's line is filled up to the end, where
-/// the `^C` that the terminal echoes would begin a new line, and clearing would clear that one.
-#[derive(Debug)]
-struct Narrow(Term);
-
-impl TermLike for Narrow {
-    fn width(&self) -> u16 {
-        const ECHO: u16 = 4;
-        self.0.size().1.saturating_sub(ECHO)
-    }
-
-    fn move_cursor_up(&self, lines: usize) -> io::Result<()> {
-        self.0.move_cursor_up(lines)
-    }
-
-    fn move_cursor_down(&self, lines: usize) -> io::Result<()> {
-        self.0.move_cursor_down(lines)
-    }
-
-    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
-        self.0.move_cursor_right(columns)
-    }
-
-    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
-        self.0.move_cursor_left(columns)
-    }
-
-    fn write_line(&self, line: &str) -> io::Result<()> {
-        self.0.write_line(line)
-    }
-
-    fn write_str(&self, text: &str) -> io::Result<()> {
-        self.0.write_str(text)
-    }
-
-    fn clear_line(&self) -> io::Result<()> {
-        self.0.clear_line()
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-/// A spinner on stderr.
-fn bar(template: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(
-        None,
-        ProgressDrawTarget::term_like_with_hz(Box::new(Narrow(Term::stderr())), 10),
-    );
-    // A template that indicatif does not take would only look plainer.
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        let style = style.with_key(
-            "waited",
-            |state: &ProgressState, line: &mut dyn fmt::Write| {
-                // A line that cannot be written to looks plainer.
-                let _ = line.write_str(&elapsed(state.elapsed()));
-            },
-        );
-        bar.set_style(style.tick_chars(TURNING));
-    }
-    bar
-}
-
-/// `Thinking... [1,247 tokens]`
-fn call_text(doing: &str, tokens: u64) -> String {
-    format!("{doing} [{}]", counted(tokens, "token"))
+/// ` [1,247 tokens] · Ctrl-C stops`
+fn counting(tokens: u64) -> String {
+    format!(" [{}]{KEYS}", counted(tokens, "token"))
 }
 
 /// How many of some tokens are such, behind their count; nothing where none are.
@@ -216,18 +230,23 @@ mod tests {
     #[test]
     fn a_call_counts_along_as_specified() {
         for (tokens, expected) in [
-            (0, "Thinking... [0 tokens]"),
-            (1, "Thinking... [1 token]"),
-            (1247, "Thinking... [1,247 tokens]"),
+            (0, " [0 tokens] · Ctrl-C stops"),
+            (1, " [1 token] · Ctrl-C stops"),
+            (1247, " [1,247 tokens] · Ctrl-C stops"),
         ] {
-            assert_eq!(call_text("Thinking...", tokens), expected);
+            assert_eq!(counting(tokens), expected);
         }
     }
 
     #[test]
-    fn every_template_is_one_that_indicatif_takes() {
-        for template in [STAGE, CALL, WORK, WAIT] {
-            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+    fn one_thread_turns_whatever_is_going_on() {
+        let spinner = Spinner::default();
+        spinner.stop();
+        for _ in 0..3 {
+            spinner.call("Thinking...");
+            spinner.work("Running x".to_owned());
+            spinner.stop();
         }
+        assert!(spinner.0.lock().activity.is_none());
     }
 }

@@ -7,6 +7,7 @@ mod native;
 mod prompt;
 mod protocol;
 mod safety;
+mod screen;
 mod sessions;
 mod settings;
 mod terminal;

@@ -151,45 +151,6 @@ fn the_model_is_named_and_changed_and_unknown_commands_are_named() {
 }
 
 #[test]
-fn what_was_typed_is_there_in_the_next_session_and_tab_completes_paths() {
-    let (agent, server) =
-        AgentProject::scripted(&[done(), PASS.to_owned(), done(), PASS.to_owned()]);
-    let agent = agent
-        .with_file("notes/unique-name.txt", "x")
-        .with_file("notes/ignored.log", "x");
-    fs::write(agent.project.path(".gitignore"), "/agent-config\n*.log\n").unwrap();
-    let first = &[("dev> ", "look at @notes/\t\r"), ("log: logs/", ""), END];
-    if in_terminal(&agent, 80, NO_COLOR, first).is_none() {
-        return;
-    }
-    assert!(last_told(&server, 0).contains("look at @notes/unique-name.txt"));
-    // The arrow key brings it back.
-    let second = &[("dev> ", "\u{1b}[A\r"), ("log: logs/", ""), END];
-    in_terminal(&agent, 80, NO_COLOR, second);
-    assert!(last_told(&server, 2).contains("look at @notes/unique-name.txt"));
-    let history = fs::read_to_string(agent.home("history")).unwrap();
-    assert_eq!(history, "\"look at @notes/unique-name.txt\"\n".repeat(2));
-}
-
-#[test]
-fn an_interrupt_that_clears_a_line_is_no_wish_to_leave() {
-    let (agent, _server) = AgentProject::scripted(&[done()]);
-    let typed = &[
-        ("dev> ", "\u{3}"),
-        ("Ctrl-C again ends", ""),
-        ("dev> ", "half a request"),
-        ("half a request", "\u{3}"),
-        ("dev> ", "\u{3}"),
-        ("Ctrl-C again ends", ""),
-        ("dev> ", "/exit\r"),
-    ];
-    let Some(shown) = in_terminal(&agent, 80, NO_COLOR, typed) else {
-        return;
-    };
-    assert!(shown.contains("nothing was asked for"), "{shown}");
-}
-
-#[test]
 fn the_first_start_says_what_the_defaults_are_and_a_refused_port_is_tried_once() {
     // A port at which nobody listens any more.
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());

@@ -37,7 +37,8 @@ fn with_arguments(
     variables: &[(&str, &str)],
     typed: &[(&str, &str)],
 ) -> Option<String> {
-    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    let arguments = ["--plain"].into_iter().chain(arguments.split_whitespace());
+    let arguments: Vec<&str> = arguments.collect();
     let mut command = agent.command(&arguments);
     command.envs(variables.iter().copied());
     let (shown, _) = support::in_terminal(&command, columns, typed)?;
@@ -74,7 +75,7 @@ fn every_step_is_a_line_that_fits_the_terminal_whatever_it_holds() {
         }
         for expected in [
             "• Read wide.txt (1 line)",
-            "✗ Read no/such: failed",
+            "✗ Read no/such (failed)",
             "  我先看看这个项目 🙂",
             "✓ Audit passed",
             "It is done.",
@@ -108,7 +109,7 @@ fn a_spinner_counts_tokens_and_says_what_a_key_does() {
         "\u{1b}[36mTask List",
         "\u{1b}[33m  [~] The work",
         "\u{1b}[1mRead\u{1b}[0m",
-        "\u{1b}[31m✗ Read no/such",
+        "\u{1b}[31m✗\u{1b}[0m \u{1b}[1mRead",
         "\u{1b}[32m✓ Audit passed",
     ] {
         assert!(shown.contains(painted), "{painted:?}: {shown:?}");
@@ -205,7 +206,7 @@ fn a_signal_ends_the_prompt_of_every_terminal_and_where_stdout_is_not_seen() {
     ] {
         for (signal, expected) in [("TERM", 143), ("HUP", 129)] {
             let (agent, _server) = agent();
-            let mut command = agent.command(&[]);
+            let mut command = agent.command(&["--plain"]);
             command.env("TERM", term);
             // The shell, whose number that is, becomes the program.
             let behind = format!("{redirection} $(echo $$ > pid.txt)");

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::support::orchestra::{
     Branch, OrchestraProject, branch, execute, finished, read_log, report, says,
 };
+use crate::support::screen::Screen;
 use crate::support::{Finished, in_terminal};
 
 /// What stands before the report, and the report, which is the last thing on stdout.
@@ -165,7 +166,7 @@ fn the_task_is_asked_for_where_it_is_left_out() {
 fn in_a_terminal_the_user_is_asked_and_told_what_is_waited_for() {
     let orchestra = OrchestraProject::clean_after([says("Which flag?")], []);
     let typed = [("task> ", "Add a flag.\r"), ("you> ", "--verbose\r")];
-    let Some((shown, code)) = in_terminal(&orchestra.command(&[]), 120, &typed) else {
+    let Some((shown, code)) = in_terminal(&orchestra.command(&["--plain"]), 120, &typed) else {
         return;
     };
     let shown = console::strip_ansi_codes(&shown).into_owned();
@@ -188,7 +189,7 @@ fn ctrl_c_in_a_terminal_ends_the_wait() {
     let orchestra = OrchestraProject::scripted([execute("claude_code", "x")], [Branch::endless()])
         .with_variable("MCP_POLL_INITIAL_SECONDS", "3600")
         .with_variable("MCP_POLL_MAX_SECONDS", "7200");
-    let command = orchestra.command(&["--task", "x"]);
+    let command = orchestra.command(&["--task", "x", "--plain"]);
     // The spinner names the agent and its branch.
     let Some((shown, code)) =
         in_terminal(&command, 120, &[("b0000000", ""), ("claude_code", "\u{3}")])
@@ -200,9 +201,30 @@ fn ctrl_c_in_a_terminal_ends_the_wait() {
     assert!(shown.contains("\"status\": \"interrupted\""), "{shown}");
     assert!(shown.contains(&branch(1)), "{shown}");
     let orchestra = OrchestraProject::scripted([says("Which?"), finished("x")], []);
-    let command = orchestra.command(&["--task", "x"]);
+    let command = orchestra.command(&["--task", "x", "--plain"]);
     let (shown, code) = in_terminal(&command, 120, &[("you> ", "\u{3}")]).unwrap();
     assert_eq!(code, 130, "{shown}");
+}
+
+#[test]
+fn the_screen_asks_and_shows_and_the_report_stands_behind_it() {
+    let orchestra = OrchestraProject::clean_after([says("Which flag?")], [])
+        .with_variable("HOME", "/no/such/home");
+    let Some(mut screen) = Screen::open(&orchestra.command(&[]), 100, 40) else {
+        return;
+    };
+    screen
+        .shows("Ask for something")
+        .types("Add a flag.\r")
+        .shows("Which flag?")
+        .shows("Press Esc to cancel")
+        .rests()
+        .types("--verbose\r");
+    let (shown, code) = screen.ends();
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("\"status\": \"completed\""), "{shown}");
+    let told = orchestra.sent(1).pop().unwrap()["content"].to_string();
+    assert!(told.contains("--verbose"), "{told}");
 }
 
 #[test]

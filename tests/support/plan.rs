@@ -160,7 +160,8 @@ impl PlanProject {
     /// code; `None` where no terminal can be made.
     pub fn in_terminal(&self, arguments: &str, typed: &[(&str, &str)]) -> Option<(String, i32)> {
         let arguments = shlex::split(arguments).unwrap();
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let arguments = arguments.iter().map(String::as_str).chain(["--plain"]);
+        let arguments: Vec<&str> = arguments.collect();
         let (shown, code) = in_terminal(&self.command(&arguments), 120, typed)?;
         Some((console::strip_ansi_codes(&shown).into_owned(), code))
     }

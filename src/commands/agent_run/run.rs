@@ -468,18 +468,23 @@ impl Host for AgentRun<'_> {
             self.heard(sentence, sentence, Some(&answer.written()))?;
             return Ok(answer);
         }
+        let shown = match &self.setup.answers {
+            AnswerSource::Typed(input) => input.borrow_mut().confirm(question, preview),
+            _ => None,
+        };
+        let answer = shown.transpose().map_err(Error::from)?;
+        if let Some(answer) = answer {
+            let sentence = &question.sentence;
+            self.heard(sentence, sentence, Some(&answer.written()))?;
+            return self.rejected(question, answer);
+        }
         let reporter = self.context.reporter;
         if let Some(preview) = preview {
             reporter.event(&Event::Shown(preview.to_owned()));
         }
         reporter.event(&Event::Notice(question.sentence.clone()));
         let answer = self.answer_to(&question.sentence, "yes/no> ")?;
-        match Answer::read(&answer.unwrap_or_default()) {
-            Answer::No if self.setup.stops_at_no => Err(AgentError::Rejected {
-                question: question.sentence.clone(),
-            }),
-            answer => Ok(answer),
-        }
+        self.rejected(question, Answer::read(&answer.unwrap_or_default()))
     }
 
     fn changes(&self) -> String {
@@ -499,6 +504,16 @@ impl User for AgentRun<'_> {
 }
 
 impl AgentRun<'_> {
+    /// The answer to a question, unless a no ends the work.
+    fn rejected(&self, question: &Question, answer: Answer) -> Result<Answer, AgentError> {
+        match answer {
+            Answer::No if self.setup.stops_at_no => Err(AgentError::Rejected {
+                question: question.sentence.clone(),
+            }),
+            answer => Ok(answer),
+        }
+    }
+
     /// The user's answer to what the prompt asks.
     pub fn answer(&self, prompt: &str) -> Result<Option<String>, Error> {
         self.answer_to(prompt, prompt)
@@ -516,15 +531,10 @@ impl AgentRun<'_> {
             AnswerSource::Typed(input) => {
                 let mut input = input.borrow_mut();
                 input.forget_typed_ahead();
-                let typed = loop {
-                    match input.line(prompt)? {
-                        Typed::Cleared => {}
-                        typed => break typed,
-                    }
-                };
+                let typed = input.line(prompt)?;
                 match typed {
                     Typed::Line(answer) => Some(answer),
-                    Typed::End | Typed::Cleared => None,
+                    Typed::End => None,
                     Typed::Interrupted => {
                         let signal = Signal::Int;
                         return Err(Interrupted { signal }.into());

@@ -4,20 +4,16 @@
 //! and what a user does at the screen is heard by `talk`.
 
 use super::options::ChatOptions;
-use std::sync::mpsc;
-use std::thread;
-
-use uuid::Uuid;
 
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
 use crate::commands::chat::error::ChatError;
 use crate::commands::chat::outgoing;
 use crate::commands::chat::place::ChatPlace;
-use crate::commands::chat::screen::Screen;
 use crate::commands::chat::settings;
 use crate::commands::chat::slash::SlashCommand;
 use crate::commands::chat::talk::TalkEnd;
+use crate::commands::screen::{Screen, ScreenSetup, at_screen};
 use crate::commands::workspace::{AnswerSource, SessionChoice};
 use crate::project::home::CHAT;
 use crate::record::event::WithoutKeys;
@@ -28,14 +24,9 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
 use crate::sys::home_file;
 use crate::ui::input::InputError;
-use crate::ui::input::history::History;
-use crate::ui::pager::Pager;
-use crate::ui::tui::channel;
-use crate::ui::tui::clipboard::Clipboard;
+use crate::ui::is_dumb;
 use crate::ui::tui::composer;
-use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{Submission, ToScreen};
-use crate::ui::{editor, is_dumb};
 
 /// History of the prompt, in the home.
 const HISTORY: &str = "history.jsonl";
@@ -162,49 +153,22 @@ fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
     Ok(submission.map_err(ChatError::from)?)
 }
 
-/// Talks at the screen, which has a thread of its own; the engine stays on this one, for commands live only as long as
-/// the thread that started them.
+/// Talks at the screen.
 fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Failure> {
     let home = crate::commands::chat::login::home(context)?;
     let settings = crate::commands::chat::place::settings(&home)?;
     let mode = SharedMode::new(options.mode.unwrap_or_default());
-    let (sender, receiver) = channel::channel().map_err(InputError::from)?;
-    let (answers, heard) = mpsc::channel();
-    let environment = context.environment;
     let first = options.first.as_deref();
-    let screen_options = ScreenOptions {
+    let setup = ScreenSetup {
         first: first.map(|text| submission(context, text)).transpose()?,
-        clock: context.clock,
-        no_color: environment
-            .get("NO_COLOR")
-            .is_some_and(|value| !value.is_empty()),
+        mode: Some(mode.clone()),
         mouse: settings.mouse,
-        root: context.project.root().to_owned(),
-        history: Some(History::of(home.join(HISTORY), context.redactor)),
-        editor: editor::chosen(environment).ok().map(str::to_owned),
-        draft: home.join(format!("draft-{}.md", Uuid::new_v4())),
-        pager: Pager::of_screen(environment, context.project.root()),
-        clipboard: Clipboard::of(environment, context.project.root()),
+        history: home.join(HISTORY),
     };
-    thread::scope(|scope| {
-        let (interrupt, shared) = (context.interrupt.clone(), mode.clone());
-        let drawn = thread::Builder::new().name("screen".to_owned());
-        let drawn = drawn.spawn_scoped(scope, || {
-            terminal::run(screen_options, receiver, answers, interrupt, shared)
-        });
-        let drawn = drawn.map_err(InputError::from)?;
-        let screen = Screen::new(sender, heard);
-        let mut farewell = String::new();
-        let talked = talk_until_left(context, options, &screen, &mode, &mut farewell);
-        screen.tell(ToScreen::End { farewell });
-        let shown = drawn.join();
-        // It does not come to this in a release build, which aborts.
-        let shown = shown.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
-        // A screen that fails stops the engine: that it was stopped says less.
-        shown.map_err(InputError::from)?;
-        talked?;
-        Ok(Outcome::default())
-    })
+    at_screen(context, setup, |screen, farewell| {
+        talk_until_left(context, options, screen, &mode, farewell)
+    })?;
+    Ok(Outcome::default())
 }
 
 /// Talks, and sets up all anew where the account is another one. `farewell` is what stands on the terminal in the end,

@@ -154,7 +154,7 @@ pub fn login(
     let line = match typed.map_err(Error::from)? {
         Typed::Line(line) => line,
         Typed::End => String::new(),
-        Typed::Interrupted | Typed::Cleared => {
+        Typed::Interrupted => {
             let signal = Signal::Int;
             return Err(Error::from(Interrupted { signal }).into());
         }

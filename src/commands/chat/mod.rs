@@ -22,7 +22,6 @@ pub(crate) mod place;
 pub(crate) mod proposals;
 pub mod reminders;
 pub(crate) mod request;
-pub(crate) mod screen;
 pub mod seen;
 pub mod settings;
 pub(crate) mod shell;

@@ -4,13 +4,13 @@ use serde_json::json;
 
 use super::place::ChatPlace;
 use super::request;
-use super::screen::Screen;
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::truncate::summarize;
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::agent::tools::files::Files as _;
 use crate::commands::chat::commands;
 use crate::commands::chat::permissions::file::REFUSED;
+use crate::commands::screen::Screen;
 use crate::edit::EditKind;
 use crate::model::Purpose;
 use crate::record::question::{Answer, Question};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::options::NAME;
 use super::place::ChatPlace;
-use super::screen::Screen;
 use super::{spending, trusting};
+use crate::commands::screen::Screen;
 
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
 use crate::agent::memory::truncate::{self, Meter, Truncate};

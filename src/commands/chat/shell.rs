@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::place::ChatPlace;
 use super::request::{by_itself, censored};
-use super::screen::Screen;
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::permissions::{Permission, Permissions as _};
 use crate::agent::tagged::{Tag, tagged};
@@ -14,6 +13,7 @@ use crate::agent::{AgentError, Host as _};
 use crate::commands::agent_run::AgentRun;
 use crate::commands::chat::error::ChatError;
 use crate::commands::chat::permissions::ChatPermissions;
+use crate::commands::screen::Screen;
 use crate::model::Purpose;
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};

@@ -5,12 +5,12 @@
 use super::entries::STOPPED_SHOWN;
 use super::options::ChatOptions;
 use super::place::{ChatPlace, command_file};
-use super::screen::Screen;
 use super::slash::{self, SlashCommand};
 use super::{attach, login, proposals, request, shell, spending, trusting};
 use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
 use crate::commands::last;
+use crate::commands::screen::Screen;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::undo_last;
 use crate::commands::workspace::{AnswerSource, SessionChoice};

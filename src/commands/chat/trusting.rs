@@ -7,12 +7,12 @@ use std::path::Path;
 
 use super::login::home;
 use super::place::{ChatPlace, commands_of};
-use super::screen::Screen;
 use crate::commands::chat::commands::CommandFile;
 use crate::commands::chat::permissions::file::{Choice, FILE, PermissionFile};
 use crate::commands::chat::permissions::untrusted::Untrusted;
 use crate::commands::chat::permissions::words_of;
 use crate::commands::chat::trust::TrustedFiles;
+use crate::commands::screen::Screen;
 use crate::record::question::{Answer, Question};
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;

@@ -11,6 +11,14 @@ use crate::exec::sandbox::SandboxMode;
 use crate::model::Tier;
 use crate::model::price::Usd;
 
+/// The flag of agents that ask what is to be done.
+#[derive(Debug, Clone, Args)]
+pub struct TalkArgs {
+    /// Ask and answer by lines instead of on a full screen
+    #[arg(long)]
+    pub plain: bool,
+}
+
 /// Flags of an agent.
 #[derive(Debug, Clone, Args)]
 pub struct AgentArgs {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use uuid::Uuid;
 
-use crate::commands::cli::agent::AgentArgs;
+use crate::commands::cli::agent::{AgentArgs, TalkArgs};
 use crate::commands::cli::build::check_allowed;
 use crate::commands::cli::inputs::{OutputArgs, PlaceArgs};
 use crate::commands::cli::values::{SELDOM, parse_duration};
@@ -68,6 +68,10 @@ pub struct DevArgs {
     /// Model to ask, one that `code-commit models` lists [default: from config.json]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+
+    /// How it asks.
+    #[command(flatten)]
+    pub talk: TalkArgs,
 
     /// Flags of every agent.
     #[command(flatten)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser};
 use uuid::Uuid;
 
+use crate::commands::cli::agent::TalkArgs;
 use crate::commands::cli::inputs::{OutputArgs, PlaceArgs};
 use crate::commands::cli::values::{SELDOM, parse_dollars, parse_duration};
 use crate::model::price::Usd;
@@ -81,6 +82,10 @@ pub struct OrchestrateArgs {
     /// Ask nothing but the task where it is left out, and print nothing but the report to standard output
     #[arg(long)]
     pub headless: bool,
+
+    /// How it asks.
+    #[command(flatten)]
+    pub talk: TalkArgs,
 
     /// Do not push the work to GitHub
     #[arg(long)]

@@ -219,15 +219,12 @@ fn task(
         return Ok((query::from_stdin(context)?, None));
     }
     let mut user = open()?;
-    loop {
-        match user.line(TASK_PROMPT)? {
-            Typed::Line(task) if !task.trim().is_empty() => return Ok((task, Some(user))),
-            Typed::Line(_) | Typed::End => return Err(InputError::Blank.into()),
-            Typed::Cleared => {}
-            Typed::Interrupted => {
-                let signal = Signal::Int;
-                return Err(Interrupted { signal }.into());
-            }
+    match user.request(TASK_PROMPT)? {
+        Typed::Line(task) if !task.trim().is_empty() => Ok((task, Some(user))),
+        Typed::Line(_) | Typed::End => Err(InputError::Blank.into()),
+        Typed::Interrupted => {
+            let signal = Signal::Int;
+            Err(Interrupted { signal }.into())
         }
     }
 }

@@ -33,6 +33,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::error::Error;
+use crate::ui::tui::{CommandHint, Status};
 
 /// The workflow's name.
 const NAME: &str = "plan";
@@ -64,7 +65,7 @@ pub fn plan(
         ..context.clone()
     };
     let typed = request.is_none() && options.choice.replay.is_none();
-    let typed = typed.then(|| input(&home)).transpose()?.map(RefCell::new);
+    let typed = typed.then(input).transpose()?.map(RefCell::new);
     // One that cannot be gone on with is told before a server is asked; a new one is made when all else is there.
     let is_resumed = options.session != SessionChoice::New;
     let open = || crate::commands::plan::place::open_session(context, &home, options);
@@ -148,8 +149,19 @@ impl Worker<'_, '_> {
     fn talk(&self, input: &Typing) -> Result<Outcome, Failure> {
         let answers = || AnswerSource::Typed(input);
         let mut stopped = None;
+        let status = Status {
+            model: self.place.models.first.spec.name.clone(),
+            window: self.place.limits.max_context_tokens.unwrap_or_default(),
+            ..Status::default()
+        };
+        let exit = CommandHint {
+            name: "exit".to_owned(),
+            argument: String::new(),
+            description: "ends".to_owned(),
+        };
+        input.borrow_mut().stands(status, vec![exit]);
         if self.has_more_to_do()? {
-            stopped = self.tell(self.attend(answers(), None))?;
+            stopped = self.tell(self.attend(answers(), None), input)?;
         }
         loop {
             self.context.notice(QUESTION);
@@ -159,7 +171,11 @@ impl Worker<'_, '_> {
             if talk::is_exit(&request) {
                 return Ok(Outcome::said(self.resumable()));
             }
-            stopped = self.tell(self.attend(answers(), Some(request.trim())))?;
+            if let Some(refused) = talk::refused(&request) {
+                self.context.notice(refused);
+                continue;
+            }
+            stopped = self.tell(self.attend(answers(), Some(request.trim())), input)?;
             if stopped.is_some() {
                 // What was typed ahead was not meant to begin now.
                 input.borrow_mut().forget_typed_ahead();
@@ -173,8 +189,12 @@ impl Worker<'_, '_> {
     }
 
     /// Tells how a request has ended; when the user has stopped it, if they have.
-    fn tell(&self, done: Result<Outcome, Failure>) -> Result<Option<Duration>, Failure> {
-        let is_stopped = talk::tell(self.context, done)?;
+    fn tell(
+        &self,
+        done: Result<Outcome, Failure>,
+        input: &Typing,
+    ) -> Result<Option<Duration>, Failure> {
+        let is_stopped = talk::tell(self.context, done, input)?;
         Ok(is_stopped.then(|| self.context.clock.elapsed()))
     }
 

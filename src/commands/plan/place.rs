@@ -25,6 +25,7 @@ use crate::project::home::{PLAN_MODELS, System};
 use crate::project::place;
 use crate::project::repository::DOT_GIT;
 use crate::record::event::Event;
+use crate::record::question::{Answer, Question};
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::PLAN;
 use crate::record::seconds::Seconds;
@@ -213,7 +214,17 @@ pub fn model_and(spec: &ModelSpec, sentence: &str) -> String {
 
 /// Asks the user whether to pull a model.
 fn wants(context: &Context<'_>, typing: &Typing, model: &str) -> Result<bool, Interrupted> {
-    context.notice(format!("Ollama does not have `{model}`. Pull it?"));
+    let sentence = format!("Ollama does not have `{model}`. Pull it?");
+    let confirmed = typing
+        .borrow_mut()
+        .confirm(&Question::from(sentence.clone()), None);
+    match confirmed {
+        Some(Ok(answer)) => return Ok(answer == Answer::Yes),
+        Some(Err(InputError::Interrupted(interrupted))) => return Err(interrupted),
+        Some(Err(_)) => return Ok(false),
+        None => {}
+    }
+    context.notice(sentence);
     let typed = typing.borrow_mut().line("yes/no> ");
     match typed {
         Ok(Typed::Line(line)) => Ok(["y", "yes"].contains(&line.trim())),
@@ -221,7 +232,7 @@ fn wants(context: &Context<'_>, typing: &Typing, model: &str) -> Result<bool, In
             signal: Signal::Int,
         }),
         Err(InputError::Interrupted(interrupted)) => Err(interrupted),
-        Ok(Typed::End | Typed::Cleared) | Err(_) => Ok(false),
+        Ok(Typed::End) | Err(_) => Ok(false),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What can be typed at the prompt besides requests. Pure.
 
+use crate::ui::tui::CommandHint;
+
 /// A command: its name, what it takes, and what it does.
 type Described = (&'static str, &'static str, &'static str);
 
@@ -50,7 +52,7 @@ pub enum ReplCommand<'l> {
 }
 
 impl<'l> ReplCommand<'l> {
-    /// The command that a line is: its first word is a slash and letters, or `/?`. `None`: the line is a request.
+    /// The command that a line is: its first word is a slash and letters or hyphens, or `/?`. `None`: the line is a request.
     ///
     /// # Errors
     /// Where there is no such command: a sentence that names those that there are.
@@ -59,7 +61,9 @@ impl<'l> ReplCommand<'l> {
         let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let letters = name.strip_prefix('/')?;
         // A path is a request's.
-        if letters != "?" && (letters.is_empty() || !letters.chars().all(char::is_alphabetic)) {
+        if letters != "?"
+            && (letters.is_empty() || !letters.chars().all(|c| c.is_alphabetic() || c == '-'))
+        {
             return None;
         }
         let argument = argument.trim();
@@ -90,6 +94,16 @@ fn unknown(name: &str) -> String {
         alike if alike.is_empty() => format!("there is no command `{name}`\n{}", help()),
         alike => format!("there is no command `{name}`: did you mean {alike}?"),
     }
+}
+
+/// The commands, for who types one.
+pub fn hints() -> Vec<CommandHint> {
+    let hint = |(name, argument, description): Described| CommandHint {
+        name: name.trim_start_matches('/').to_owned(),
+        argument: argument.to_owned(),
+        description: description.to_owned(),
+    };
+    COMMANDS.map(hint).into()
 }
 
 /// What can be typed, a line each.

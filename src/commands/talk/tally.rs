@@ -46,6 +46,11 @@ impl Tally {
         }
     }
 
+    /// The tokens of the conversation, as far as they were counted.
+    pub fn context(&self) -> u64 {
+        self.context.unwrap_or_default()
+    }
+
     /// The conversation is another one.
     pub fn forget_context(&mut self) {
         (self.context, self.last_took) = (None, None);

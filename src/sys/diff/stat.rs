@@ -1,6 +1,6 @@
 //! The summary of a change: `git diff --stat`. Pure.
 
-use console::measure_text_width;
+use crate::sys::text::text_width;
 use serde::Serialize;
 
 use super::compare::Comparison;
@@ -152,11 +152,7 @@ impl Columns {
     /// Gives the names all the room they need if the graph keeps three eighths of it.
     fn of(files: &[FileStat], names: &[String], width: usize) -> Self {
         let most = files.iter().map(FileStat::changed).max().unwrap_or(0);
-        let longest = names
-            .iter()
-            .map(|name| measure_text_width(name))
-            .max()
-            .unwrap_or(0);
+        let longest = names.iter().map(|name| text_width(name)).max().unwrap_or(0);
         let binary = files.iter().filter_map(FileStat::binary_width).max();
         let number = digits(most).max(binary.map_or(0, |_| "Bin".len()));
         let width = width.max(16 + 6 + number);
@@ -188,7 +184,7 @@ impl Columns {
 
     fn line(&self, file: &FileStat, name: &str) -> String {
         let (name, number) = (self.shortened(name), self.number);
-        let blanks = " ".repeat(self.name.saturating_sub(measure_text_width(&name)));
+        let blanks = " ".repeat(self.name.saturating_sub(text_width(&name)));
         let name = format!("{name}{blanks} |");
         match file.kind {
             StatKind::SameBinary => format!("{name} {:>number$}", "Bin"),
@@ -204,12 +200,12 @@ impl Columns {
 
     /// A name that is too long loses its beginning, if possible up to a slash.
     fn shortened(&self, name: &str) -> String {
-        if measure_text_width(name) <= self.name {
+        if text_width(name) <= self.name {
             return name.to_owned();
         }
         let room = self.name.saturating_sub(3);
         let mut ends = name.char_indices().map(|(at, _)| &name[at..]);
-        let end = ends.find(|end| measure_text_width(end) <= room);
+        let end = ends.find(|end| text_width(end) <= room);
         let end = end.unwrap_or_default();
         let end = end.find('/').map_or(end, |slash| &end[slash..]);
         format!("...{end}")

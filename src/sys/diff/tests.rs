@@ -1,6 +1,6 @@
 //! What is shown, held against what git shows.
 
-use console::measure_text_width;
+use crate::sys::text::text_width;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -488,7 +488,7 @@ fn a_name_is_cut_between_letters() {
     for width in 20..60 {
         let text = stat(std::slice::from_ref(&long)).text(width);
         let line = text.lines().next().unwrap();
-        assert!(measure_text_width(line) <= width.max(24), "{width}: {line}");
+        assert!(text_width(line) <= width.max(24), "{width}: {line}");
         assert!(line.starts_with(" ..."), "{width}: {line}");
     }
 }

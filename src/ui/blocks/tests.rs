@@ -3,16 +3,12 @@
 use super::*;
 use proptest::prelude::*;
 
-fn unstyled(text: &str) -> Painted {
-    Painted::new(text, Style::new().force_styling(false))
-}
-
 #[test]
 fn text_stands_below_its_title() {
-    let lines = plain(&unstyled("Result"), &[unstyled("a\n  b\n\nc\n")]);
+    let lines = plain("Result", "a\n  b\n\nc\n");
     assert_eq!(lines, ["Result", "  a", "    b", "", "  c"]);
     for nothing in ["", "\n", " \n\t\n"] {
-        assert_eq!(plain(&unstyled("T"), &[unstyled(nothing)]), ["T"]);
+        assert_eq!(plain("T", nothing), ["T"]);
     }
 }
 
@@ -144,14 +140,14 @@ proptest! {
     #[test]
     fn no_line_takes_more_than_its_columns(body in any_text(), columns in 16usize..=250) {
         for line in fitted(&body, columns, LIMIT) {
-            prop_assert!(measure_text_width(&line) <= columns, "{:?}", line);
+            prop_assert!(text_width(&line) <= columns, "{:?}", line);
             prop_assert!(!line.contains(char::is_control), "{:?}", line);
         }
     }
 
     #[test]
     fn no_line_of_plain_text_has_control_characters(title in any_text(), body in any_text()) {
-        for line in plain(&unstyled(&title), &[unstyled(&body)]) {
+        for line in plain(&title, &body) {
             prop_assert!(!line.contains(char::is_control), "{:?}", line);
         }
     }
@@ -161,7 +157,7 @@ proptest! {
         let pieces = wrapped(&line, width);
         prop_assert_eq!(pieces.concat().replace(' ', ""), line.replace(' ', ""));
         for piece in &pieces {
-            prop_assert!(measure_text_width(piece) <= width, "{:?}", piece);
+            prop_assert!(text_width(piece) <= width, "{:?}", piece);
         }
     }
 }

@@ -4,16 +4,14 @@
 
 use std::io;
 
-use console::Term;
-
 use super::{Console, WIDEST};
 use crate::record::event::Event;
 use crate::sys::text;
-use crate::ui::markdown;
+use crate::ui::markdown::{rendered, uncolored};
 use crate::ui::mirror;
 use crate::ui::options::CiRunner;
 use crate::ui::pager::Pager;
-use crate::ui::painting::{diff_line, lines_taken, told_line};
+use crate::ui::paint::{diff_line, lines_taken, painted, size, told_line};
 use crate::ui::to_stdout;
 
 /// What a line of a result begins with that tells a path.
@@ -56,11 +54,10 @@ impl Console<'_> {
     /// When it cannot be written, though somebody wants to read it.
     pub fn paged(&self, text: &str, pager: &Pager) -> io::Result<()> {
         self.spinner.stop();
+        let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
+        let redacted = self.redactor.text(text);
+        let is_long = size.is_some_and(|(rows, columns)| lines_taken(&redacted, columns) >= rows);
         let text = self.ready(text);
-        let size = Term::stdout().size_checked();
-        let size = size.filter(|_| self.options.stdout_terminal);
-        let is_long =
-            size.is_some_and(|(rows, columns)| lines_taken(&text, columns) >= rows.into());
         if is_long && pager.show(&text, None) {
             return Ok(());
         }
@@ -100,9 +97,8 @@ impl Console<'_> {
 
     /// How many columns stdout has, where it is a terminal.
     pub fn columns(&self) -> Option<usize> {
-        let size = Term::stdout().size_checked();
-        let size = size.filter(|_| self.options.stdout_terminal);
-        size.map(|(_, columns)| columns.into())
+        let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
+        size.map(|(_, columns)| columns)
     }
 
     /// Prints an agent's answer to stdout: at a terminal, as its Markdown means it.
@@ -114,10 +110,11 @@ impl Console<'_> {
             return self.result(&format!("{text}{}", text::line_end(text)));
         }
         self.spinner.stop();
-        let columns = usize::from(Term::stdout().size().1).saturating_sub(1);
+        let columns = self.columns().unwrap_or(80).saturating_sub(1);
         let text = self.redactor.text(text);
-        let lines = markdown::rendered(&text, columns, self.options.colors.stdout).into_iter();
-        let text = lines.map(|line| format!("{line}\n")).collect();
+        let colors = self.options.colors.stdout;
+        let lines = rendered(&text, columns, colors, &uncolored).into_iter();
+        let text = lines.map(|line| painted(&line, colors) + "\n").collect();
         to_stdout(&self.commanding_nobody(text))
     }
 }

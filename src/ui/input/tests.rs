@@ -1,5 +1,7 @@
 //! Lines and prompts as they are typed or piped. Reads from pipes of its own.
 
+use std::os::unix::net::UnixStream;
+
 use super::*;
 use crate::sys::interrupt::Signal;
 
@@ -130,19 +132,4 @@ fn a_prompt_that_is_none_is_an_error() {
     assert!(matches!(error, InputError::NotUtf8 { line: 2 }));
     let error = prompt_from(io::repeat(b'x')).unwrap_err();
     assert!(matches!(error, InputError::TooLong));
-}
-
-#[test]
-fn a_backslash_continues_a_line_unless_it_is_behind_another() {
-    for (line, expected) in [
-        ("", false),
-        ("a", false),
-        ("a\\", true),
-        ("\\", true),
-        ("a\\\\", false),
-        ("a\\\\\\", true),
-        ("a\\ ", false),
-    ] {
-        assert_eq!(is_continued(line), expected, "{line:?}");
-    }
 }

@@ -1,9 +1,15 @@
 //! Markdown at a terminal: what it becomes, with colours and without. Pure.
 
 use super::*;
+use crate::ui::paint::painted;
 
 fn plain(text: &str, columns: usize) -> String {
-    rendered(text, columns, false).join("\n")
+    let lines = rendered(text, columns, false, &uncolored);
+    lines
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[test]
@@ -39,7 +45,13 @@ fn markdown_becomes_text_that_reads_well_without_colors() {
 
 #[test]
 fn marks_become_colors() {
-    let shown = rendered("# Head\n\n**bold** and `code` ~~gone~~.", 40, true).join("\n");
+    let lines = rendered(
+        "# Head\n\n**bold** and `code` ~~gone~~.",
+        40,
+        true,
+        &uncolored,
+    );
+    let shown: String = lines.iter().map(|line| painted(line, true)).collect();
     for painted in [
         "\u{1b}[1mHead\u{1b}[0m",
         "\u{1b}[1mbold\u{1b}[0m and",
@@ -58,8 +70,8 @@ fn lines_fit_whatever_they_hold() {
         "y ".repeat(60)
     );
     for columns in [30, 60, 80, 200] {
-        for line in rendered(&text, columns, true) {
-            assert!(measure_text_width(&line) <= columns, "{columns}: {line:?}");
+        for line in rendered(&text, columns, true, &uncolored) {
+            assert!(line.width() <= columns, "{columns}: {line:?}");
         }
     }
     assert_eq!(

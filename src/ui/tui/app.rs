@@ -20,8 +20,10 @@ use super::transcript::Transcript;
 use super::{Entry, FromScreen, Status, Submission, ToScreen};
 use crate::record::event::Event;
 use crate::record::mode::SharedMode;
+use crate::record::tasks::{Task, TaskStatus};
 use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::numbers::elapsed;
+use crate::ui::present;
 
 /// How long a hint is shown.
 const HINT: Duration = Duration::from_secs(4);
@@ -75,6 +77,8 @@ enum EngineState {
 pub struct App {
     theme: Theme,
     mode: SharedMode,
+    /// Whether the agent has modes and streams prose; else its replies have a form, of which only the steps are shown.
+    has_modes: bool,
     composer: Composer,
     dialog: Option<Dialog>,
     transcript: Transcript,
@@ -123,6 +127,7 @@ impl App {
             transcript: Transcript::new(theme.clone()),
             theme,
             mode,
+            has_modes: true,
             composer,
             dialog: None,
             status: Status::default(),
@@ -141,6 +146,12 @@ impl App {
             frame: None,
             is_changed: true,
         }
+    }
+
+    /// Shows the steps of an agent that has no modes.
+    pub fn show_steps(&mut self) {
+        self.has_modes = false;
+        self.transcript.show_steps();
     }
 
     /// Has this sent when the engine is there, as if it had been typed.
@@ -226,6 +237,30 @@ impl App {
     /// Takes what has happened in a run.
     fn event(&mut self, event: Event) {
         match &event {
+            Event::Asking { step, .. } if !self.has_modes => {
+                let doing = present::doing(step).unwrap_or("Thinking...").to_owned();
+                self.wait_for(Waiting::Counting { doing, tokens: 0 });
+            }
+            Event::Receiving {
+                output_tokens,
+                thought_tokens,
+                ..
+            } if !self.has_modes => {
+                if let Some(Wait {
+                    waiting: Waiting::Counting { doing, .. },
+                    ..
+                }) = &self.wait
+                {
+                    let doing = doing.clone();
+                    let tokens = output_tokens.saturating_add(*thought_tokens);
+                    self.wait_for(Waiting::Counting { doing, tokens });
+                }
+            }
+            Event::Waiting { .. } => self.wait_for(Waiting::Tool {
+                name: "an agent".to_owned(),
+                description: present::awaited(&event, usize::MAX),
+            }),
+            Event::Tool { asks: true, .. } if !self.has_modes => self.wait = None,
             Event::Asking { prompt, model, .. } => {
                 let tokens = prompt.as_ref().map_or(0, |size| size.tokens);
                 self.call = CallProgress {
@@ -280,6 +315,7 @@ impl App {
             }),
             Event::ToolResult { .. } => self.wait_for(Waiting::Thinking),
             Event::Todos(todos) => self.todos.clone_from(todos),
+            Event::Tasks(tasks) => self.todos = tasks.iter().map(todo).collect(),
             _ => {}
         }
         self.transcript.event(event);
@@ -358,6 +394,19 @@ impl App {
     #[must_use]
     pub fn is_typing(&self) -> bool {
         !self.composer.is_empty()
+    }
+}
+
+/// A task as the list beside the transcript has it.
+fn todo(task: &Task) -> Todo {
+    Todo {
+        content: task.text.clone(),
+        status: match task.status {
+            TaskStatus::Pending => TodoStatus::Pending,
+            TaskStatus::InProgress => TodoStatus::InProgress,
+            TaskStatus::Complete => TodoStatus::Completed,
+        },
+        active_form: None,
     }
 }
 

@@ -17,7 +17,6 @@ use super::channel::Wake;
 use crate::project::gitignore::IgnoreRules;
 use crate::project::walk::{EntryKind, Walk};
 use crate::sys::text::is_deceptive;
-use crate::ui::input::completion::typed_path;
 
 /// How many entries of the project are looked at.
 const LOOKED_AT: usize = 100_000;
@@ -121,6 +120,13 @@ pub enum Completing<'t> {
     Path(usize, &'t str),
     /// A command's name.
     Command(&'t str),
+}
+
+/// The path behind an `@` that begins the last word of `text`, and where it begins.
+fn typed_path(text: &str) -> Option<(usize, &str)> {
+    let word = text.rsplit(char::is_whitespace).next()?;
+    let typed = word.strip_prefix('@')?;
+    Some((text.len() - typed.len(), typed))
 }
 
 /// What stands right before the cursor, if it can be completed: an `@` that begins a word, or a `/` that begins the text.

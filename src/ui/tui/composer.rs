@@ -25,7 +25,7 @@ use super::history::{HistorySearch, Recall, is_secret};
 use super::{CommandHint, Submission};
 use crate::model::message::Image;
 use crate::sys::text::with_unix_line_ends;
-use crate::ui::input::history::History;
+use crate::ui::history::History;
 
 /// A paste of more lines is shown as a placeholder.
 const MOST_PASTED_LINES: usize = 10;

@@ -3,7 +3,7 @@
 //!
 //! Guarantees that what stands in the input is not lost by looking at what was sent earlier.
 
-use crate::ui::input::history::History;
+use crate::ui::history::History;
 
 /// What follows these commands is a secret; nothing of them is kept.
 const SECRET_COMMANDS: [&str; 2] = ["/login", "/logout"];

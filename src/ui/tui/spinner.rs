@@ -84,6 +84,13 @@ pub enum Waiting {
         /// How much of it has.
         bytes: u64,
     },
+    /// A reply comes whose tokens are counted.
+    Counting {
+        /// `Thinking...`
+        doing: String,
+        /// The tokens so far.
+        tokens: u64,
+    },
     /// Something whose end is known.
     Progress {
         /// What.
@@ -119,14 +126,15 @@ impl Waiting {
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Streaming { .. }, Self::Streaming { .. }) => true,
+            (Self::Streaming { .. }, Self::Streaming { .. })
+            | (Self::Counting { .. }, Self::Counting { .. }) => true,
             _ => self == other,
         }
     }
 
     fn frames(&self) -> (&'static Frames, Color) {
         match self {
-            Self::Thinking => (&DOTS, Color::Cyan),
+            Self::Thinking | Self::Counting { .. } => (&DOTS, Color::Cyan),
             Self::Tool { .. } | Self::File { .. } | Self::Progress { .. } => (&ARC, Color::Yellow),
             Self::Api { .. } => (&BOUNCING_BAR, Color::Blue),
             Self::Streaming { .. } => (&LINE, Color::Green),
@@ -140,6 +148,7 @@ impl Waiting {
             Self::File { operation, path } => format!("{operation} {}", one_line(path)),
             Self::Api { .. } => "Calling Anthropic API".to_owned(),
             Self::Streaming { .. } => "Streaming response".to_owned(),
+            Self::Counting { doing, tokens } => format!("{doing} [{}]", counted(*tokens, "token")),
             Self::Progress { message, .. } => one_line(message),
         }
     }
@@ -149,7 +158,9 @@ impl Waiting {
             Self::Tool { description, .. } => one_line(description),
             Self::Api { details } => one_line(details),
             Self::Streaming { bytes } => format!("{bytes} bytes received"),
-            Self::Thinking | Self::File { .. } | Self::Progress { .. } => String::new(),
+            Self::Thinking | Self::File { .. } | Self::Counting { .. } | Self::Progress { .. } => {
+                String::new()
+            }
         }
     }
 

@@ -16,11 +16,13 @@ use crate::ui::blocks::one_line;
 
 /// The keys that one has to know.
 const KEYS: &str = "shift+tab: cycle mode | esc×2: stop | /help: commands";
+/// The same of an agent without modes.
+const KEYS_WITHOUT_MODES: &str = "esc×2: stop | ctrl+d: leave | /help: commands";
 /// How many lines it takes where there is room for a border.
 pub const HEIGHT: u16 = 3;
 
 /// Draws it; without a border, where there is no room for one.
-pub fn render(status: &Status, mode: Mode, area: Rect, buf: &mut Buffer, theme: &Theme) {
+pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer, theme: &Theme) {
     let mut inner = area;
     if area.height >= HEIGHT {
         let block = Block::new()
@@ -34,7 +36,8 @@ pub fn render(status: &Status, mode: Mode, area: Rect, buf: &mut Buffer, theme: 
     }
     let room = usize::from(inner.width);
     let model = one_line(&status.model);
-    let keys = Line::styled(KEYS, theme.dim);
+    let keys = mode.map_or(KEYS_WITHOUT_MODES, |_| KEYS);
+    let keys = Line::styled(keys, theme.dim);
     let context = context(status, theme);
     let with_model = left(status, mode, Some(&model), theme);
     let without = left(status, mode, None, theme);
@@ -75,24 +78,30 @@ fn draw(parts: &[Line<'_>; 3], widths: [usize; 3], area: Rect, buf: &mut Buffer)
 }
 
 /// `● Regular Mode | claude-sonnet-5-5`
-fn left(status: &Status, mode: Mode, model: Option<&String>, theme: &Theme) -> Line<'static> {
+fn left(
+    status: &Status,
+    mode: Option<Mode>,
+    model: Option<&String>,
+    theme: &Theme,
+) -> Line<'static> {
     let dot = match status.connection {
         Connection::Connected => theme.success,
         Connection::Disconnected => theme.warning,
         Connection::Error => theme.error,
     };
-    let color = match mode {
-        Mode::Regular => Color::Green,
-        Mode::AutoPilot => Color::Yellow,
-        Mode::Planning => Color::Blue,
-    };
-    let style = theme.color(color).add_modifier(Modifier::BOLD);
-    let mut spans = vec![
-        Span::styled("● ", dot),
-        Span::styled(format!("{} Mode", mode.title()), style),
-    ];
+    let mut spans = vec![Span::styled("● ", dot)];
+    if let Some(mode) = mode {
+        let color = match mode {
+            Mode::Regular => Color::Green,
+            Mode::AutoPilot => Color::Yellow,
+            Mode::Planning => Color::Blue,
+        };
+        let style = theme.color(color).add_modifier(Modifier::BOLD);
+        spans.push(Span::styled(format!("{} Mode", mode.title()), style));
+    }
     if let Some(model) = model.filter(|model| !model.is_empty()) {
-        spans.push(Span::styled(format!(" | {model}"), theme.dim));
+        let bar = if mode.is_some() { " | " } else { "" };
+        spans.push(Span::styled(format!("{bar}{model}"), theme.dim));
     }
     Line::from(spans)
 }
@@ -148,7 +157,7 @@ mod tests {
     fn drawn(status: &Status, mode: Mode, width: u16, height: u16) -> (Vec<String>, Buffer) {
         let area = Rect::new(0, 0, width, height);
         let mut buf = Buffer::empty(area);
-        render(status, mode, area, &mut buf, &Theme::new(false));
+        render(status, Some(mode), area, &mut buf, &Theme::new(false));
         let row = |y| (0..width).map(|x| buf[(x, y)].symbol()).collect();
         ((0..height).map(row).collect(), buf)
     }

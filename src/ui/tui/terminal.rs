@@ -39,7 +39,7 @@ use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal, is_readable_within};
 use crate::sys::text::printable;
 use crate::ui::editor;
-use crate::ui::input::history::History;
+use crate::ui::history::History;
 use crate::ui::pager::Pager;
 
 /// How long from one frame to the next, on the average at least.
@@ -59,6 +59,8 @@ pub struct ScreenOptions<'c> {
     pub clock: &'c dyn Clock,
     /// Whether there are to be no colours.
     pub no_color: bool,
+    /// Whether the agent has modes and streams prose; else only its steps are shown.
+    pub has_modes: bool,
     /// Whether the wheel scrolls.
     pub mouse: bool,
     /// The project's root.
@@ -208,6 +210,9 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             wake: Some(receiver.wake()),
         });
         let mut app = App::new(Theme::new(options.no_color), mode, composer);
+        if !options.has_modes {
+            app.show_steps();
+        }
         if let Some(first) = options.first.take() {
             app.send_first(first);
         }

@@ -68,6 +68,17 @@ impl Theme {
         }
     }
 
+    /// A style in which something is painted on any terminal; without its colour, where there are none.
+    #[must_use]
+    pub fn adapted(&self, style: Style) -> Style {
+        match style.fg {
+            Some(_) if self.is_colored => style,
+            // Inline code is to be told from words.
+            Some(Color::Cyan) => Style { fg: None, ..style }.add_modifier(Modifier::UNDERLINED),
+            _ => Style { fg: None, ..style },
+        }
+    }
+
     /// Text in this colour; as it is, where there are none.
     #[must_use]
     pub fn color(&self, color: Color) -> Style {

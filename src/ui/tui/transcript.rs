@@ -14,9 +14,10 @@ use ratatui::text::Line;
 use self::item::{ItemBody, ItemLook};
 use super::Entry;
 use super::code_colors::CodeColors;
-use super::markdown::{MarkdownBlock, take_settled};
 use super::spinner::more_below;
+use super::streaming::{MarkdownBlock, take_settled};
 use super::theme::Theme;
+use crate::record::tasks::Task;
 
 pub use self::item::first_line;
 
@@ -60,6 +61,8 @@ pub struct Transcript {
     is_unfolded: bool,
     /// Which items have lines.
     held: Vec<usize>,
+    /// The task list as it was shown last.
+    tasks: Vec<Task>,
     /// Which tools are at work, the innermost last.
     tools: Vec<usize>,
     /// Where what came of the latest call begins.
@@ -70,6 +73,8 @@ pub struct Transcript {
     settle_at: usize,
     code: CodeColors,
     theme: Theme,
+    /// Whether only an agent's steps are shown, and not its replies as they come.
+    has_steps: bool,
 }
 
 impl Transcript {
@@ -83,13 +88,20 @@ impl Transcript {
             size: (80, 24),
             is_unfolded: false,
             held: Vec::new(),
+            tasks: Vec::new(),
             tools: Vec::new(),
             step: 0,
             is_answered: true,
             settle_at: SETTLING,
             code: CodeColors::default(),
             theme,
+            has_steps: false,
         }
+    }
+
+    /// From now on, shows an agent's steps, and not its replies as they come.
+    pub fn show_steps(&mut self) {
+        self.has_steps = true;
     }
 
     /// Has these in the place of all that is there.
@@ -98,6 +110,7 @@ impl Transcript {
         *self = Self {
             size: self.size,
             is_unfolded: self.is_unfolded,
+            has_steps: self.has_steps,
             // It has the grammars, which take long to load.
             code: std::mem::take(&mut self.code),
             ..Self::new(theme)
@@ -329,10 +342,13 @@ impl Transcript {
             is_unfolded: self.is_unfolded,
         };
         let mut lines = item.body.lines(look);
-        if indent > 0 {
-            let blanks = " ".repeat(indent);
-            for line in &mut lines {
-                line.spans.insert(0, blanks.clone().into());
+        for line in &mut lines {
+            line.style = self.theme.adapted(line.style);
+            for span in &mut line.spans {
+                span.style = self.theme.adapted(span.style);
+            }
+            if indent > 0 {
+                line.spans.insert(0, " ".repeat(indent).into());
             }
         }
         if is_apart && !lines.is_empty() {

@@ -23,7 +23,7 @@ impl App {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let is_cycle = key.code == KeyCode::BackTab
             || (key.code == KeyCode::Tab && key.modifiers.contains(KeyModifiers::SHIFT));
-        if is_cycle {
+        if is_cycle && self.has_modes {
             self.mode.set(self.mode.get().next());
             return Vec::new();
         }
@@ -144,7 +144,7 @@ impl App {
                 let mode = text.strip_prefix("/mode");
                 let mode =
                     mode.filter(|name| name.is_empty() || name.starts_with(char::is_whitespace));
-                match mode.filter(|_| self.engine != EngineState::Idle) {
+                match mode.filter(|_| self.has_modes && self.engine != EngineState::Idle) {
                     Some(name) => {
                         let said = self.mode.switch(name.trim());
                         self.say(&said);

@@ -55,7 +55,7 @@ impl App {
             None => self.composer.render(layout.input, buf, &self.theme),
         };
         if !layout.status.is_empty() {
-            let mode = self.mode.get();
+            let mode = self.has_modes.then(|| self.mode.get());
             status::render(&self.status, mode, layout.status, buf, &self.theme);
         }
         if let Some(cursor) = cursor {

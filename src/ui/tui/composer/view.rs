@@ -153,7 +153,7 @@ impl Composer {
             };
             let room = usize::from(area.width.saturating_sub(SIGN));
             let x = area.x + SIGN.min(area.width);
-            buf.set_stringn(x, row, &candidate.text, room, style);
+            buf.set_stringn(x, row, printable(&candidate.text, &[]), room, style);
             if !candidate.note.is_empty() && column < room {
                 let x = x + u16::try_from(column).unwrap_or_default();
                 let note = printable(&candidate.note, &[]);

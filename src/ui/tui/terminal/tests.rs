@@ -76,6 +76,7 @@ fn size() -> Size {
 
 fn options(clock: &SystemClock) -> ScreenOptions<'_> {
     ScreenOptions {
+        has_modes: true,
         first: None,
         clock,
         no_color: true,

@@ -1,10 +1,11 @@
 //! What happens, and what was said before, as items of the transcript. Pure.
 
 use super::Transcript;
-use super::item::{ItemBody, ShownTool, ToolEnd};
+use super::item::ItemBody;
 use crate::record::event::Event;
+use crate::ui::present::{ToolEnd, ToolUse, asked, present};
 use crate::ui::tui::Entry;
-use crate::ui::tui::markdown::MarkdownBlock;
+use crate::ui::tui::streaming::MarkdownBlock;
 
 impl Transcript {
     /// Adds an entry.
@@ -27,14 +28,20 @@ impl Transcript {
                     failed,
                     ..ToolEnd::default()
                 };
-                self.push(ItemBody::Tool(Box::new(ShownTool {
+                self.push(ItemBody::Tool(Box::new(ToolUse {
                     name,
                     subject,
                     result: Some(end),
-                    ..ShownTool::default()
+                    ..ToolUse::default()
                 })));
             }
-            Entry::Notice(text) => self.push(ItemBody::Event(Box::new(Event::Notice(text)))),
+            Entry::Notice(text) => self.push_event(&Event::Notice(text)),
+        }
+    }
+
+    fn push_event(&mut self, event: &Event) {
+        if let Some(shown) = present(event) {
+            self.push(ItemBody::Event(Box::new(shown)));
         }
     }
 
@@ -44,8 +51,43 @@ impl Transcript {
         self.push(ItemBody::User { shown, text });
     }
 
+    /// Takes a step of an agent whose replies have a form; whether it was one.
+    fn step(&mut self, event: &Event) -> bool {
+        match event {
+            Event::Receiving { .. } => {}
+            Event::Words(_) | Event::Thoughts(_) | Event::Session { .. } => self.push_event(event),
+            Event::Finished { summary, log } => {
+                self.push_markdown(summary.clone());
+                if let Some(log) = log {
+                    self.push_event(&Event::Notice(format!("log: {log}")));
+                }
+            }
+            Event::Tool {
+                subject,
+                asks: true,
+                ..
+            } => self.push(ItemBody::Event(Box::new(asked(subject)))),
+            Event::Heard {
+                answer: Some(answer),
+                ..
+            } => self.add_sent(answer, answer),
+            Event::Reviewed { stat, .. } => {
+                self.push_event(&Event::Shown(stat.text(self.size.0)));
+            }
+            Event::Uncontained { reason } => {
+                let text = format!("no sandbox: {reason}; commands can read the keys");
+                self.push(ItemBody::Warning(text));
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// Takes what has happened.
     pub fn event(&mut self, event: Event) {
+        if self.has_steps && self.step(&event) {
+            return;
+        }
         match event {
             Event::Asking { .. } => {
                 // A reply that was not taken is asked for again.
@@ -61,41 +103,34 @@ impl Transcript {
             Event::Answered { .. } => self.is_answered = true,
             Event::Words(text) | Event::Thoughts(text) | Event::Prose(text) => self.say(text),
             Event::Finished { summary, .. } => self.say(summary),
-            Event::Tool { name, subject, .. } => {
-                let tool = ShownTool {
+            Event::Tool {
+                name,
+                verb,
+                subject,
+                ..
+            } => {
+                let tool = ToolUse {
                     name,
+                    verb,
                     subject,
-                    ..ShownTool::default()
+                    ..ToolUse::default()
                 };
                 self.push(ItemBody::Tool(Box::new(tool)));
                 self.tools.push(self.items.len() - 1);
             }
             Event::Printed(text) => self.with_tool(|tool| tool.printed = text),
             Event::Changed { diff } => self.with_tool(|tool| tool.diff.push_str(&diff)),
-            Event::ToolResult {
-                name,
-                text,
-                brief,
-                failed,
-                command,
-                took,
-                ..
-            } => self.end_tool(
-                &name,
-                ToolEnd {
-                    text,
-                    brief,
-                    failed,
-                    command,
-                    took,
-                },
-            ),
+            Event::ToolResult { ref name, .. } => self.end_tool(name, ToolEnd::of(&event)),
+            Event::Tasks(ref tasks) if *tasks != self.tasks => {
+                self.tasks.clone_from(tasks);
+                self.push_event(&event);
+            }
             Event::Warning(text) => self.push(ItemBody::Warning(text)),
             Event::Failed { .. } => {
                 if !self.is_answered {
                     self.drop_streamed();
                 }
-                self.push(ItemBody::Event(Box::new(event)));
+                self.push_event(&event);
             }
             Event::Notice(_)
             | Event::Status(_)
@@ -105,7 +140,7 @@ impl Transcript {
             | Event::Audited { .. }
             | Event::Compressed { .. }
             | Event::Connected { .. }
-            | Event::BranchEnded { .. } => self.push(ItemBody::Event(Box::new(event))),
+            | Event::BranchEnded { .. } => self.push_event(&event),
             _ => {}
         }
     }
@@ -135,13 +170,13 @@ impl Transcript {
     }
 
     /// Changes the tool that is at work.
-    fn with_tool(&mut self, change: impl FnOnce(&mut ShownTool)) {
+    fn with_tool(&mut self, change: impl FnOnce(&mut ToolUse)) {
         if let Some(&at) = self.tools.last() {
             self.with_tool_at(at, change);
         }
     }
 
-    fn with_tool_at(&mut self, at: usize, change: impl FnOnce(&mut ShownTool)) {
+    fn with_tool_at(&mut self, at: usize, change: impl FnOnce(&mut ToolUse)) {
         if let Some(ItemBody::Tool(tool)) = self.items.get_mut(at).map(|item| &mut item.body) {
             change(tool);
         }
@@ -149,7 +184,7 @@ impl Transcript {
     }
 
     /// A tool has ended, and with it what was at work within it.
-    fn end_tool(&mut self, name: &str, end: ToolEnd) {
+    fn end_tool(&mut self, name: &str, end: Option<ToolEnd>) {
         let is_it = |at: &usize| match self.items.get(*at).map(|item| &item.body) {
             Some(ItemBody::Tool(tool)) => tool.name == name,
             _ => false,
@@ -159,6 +194,6 @@ impl Transcript {
         };
         let at = self.tools[nth];
         self.tools.truncate(nth);
-        self.with_tool_at(at, |tool| tool.result = Some(end));
+        self.with_tool_at(at, |tool| tool.result = end);
     }
 }

@@ -143,18 +143,18 @@ fn an_exchange_is_told_from_top_to_bottom() {
     • a
     • b
 
-    ● read_file src/x.rs — 575 lines
-    ● edit_file x — +1 -1
+    • read_file src/x.rs (575 lines)
+    • edit_file x (+1 -1)
         @@ -1 +1 @@
         -old
         +new
-    ✗ execute_command false — exit code: 1
+    ✗ execute_command false (exit code: 1)
         2
         3
         4
         5
         6
-    ✗ delete_file y — failed
+    ✗ delete_file y (failed)
         the user does not allow this
 
     warning: look out
@@ -176,16 +176,16 @@ fn an_exchange_is_told_from_top_to_bottom() {
     insta::assert_snapshot!(shown(&mut transcript, 40, 12), @r"
         -old
         +new
-    ✗ execute_command false — exit code: 1
+    ✗ execute_command false (exit code: 1)
         …
-    ✗ delete_file y — failed
+    ✗ delete_file y (failed)
         the user does not allow this
 
     warning: look out
 
     Agent stopped by user
 
-    ✗ execute_command sleep 9 — stopped
+    ✗ execute_command sleep 9 (stopped)
     ");
 }
 
@@ -251,11 +251,11 @@ fn tools_within_a_tool_stand_within_it() {
         transcript.event(event);
     }
     insta::assert_snapshot!(shown(&mut transcript, 40, 12), @r"
-    ● spawn_agent look around — 1 line
+    • spawn_agent look around (1 line)
 
       Looking.
 
-      ● read_file x — 1 line
+      • read_file x (1 line)
     ○ read_file y
     ");
 }

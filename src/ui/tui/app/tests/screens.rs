@@ -9,7 +9,7 @@ fn the_screen_at_the_usual_sizes() {
 
     I'll look at src/parse.rs first.
 
-    ● read_file src/parse.rs — 575 lines
+    • read_file src/parse.rs (575 lines)
     ○ execute_command cargo test
         running 3 tests
         test a ... ok
@@ -31,7 +31,7 @@ fn the_screen_at_the_usual_sizes() {
 
     I'll look at src/parse.rs first.
 
-    ● read_file src/parse.rs — 575 lines
+    • read_file src/parse.rs (575 lines)
     ○ execute_command cargo test
         running 3 tests
         test a ... ok
@@ -57,7 +57,7 @@ fn the_screen_at_the_usual_sizes() {
                                                                           │ ☒ Look
     I'll look at src/parse.rs first.                                      │ ▶ Change it, now
                                                                           │ ☐ Test it
-    ● read_file src/parse.rs — 575 lines                                  │
+    • read_file src/parse.rs (575 lines)                                  │
     ○ execute_command cargo test                                          │
         running 3 tests                                                   │
         test a ... ok                                                     │
@@ -75,7 +75,7 @@ fn the_screen_at_the_usual_sizes() {
                                                                                                                                                                     │ ☒ Look
     I'll look at src/parse.rs first.                                                                                                                                │ ▶ Change it, now
                                                                                                                                                                     │ ☐ Test it
-    ● read_file src/parse.rs — 575 lines                                                                                                                            │
+    • read_file src/parse.rs (575 lines)                                                                                                                            │
     ○ execute_command cargo test                                                                                                                                    │
         running 3 tests                                                                                                                                             │
         test a ... ok                                                                                                                                               │
@@ -99,7 +99,7 @@ fn the_screen_with_a_question_and_with_nothing() {
 
     I'll look at src/parse.rs first.
 
-    ● read_file src/parse.rs — 575 lines
+    • read_file src/parse.rs (575 lines)
     ○ execute_command cargo test
         running 3 tests
         test a ... ok

@@ -1,56 +1,12 @@
-//! Markdown that is still coming, as styled lines. Pure.
+//! Markdown that is still coming, as blocks. Pure.
 //!
 //! Guarantees that the work for a text that grows is that for its last blocks: what comes before them is settled, and
 //! never looked at again.
 
-use console::AnsiCodeIterator;
 use pulldown_cmark::{Event, Options, Parser};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-
-use super::theme::Theme;
-use crate::ui::markdown::{CodePainter, colored};
 
 /// A block that is longer is cut, in bytes: a frame draws no more than what is seen, and that is a part of a few blocks.
 const LONGEST: usize = 8 << 10;
-
-/// The lines of some Markdown.
-pub fn lines(text: &str, width: usize, theme: &Theme, code: CodePainter<'_>) -> Vec<Line<'static>> {
-    let painted = colored(text, width, true, code).into_iter();
-    painted.map(|line| styled(&line, theme)).collect()
-}
-
-/// A line that the console would print, in its styles.
-pub fn styled(line: &str, theme: &Theme) -> Line<'static> {
-    let mut style = Style::new();
-    let mut spans = Vec::new();
-    for (text, is_escape) in AnsiCodeIterator::new(line) {
-        if is_escape {
-            style = after(style, text, theme);
-        } else {
-            spans.push(Span::styled(text.to_owned(), style));
-        }
-    }
-    Line::from(spans)
-}
-
-/// The style behind an escape sequence: of those that `console` writes.
-fn after(style: Style, escape: &str, theme: &Theme) -> Style {
-    let codes = escape.trim_start_matches("\u{1b}[").trim_end_matches('m');
-    codes.split(';').fold(style, |style, code| match code {
-        "1" => style.add_modifier(Modifier::BOLD),
-        "2" => style.add_modifier(Modifier::DIM),
-        "3" => style.add_modifier(Modifier::ITALIC),
-        "9" => style.add_modifier(Modifier::CROSSED_OUT),
-        "31" => style.patch(theme.error),
-        "32" => style.patch(theme.success),
-        "33" => style.patch(theme.warning),
-        "34" => style.patch(theme.color(Color::Blue)),
-        "35" => style.patch(theme.color(Color::Magenta)),
-        "36" => style.patch(theme.code),
-        _ => Style::new(),
-    })
-}
 
 /// A piece of a text that is shown by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -153,6 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ui::markdown::{rendered, uncolored};
 
     /// The text that comes in pieces of this size, as blocks.
     fn streamed(text: &str, size: usize) -> Vec<MarkdownBlock> {
@@ -169,10 +126,15 @@ mod tests {
         blocks
     }
 
+    fn lines(text: &str) -> Vec<String> {
+        let lines = rendered(text, 60, false, &uncolored).into_iter();
+        lines.map(|line| line.to_string()).collect()
+    }
+
     fn shown(blocks: &[MarkdownBlock]) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for block in blocks {
-            let shown = colored(&block.text, 60, false, &|_, _| None);
+            let shown = lines(&block.text);
             if !block.continues && !all.is_empty() && !shown.is_empty() {
                 all.push(String::new());
             }
@@ -186,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_text_looks_the_same_however_it_comes() {
-        let whole = colored(TEXT, 60, false, &|_, _| None);
+        let whole = lines(TEXT);
         for size in [1, 2, 3, 7, 40, 10_000] {
             assert_eq!(shown(&streamed(TEXT, size)), whole, "{size}");
         }
@@ -207,23 +169,6 @@ mod tests {
                 assert!(!lines[..3000].contains(&String::new()));
             }
         }
-    }
-
-    #[test]
-    fn styles_are_those_of_the_theme() {
-        let line = |no_color| {
-            let theme = Theme::new(no_color);
-            lines("**a** `b` c", 40, &theme, &|_, _| None).remove(0)
-        };
-        let spans: Vec<_> = line(false)
-            .spans
-            .into_iter()
-            .map(|span| (span.content.into_owned(), span.style))
-            .collect();
-        let bold = Style::new().add_modifier(Modifier::BOLD);
-        assert_eq!(spans[0], ("a".to_owned(), bold));
-        assert_eq!(spans[2], ("b".to_owned(), Theme::new(false).code));
-        assert!(line(true).spans.iter().all(|span| span.style.fg.is_none()));
     }
 
     proptest! {

@@ -1,26 +1,177 @@
 //! The screen, as the engine sees it: what happens is shown there, and the user answers there.
 //!
-//! Touches nothing but the two channels. Guarantees that nothing waits for the screen but where the user is asked.
+//! Starts the screen's thread; besides, touches nothing but the two channels. Guarantees that nothing waits for the screen
+//! but where the user is asked.
 
 use std::cell::{Cell, RefCell};
-use std::sync::mpsc::Receiver;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use uuid::Uuid;
 
 use crate::agent::AgentError;
 use crate::model::Purpose;
 use crate::record::event::{Event, Reporter};
-use crate::record::question::Question;
-use crate::record::question::Verdict;
+use crate::record::mode::SharedMode;
+use crate::record::question::{Answer, Question, Verdict};
+use crate::run::context::Context;
+use crate::run::outcome::Failure;
 use crate::secret::Redactor;
 use crate::sys::error::Error;
-use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::tui::channel::ScreenSender;
-use crate::ui::tui::{Connection, FromScreen, Menu, Status, Submission, ToScreen};
+use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
+use crate::ui::editor;
+use crate::ui::history::History;
+use crate::ui::input::{InputError, LineReader, Typed};
+use crate::ui::pager::Pager;
+use crate::ui::tui::channel::{ScreenSender, channel};
+use crate::ui::tui::clipboard::Clipboard;
+use crate::ui::tui::terminal::{self, ScreenOptions};
+use crate::ui::tui::{CommandHint, Connection, FromScreen, Menu, Status, Submission, ToScreen};
+
+/// Lines of the last answer that stand on the normal screen at the end.
+const LINES_AT_END: usize = 24;
 
 /// About so many characters are a token.
 const TOKEN: u64 = 4;
 
 /// By how many tokens a reply grows before the status bar says so.
 const SEEN_TO_GROW: u64 = 50;
+
+/// What a talk at the screen begins with.
+pub struct ScreenSetup {
+    /// The first request, sent as if it had been typed.
+    pub first: Option<Submission>,
+    /// The mode, where the agent has modes; else its steps are shown, and not its replies as they come.
+    pub mode: Option<SharedMode>,
+    /// Whether the wheel scrolls.
+    pub mouse: bool,
+    /// The file of what was typed in earlier sessions, in the agent's home.
+    pub history: PathBuf,
+}
+
+/// Shows the screen, on a thread of its own, while `talk` goes on; what `talk` leaves as a farewell stands on the terminal
+/// in the end, however that comes. The engine stays on this thread: commands live only as long as the thread that
+/// started them.
+///
+/// # Errors
+/// Those of `talk`; when the terminal fails, or a signal has ended it.
+pub fn at_screen<T>(
+    context: &Context<'_>,
+    setup: ScreenSetup,
+    talk: impl FnOnce(&Rc<Screen>, &mut String) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let (sender, receiver) = channel().map_err(InputError::from)?;
+    let (answers, heard) = mpsc::channel();
+    let (environment, root) = (context.environment, context.project.root());
+    let no_color = environment.get("NO_COLOR");
+    let draft = format!("draft-{}.md", Uuid::new_v4());
+    let options = ScreenOptions {
+        first: setup.first,
+        clock: context.clock,
+        no_color: no_color.is_some_and(|value| !value.is_empty()),
+        has_modes: setup.mode.is_some(),
+        mouse: setup.mouse,
+        root: root.to_owned(),
+        draft: setup.history.with_file_name(draft),
+        history: Some(History::of(setup.history, context.redactor)),
+        editor: editor::chosen(environment).ok().map(str::to_owned),
+        pager: Pager::of_screen(environment, root),
+        clipboard: Clipboard::of(environment, root),
+    };
+    let mode = setup.mode.unwrap_or_default();
+    thread::scope(|scope| {
+        let interrupt = context.interrupt.clone();
+        let drawn = thread::Builder::new().name("screen".to_owned());
+        let drawn = drawn.spawn_scoped(scope, || {
+            terminal::run(options, receiver, answers, interrupt, mode)
+        });
+        let drawn = drawn.map_err(InputError::from)?;
+        let screen = Rc::new(Screen::new(sender, heard));
+        screen.redact_with(context.redactor);
+        let mut farewell = String::new();
+        let talked = talk(&screen, &mut farewell);
+        screen.tell(ToScreen::End { farewell });
+        let shown = drawn.join();
+        // It does not come to this in a release build, which aborts.
+        let shown = shown.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
+        // A screen that fails stops the engine: that it was stopped says less.
+        shown.map_err(InputError::from)?;
+        talked
+    })
+}
+
+/// The user at the screen, for an agent that asks for a line at a time.
+pub struct ScreenLines {
+    screen: Rc<Screen>,
+    interrupt: Interrupt,
+}
+
+impl ScreenLines {
+    /// The one at this screen, whose stops `interrupt` hears.
+    pub fn new(screen: &Rc<Screen>, interrupt: &Interrupt) -> Self {
+        Self {
+            screen: Rc::clone(screen),
+            interrupt: interrupt.clone(),
+        }
+    }
+
+    /// An answer, which does not come where the user stops the work or leaves.
+    fn answered<T>(&self, answer: Result<T, Error>) -> Result<T, InputError> {
+        let signal = Signal::Int;
+        let stopped = InputError::Interrupted(Interrupted { signal });
+        let answer = answer.map_err(|_| stopped)?;
+        self.interrupt.check()?;
+        Ok(answer)
+    }
+}
+
+impl LineReader for ScreenLines {
+    fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {
+        let prompt = prompt.trim_end_matches("> ");
+        let typed = self.answered(self.screen.typed(prompt, false));
+        Ok(match typed {
+            Ok(line) => line.map_or(Typed::End, Typed::Line),
+            Err(InputError::Interrupted(Interrupted {
+                signal: Signal::Int,
+            })) => Typed::Interrupted,
+            Err(error) => return Err(error),
+        })
+    }
+
+    fn request(&mut self, _prompt: &str) -> Result<Typed, InputError> {
+        self.screen.tell(ToScreen::Settled);
+        let request = self.screen.next();
+        let _ = self.interrupt.take();
+        self.interrupt.check()?;
+        Ok(request.map_or(Typed::End, |request| Typed::Line(request.text)))
+    }
+
+    fn confirm(
+        &mut self,
+        question: &Question,
+        preview: Option<&str>,
+    ) -> Option<Result<Answer, InputError>> {
+        let verdict = self
+            .screen
+            .ask(question.clone(), preview.map(str::to_owned));
+        Some(self.answered(verdict.map(|verdict| verdict.answer)))
+    }
+
+    fn choose(&mut self, menu: Menu) -> Option<Result<Option<usize>, InputError>> {
+        Some(self.answered(self.screen.choose(menu)))
+    }
+
+    fn stands(&mut self, status: Status, commands: Vec<CommandHint>) {
+        self.screen.status(|now| *now = status);
+        self.screen.tell(ToScreen::Commands(commands));
+    }
+
+    fn is_screen(&self) -> bool {
+        true
+    }
+}
 
 /// The screen's ends of both channels.
 pub struct Screen {
@@ -38,6 +189,8 @@ pub struct Screen {
     came: Cell<u64>,
     /// Whether the user wants to leave.
     has_left: Cell<bool>,
+    /// The last answer.
+    last_words: RefCell<String>,
     /// Knows the keys.
     redactor: RefCell<Redactor>,
 }
@@ -53,6 +206,7 @@ impl Screen {
             begun: RefCell::default(),
             came: Cell::default(),
             has_left: Cell::default(),
+            last_words: RefCell::default(),
             redactor: RefCell::default(),
         }
     }
@@ -60,6 +214,14 @@ impl Screen {
     /// What has come of a reply that did not come to its end.
     pub fn take_begun(&self) -> String {
         self.redactor.borrow().text(&self.begun.take()).into_owned()
+    }
+
+    /// The end of the last answer, for the normal screen.
+    pub fn last_words(&self) -> String {
+        let words = self.last_words.borrow();
+        let lines: Vec<&str> = words.trim_end().lines().collect();
+        let last = &lines[lines.len().saturating_sub(LINES_AT_END)..];
+        last.iter().map(|line| format!("{line}\n")).collect()
     }
 
     /// From now on, these keys are not shown.
@@ -219,6 +381,9 @@ impl Screen {
 impl Reporter for Screen {
     fn event(&self, event: &Event) {
         let redacted = event.redacted(&self.redactor.borrow());
+        if let Event::Finished { summary, .. } = &redacted {
+            self.last_words.replace(summary.clone());
+        }
         self.tell(ToScreen::Event(redacted));
         self.note(event);
     }

@@ -1,24 +1,19 @@
-//! How the steps of an agent look at a terminal. Pure.
+//! What is shown of an agent's events. Pure.
 
 use super::*;
 use crate::model::Purpose;
 use crate::record::tool::{CommandEnd, Verb};
-use crate::ui::blocks;
 use std::time::Duration;
 
-/// What is seen of an event, in colours.
+/// The title or label of an event, and the text of it.
 fn seen(event: &Event) -> String {
-    let forced = |part: Painted| Painted::new(part.text, part.style.force_styling(true));
-    match view(event) {
-        None => String::new(),
-        Some(EventView::Line { label, text }) => {
-            let text = forced(text);
-            format!("{label}|{}", text.style.apply_to(text.text))
-        }
-        Some(EventView::Titled { title, body }) => {
-            let body: Vec<_> = body.into_iter().map(forced).collect();
-            blocks::plain(&forced(title), &body).join("\n")
-        }
+    let Some(shown) = present(event) else {
+        return String::new();
+    };
+    let body: Vec<String> = shown.body.iter().map(Part::text).collect();
+    match &*body.join("\n") {
+        "" => format!("{}|{}", shown.verb, shown.subject),
+        body => format!("{} {}|{body}", shown.verb, shown.subject),
     }
 }
 
@@ -32,9 +27,9 @@ fn result(text: &str, failed: bool) -> Event {
         brief: None,
         name: "COMMAND".to_owned(),
         text: text.to_owned(),
+        failed,
         verb: Verb::Use,
         command: CommandEnd::None,
-        failed,
         is_end: false,
         took: Duration::ZERO,
     }
@@ -89,7 +84,7 @@ fn a_branch_is_told_in_a_line_whatever_the_server_calls_it() {
 }
 
 #[test]
-fn an_event_has_the_title_and_the_colors_of_the_specification() {
+fn an_event_has_the_title_of_the_specification() {
     let tasks = [
         task(TaskStatus::Complete, "a"),
         task(TaskStatus::InProgress, "b"),
@@ -97,11 +92,11 @@ fn an_event_has_the_title_and_the_colors_of_the_specification() {
     ];
     let tool = Event::Tool {
         category: None,
+        verb: Verb::Use,
         subject: String::new(),
         name: "READ_FILE".to_owned(),
         input: "\"a.rs\"".to_owned(),
         arguments: serde_json::Value::Null,
-        verb: Verb::Use,
         asks: false,
     };
     let audited = |passed| Event::Audited {
@@ -109,31 +104,16 @@ fn an_event_has_the_title_and_the_colors_of_the_specification() {
         text: "x".to_owned(),
     };
     for (event, expected) in [
-        (
-            Event::Thoughts("x".to_owned()),
-            "Thoughts\n  \u{1b}[2mx\u{1b}[0m",
-        ),
+        (Event::Thoughts("x".to_owned()), "Thoughts |x"),
         (
             Event::Tasks(tasks.to_vec()),
-            "\u{1b}[36mTask List\u{1b}[0m\n  \u{1b}[32m[x] a\u{1b}[0m\n  \u{1b}[33m[~] b\u{1b}[0m\n  [ ] c",
+            "Task List |[x] a\n[~] b\n[ ] c",
         ),
-        (
-            tool,
-            "\u{1b}[33m\u{1b}[1mTool: READ_FILE\u{1b}[0m\n  \"a.rs\"",
-        ),
-        (result("x", false), "Result\n  x"),
-        (
-            result("x", true),
-            "\u{1b}[31mResult (failed)\u{1b}[0m\n  \u{1b}[31mx\u{1b}[0m",
-        ),
-        (
-            audited(true),
-            "\u{1b}[32mAudit (passed)\u{1b}[0m\n  \u{1b}[32mx\u{1b}[0m",
-        ),
-        (
-            audited(false),
-            "\u{1b}[31mAudit (failed)\u{1b}[0m\n  \u{1b}[31mx\u{1b}[0m",
-        ),
+        (tool, "Tool: READ_FILE |\"a.rs\""),
+        (result("x", false), "Result |x"),
+        (result("x", true), "Result failed|x"),
+        (audited(true), "Audit passed|x"),
+        (audited(false), "Audit failed|x"),
     ] {
         assert_eq!(seen(&event), expected, "{event:?}");
     }
@@ -173,10 +153,7 @@ fn what_is_no_text_of_the_agents_is_a_line() {
         ),
         (session(false), "session|5 (new session)"),
         (session(true), "session|5 (resumed)"),
-        (
-            malformed,
-            "|\u{1b}[31mreply not understood (2 of 3): line 4: no tool\u{1b}[0m",
-        ),
+        (malformed, "|reply not understood (2 of 3): line 4: no tool"),
         (
             compressed,
             "|context compressed: 128,000 \u{2192} 8,500 tokens",
@@ -195,7 +172,7 @@ fn what_says_nothing_is_not_shown() {
     ] {
         assert_eq!(seen(&nothing), "", "{nothing:?}");
     }
-    assert_eq!(seen(&result(" \n", false)), "Result\n  (nothing)");
+    assert_eq!(seen(&result(" \n", false)), "Result |(nothing)");
 }
 
 #[test]

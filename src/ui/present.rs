@@ -1,0 +1,384 @@
+//! An event as what a person is shown of it, whoever paints that: lines for a pipe, a terminal, the screen. Pure.
+
+use std::time::Duration;
+
+use ratatui::style::Style;
+
+use crate::model::StepId;
+use crate::record::event::Event;
+use crate::record::tasks::{Task, TaskStatus};
+use crate::record::tool::{CommandEnd, Verb};
+use crate::sys::numbers::{counted, elapsed, grouped};
+use crate::sys::text::one_line;
+
+/// Characters of a server's word that are shown.
+const LONGEST_WORD: usize = 80;
+/// A tool that took longer says how long.
+const LONG: Duration = Duration::from_secs(2);
+
+/// A headline, `• Read src/lib.rs (575 lines)`, and what stands below it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Shown {
+    /// The mark of how it went; "" for none.
+    pub sign: &'static str,
+    /// What is done, or the label or title of the rest; "" for a sentence of its own.
+    pub verb: String,
+    /// The object of the verb, or the sentence.
+    pub subject: String,
+    /// The outcome in a few words.
+    pub aside: String,
+    /// The style of the sign, or of all of the headline where there is none.
+    pub style: Style,
+    /// The text below.
+    pub body: Vec<Part>,
+    /// Whether the verb is a title for text that a person at a terminal recognises without it.
+    pub is_title_spared: bool,
+}
+
+/// A part of a text, on lines of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// Text in a style.
+    Text(String, Style),
+    /// An agent's Markdown.
+    Markdown(String),
+    /// A unified diff.
+    Diff(String),
+    /// A task of a list.
+    Task(Task),
+    /// Output of a command, of which the end matters.
+    Output(String),
+}
+
+impl Part {
+    /// The text as it is.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text, _) | Self::Markdown(text) | Self::Diff(text) | Self::Output(text) => {
+                text.clone()
+            }
+            Self::Task(task) => task.to_string(),
+        }
+    }
+}
+
+impl Shown {
+    fn line(verb: &str, subject: String, style: Style) -> Self {
+        Self {
+            verb: verb.to_owned(),
+            subject,
+            style,
+            ..Self::default()
+        }
+    }
+
+    fn titled(verb: &str, style: Style, body: Vec<Part>) -> Self {
+        Self {
+            verb: verb.to_owned(),
+            style,
+            body,
+            ..Self::default()
+        }
+    }
+
+    fn spared(verb: &str, body: Vec<Part>) -> Self {
+        Self {
+            is_title_spared: true,
+            ..Self::titled(verb, Style::new(), body)
+        }
+    }
+}
+
+/// The form of an agent's event; `None` where nothing is to be seen.
+pub fn present(event: &Event) -> Option<Shown> {
+    let (plain, dim) = (Style::new(), Style::new().dim());
+    let (red, cyan) = (Style::new().red(), Style::new().cyan());
+    let log = |log: &Option<String>| {
+        let log = log.as_ref();
+        log.map(|log| Part::Text(format!("log: {log}"), dim))
+    };
+    Some(match event {
+        Event::Session { id, resumed } => {
+            let state = if *resumed { "resumed" } else { "new session" };
+            Shown::line("session", format!("{id} ({state})"), dim)
+        }
+        Event::Notice(text) | Event::Status(text) => Shown::line("", text.clone(), dim),
+        Event::Thoughts(text) if text.trim().is_empty() => return None,
+        Event::Thoughts(text) => Shown::spared("Thoughts", vec![Part::Text(text.clone(), dim)]),
+        Event::Words(text) => Shown::spared("Said", vec![Part::Text(text.clone(), dim)]),
+        Event::Shown(text) => {
+            let is_diff = text.starts_with("diff --git ");
+            let form = if is_diff { Part::Diff } else { Part::Output };
+            Shown::spared("Shown", vec![form(text.clone())])
+        }
+        Event::Tasks(tasks) if tasks.is_empty() => return None,
+        Event::Tasks(tasks) => {
+            let tasks = tasks.iter().cloned().map(Part::Task);
+            Shown::titled("Task List", cyan, tasks.collect())
+        }
+        Event::Tool { name, input, .. } => {
+            let input = vec![Part::Text(input.clone(), plain)];
+            Shown::titled(&format!("Tool: {name}"), plain, input)
+        }
+        // The audit tells of the end.
+        Event::ToolResult { is_end: true, .. } => return None,
+        Event::ToolResult { text, failed, .. } => {
+            let text = match text.trim() {
+                "" => "(nothing)",
+                _ => text,
+            };
+            Shown {
+                subject: failed.then(|| "failed".to_owned()).unwrap_or_default(),
+                ..Shown::titled("Result", plain, vec![Part::Text(text.to_owned(), plain)])
+            }
+        }
+        Event::Malformed {
+            fault,
+            failures,
+            allowed,
+        } => {
+            let text = format!("reply not understood ({failures} of {allowed}): {fault}");
+            Shown::line("", text, red)
+        }
+        Event::Auditing => Shown::line("", "An independent audit begins.".to_owned(), cyan),
+        Event::Audited { passed, text } => {
+            let (sign, subject, style) = match passed {
+                true => ("✓", "passed", Style::new().green()),
+                false => ("✗", "failed", red),
+            };
+            Shown {
+                sign,
+                subject: subject.to_owned(),
+                ..Shown::titled("Audit", style, vec![Part::Text(text.clone(), dim)])
+            }
+        }
+        Event::Compressed {
+            tokens_before,
+            tokens_after,
+        } => {
+            let (before, after) = (grouped(*tokens_before), grouped(*tokens_after));
+            let text = format!("context compressed: {before} → {after} tokens");
+            Shown::line("", text, dim)
+        }
+        Event::Connected { server, protocol } => {
+            Shown::line("server", format!("{server} (MCP {protocol})"), dim)
+        }
+        Event::Waiting { .. } => Shown::line("waiting", awaited(event, usize::MAX), dim),
+        Event::BranchEnded { took, .. } => {
+            let text = format!("{}, {}", awaited(event, usize::MAX), elapsed(*took));
+            Shown::line("ended", text, dim)
+        }
+        Event::Finished {
+            summary,
+            log: folder,
+        } => {
+            let summary = Part::Markdown(summary.clone());
+            Shown::spared(
+                "Done",
+                std::iter::once(summary).chain(log(folder)).collect(),
+            )
+        }
+        Event::Failed {
+            error,
+            hint,
+            log: folder,
+        } => {
+            let hint = hint.as_ref().map(|hint| format!("hint: {hint}"));
+            let hint = hint.map(|hint| Part::Text(hint, plain));
+            let error = Part::Text(error.clone(), red);
+            let body = std::iter::once(error).chain(hint).chain(log(folder));
+            Shown::titled("Error", red, body.collect())
+        }
+        _ => return None,
+    })
+}
+
+/// The question that a tool asks.
+pub fn asked(question: &str) -> Shown {
+    let style = Style::new().yellow().bold();
+    let question = vec![Part::Markdown(question.to_owned())];
+    Shown {
+        sign: "?",
+        ..Shown::titled("The agent asks", style, question)
+    }
+}
+
+/// What an agent's model is doing while it is asked; `None` for what is no agent's call.
+pub fn doing(step: &StepId) -> Option<&'static str> {
+    match step.purpose.name() {
+        _ if step.purpose.is_workflows() => None,
+        "audit" => Some("Auditing..."),
+        "compression" => Some("Compressing..."),
+        _ => Some("Thinking..."),
+    }
+}
+
+/// A branch on a server: `claude_code on branch 1f2e3d4c… (running)`, with so much of its id.
+pub fn awaited(event: &Event, id_length: usize) -> String {
+    match event {
+        Event::Waiting {
+            agent,
+            branch,
+            status,
+            ..
+        }
+        | Event::BranchEnded {
+            agent,
+            branch,
+            status,
+            ..
+        } => {
+            let branch = one_line(branch, id_length.min(LONGEST_WORD));
+            let status = one_line(status, LONGEST_WORD);
+            format!("{agent} on branch {branch} ({status})")
+        }
+        _ => String::new(),
+    }
+}
+
+/// The style of a task.
+pub fn task_style(status: TaskStatus) -> Style {
+    match status {
+        TaskStatus::Pending => Style::new(),
+        TaskStatus::InProgress => Style::new().yellow(),
+        TaskStatus::Complete => Style::new().green(),
+    }
+}
+
+/// The use of a tool, as far as it has come.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolUse {
+    /// The tool's name.
+    pub name: String,
+    /// What it does; where that has no word of its own, its name stands for it.
+    pub verb: Verb,
+    /// The path, command or question that it is about.
+    pub subject: String,
+    /// The end of what it has printed.
+    pub printed: String,
+    /// What it has changed.
+    pub diff: String,
+    /// Its result; `None` while it is at work.
+    pub result: Option<ToolEnd>,
+}
+
+/// The result of the use of a tool.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolEnd {
+    /// The result as the model is told.
+    pub text: String,
+    /// The same in a few words.
+    pub brief: Option<String>,
+    /// Whether the tool failed.
+    pub failed: bool,
+    /// How the command came out that it ran.
+    pub command: CommandEnd,
+    /// The time that it took.
+    pub took: Duration,
+}
+
+impl ToolEnd {
+    /// The end that an event tells of.
+    pub fn of(event: &Event) -> Option<Self> {
+        let Event::ToolResult {
+            text,
+            brief,
+            failed,
+            command,
+            took,
+            ..
+        } = event
+        else {
+            return None;
+        };
+        Some(Self {
+            text: text.clone(),
+            brief: brief.clone(),
+            failed: *failed,
+            command: *command,
+            took: *took,
+        })
+    }
+}
+
+impl ToolUse {
+    /// What it does: `Running cargo test`.
+    pub fn doing(&self) -> String {
+        let (doing, _) = self.verb.words(&self.name);
+        format!("{doing} {}", self.subject).trim_end().to_owned()
+    }
+
+    /// Its headline and, below, the changes, the output or the failure; `None` where these are shown by themselves.
+    pub fn shown(&self) -> Option<Shown> {
+        let (doing, done) = self.verb.words(&self.name);
+        let verb = match &self.result {
+            None => doing,
+            Some(end) if self.verb == Verb::Note && !end.failed => return None,
+            Some(_) => done,
+        };
+        let (sign, style) = match &self.result {
+            None => ("○", Style::new().yellow()),
+            Some(end) if end.failed || end.command.is_failure() => ("✗", Style::new().red()),
+            Some(_) => ("•", Style::new().green()),
+        };
+        let body = match &self.result {
+            Some(end) if end.failed => vec![Part::Text(end.text.clone(), Style::new().red())],
+            Some(end) => {
+                // What to be warned of stands behind what was done.
+                let warnings = end
+                    .text
+                    .lines()
+                    .filter(|line| line.starts_with("warning: "));
+                let warnings =
+                    warnings.map(|line| Part::Text(line.to_owned(), Style::new().yellow()));
+                let diff = (!self.diff.is_empty()).then(|| Part::Diff(self.diff.clone()));
+                let is_edit = diff.is_some();
+                let output = (self.verb != Verb::Use || end.command.is_failure())
+                    .then(|| Part::Output(self.printed.clone()));
+                let warnings = warnings.filter(|_| is_edit);
+                diff.into_iter().chain(warnings).chain(output).collect()
+            }
+            None => vec![Part::Output(self.printed.clone())],
+        };
+        Some(Shown {
+            sign,
+            verb: verb.to_owned(),
+            subject: self.subject.clone(),
+            aside: self.aside(),
+            style,
+            body,
+            is_title_spared: false,
+        })
+    }
+
+    fn aside(&self) -> String {
+        let Some(end) = &self.result else {
+            return String::new();
+        };
+        let lines = end.text.trim_end().lines().count() as u64;
+        let brief = match &end.brief {
+            Some(brief) => Some(brief.clone()),
+            None if end.failed => Some("failed".to_owned()),
+            None if self.diff.is_empty() && lines > 0 => Some(counted(lines, "line")),
+            None => None,
+        };
+        let sums = (!self.diff.is_empty()).then(|| sums(&self.diff));
+        let took = (end.took >= LONG).then(|| format!("{:.1}s", end.took.as_secs_f64()));
+        let parts: Vec<String> = [brief, sums, took].into_iter().flatten().collect();
+        parts.join(", ")
+    }
+}
+
+/// `+3 -1`
+fn sums(diff: &str) -> String {
+    let hunks = diff.lines().skip_while(|line| !line.starts_with("@@"));
+    let (mut added, mut removed) = (0, 0);
+    for line in hunks {
+        added += usize::from(line.starts_with('+'));
+        removed += usize::from(line.starts_with('-'));
+    }
+    format!("+{added} -{removed}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! `dev` on the full screen, by keys alone.
+
+use std::fs;
+
+use crate::support::agent::{AgentProject, PASS, done, last_told, reply};
+use crate::support::screen::{CTRL_C, CTRL_D, ESCAPE, Screen, UP};
+
+/// `dev` on a screen of so many columns; `None` where no terminal can be made.
+fn opened(agent: &AgentProject, columns: u16) -> Option<Screen> {
+    let mut screen = Screen::open(&agent.command(&[]), columns, 60)?;
+    screen.shows("● test-model");
+    Some(screen)
+}
+
+#[test]
+fn the_steps_stay_in_the_transcript_at_60_and_120_columns() {
+    for columns in [60, 120] {
+        let edit = "\"a.txt\"\n\n```find\ntwo\n```\n\n```replace\n2\n```";
+        let (agent, _server) = AgentProject::scripted(&[
+            reply("FIND_AND_REPLACE_IN_FILE", edit),
+            reply("COMMAND", "printf 'line %s\\n' 1 2 3 4 5 6 7"),
+            reply("READ_FILE", "\"no/such\""),
+            reply("DONE", "# Title\n\n- **bold**"),
+            PASS.to_owned(),
+        ]);
+        let agent = agent.with_file("a.txt", "one\ntwo\n");
+        let Some(mut screen) = opened(&agent, columns) else {
+            return;
+        };
+        screen.types("go\r").shows("• bold").shows("log: logs/");
+        for expected in [
+            "> go",
+            "  On we go.",
+            "Task List",
+            "[~] The work",
+            "• Edited a.txt (+1 -1)",
+            "    -two",
+            "    +2",
+            "• Ran printf",
+            "    line 3",
+            "    line 7",
+            "✗ Read no/such (failed)",
+            "An independent audit begins.",
+            "✓ Audit passed",
+            "Title",
+        ] {
+            screen.shows(expected);
+        }
+        let contents = screen.contents();
+        for unwanted in ["# Agent Response", " Mode", "    line 2\n"] {
+            assert!(!contents.contains(unwanted), "{unwanted}: {contents}");
+        }
+        let lists = contents.matches("Task List").count();
+        assert_eq!(lists, 1, "{contents}");
+        screen.types(CTRL_D);
+        let (shown, code) = screen.ends();
+        assert_eq!(code, 0, "{shown}");
+        assert!(
+            shown.contains("`--resume` goe") && shown.contains("bold"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn a_question_is_answered_in_a_line_of_its_own() {
+    let (agent, server) =
+        AgentProject::scripted(&[reply("ASK_USER", "Which **one**?"), done(), PASS.to_owned()]);
+    let Some(mut screen) = opened(&agent, 80) else {
+        return;
+    };
+    screen
+        .types("go\r")
+        .shows("? The agent asks")
+        .shows("Which one?")
+        .shows("Press Esc to cancel")
+        .rests()
+        .types("the second\r")
+        .shows("> the second")
+        .shows("It is done.");
+    assert!(last_told(&server, 1).contains("the second"));
+}
+
+#[test]
+fn a_stop_ends_the_request_and_not_the_program() {
+    let (agent, _server) = AgentProject::scripted(&[
+        reply("COMMAND", "echo under way; sleep 1000"),
+        done(),
+        PASS.to_owned(),
+    ]);
+    let Some(mut screen) = opened(&agent, 80) else {
+        return;
+    };
+    screen
+        .types("go\r")
+        .shows("    under way")
+        .types(ESCAPE)
+        .shows("(esc again to stop)")
+        .types(ESCAPE)
+        .shows("error: stopped")
+        .rests()
+        .types("half a request")
+        .shows("> half a request")
+        .types(CTRL_C)
+        .hides("half a request")
+        .types("/exit\r");
+    assert_eq!(screen.ends().1, 0);
+}
+
+#[test]
+fn commands_are_completed_and_what_is_none_is_not_sent() {
+    let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    let Some(mut screen) = opened(&agent, 100) else {
+        return;
+    };
+    screen
+        .types("/re")
+        .shows("lists earlier sessions")
+        .types("\u{15}/zap-it now\r")
+        .shows("there is no command `/zap-it`")
+        .types("/model no-such\r")
+        .shows("`no-such`")
+        .types("/cost\r")
+        .shows("nothing spent");
+    assert!(server.requests().is_empty());
+    screen.types(CTRL_D);
+    assert_eq!(screen.ends().1, 0);
+}
+
+#[test]
+fn what_was_typed_is_there_in_the_next_session_and_tab_completes_paths() {
+    let (agent, server) =
+        AgentProject::scripted(&[done(), PASS.to_owned(), done(), PASS.to_owned()]);
+    let agent = agent
+        .with_file("notes/unique-name.txt", "x")
+        .with_file("notes/ignored.log", "x");
+    fs::write(agent.project.path(".gitignore"), "/agent-config\n*.log\n").unwrap();
+    let Some(mut screen) = opened(&agent, 80) else {
+        return;
+    };
+    screen
+        .types("look at @notes/uni")
+        .shows("  notes/unique-name.txt")
+        .types("\t\r")
+        .shows("log: logs/")
+        .types(CTRL_D);
+    screen.ends();
+    assert!(last_told(&server, 0).contains("look at @notes/unique-name.txt"));
+    let Some(mut screen) = opened(&agent, 80) else {
+        return;
+    };
+    screen
+        .types(UP)
+        .shows("> look at @notes/unique-name.txt")
+        .types("\r")
+        .shows("log: logs/")
+        .types(CTRL_D);
+    screen.ends();
+    assert!(last_told(&server, 2).contains("look at @notes/unique-name.txt"));
+    assert!(agent.home("history").exists());
+}
