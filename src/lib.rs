@@ -105,9 +105,9 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     let place = ProjectPlace::find(cli, &world.directory);
     let project = Project::new(place.root().to_path_buf());
     let started = world.clock.now();
-    let models = crate::commands::table(&project, started.date_naive());
     let env_file = EnvFile::of(cli, &world.directory, place.root());
     let environment = env_file.below(&world.environment);
+    let models = crate::commands::table(&project, &environment, None, started.date_naive());
     let redactor = redactor(cli, &project, &models, &environment, &env_file);
     let output = Output::new(
         console_options(cli, world),

@@ -18,17 +18,14 @@ use serde_json::{Value, json};
 use self::messages::{Block, Marks, Turn};
 use self::stream::MessageStream;
 use super::{
-    Assembler, Delivery, End, Endpoint, ModelError, ModelSpec, Provider, RawReply, Reply, Request,
-    Spent, Thinking, Tier, ToolChoice, ToolSchema, VendorError, Wire, count, json_text, object,
+    Assembler, Delivery, End, Endpoint, ModelError, ModelSpec, Provider, RawPart, RawReply, Reply,
+    Request, Spent, Thinking, Tier, ToolChoice, ToolSchema, VendorError, Wire, count, object,
     parse_answer, text, update,
 };
 use crate::model::manner::Manner;
-use crate::model::message::{Call, ReplyPart, Thought};
+use crate::model::message::{Call, Thought};
 use crate::model::openai::plain_name;
 use crate::model::usage::Usage;
-
-/// What the chat's own table of models begins with, in the form of `agent-config/models.json`.
-pub(crate) const CHAT_MODELS: &str = include_str!("anthropic/models.json");
 
 /// How many tokens an answer may have where nothing else is said: the API wants to be told.
 const MAX_OUTPUT_TOKENS: u32 = 32_000;
@@ -173,17 +170,10 @@ impl Wire for Anthropic {
             model_version: answer.model,
             tier: told["service_tier"].as_str().and_then(Tier::told),
         };
-        let (mut literals, mut calls, mut parts) = (Vec::new(), Vec::new(), Vec::new());
-        for block in answer.content.into_iter().flatten() {
-            literals.extend(block.text.filter(|_| block.kind == "text"));
-            let (call, part) = block.read(&calls)?;
-            calls.extend(call);
-            parts.extend(part);
-        }
+        let blocks = answer.content.into_iter().flatten();
         RawReply {
-            literals,
-            calls,
-            parts,
+            parts: blocks.filter_map(AnswerBlock::part).collect(),
+            is_ordered: true,
             finish: answer.stop_reason.filter(|reason| !reason.is_empty()),
             meaning: end,
             message: text(&answer.stop_details["explanation"]),
@@ -209,42 +199,26 @@ impl Wire for Anthropic {
     }
 }
 
-impl AnswerBlock<'_> {
-    /// The call that it is, after these, and the part; neither, where it is of a kind that is not known here. An id is
-    /// made up where the server gives none, or one twice.
-    fn read(self, calls: &[Call]) -> Result<(Option<Call>, Option<ReplyPart>), ModelError> {
-        let thought = |thought| (None, Some(ReplyPart::Thought(thought)));
-        Ok(match &*self.kind {
-            "text" => {
-                let mut text = String::new();
-                if let Some(literal) = self.text {
-                    json_text::append(&mut text, literal)
-                        .map_err(|source| ModelError::not_json(literal.get().as_bytes(), source))?;
-                }
-                (None, (!text.is_empty()).then_some(ReplyPart::Text(text)))
-            }
-            "thinking" => thought(Thought::Shown {
+impl<'a> AnswerBlock<'a> {
+    /// The part that the block is; `None` for an unknown kind.
+    fn part(self) -> Option<RawPart<'a>> {
+        match &*self.kind {
+            "text" => self.text.map(RawPart::Text),
+            "thinking" => Some(RawPart::Thought(Thought::Shown {
                 text: self.thinking.unwrap_or_default(),
                 signature: self.signature.unwrap_or_default(),
-            }),
-            "redacted_thinking" => thought(Thought::Sealed {
+            })),
+            "redacted_thinking" => Some(RawPart::Thought(Thought::Sealed {
                 data: self.data.as_ref().and_then(text).unwrap_or_default(),
-            }),
-            "tool_use" => {
-                let is_new =
-                    |id: &String| !id.is_empty() && calls.iter().all(|call| call.id != *id);
-                let id = self.id.filter(is_new);
-                let id = id.unwrap_or_else(|| format!("call-{}", calls.len() + 1));
-                let call = Call {
-                    id: id.clone(),
-                    name: self.name.unwrap_or_default(),
-                    input: self.input.unwrap_or_else(|| json!({})),
-                    written: None,
-                };
-                (Some(call), Some(ReplyPart::Call(id)))
-            }
-            _ => (None, None),
-        })
+            })),
+            "tool_use" => Some(RawPart::Call(Call {
+                id: self.id.unwrap_or_default(),
+                name: self.name.unwrap_or_default(),
+                input: self.input.unwrap_or_else(|| json!({})),
+                written: None,
+            })),
+            _ => None,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::openai::{Dialect, OpenAi, filtered};
 use super::{
     Assembler, Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, Request,
-    ToolForm, VendorError, Wire,
+    ToolChoice, ToolForm, VendorError, Wire,
 };
 use crate::model::manner::Manner;
 use crate::sys::text::without_mark;
@@ -45,7 +45,7 @@ pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&st
         base_url: Some(endpoint.base().to_owned()),
         api_version: api_version.map(str::to_owned),
         key_file: None,
-        tools: ToolForm::Native,
+        tools: Some(ToolForm::Native),
         origin: Origin::Added,
         ..entry(deployment)
     }
@@ -115,13 +115,14 @@ impl Wire for Azure {
         manner: Manner,
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
-        let has_tools = !request.form.tools.is_empty();
+        let form = &request.form;
+        let may_call = form.tool_choice == ToolChoice::Auto && !form.tools.is_empty();
         let dialect = Dialect {
             system: "system",
             limit: "max_completion_tokens",
             in_segments: false,
             by_marks: false,
-            rest: json!({"tool_choice": has_tools.then_some("auto")}),
+            rest: json!({"tool_choice": may_call.then_some("auto")}),
         };
         dialect.write(spec, request, manner, out)
     }

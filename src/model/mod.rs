@@ -39,12 +39,11 @@ use crate::model::manner::Manner;
 use crate::model::message::{Call, Message, ReplyPart};
 use crate::model::price::Price;
 use crate::model::prompt::PromptOrder;
-use crate::model::raw_reply::RawReply;
+use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
 use crate::sys::text::without_mark;
 
 pub(crate) use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
-pub(crate) use anthropic::CHAT_MODELS;
 pub use anthropic::server::{AnthropicServer, ListedModel};
 pub use azure::{AzureProblem, azure_spec, is_plain as is_plain_in_url};
 pub(crate) use catalogue::retired;
@@ -53,7 +52,8 @@ pub use error::{ModelError, Setup, Spent};
 pub use http::{HttpModel, Route};
 pub use ollama::server::{OllamaServer, PullProgress, ServerProblem};
 pub use step_id::{Purpose, REPAIRS, StepId};
-pub(crate) use table::{ModelTable, TableProblem, TaskType, Unselected};
+pub use table::Place;
+pub(crate) use table::{CHAT_MODELS, ModelTable, TableFile, TableProblem, TaskType, Unselected};
 pub use tier::Tier;
 
 /// How large an answer may be, in bytes.
@@ -70,6 +70,8 @@ pub struct ModelSpec {
     pub id: String,
     /// The server to ask; `None`: the vendor's, or the one that the environment names.
     pub base_url: Option<String>,
+    /// The file that names the server.
+    pub base_url_from: Place,
     /// The version of Azure's API in which it is asked; `None`: the usual one.
     pub api_version: Option<String>,
     /// The name of its key file in `agent-config`; `None`: it needs no key.
@@ -84,8 +86,8 @@ pub struct ModelSpec {
     pub thinking: Option<Thinking>,
     /// How freely it chooses its words; `None`: the server decides, since many models refuse to be told.
     pub temperature: Option<f64>,
-    /// How an agent has it call tools.
-    pub tools: ToolForm,
+    /// The form in which it calls an agent's tools; `None`: the agent's own choice.
+    pub tools: Option<ToolForm>,
     /// The tier of service in which it is to answer.
     pub tier: Tier,
     /// The order of its prompts, but an agent's.
@@ -221,6 +223,64 @@ pub enum Provider {
 }
 
 impl Provider {
+    /// The vendor's name, for people.
+    #[must_use]
+    pub fn vendor(self) -> &'static str {
+        match self {
+            Self::Gemini => "Google",
+            Self::OpenAi => "OpenAI",
+            Self::Ollama => "Ollama",
+            Self::Azure => "Azure",
+            Self::Anthropic => "Anthropic",
+        }
+    }
+
+    /// The word for it in files.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Gemini => "gemini",
+            Self::OpenAi => "openai",
+            Self::Ollama => "ollama",
+            Self::Azure => "azure",
+            Self::Anthropic => "anthropic",
+        }
+    }
+
+    /// The usual key file in `agent-config`; `None`: it needs no key.
+    #[must_use]
+    pub fn key_file(self) -> Option<&'static str> {
+        match self {
+            Self::Gemini => Some("gemini-key.txt"),
+            Self::OpenAi => Some("openai-key.txt"),
+            Self::Azure => Some("azure-key.txt"),
+            Self::Anthropic => Some("anthropic-key.txt"),
+            Self::Ollama => None,
+        }
+    }
+
+    /// The variables that the vendor's own tools read a key from, the first one first.
+    #[must_use]
+    pub fn key_variables(self) -> &'static [&'static str] {
+        match self {
+            Self::Gemini => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            Self::OpenAi => &["OPENAI_API_KEY"],
+            Self::Azure => &["AZURE_OPENAI_API_KEY"],
+            Self::Anthropic => &["ANTHROPIC_API_KEY"],
+            Self::Ollama => &[],
+        }
+    }
+
+    /// The model of an entry of which nothing but the name is known.
+    fn spec(self, name: &str) -> ModelSpec {
+        let new = ModelSpec::new(name, self);
+        match self {
+            Self::Azure => azure::entry(name),
+            Self::Anthropic => anthropic::entry(name),
+            Self::Gemini | Self::OpenAi | Self::Ollama => new,
+        }
+    }
+
     /// Reads the JSON of an answer with status 200.
     ///
     /// # Errors

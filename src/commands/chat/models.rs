@@ -7,10 +7,10 @@ use std::path::Path;
 use super::login::ChatKey;
 use crate::commands::chat::accounts::key::{KeyOrigin, VARIABLE};
 use crate::commands::error::{ChatError, Error};
+use crate::commands::models::HOME_FILE;
 use crate::model::price::Usd;
 use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, retired, served};
 use crate::record::replay::Recording;
-use crate::run::context::ModelsProblem;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::keys::KeySource;
 use crate::run::not_ready::NotReady;
@@ -25,25 +25,21 @@ use crate::ui::tui::Menu;
 #[cfg(test)]
 mod tests;
 
-/// The table's file, in the agent's home.
-const FILE: &str = "models.json";
 /// How much of a name that a server tells is shown, in characters.
 const SHOWN: usize = 60;
 
-/// The agent's table of models, which is made where it is missing.
+/// The table of models; the user's file in the agent's home is made where it is missing.
 ///
 /// # Errors
-/// When it cannot be read or made, or there is a mistake in it.
+/// When a file cannot be read or made, or there is a mistake in one.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
-    let path = home.join(FILE);
-    let own = home_file::read(&path).map_err(NotReady::from)?;
-    if own.is_none() {
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let path = home.join(HOME_FILE);
+    if !path.exists() {
         home_file::create(&path, CHAT_MODELS.as_bytes())?;
     }
-    let own = own.unwrap_or_else(|| CHAT_MODELS.into());
-    let table = ModelTable::for_chat(&path, &own, context.today());
-    let table = table.map_err(|problem| NotReady::from(ModelsProblem::from(problem)))?;
-    Ok(table)
+    Ok(table.clone().for_chat())
 }
 
 /// The table's entry of that name; without one, the default's.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::model::message::{Message, Role};
+use crate::model::tests::Quiet;
 use crate::model::{Form, Thinking};
 use crate::sys::environment::SystemClock;
 
@@ -90,16 +91,6 @@ fn failing(kind: &str) -> String {
     ])
 }
 
-/// Hears nothing.
-struct Deaf;
-
-impl Listener for Deaf {
-    fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
-    fn text(&self, _piece: &str) {}
-    fn thought(&self, _piece: &str) {}
-    fn restart(&self) {}
-}
-
 fn request() -> Request<'static> {
     Request {
         step: StepId::INITIAL,
@@ -131,7 +122,7 @@ fn asking<T>(route: Route, ask: impl FnOnce(&HttpModel<'_>) -> T) -> T {
 }
 
 fn said(model: &HttpModel<'_>) -> String {
-    let answer = model.ask(&request(), &Deaf).unwrap();
+    let answer = model.ask(&request(), &Quiet).unwrap();
     let reply = model.read(&StepId::INITIAL, &answer.json).unwrap();
     reply.text.to_string()
 }
@@ -171,7 +162,7 @@ fn a_connection_that_has_died_is_made_anew_at_once() {
         assert_eq!(said(model), "a");
         assert_eq!(said(model), "b");
         // Were it a try of its own, there would be a wait before the next.
-        let answer = model.try_once(&request(), Duration::from_secs(60), &Deaf);
+        let answer = model.try_once(&request(), Duration::from_secs(60), &Quiet);
         assert!(answer.is_ok());
     });
     let connections: Vec<usize> = asked.iter().map(|(connection, ..)| connection).collect();
@@ -189,13 +180,13 @@ fn an_error_in_a_stream_is_worth_another_try_where_it_passes() {
         let (route, _asked) = serving(vec![vec![failing(kind)], vec![failing(kind)]]);
         asking(route, |model| {
             let minute = Duration::from_secs(60);
-            let failed = model.try_once(&request(), minute, &Deaf).err().unwrap();
+            let failed = model.try_once(&request(), minute, &Quiet).err().unwrap();
             assert_eq!(failed.is_retryable, is_retryable, "{kind}");
             let once = Request {
                 once: true,
                 ..request()
             };
-            let failed = model.try_once(&once, minute, &Deaf).err().unwrap();
+            let failed = model.try_once(&once, minute, &Quiet).err().unwrap();
             assert!(!failed.is_retryable, "{kind}");
         });
     }
@@ -207,7 +198,7 @@ fn a_cut_stream_is_worth_another_try() {
     let cut = &whole[..whole.len() - 40];
     let (route, _asked) = serving(vec![vec![cut.to_owned()]]);
     asking(route, |model| {
-        let failed = model.try_once(&request(), Duration::from_secs(60), &Deaf);
+        let failed = model.try_once(&request(), Duration::from_secs(60), &Quiet);
         let failed = failed.err().unwrap();
         assert!(failed.is_retryable && matches!(failed.error, ModelError::Connection { .. }));
     });
