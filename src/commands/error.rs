@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use crate::agent::AgentError;
 use crate::agent::mcp::{McpAddressProblem, McpError};
 use crate::agent::session::SessionError;
-use crate::commands::chat::accounts::key::NoChatKey;
 use crate::commands::plan::file::PlanFileError;
 use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::UndoError;
@@ -25,6 +24,7 @@ use crate::project::index::IndexProblem;
 use crate::record::exit::Exit;
 use crate::record::replay::RecordingProblem;
 use crate::run::gate::GateChanged;
+use crate::run::keys::NoKey;
 use crate::run::not_ready::NotReady;
 use crate::run::past::naming::NoSuchRun;
 use crate::run::shown::ChangedMeanwhile;
@@ -242,10 +242,10 @@ impl From<AgentError> for Error {
     }
 }
 
-impl From<NoChatKey> for Error {
-    fn from(problem: NoChatKey) -> Self {
+impl From<NoKey> for Error {
+    fn from(problem: NoKey) -> Self {
         match problem {
-            NoChatKey::Interrupted(interrupted) => interrupted.into(),
+            NoKey::Interrupted(interrupted) => interrupted.into(),
             problem => NotReady::from(problem).into(),
         }
     }

@@ -148,7 +148,7 @@ struct Row<'m> {
 impl<'m> Row<'m> {
     fn of(context: &Context<'_>, table: &'m ModelTable, spec: &'m ModelSpec) -> Self {
         let (key, no_key) = match keys::find(context, spec) {
-            Ok(found) => (found.map(|(_, source)| source), None),
+            Ok(found) => (found.map(|found| found.source), None),
             Err(problem) => (None, Some(problem.to_string())),
         };
         let route = selection::route(context, spec, spec.key_file.is_some()).err();
@@ -230,7 +230,7 @@ fn text(rows: &[Row<'_>]) -> String {
         if let Some(name) = &row.spec.display_name {
             text.push_str(&format!("\n    {name}"));
         }
-        if let Some(variable) = row.key.as_ref().filter(|key| key.is_variable()) {
+        if let Some(variable) = row.key.as_ref().filter(|key| key.is_elsewhere()) {
             text.push_str(&format!("\n    key: {variable}"));
         }
         for missing in &row.missing {

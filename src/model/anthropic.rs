@@ -1,13 +1,12 @@
-//! Anthropic's wire: messages. Pure, but for `server`.
+//! Anthropic's wire: messages. Pure.
 //!
 //! After the vendor's OpenAPI description and its notes on the version 2026-10-21, which refuses what chooses how freely
 //! a model speaks. Answers are always streamed.
 
 mod messages;
-pub(super) mod server;
 mod stream;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::io::Write;
 
@@ -54,7 +53,7 @@ pub(super) fn entry(name: &str) -> ModelSpec {
 pub(super) struct Anthropic;
 
 #[derive(Serialize)]
-struct MessagesBody<'a> {
+pub(super) struct MessagesBody<'a> {
     model: &'a str,
     #[serde(flatten)]
     rest: Value,
@@ -66,7 +65,11 @@ struct MessagesBody<'a> {
 }
 
 /// What a model is asked, besides how it is to answer; `rest` are further fields, but for those that are null.
-fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: &Value) -> MessagesBody<'a> {
+pub(super) fn body<'a>(
+    spec: &'a ModelSpec,
+    request: &'a Request<'_>,
+    rest: &Value,
+) -> MessagesBody<'a> {
     let tools: Vec<Value> = request.form.tools.iter().map(body_tool).collect();
     let marks = Marks::of(&request.messages, !request.cached_by_marks);
     let may_call = request.form.tool_choice == ToolChoice::Auto || tools.is_empty();
@@ -131,6 +134,10 @@ impl Wire for Anthropic {
 
     fn key_header(&self) -> (&'static str, &'static str) {
         ("x-api-key", "")
+    }
+
+    fn models_path(&self) -> &'static str {
+        "/v1/models?limit=1000"
     }
 
     fn headers(&self, spec: &ModelSpec) -> &'static [(&'static str, &'static str)] {

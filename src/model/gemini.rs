@@ -169,6 +169,10 @@ impl Wire for Gemini {
         ("x-goog-api-key", "")
     }
 
+    fn models_path(&self) -> &'static str {
+        "/v1beta/models"
+    }
+
     fn tier_header(&self) -> Option<&'static str> {
         Some("x-gemini-service-tier")
     }

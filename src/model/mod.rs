@@ -27,6 +27,7 @@ mod tests;
 mod tier;
 pub mod tokens;
 pub(crate) mod usage;
+mod vendor_server;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -44,7 +45,6 @@ use crate::model::usage::Usage;
 use crate::sys::text::without_mark;
 
 pub(crate) use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
-pub use anthropic::server::{AnthropicServer, ListedModel};
 pub use azure::{AzureProblem, azure_spec, is_plain as is_plain_in_url};
 pub(crate) use catalogue::retired;
 pub(crate) use error::human_duration;
@@ -55,6 +55,7 @@ pub use step_id::{Purpose, REPAIRS, StepId};
 pub use table::Place;
 pub(crate) use table::{CHAT_MODELS, ModelTable, TableFile, TableProblem, TaskType, Unselected};
 pub use tier::Tier;
+pub use vendor_server::{ListedModel, VendorServer};
 
 /// How large an answer may be, in bytes.
 const ANSWER_LIMIT: u64 = 256 << 20;
@@ -245,6 +246,19 @@ impl Provider {
             Self::Azure => "azure",
             Self::Anthropic => "anthropic",
         }
+    }
+
+    /// The provider of that word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        let all = [
+            Self::Gemini,
+            Self::OpenAi,
+            Self::Ollama,
+            Self::Azure,
+            Self::Anthropic,
+        ];
+        all.into_iter().find(|provider| provider.word() == word)
     }
 
     /// The usual key file in `agent-config`; `None`: it needs no key.
@@ -498,6 +512,11 @@ trait Wire: Sync {
     /// Whether it streams lines of JSON, by whatever content type.
     fn streams_lines(&self) -> bool {
         false
+    }
+
+    /// The path of the list of models that a key may ask, in pages of Anthropic's form or as a whole.
+    fn models_path(&self) -> &'static str {
+        "/models"
     }
 
     /// Writes the request's JSON.

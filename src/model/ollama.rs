@@ -95,6 +95,10 @@ impl Wire for Ollama {
         ("authorization", "Bearer ")
     }
 
+    fn models_path(&self) -> &'static str {
+        "/api/tags"
+    }
+
     /// An answer is always streamed: one that comes whole only comes later.
     fn streams_lines(&self) -> bool {
         true

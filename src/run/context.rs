@@ -8,7 +8,6 @@ use chrono::NaiveDate;
 
 use super::env_file::EnvFile;
 use crate::agent::settings::key_in_file;
-use crate::commands::chat::accounts::keys_in_file;
 use crate::commands::cli::command::Command;
 use crate::commands::cli::command_line::Cli;
 use crate::commands::cli::replies::LossArgs;
@@ -22,6 +21,7 @@ use crate::project::home;
 use crate::project::home::{PLAN_MODELS, System};
 use crate::project::{DRAFT, Project, QUERY};
 use crate::record::event::{Event, Reporter};
+use crate::run::accounts::keys_in_file;
 use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment, query_secrets};
 use crate::sys::files::{self, Links, MIB};
@@ -63,7 +63,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The key files of all models, as far as their table can be used.
     pub fn key_files(&self) -> Vec<&str> {
-        let built_in = || vec!["gemini-key.txt", "openai-key.txt"];
+        let built_in = || vec!["anthropic-key.txt", "gemini-key.txt", "openai-key.txt"];
         self.models
             .as_ref()
             .map_or_else(|_| built_in(), ModelTable::key_files)
@@ -270,12 +270,8 @@ pub fn redactor(
     // What the environment hides is as secret as what counts.
     let environments = [environment, env_file.variables()];
     let orchestrators = environments.into_iter().filter(|_| cli.reads_env_file());
-    let chats_keys = matches!(cli.command, Some(Command::Chat(_)))
-        .then(|| keys_in_file(environment))
-        .into_iter()
-        .flatten();
     let further = agents_key.iter().map(|key| key.expose().to_owned());
-    let further = further.chain(chats_keys);
+    let further = further.chain(keys_in_file(environment));
     let further = further.chain(orchestrators.flat_map(config::secrets));
     let server = match &cli.command {
         Some(Command::Mcp(arguments)) => arguments.command.server(),

@@ -11,7 +11,6 @@ use super::keys::NoKey;
 use super::problems::{BaselineProblem, ResumeProblem};
 use super::sending::SendingProblem;
 use crate::agent::settings::SettingsProblem;
-use crate::commands::chat::accounts::key::NoChatKey;
 use crate::commands::chat::permissions::file::PermissionsProblem;
 use crate::commands::chat::trust::TrustProblem;
 use crate::commands::orchestrate::config::ConfigProblem;
@@ -80,9 +79,6 @@ pub enum Problem {
     /// What the user keeps for the agent at the terminal.
     #[error(transparent)]
     HomeFile(#[from] HomeFileProblem),
-    /// The key of the agent at the terminal.
-    #[error(transparent)]
-    ChatKey(#[from] NoChatKey),
     /// The MCP server.
     #[error("the MCP server at `{server}` has no tool `{missing}`: it has {known}")]
     Tools {
@@ -143,7 +139,6 @@ impl Problem {
             Self::Home(problem) => problem.hint(),
             Self::Settings(problem) => problem.hint(),
             Self::HomeFile(problem) => problem.hint(),
-            Self::ChatKey(problem) => problem.hint(),
             Self::Tools { .. } => {
                 "set `MCP_BASE_URL` to a server whose agents work on branches".to_owned()
             }

@@ -2,11 +2,11 @@
 
 use super::Error;
 use crate::agent::AgentError;
-use crate::commands::chat::accounts::NoAccount;
 use crate::commands::chat::permissions::NotPermitted;
 use crate::model::estimate::OverBudget;
 use crate::model::{End, ModelError};
 use crate::record::exit::Exit;
+use crate::run::accounts::NoAccount;
 use crate::secret::KeyProblem;
 use crate::ui::tui::composer::ImageProblem;
 

@@ -9,7 +9,7 @@ use crate::model::message::{Message, Role};
 use crate::model::{Form, Listener, ModelTable, ReasoningEffort, StepId, catalogue, retired};
 
 /// What the vendor describes by this name.
-pub(super) fn described(name: &str) -> jsonschema::Validator {
+pub(in crate::model) fn described(name: &str) -> jsonschema::Validator {
     let text = include_str!("../../../fixtures/wires/anthropic.schema.json");
     let mut schema: Value = serde_json::from_str(text).unwrap();
     schema["$ref"] = format!("#/$defs/{name}").into();
@@ -17,7 +17,7 @@ pub(super) fn described(name: &str) -> jsonschema::Validator {
 }
 
 #[track_caller]
-pub(super) fn fits(validator: &jsonschema::Validator, value: &Value) {
+pub(in crate::model) fn fits(validator: &jsonschema::Validator, value: &Value) {
     let faults = validator.iter_errors(value);
     let faults: Vec<String> = faults.map(|fault| fault.to_string()).collect();
     assert!(faults.is_empty(), "{faults:#?}\n{value:#}");

@@ -12,7 +12,7 @@ use crate::model::message::{Message, Role};
 use crate::model::{Endpoint, Form, Proxies, StepId, Tier};
 
 /// A server that gives each request the next of these answers, and what it is asked: the head and the body.
-fn serving(answers: Vec<(u16, Value)>) -> (AnthropicServer, Receiver<(String, String)>) {
+fn serving(answers: Vec<(u16, Value)>) -> (VendorServer, Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (seen, asked) = channel();
@@ -42,7 +42,7 @@ fn serving(answers: Vec<(u16, Value)>) -> (AnthropicServer, Receiver<(String, St
         key: Some(ApiKey::parse(b"sk-ant-test-0123456789").unwrap()),
     };
     (
-        AnthropicServer::new(route, &Interrupt::never().unwrap()),
+        VendorServer::new(Provider::Anthropic, route, &Interrupt::never().unwrap()),
         asked,
     )
 }
