@@ -181,9 +181,8 @@ fn chat_talks_with_a_compatible_server_of_the_homes_table() {
     );
     chat.ask("look at @dot.png").exits(0);
     let sent = server.requests()[2].json();
-    let said = sent["messages"].as_array().unwrap().last().unwrap();
-    let image = said["content"][0]["image_url"]["url"].as_str().unwrap();
-    assert!(image.starts_with("data:image/png;base64,"), "{said}");
+    let image = r#"{"image_url":{"url":"data:image/png;base64,"#;
+    assert!(sent.to_string().contains(image), "{sent:#}");
 }
 
 #[test]

@@ -186,6 +186,10 @@ impl ModelTable {
                 mistake,
             })?;
         }
+        // The specification's models and the user's own come first.
+        table.models.sort_by_key(|spec| {
+            spec.provider == Provider::Anthropic && spec.origin == Origin::BuiltIn
+        });
         Ok(table)
     }
 

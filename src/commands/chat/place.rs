@@ -484,7 +484,9 @@ impl<'c> ChatPlace<'c> {
             server.models().ok()
         });
         context.interrupt.check()?;
-        self.table.add_listed(listed.as_deref().unwrap_or_default());
+        let mut table = self.table.clone();
+        table.add_listed(listed.as_deref().unwrap_or_default());
+        self.table = table.for_chat();
         let current = &self.models.first.spec.name;
         Ok(models::menu(&self.table, listed.as_deref(), current))
     }

@@ -344,8 +344,7 @@ fn a_key_in_the_place_of_its_file_is_not_shown() {
     }
 }
 
-const BUILT_IN: &str =
-    "gemini-2.5-pro, gpt-5, claude-fable-5-1, claude-opus-5-5, claude-sonnet-5-5, claude-haiku-5-5";
+const CLAUDES: &str = "claude-fable-5-1, claude-opus-5-5, claude-sonnet-5-5, claude-haiku-5-5";
 
 #[test]
 fn a_temperature_takes_the_place_of_thinking() {
@@ -364,7 +363,7 @@ fn a_temperature_takes_the_place_of_thinking() {
 #[test]
 fn the_vendors_four_are_built_in_with_their_windows_and_prices() {
     let table = homes(CHAT_MODELS).unwrap();
-    assert_eq!(table.names(), BUILT_IN);
+    assert_eq!(table.names(), format!("gemini-2.5-pro, gpt-5, {CLAUDES}"));
     assert_eq!(table.chats_default().name, "claude-sonnet-5-5");
     for (name, million_in, million_out) in [
         ("claude-fable-5-1", 10.0, 50.0),
@@ -392,13 +391,17 @@ fn the_vendors_four_are_built_in_with_their_windows_and_prices() {
 
 #[test]
 fn an_own_file_changes_adds_and_chooses() {
-    assert_eq!(homes("{}").unwrap().names(), BUILT_IN);
+    let names = homes("{}").unwrap().names();
+    assert_eq!(names, format!("gemini-2.5-pro, gpt-5, {CLAUDES}"));
     let own = r#"{"models": {
         "claude-sonnet-5-5": {"maxOutputTokens": 9},
         "mine": {"provider": "anthropic", "id": "claude-x", "baseUrl": "https://proxy.test"}
     }, "selectionRules": {"default": "mine"}}"#;
     let table = homes(own).unwrap();
-    assert_eq!(table.names(), format!("{BUILT_IN}, mine"));
+    assert_eq!(
+        table.names(),
+        "gemini-2.5-pro, gpt-5, claude-sonnet-5-5, mine, claude-fable-5-1, claude-opus-5-5, claude-haiku-5-5"
+    );
     assert_eq!(table.chats_default().name, "mine");
     let sonnet = table.named("claude-sonnet-5-5").unwrap();
     assert_eq!(sonnet.max_output_tokens, Some(9));
@@ -455,7 +458,10 @@ fn what_the_vendor_lists_besides_is_added_once() {
     for _ in 0..2 {
         table.add_listed(&list);
     }
-    assert_eq!(table.names(), format!("{BUILT_IN}, claude-next"));
+    assert_eq!(
+        table.names(),
+        format!("gemini-2.5-pro, gpt-5, {CLAUDES}, claude-next")
+    );
     let next = table.named("claude-next").unwrap();
     assert_eq!(next.context_window, Some(2_000_000));
     assert_eq!(next.max_output_tokens, Some(64_000));
@@ -477,7 +483,9 @@ fn the_specifications_file_has_three_models_and_their_tasks() {
     let table = merged(ModelTable::PLAN_DEFAULTS, None).unwrap();
     assert_eq!(
         table.names(),
-        format!("{BUILT_IN}, qwen2.5-coder:7b, qwen2.5-coder:32b, llama3.1:8b")
+        format!(
+            "gemini-2.5-pro, gpt-5, qwen2.5-coder:7b, qwen2.5-coder:32b, llama3.1:8b, {CLAUDES}"
+        )
     );
     let coder = "qwen2.5-coder:7b";
     assert_eq!(asked(&table), ["llama3.1:8b", coder, coder]);
@@ -537,7 +545,10 @@ fn the_projects_entries_win_as_a_whole_and_change_the_built_in_ones_by_field() {
         "gpt-5": {"temperature": 0.5}
     }}"#;
     let table = merged(own, Some(project)).unwrap();
-    assert_eq!(table.names(), format!("{BUILT_IN}, a, b"));
+    assert_eq!(
+        table.names(),
+        format!("gemini-2.5-pro, gpt-5, a, b, {CLAUDES}")
+    );
     let a = ModelSpec {
         base_url: Some("http://127.0.0.1:8080/v1".to_owned()),
         base_url_from: Place::Project,
@@ -565,7 +576,7 @@ fn a_plan_without_a_rule_has_no_model() {
             .for_task(TaskType::Coding)
             .unwrap_err()
             .to_string(),
-        format!("no model is selected for `coding`: known are {BUILT_IN}, a")
+        format!("no model is selected for `coding`: known are gemini-2.5-pro, gpt-5, a, {CLAUDES}")
     );
 }
 
