@@ -71,7 +71,7 @@ pub fn table(
         (
             Place::Project,
             ModelTable::FILE,
-            projects.as_ref().map(|json| json.as_bytes()),
+            projects.as_deref().map(str::as_bytes),
         ),
     ];
     let files = files.into_iter().filter_map(|(place, path, content)| {
@@ -170,7 +170,7 @@ impl<'m> Row<'m> {
         };
         [
             self.spec.name.clone(),
-            self.spec.provider.word().to_owned(),
+            self.spec.provider.vendor().word.to_owned(),
             tokens(self.spec.context_window),
             tokens(self.spec.max_output_tokens.map(u64::from)),
             price(|price| price.input),

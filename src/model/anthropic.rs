@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use self::messages::{Block, Marks, Turn};
 use self::stream::MessageStream;
 use super::{
-    Assembler, Delivery, End, Endpoint, ModelError, ModelSpec, Provider, RawPart, RawReply, Reply,
-    Request, Spent, Thinking, Tier, ToolChoice, ToolSchema, VendorError, Wire, count, object,
+    Assembler, Delivery, End, Endpoint, ModelError, ModelSpec, RawPart, RawReply, Reply, Request,
+    Spent, Thinking, Tier, ToolChoice, ToolSchema, Vendor, VendorError, Wire, count, object,
     parse_answer, text, update,
 };
 use crate::model::manner::Manner;
@@ -41,16 +41,16 @@ fn end(finish: &str) -> End {
     }
 }
 
-/// The model of an entry of which nothing but the name is known.
-pub(super) fn entry(name: &str) -> ModelSpec {
-    ModelSpec {
-        key_file: Some("anthropic-key.txt".to_owned()),
-        max_output_tokens: Some(MAX_OUTPUT_TOKENS),
-        ..ModelSpec::new(name, Provider::Anthropic)
-    }
-}
-
 pub(super) struct Anthropic;
+
+static ANTHROPIC: Vendor = Vendor {
+    word: "anthropic",
+    name: "Anthropic",
+    key_file: Some("anthropic-key.txt"),
+    key_variables: &["ANTHROPIC_API_KEY"],
+    url_variable: "ANTHROPIC_BASE_URL",
+    url: Some("https://api.anthropic.com"),
+};
 
 #[derive(Serialize)]
 pub(super) struct MessagesBody<'a> {
@@ -128,6 +128,18 @@ struct AnswerBlock<'a> {
 }
 
 impl Wire for Anthropic {
+    fn vendor(&self) -> &'static Vendor {
+        &ANTHROPIC
+    }
+
+    fn entry(&self, new: ModelSpec) -> ModelSpec {
+        ModelSpec {
+            key_file: ANTHROPIC.key_file.map(str::to_owned),
+            max_output_tokens: Some(MAX_OUTPUT_TOKENS),
+            ..new
+        }
+    }
+
     fn url(&self, endpoint: &Endpoint, _spec: &ModelSpec, _delivery: Delivery) -> String {
         endpoint.url("/v1/messages")
     }

@@ -17,8 +17,8 @@ use super::error::one_line;
 use super::openai::plain_name;
 use super::{
     Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawPart, RawReply,
-    ReasoningEffort, Reply, Request, Spent, Tier, ToolChoice, ToolSchema, VendorError, Wire, count,
-    elements, first, object, parse_answer, text, update,
+    ReasoningEffort, Reply, Request, Spent, Tier, ToolChoice, ToolSchema, Vendor, VendorError,
+    Wire, count, elements, first, object, parse_answer, text, update,
 };
 use crate::model::manner::{Constraint, Manner};
 use crate::model::message::{
@@ -43,6 +43,15 @@ fn end(finish: &str) -> End {
 const JSON: &str = "application/json";
 
 pub(super) struct Gemini;
+
+static GEMINI: Vendor = Vendor {
+    word: "gemini",
+    name: "Google",
+    key_file: Some("gemini-key.txt"),
+    key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    url_variable: "GOOGLE_GEMINI_BASE_URL",
+    url: Some("https://generativelanguage.googleapis.com"),
+};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -157,6 +166,10 @@ struct FunctionCall {
 }
 
 impl Wire for Gemini {
+    fn vendor(&self) -> &'static Vendor {
+        &GEMINI
+    }
+
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, delivery: Delivery) -> String {
         let method = match delivery {
             Delivery::Whole => "generateContent",

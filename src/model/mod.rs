@@ -224,75 +224,30 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// The vendor's name, for people.
-    #[must_use]
-    pub fn vendor(self) -> &'static str {
-        match self {
-            Self::Gemini => "Google",
-            Self::OpenAi => "OpenAI",
-            Self::Ollama => "Ollama",
-            Self::Azure => "Azure",
-            Self::Anthropic => "Anthropic",
-        }
-    }
+    const ALL: [Self; 5] = [
+        Self::Gemini,
+        Self::OpenAi,
+        Self::Ollama,
+        Self::Azure,
+        Self::Anthropic,
+    ];
 
-    /// The word for it in files.
+    /// The facts of its vendor.
     #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Gemini => "gemini",
-            Self::OpenAi => "openai",
-            Self::Ollama => "ollama",
-            Self::Azure => "azure",
-            Self::Anthropic => "anthropic",
-        }
+    pub fn vendor(self) -> &'static Vendor {
+        self.wire().vendor()
     }
 
     /// The provider of that word.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
-        let all = [
-            Self::Gemini,
-            Self::OpenAi,
-            Self::Ollama,
-            Self::Azure,
-            Self::Anthropic,
-        ];
-        all.into_iter().find(|provider| provider.word() == word)
-    }
-
-    /// The usual key file in `agent-config`; `None`: it needs no key.
-    #[must_use]
-    pub fn key_file(self) -> Option<&'static str> {
-        match self {
-            Self::Gemini => Some("gemini-key.txt"),
-            Self::OpenAi => Some("openai-key.txt"),
-            Self::Azure => Some("azure-key.txt"),
-            Self::Anthropic => Some("anthropic-key.txt"),
-            Self::Ollama => None,
-        }
-    }
-
-    /// The variables that the vendor's own tools read a key from, the first one first.
-    #[must_use]
-    pub fn key_variables(self) -> &'static [&'static str] {
-        match self {
-            Self::Gemini => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-            Self::OpenAi => &["OPENAI_API_KEY"],
-            Self::Azure => &["AZURE_OPENAI_API_KEY"],
-            Self::Anthropic => &["ANTHROPIC_API_KEY"],
-            Self::Ollama => &[],
-        }
+        let mut all = Self::ALL.into_iter();
+        all.find(|provider| provider.vendor().word == word)
     }
 
     /// The model of an entry of which nothing but the name is known.
     fn spec(self, name: &str) -> ModelSpec {
-        let new = ModelSpec::new(name, self);
-        match self {
-            Self::Azure => azure::entry(name),
-            Self::Anthropic => anthropic::entry(name),
-            Self::Gemini | Self::OpenAi | Self::Ollama => new,
-        }
+        self.wire().entry(ModelSpec::new(name, self))
     }
 
     /// Reads the JSON of an answer with status 200.
@@ -491,8 +446,33 @@ pub trait Model {
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError>;
 }
 
+/// The facts of a vendor that are no matter of its wire format.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Vendor {
+    /// The provider, in files.
+    pub word: &'static str,
+    /// The vendor's name, for people.
+    pub name: &'static str,
+    /// The usual key file in `agent-config`; `None`: it needs no key.
+    pub key_file: Option<&'static str>,
+    /// The variables that the vendor's own tools read a key from, the first one first.
+    pub key_variables: &'static [&'static str],
+    /// The variable that names another server.
+    pub url_variable: &'static str,
+    /// The base URL of its own server; `None`: its users have servers of their own.
+    pub url: Option<&'static str>,
+}
+
 /// A vendor's wire format; pure.
 trait Wire: Sync {
+    /// The vendor.
+    fn vendor(&self) -> &'static Vendor;
+
+    /// What an entry that says nothing else begins with.
+    fn entry(&self, new: ModelSpec) -> ModelSpec {
+        new
+    }
+
     /// The URL of the call, at the server of this base URL.
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, delivery: Delivery) -> String;
 

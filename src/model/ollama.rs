@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use super::manner::Manner;
 use super::{
     Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort,
-    Reply, Request, Spent, ToolChoice, VendorError, Wire, count, object, openai, parse_answer,
-    text,
+    Reply, Request, Spent, ToolChoice, Vendor, VendorError, Wire, count, object, openai,
+    parse_answer, text,
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, ToolNames, Words};
 use crate::model::usage::Usage;
@@ -34,6 +34,15 @@ fn end(reason: &str) -> End {
 }
 
 pub(super) struct Ollama;
+
+static OLLAMA: Vendor = Vendor {
+    word: "ollama",
+    name: "Ollama",
+    key_file: None,
+    key_variables: &[],
+    url_variable: "OLLAMA_HOST",
+    url: Some("http://127.0.0.1:11434"),
+};
 
 #[derive(Serialize)]
 struct ChatBody<'a> {
@@ -86,6 +95,10 @@ struct AnswerMessage<'a> {
 }
 
 impl Wire for Ollama {
+    fn vendor(&self) -> &'static Vendor {
+        &OLLAMA
+    }
+
     fn url(&self, endpoint: &Endpoint, _spec: &ModelSpec, _delivery: Delivery) -> String {
         endpoint.url("/api/chat")
     }

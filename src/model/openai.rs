@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::error::one_line;
 use super::{
     Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawPart, RawReply, Reply,
-    Request, Spent, Tier, ToolChoice, ToolSchema, VendorError, Wire, catalogue, count, elements,
-    first, object, parse_answer, text, update,
+    Request, Spent, Tier, ToolChoice, ToolSchema, Vendor, VendorError, Wire, catalogue, count,
+    elements, first, object, parse_answer, text, update,
 };
 use crate::model::manner::Manner;
 use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Words};
@@ -41,6 +41,15 @@ fn end(finish: &str) -> End {
 }
 
 pub(super) struct OpenAi;
+
+static OPENAI: Vendor = Vendor {
+    word: "openai",
+    name: "OpenAI",
+    key_file: Some("openai-key.txt"),
+    key_variables: &["OPENAI_API_KEY"],
+    url_variable: "OPENAI_BASE_URL",
+    url: Some("https://api.openai.com/v1"),
+};
 
 #[derive(Serialize)]
 struct ChatBody<'a> {
@@ -166,6 +175,10 @@ impl Dialect {
 }
 
 impl Wire for OpenAi {
+    fn vendor(&self) -> &'static Vendor {
+        &OPENAI
+    }
+
     fn url(&self, endpoint: &Endpoint, _spec: &ModelSpec, _delivery: Delivery) -> String {
         endpoint.url("/chat/completions")
     }
@@ -383,9 +396,9 @@ pub(super) fn parts(text: Option<&RawValue>, calls: Option<Vec<Value>>) -> Vec<R
 fn call(call: &Value) -> Call {
     let function = &call["function"];
     let input = arguments(&function["arguments"]);
-    let written = text(&function["arguments"]).filter(|written| {
-        !input.is_string() && !written.trim().is_empty() && *written != input.to_string()
-    });
+    let plain = input.to_string();
+    let written = text(&function["arguments"])
+        .filter(|written| !input.is_string() && !written.trim().is_empty() && *written != plain);
     Call {
         id: text(&call["id"]).unwrap_or_default(),
         name: text(&function["name"]).unwrap_or_default(),

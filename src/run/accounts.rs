@@ -256,7 +256,7 @@ impl Account {
             Credential::Command(words) => json!({"name": self.name, "api_key_command": words}),
         };
         if self.provider != USUAL {
-            entry["provider"] = self.provider.word().into();
+            entry["provider"] = self.provider.vendor().word.into();
         }
         extend(&mut entry, &self.further);
         entry

@@ -83,7 +83,7 @@ pub enum NoKey {
         is_empty: Option<&'static str>,
     },
     /// The same for a user who may sign in.
-    #[error("there is no API key for {}", .0.vendor())]
+    #[error("there is no API key for {}", .0.vendor().name)]
     SignedOut(Provider),
     /// The key file, or that of the accounts, cannot be used.
     #[error("{problem}")]
@@ -102,7 +102,7 @@ pub enum NoKey {
         problem: KeyProblem,
     },
     /// The vendor has several accounts, none of them active.
-    #[error("`auth.json` has several accounts for {}, and none of them is active: {}", .provider.vendor(), .accounts.join(", "))]
+    #[error("`auth.json` has several accounts for {}, and none of them is active: {}", .provider.vendor().name, .accounts.join(", "))]
     Ambiguous {
         /// The vendor.
         provider: Provider,
@@ -168,7 +168,8 @@ impl NoKey {
 /// The variable that a vendor's key is usually in.
 fn usual_variable(provider: Provider) -> &'static str {
     provider
-        .key_variables()
+        .vendor()
+        .key_variables
         .first()
         .copied()
         .unwrap_or_default()
@@ -278,5 +279,5 @@ fn variables(spec: &ModelSpec) -> &'static [&'static str] {
     if spec.base_url.is_some() && spec.provider != Provider::Azure {
         return &[];
     }
-    spec.provider.key_variables()
+    spec.provider.vendor().key_variables
 }

@@ -413,7 +413,7 @@ fn signed_in(
             accounts::USUAL => format!("Signed in as {account}"),
             other => format!(
                 "Signed in as {account}, for the models of {}",
-                other.vendor()
+                other.vendor().name
             ),
         },
         warnings: unknown.into_iter().chain(overridden).collect(),
@@ -445,7 +445,7 @@ fn sign_out(home: &Path, environment: &Environment) -> Result<Said, Error> {
 
 /// The variable whose key goes before an account's.
 fn overriding(environment: &Environment, provider: Provider) -> Option<&'static str> {
-    let mut variables = provider.key_variables().iter().copied();
+    let mut variables = provider.vendor().key_variables.iter().copied();
     variables.find(|variable| environment.os(variable).is_some())
 }
 

@@ -392,7 +392,7 @@ impl Talk<'_, '_> {
     /// The vendor of the model, if it has accounts; else the usual one.
     fn provider(&self) -> Provider {
         let provider = self.place.models.first.spec.provider;
-        if provider.key_file().is_some() {
+        if provider.vendor().key_file.is_some() {
             provider
         } else {
             accounts::USUAL

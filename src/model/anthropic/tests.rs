@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::*;
 use crate::model::message::ReplyPart;
 use crate::model::message::{Message, Role};
-use crate::model::{Form, Listener, ModelTable, ReasoningEffort, StepId, catalogue, retired};
+use crate::model::{
+    Form, Listener, ModelTable, Provider, ReasoningEffort, StepId, catalogue, retired,
+};
 
 /// What the vendor describes by this name.
 pub(in crate::model) fn described(name: &str) -> jsonschema::Validator {
@@ -69,7 +71,7 @@ fn the_request_has_what_the_entry_says_and_is_streamed() {
         thinking: Some(Thinking::Adaptive),
         reasoning_effort: Some(ReasoningEffort::XHigh),
         max_output_tokens: Some(128_000),
-        ..entry("claude-sonnet-5-5")
+        ..Provider::Anthropic.spec("claude-sonnet-5-5")
     };
     let request = request(&conversation(), form());
     let mark = json!({"type": "ephemeral"});
@@ -103,11 +105,15 @@ fn the_request_has_what_the_entry_says_and_is_streamed() {
 fn a_temperature_is_the_entrys_alone_and_takes_the_earlier_version() {
     let spec = ModelSpec {
         temperature: Some(0.5),
-        ..entry("claude-haiku-4-5")
+        ..Provider::Anthropic.spec("claude-haiku-4-5")
     };
     for (spec, temperature, version) in [
         (spec, json!(0.5), "2023-06-01"),
-        (entry("claude-haiku-4-5"), Value::Null, "2026-10-21"),
+        (
+            Provider::Anthropic.spec("claude-haiku-4-5"),
+            Value::Null,
+            "2026-10-21",
+        ),
     ] {
         let body: Value =
             serde_json::from_str(&written(&spec, &request(&conversation(), form()))).unwrap();
@@ -123,7 +129,7 @@ fn a_temperature_is_the_entrys_alone_and_takes_the_earlier_version() {
 
 #[test]
 fn tools_that_may_not_be_called_are_told_all_the_same() {
-    let spec = entry("m");
+    let spec = Provider::Anthropic.spec("m");
     let none = Form {
         tool_choice: ToolChoice::None,
         ..form()

@@ -123,10 +123,10 @@ impl ModelEntry {
     pub fn write_to(self, spec: &mut ModelSpec, place: Place, today: NaiveDate) {
         if place == Place::Home && self.base_url.is_none() && spec.base_url.is_none() {
             // There, keys are those of the user's accounts.
-            spec.key_file = spec
-                .key_file
-                .take()
-                .or(spec.provider.key_file().map(str::to_owned));
+            spec.key_file =
+                spec.key_file
+                    .take()
+                    .or(spec.provider.vendor().key_file.map(str::to_owned));
         }
         if self.base_url.is_some() {
             spec.base_url_from = place;

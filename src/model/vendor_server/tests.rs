@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use super::*;
-use crate::model::anthropic::entry;
 use crate::model::anthropic::tests::{described, fits};
 use crate::model::message::{Message, Role};
 use crate::model::{Endpoint, Form, Proxies, StepId, Tier};
@@ -99,7 +98,12 @@ fn tokens_are_counted_of_what_would_be_asked() {
         cached_by_marks: true,
         once: false,
     };
-    assert_eq!(server.count_tokens(&entry("m"), &request).unwrap(), 42);
+    assert_eq!(
+        server
+            .count_tokens(&Provider::Anthropic.spec("m"), &request)
+            .unwrap(),
+        42
+    );
     let (head, body) = asked.recv().unwrap();
     assert!(
         head.starts_with("POST /v1/messages/count_tokens "),

@@ -144,7 +144,7 @@ fn name_in(json: &str) -> Result<String, String> {
 
 fn provider_in(json: &str) -> Result<Provider, String> {
     let provider = serde_json::from_str(json).ok();
-    let provider = provider.filter(|provider: &Provider| provider.key_file().is_some());
+    let provider = provider.filter(|provider: &Provider| provider.vendor().key_file.is_some());
     provider.ok_or_else(|| "must be `anthropic`, `gemini`, `openai` or `azure`".to_owned())
 }
 
