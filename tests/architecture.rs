@@ -544,7 +544,8 @@ static FILES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 static HOUSE: LazyLock<House> = LazyLock::new(|| House::of(&FILES));
 
 /// Lines of code that `src` may have. A change that raises it says why.
-const MAX_LINES: usize = 67_930;
+/// 500 of them came with every vendor's models for every agent: Gemini's native calls, accounts by vendor, images.
+const MAX_LINES: usize = 68_430;
 
 #[test]
 fn the_house_has_no_more_lines_than_it_may() {
@@ -559,7 +560,6 @@ const BOTH_WAYS: &[&str] = &[
     "src/agent/protocol/markdown.rs",
     "src/agent/protocol/mod.rs",
     "src/commands/agent_run.rs",
-    "src/commands/chat/accounts.rs",
     "src/commands/chat/permissions/file.rs",
     "src/commands/plan/document.rs",
     "src/edit/mod.rs",
@@ -567,6 +567,7 @@ const BOTH_WAYS: &[&str] = &[
     "src/model/mod.rs",
     "src/model/ollama.rs",
     "src/model/table.rs",
+    "src/run/accounts.rs",
     "src/run/selection.rs",
     "src/secret/credentials.rs",
     "src/secret/mod.rs",

@@ -219,7 +219,7 @@ fn an_accounts_key_is_its_vendors_alone() {
     let url = format!("{}/v1", own.url());
     let entry = json!({"models": {"own": {"provider": "openai", "keyFile": "own-key.txt", "baseUrl": url}}});
     let ask = ["--model", "own", "-p", "hi"];
-    let chat = without_keys("o").with_file("agent-config/models.json", &entry.to_string());
+    let chat = without_keys("o").with_file("agent-config/models.json", entry.to_string());
     chat.run(&ask).exits(3).says(&["own-key.txt"]);
     assert!(own.requests().is_empty());
     let chat = without_keys("work").with_setting("models.json", &entry.to_string());

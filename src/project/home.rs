@@ -47,6 +47,9 @@ pub static CHAT: AgentHome = AgentHome {
     on_mac_os: None,
 };
 
+/// The home of what every agent shares: accounts and models.
+pub static SHARED: &AgentHome = &CHAT;
+
 /// The plan agent's own table of models, in its home.
 pub const PLAN_MODELS: &str = "config/models.json";
 

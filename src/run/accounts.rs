@@ -286,7 +286,7 @@ fn warning(path: &Path) -> Option<String> {
 /// The keys in the user's file, as far as it can be read: they are redacted whatever else is wrong with it.
 #[must_use]
 pub fn keys_in_file(environment: &Environment) -> Vec<String> {
-    let home = home::CHAT.directory(environment, System::current());
+    let home = home::SHARED.directory(environment, System::current());
     let Ok(path) = home.map(|home| home.join(FILE)) else {
         return Vec::new();
     };

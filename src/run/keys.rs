@@ -232,7 +232,7 @@ pub fn takes_accounts(spec: &ModelSpec) -> bool {
 
 /// The user's account for the model, if there is one.
 fn account(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<Account>, NoKey> {
-    let home = home::CHAT.directory(context.environment, System::current());
+    let home = home::SHARED.directory(context.environment, System::current());
     let Some(home) = home.ok().filter(|_| takes_accounts(spec)) else {
         return Ok(None);
     };

@@ -78,7 +78,7 @@ fn a_reply_is_held_to_a_schema_or_to_json_or_to_nothing() {
 }
 
 /// A request with a tool, of these messages.
-fn with_tool<'m>(messages: &'m [Message<'_>], tool_choice: ToolChoice) -> Value {
+fn with_tool(messages: &[Message<'_>], tool_choice: ToolChoice) -> Value {
     let request = Request {
         step: StepId::INITIAL,
         messages: messages.to_vec(),
