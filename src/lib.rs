@@ -69,14 +69,16 @@ use std::path::PathBuf;
 
 use crate::commands::cli::command::Command;
 pub use crate::commands::cli::command_line::{Cli, CliMessage};
+use crate::commands::redaction::redactor;
 use crate::commands::{ProjectPlace, SummaryFile};
 use crate::project::Project;
-pub use crate::record::exit::Exit;
-use crate::run::context::{Context, Stdin, redactor};
+use crate::run::context::{Context, Stdin};
 use crate::run::env_file::EnvFile;
 use crate::sys::environment::{Clock, Environment};
+pub use crate::sys::exit::Exit;
 use crate::sys::interrupt::Interrupt;
 use crate::ui::links::Links;
+use crate::ui::pager::Pager;
 use crate::ui::{ConsoleOptions, Output};
 
 /// What the process was started in. `main` captures it; nothing below asks for it again.
@@ -105,7 +107,11 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     let place = ProjectPlace::find(cli, &world.directory);
     let project = Project::new(place.root().to_path_buf());
     let started = world.clock.now();
-    let env_file = EnvFile::of(cli, &world.directory, place.root());
+    let env_file = if cli.reads_env_file() {
+        EnvFile::find(&world.directory, place.root())
+    } else {
+        EnvFile::default()
+    };
     let environment = env_file.below(&world.environment);
     let models = crate::commands::table(&project, &environment, None, started.date_naive());
     let redactor = redactor(cli, &project, &models, &environment, &env_file);
@@ -150,7 +156,8 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
             done
         }
     };
-    crate::commands::tell(cli, &output, started, place.seen_from(done))
+    let pager = || Pager::of(&environment, place.root());
+    crate::commands::tell(cli, &output, started, place.seen_from(done), pager)
 }
 
 fn console_options(cli: &Cli, world: &World) -> ConsoleOptions {

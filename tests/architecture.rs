@@ -559,8 +559,6 @@ fn the_house_has_no_more_lines_than_it_may() {
 const BOTH_WAYS: &[&str] = &[
     "src/agent/protocol/markdown.rs",
     "src/agent/protocol/mod.rs",
-    "src/commands/agent_run.rs",
-    "src/commands/chat/permissions/file.rs",
     "src/commands/plan/document.rs",
     "src/edit/mod.rs",
     "src/model/anthropic.rs",
@@ -585,7 +583,7 @@ fn a_module_is_imported_by_its_children_or_imports_them() {
 }
 
 /// Folders in which files or folders form a circle. No entry comes.
-const FOLDERS_WITH_CIRCLES: &[&str] = &["src", "src/commands"];
+const FOLDERS_WITH_CIRCLES: &[&str] = &["src/commands"];
 
 #[test]
 fn no_folders_form_a_circle() {
@@ -597,7 +595,7 @@ fn no_folders_form_a_circle() {
 /// What knows `ui`.
 const MAY_NAME_UI: [&str; 4] = ["ui", "commands", "lib.rs", "main.rs"];
 /// Files that name `ui` from elsewhere. No entry comes.
-const NAMING_UI: &[&str] = &["src/agent/session/summary.rs", "src/run/outcome.rs"];
+const NAMING_UI: &[&str] = &[];
 
 #[test]
 fn nothing_but_commands_names_the_screen() {
@@ -609,14 +607,7 @@ const SYSTEMS: [&str; 4] = ["chat", "dev", "orchestrate", "plan"];
 /// The rooms that know none of them.
 const SHARED_ROOMS: [&str; 2] = ["agent", "run"];
 /// Folders and files of these rooms that name a system. No entry comes.
-const NAMING_SYSTEMS: &[&str] = &[
-    "src/agent/settings.rs",
-    "src/run/builds.rs",
-    "src/run/context.rs",
-    "src/run/not_ready.rs",
-    "src/run/outcome.rs",
-    "src/run/past/history.rs",
-];
+const NAMING_SYSTEMS: &[&str] = &["src/agent/settings.rs", "src/run/past/history.rs"];
 
 #[test]
 fn shared_rooms_name_no_system() {

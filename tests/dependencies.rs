@@ -18,10 +18,11 @@ const LICENCES: [&str; 8] = [
 ];
 
 /// Crates that come in two versions, and why.
-const TWICE: [(&str, &str); 3] = [
+const TWICE: [(&str, &str); 4] = [
     ("getrandom", "ring has an older one"),
     ("signal-hook", "crossterm has an older one"),
     ("syn", "macros have both; no part of the program"),
+    ("unicode-width", "miette has an older one"),
 ];
 
 /// Crates that nobody maintains any more, of those that many programs have.

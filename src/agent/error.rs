@@ -1,20 +1,27 @@
 //! Why an agent does not get to the end of its work.
 
-use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use super::mcp::McpError;
 use crate::exec::process::ProcessError;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
+use crate::run::problems::DoesNotFit;
+use crate::sys::error::Error;
+use crate::sys::exit::Exit;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::numbers::{counted, grouped};
 
 /// Why an agent did not get to the end of its work.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum AgentError {
     /// Its replies were not understood, or its tools failed, again and again; at last a reply.
     #[error("nothing went well {} in a row; the last reply was not understood: {fault}", counted((*.tries).into(), "time"))]
+    #[diagnostic(
+        code("reply-rejected"),
+        help("another model may keep to the form better; the replies are in the run's folder")
+    )]
     NotUnderstood {
         /// How many failures there were, the last one included.
         tries: u32,
@@ -23,6 +30,10 @@ pub enum AgentError {
     },
     /// Its replies were not understood, or its tools failed, again and again; at last a tool.
     #[error("nothing went well {} in a row; at last `{tool}` failed: {problem}", counted((*.tries).into(), "time"))]
+    #[diagnostic(
+        code("tools-failed"),
+        help("read the last steps in the run's folder; `--resume` goes on with the session")
+    )]
     ToolsFailed {
         /// How many failures there were, the last one included.
         tries: u32,
@@ -33,6 +44,12 @@ pub enum AgentError {
     },
     /// The audit has not passed the work, again and again.
     #[error("the audit has failed {}; the last one says: {feedback}", counted((*.audits).into(), "time"))]
+    #[diagnostic(
+        code("audit-failed"),
+        help(
+            "read the audit's findings; `--resume` with a further request goes on with the session"
+        )
+    )]
     AuditFailed {
         /// How many audits there were, the last one included.
         audits: u32,
@@ -41,6 +58,12 @@ pub enum AgentError {
     },
     /// The model was asked as often as it may be.
     #[error("the loop limit is reached: {} to the model", counted((*.loops).into(), "call"))]
+    #[diagnostic(
+        code("loop-limit"),
+        help(
+            "`--resume` goes on with the session; `maxLoops` in the configuration sets the limit"
+        )
+    )]
     LoopLimit {
         /// How many calls were made, which is how many were allowed.
         loops: u32,
@@ -49,6 +72,12 @@ pub enum AgentError {
     #[error(
         "the conversation has {before} tokens, of {limit} that it may have, and the summary of it would \
          make it {after}"
+    )]
+    #[diagnostic(
+        code("model-failed"),
+        help(
+            "the session is kept as it is: give `maxContextTokens` in the configuration a larger value, if the model takes that, or begin a new session"
+        )
     )]
     NotCompressed {
         /// The tokens it has, about.
@@ -64,6 +93,7 @@ pub enum AgentError {
         grouped(*.tokens),
         grouped(*.window)
     )]
+    #[diagnostic(code("model-failed"), help("{}", shorter(larger.as_deref())))]
     TooLong {
         /// What is left of it, in tokens.
         tokens: u64,
@@ -71,17 +101,23 @@ pub enum AgentError {
         window: u64,
         /// A model that takes more.
         larger: Option<String>,
-        /// Whether nothing was sent before.
-        is_at_once: bool,
     },
     /// The user has said no.
     #[error("User rejected: {question}")]
+    #[diagnostic(
+        code("stopped"),
+        help("change the plan, or what is asked for; `--resume` goes on with the session")
+    )]
     Rejected {
         /// What was asked.
         question: String,
     },
     /// What a step of a plan has changed does not build.
     #[error("step {step} has failed: `build.sh` still fails: {status}")]
+    #[diagnostic(
+        code("build-failed"),
+        help("see the build's log, `{log}`; `--resume` goes on with the step")
+    )]
     GateFailed {
         /// The step's number.
         step: usize,
@@ -92,6 +128,12 @@ pub enum AgentError {
     },
     /// A step of a plan has failed.
     #[error("step {step} has failed: {reason}")]
+    #[diagnostic(
+        code("step-failed"),
+        help(
+            "read the step's replies in the run's folder; edit the plan, and `--resume` goes on with it"
+        )
+    )]
     StepFailed {
         /// Its number.
         step: usize,
@@ -100,12 +142,24 @@ pub enum AgentError {
     },
     /// As many reviews came back as may, and another agent was to be started.
     #[error("the iteration limit is reached: {} came back, and the work was not signed off", counted((*.reviews).into(), "review"))]
+    #[diagnostic(
+        code("iteration-limit"),
+        help(
+            "read the last review's log; run again from the last branch, or finish the work by hand"
+        )
+    )]
     IterationLimit {
         /// How many reviews came back, which is how many may.
         reviews: u32,
     },
     /// An agent on a branch took too long.
     #[error("`{agent}` has not ended within {} on branch `{branch}`", counted(.waited.as_secs(), "second"))]
+    #[diagnostic(
+        code("branch-timeout"),
+        help(
+            "the agent may still be at work: look at the branch; `MCP_POLL_TIMEOUT_SECONDS` sets how long one may take"
+        )
+    )]
     BranchTimeout {
         /// The branch's id; the agent works on there.
         branch: String,
@@ -116,28 +170,93 @@ pub enum AgentError {
     },
     /// The work was to be published, and was not, or nobody knows where.
     #[error("the work was not published: {reason}")]
+    #[diagnostic(
+        code("publish-failed"),
+        help(
+            "publish the last branch by hand, or run again from it; see that `GITHUB_TOKEN` may push"
+        )
+    )]
     PublishFailed {
         /// Why.
         reason: String,
     },
     /// A signal came, or somebody has asked for a stop.
     #[error(transparent)]
+    #[diagnostic(forward(0), help("`--resume` goes on with the session"))]
     Interrupted(#[from] Interrupted),
     /// The next call may cost more than is left.
     #[error(transparent)]
-    OverBudget(#[from] OverBudget),
+    #[diagnostic(code("over-budget"), help("{}", more_money(.0)))]
+    OverBudget(OverBudget),
     /// There is no whole reply.
     #[error(transparent)]
+    #[diagnostic(forward(0), help("{}", .0.hint_for_agent()))]
     Model(#[from] ModelError),
     /// An MCP server gives no result.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Mcp(McpError),
     /// A command could not be watched.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Process(#[from] ProcessError),
     /// What surrounds the agent has failed, for reasons of its own.
+    #[error("{0}")]
+    #[diagnostic(transparent)]
+    Host(Error),
+    /// The same before anything was sent.
     #[error(transparent)]
-    Host(Box<dyn Error + Send + Sync>),
+    #[diagnostic(code("not-ready"), forward(0))]
+    AtOnce(Box<AgentError>),
+}
+
+/// The way out of a prompt that is too long.
+fn shorter(larger: Option<&str>) -> String {
+    let without = "the plan, the task or the results are too long: shorten what is asked for, or ask a model with a larger window";
+    larger.map_or(without.to_owned(), |larger| {
+        format!("`--model {larger}` asks one with a larger window")
+    })
+}
+
+/// The way out of a call that may be too dear.
+fn more_money(over: &OverBudget) -> &'static str {
+    match over {
+        OverBudget::Unpriced { .. } => {
+            "give the model that answers an entry with a `price` in `agent-config/models.json`; `--resume` goes \
+             on with the session"
+        }
+        OverBudget::TooLittle { .. } => {
+            "give it more with `--max-cost`; `--resume` goes on with the session"
+        }
+    }
+}
+
+/// An error of the system's, of which nothing more is known.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error(transparent)]
+pub struct Unsaid(#[from] pub io::Error);
+
+impl From<OverBudget> for AgentError {
+    fn from(over: OverBudget) -> Self {
+        let is_at_once = over.is_at_once();
+        let error = Self::OverBudget(over);
+        if is_at_once { error.at_once() } else { error }
+    }
+}
+
+impl From<Error> for AgentError {
+    /// An error of the run around the agent, told as an agent's where it has words of its own.
+    fn from(error: Error) -> Self {
+        if let (false, Exit::Interrupted(signal)) = (error.is::<Self>(), error.exit()) {
+            return Self::Interrupted(Interrupted { signal });
+        }
+        error
+            .downcast()
+            .or_else(|error| error.downcast().map(Self::Model))
+            .or_else(|error| error.downcast::<OverBudget>().map(Self::from))
+            .or_else(|error| error.downcast().map(Self::too_long))
+            .unwrap_or_else(Self::Host)
+    }
 }
 
 impl From<McpError> for AgentError {
@@ -151,65 +270,33 @@ impl From<McpError> for AgentError {
 }
 
 impl AgentError {
-    /// What the user can do about it; `None` where what has failed says so itself.
+    /// The agent's error in another one, however it is wrapped.
     #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NotUnderstood { .. } => {
-                "another model may keep to the form better; the replies are in the run's folder"
-            }
-            Self::ToolsFailed { .. } => {
-                "read the last steps in the run's folder; `--resume` goes on with the session"
-            }
-            Self::AuditFailed { .. } => {
-                "read the audit's findings; `--resume` with a further request goes on with the session"
-            }
-            Self::LoopLimit { .. } => {
-                "`--resume` goes on with the session; `maxLoops` in the configuration sets the limit"
-            }
-            Self::OverBudget(OverBudget::Unpriced { .. }) => {
-                "give the model that answers an entry with a `price` in `agent-config/models.json`; `--resume` goes \
-                 on with the session"
-            }
-            Self::OverBudget(OverBudget::TooLittle { .. }) => {
-                "give it more with `--max-cost`; `--resume` goes on with the session"
-            }
-            Self::Interrupted(_) => "`--resume` goes on with the session",
-            Self::NotCompressed { .. } => {
-                "the session is kept as it is: give `maxContextTokens` in the configuration a larger \
-                 value, if the model takes that, or begin a new session"
-            }
-            Self::TooLong { larger: None, .. } => {
-                "the plan, the task or the results are too long: shorten what is asked for, or ask a model with a larger window"
-            }
-            Self::TooLong {
-                larger: Some(larger),
-                ..
-            } => return Some(format!("`--model {larger}` asks one with a larger window")),
-            Self::Rejected { .. } => {
-                "change the plan, or what is asked for; `--resume` goes on with the session"
-            }
-            Self::GateFailed { log, .. } => {
-                return Some(format!(
-                    "see the build's log, `{log}`; `--resume` goes on with the step"
-                ));
-            }
-            Self::StepFailed { .. } => {
-                "read the step's replies in the run's folder; edit the plan, and `--resume` goes on with it"
-            }
-            Self::IterationLimit { .. } => {
-                "read the last review's log; run again from the last branch, or finish the work by hand"
-            }
-            Self::BranchTimeout { .. } => {
-                "the agent may still be at work: look at the branch; `MCP_POLL_TIMEOUT_SECONDS` sets how long one may take"
-            }
-            Self::PublishFailed { .. } => {
-                "publish the last branch by hand, or run again from it; see that `GITHUB_TOKEN` may push"
-            }
-            Self::Mcp(error) => error.hint(),
-            Self::Model(_) | Self::Process(_) | Self::Host(_) => return None,
-        };
-        Some(hint.to_owned())
+    pub fn of(error: &Error) -> Option<&Self> {
+        match error.downcast_ref() {
+            Some(Self::AtOnce(error)) => Some(error),
+            error => error,
+        }
+    }
+
+    fn too_long(
+        DoesNotFit {
+            prompt_tokens: tokens,
+            window,
+            ..
+        }: DoesNotFit,
+    ) -> Self {
+        Self::TooLong {
+            tokens,
+            window,
+            larger: None,
+        }
+    }
+
+    /// The same before anything was sent.
+    #[must_use]
+    pub fn at_once(self) -> Self {
+        Self::AtOnce(Box::new(self))
     }
 }
 

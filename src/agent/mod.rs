@@ -39,6 +39,6 @@ mod using;
 
 pub use self::ending::{Ended, Next, Objection, ToolTries};
 pub use self::engine::{Agent, Brief};
-pub use self::error::AgentError;
+pub use self::error::{AgentError, Unsaid};
 pub use self::host::{Compressed, Env, Host, Note};
 pub(crate) use self::using::ToolUse;

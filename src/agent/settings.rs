@@ -19,7 +19,7 @@ use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
 /// The settings' file, in an agent's home.
-pub const FILE: &str = "config.json";
+pub const FILE: &str = crate::project::home::SETTINGS;
 /// The variables that override fields.
 const VARIABLES: [(&str, &str); 3] = [
     ("DEV_AGENT_API_URL", "apiUrl"),
@@ -87,36 +87,25 @@ impl Default for Settings {
 }
 
 /// Errors of settings. They hold none of the values.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum SettingsProblem {
     /// The file cannot be read, or has a mistake in it.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     File(#[from] HomeFileProblem),
     /// The file is missing and cannot be made.
     #[error("`{}` cannot be made: {}", .0.path.display(), .0.source)]
+    #[diagnostic(help("make its directory writable, or set `DEV_AGENT_HOME` to one that is"))]
     Unwritable(PathError),
     /// A variable's value cannot be used.
     #[error("`{variable}` {reason}")]
+    #[diagnostic(help("correct `{variable}`, or unset it"))]
     Variable {
         /// The variable whose value is wrong.
         variable: &'static str,
         /// The value that is expected.
         reason: String,
     },
-}
-
-impl SettingsProblem {
-    /// The way out.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::File(problem) => problem.hint(),
-            Self::Unwritable(_) => {
-                "make its directory writable, or set `DEV_AGENT_HOME` to one that is".to_owned()
-            }
-            Self::Variable { variable, .. } => format!("correct `{variable}`, or unset it"),
-        }
-    }
 }
 
 /// The key that the settings hold, as far as they can be read: to be kept out of sight, whatever else is
@@ -135,6 +124,12 @@ pub fn key_in_file(environment: &Environment) -> Option<ApiKey> {
 }
 
 impl Settings {
+    /// The URL of the user's own server and its key; `None` where the table of models says whom to ask.
+    #[must_use]
+    pub fn server(&self) -> Option<(&str, Option<ApiKey>)> {
+        Some((self.api_url.as_deref()?, self.api_key.clone()))
+    }
+
     /// The settings of the agent whose home that is. Where the file is missing it is made with the defaults, and its
     /// path is given. Fields that are not known are passed over; those that are missing have their defaults.
     ///

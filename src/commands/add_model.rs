@@ -9,13 +9,14 @@ use std::io::{self, Write as _};
 use serde_json::{Value, json};
 
 use super::init::write_new;
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::model::{ModelTable, catalogue};
 use crate::project::ProjectProblem;
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::atomic_file;
+use crate::sys::error::Error;
 use crate::sys::files::PathError;
 
 const TABLE: &str = ModelTable::FILE;
@@ -26,19 +27,19 @@ const TABLE: &str = ModelTable::FILE;
 /// When there is none in the catalogue, the table has one of that name, or the table cannot be used or written.
 pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> {
     let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
     if table.named(name).is_some() {
-        return Err(Error::ModelIsThere(name.to_owned()).into());
+        return Err(CommandError::ModelIsThere(name.to_owned()).into());
     }
     let entry = catalogue::known(name).and_then(|known| known.entry.as_ref());
-    let entry = entry.ok_or_else(|| Error::NotInCatalogue {
+    let entry = entry.ok_or_else(|| CommandError::NotInCatalogue {
         name: name.to_owned(),
         known: catalogue::names(),
     })?;
     let before = match context.project.models() {
         Ok(json) => Some(json),
         Err(ProjectProblem::Missing(_)) => None,
-        Err(problem) => return Err(NotReady::from(problem).into()),
+        Err(problem) => return Err(NotReady::of(problem).into()),
     };
     let with = with_entry(context, before.as_deref(), name, entry.get());
     let with = with

@@ -5,15 +5,15 @@ use std::mem;
 use std::path::Path;
 
 use crate::commands::cli::replies::{OnFailure, ReplyArgs};
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::edit::{self, EditKind, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::BuildError;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxProblem;
+use crate::model::estimate::OverBudget;
 use crate::model::prompt::{Prompt, Replacement};
 use crate::model::{Reply, StepId};
 use crate::record::event::Event;
-use crate::record::exit::Exit;
 use crate::record::result::RunEdits;
 use crate::record::run_files::Artifact;
 use crate::record::run_log::BuildLog;
@@ -23,12 +23,15 @@ use crate::run::builds::{BuildOptions, describe};
 use crate::run::closing;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
+use crate::run::problems::DoesNotFit;
 use crate::run::proof::Proof;
 use crate::run::ready;
 use crate::run::ready::Ready;
 use crate::run::resumption::{ResumedTree, Resumption};
 use crate::run::selection::{Models, RecordedReplies};
 use crate::run::tree::RunTree;
+use crate::sys::error::Error;
+use crate::sys::exit::Exit;
 
 /// How a commit is to be run.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,9 +84,13 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     let result = commit.and_then(|mut commit| {
         commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
     });
+    // Where the project itself was moved, what is at its path now is something else.
+    let is_moved = |error: &Error| {
+        let error = error.downcast_ref();
+        matches!(error, Some(BuildError::Sandbox(SandboxProblem::Moved(_))))
+    };
     match &result {
-        // Where the project itself was moved, what is at its path now is something else.
-        Err(Error::Build(BuildError::Sandbox(SandboxProblem::Moved(_)))) => {}
+        Err(error) if is_moved(error) => {}
         Err(error) if options.on_failure == OnFailure::Revert || error.exit() == Exit::LocalIo => {
             tree.put_back(&mut run);
         }
@@ -228,11 +235,12 @@ impl<'c> Commit<'c> {
                 return Ok(replacements.summary(step.number));
             }
             if step.number >= ready.models.repairs {
-                return Err(Error::BuildFailed {
+                return Err(CommandError::BuildFailed {
                     repairs: step.number,
                     status: describe(status),
                     log: run.log.path_of(&step, Artifact::Build),
-                });
+                }
+                .into());
             }
             tree.look_again();
             step = StepId::repair(step.number + 1);
@@ -261,7 +269,7 @@ impl<'c> Commit<'c> {
             let asked = run.ask(models, step, prompt, |reply| self.verify(reply, guard));
             let (_, (prose, verified)) = match (asked, rejected) {
                 // That the reply is rejected is why the run ends, and not that another one is too dear.
-                (Err(why @ (Error::OverBudget(_) | Error::DoesNotFit { .. })), Some(rejection)) => {
+                (Err(why), Some(rejection)) if why.is::<OverBudget>() || why.is::<DoesNotFit>() => {
                     run.warn(format!("the model is not asked again: {why}"));
                     return Err(rejection);
                 }
@@ -270,11 +278,11 @@ impl<'c> Commit<'c> {
             self.context.reporter.event(&Event::Prose(prose));
             let rejection = match verified {
                 Ok(edits) if !(needs_edits && edits.edits().is_empty()) => return Ok(edits),
-                Ok(_) => Error::NoEdits,
-                Err(VerifyError::Rejected(rejection)) => Error::Rejected {
-                    rejection,
-                    run: run.log.name().to_owned(),
-                },
+                Ok(_) => Error::from(CommandError::NoEdits),
+                Err(VerifyError::Rejected(rejection)) => {
+                    let run = run.log.name().to_owned();
+                    CommandError::Rejected { rejection, run }.into()
+                }
                 Err(error) => return Err(error.into()),
             };
             run.note(|step| step.rejected = Some(rejection.to_string()));

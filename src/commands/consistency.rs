@@ -3,7 +3,6 @@
 use std::io::Write as _;
 
 use super::sections;
-use crate::commands::error::Error;
 use crate::model::StepId;
 use crate::model::prompt::Prompt;
 use crate::record::result::SectionRecord;
@@ -13,6 +12,7 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::run::ready;
 use crate::run::ready::Ready;
 use crate::sys::atomic_file;
+use crate::sys::error::Error;
 use crate::sys::files::PathError;
 
 /// Runs the workflow.

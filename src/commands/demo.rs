@@ -12,7 +12,7 @@ use super::init;
 use super::workspace::SessionChoice;
 use crate::agent::tools::place::Outside;
 use crate::commands::cli::replies::{OnFailure, ReplyArgs};
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
@@ -22,6 +22,7 @@ use crate::run::context::{Context, ModelChoice};
 use crate::run::context::{InputOptions, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::environment::Environment;
+use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::git::Git;
 
@@ -222,7 +223,7 @@ fn choose(here: &Path, named: Option<&Path>) -> Result<PathBuf, Error> {
     };
     if let Some(named) = named {
         if !is_free(named)? {
-            return Err(Error::DemoNotEmpty(named.to_path_buf()));
+            return Err(CommandError::DemoNotEmpty(named.to_path_buf()).into());
         }
         return Ok(named.to_path_buf());
     }

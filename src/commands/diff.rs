@@ -12,7 +12,6 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::PastRun;
 use crate::sys::diff;
 use crate::sys::diff::{FileChange, Stat};
-use crate::ui::pager::Pager;
 
 /// How many columns a stat takes.
 const WIDTH: usize = 80;
@@ -34,7 +33,7 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
         diff::text(files)
     };
     let mut outcome = Outcome::shown(text, data(&run, &stat, files));
-    outcome.pager = Pager::of(context.environment, project.root());
+    outcome.is_paged = true;
     outcome.warnings = changes.doubts;
     if files.is_empty() {
         outcome.summary = format!("{} changed nothing", run.relative());

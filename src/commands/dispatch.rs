@@ -15,12 +15,13 @@ use super::{
 };
 use crate::agent::tools::place::Outside;
 use crate::commands::chat::args::{ChatArgs, ChatCommand};
+use crate::commands::chat::error::ChatError;
 use crate::commands::cli::agent::AgentArgs;
 use crate::commands::cli::command::Command;
 use crate::commands::cli::command_line;
 use crate::commands::cli::command_line::Cli;
 use crate::commands::dev::args::{DevArgs, DevCommand};
-use crate::commands::error::{ChatError, Error};
+use crate::commands::error::CommandError;
 use crate::commands::orchestrate::args::OrchestrateArgs;
 use crate::commands::orchestrate::config::ConfigFlags;
 use crate::commands::plan::args::{PlanArgs, PlanCommand};
@@ -31,6 +32,7 @@ use crate::run::context::{Context, ModelChoice};
 use crate::run::context::{InputOptions, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
+use crate::sys::error::Error;
 use crate::ui::input::history::History;
 use crate::ui::input::{self, Editor, InputError, LineReader, PlainLines, PromptedLines};
 use crate::ui::is_dumb;
@@ -60,7 +62,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
             Ok(Outcome::verbatim(command_line::completions(*shell)))
         }
         Some(Command::Man { command }) => {
-            let unknown = || Error::NoSuchCommand(command.join(" "));
+            let unknown = || CommandError::NoSuchCommand(command.join(" "));
             let page = command_line::manual(command).ok_or_else(unknown)?;
             Ok(Outcome::verbatim(page))
         }

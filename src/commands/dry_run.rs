@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::commands::error::Error;
 use crate::model::REPAIRS;
 use crate::model::estimate::{self, CostRange};
 use crate::model::prompt::Inputs;
@@ -19,6 +18,7 @@ use crate::run::ready;
 use crate::run::selection;
 use crate::run::sending;
 use crate::run::sending::share;
+use crate::sys::error::Error;
 use crate::sys::numbers::grouped;
 
 /// Looks whether a run could start, and tells what it would send and may cost. Without `build` it is

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::commands::error::Error;
 use crate::exec::build_script::{BUILD_SCRIPT, BuildError, PLACEHOLDER};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::ModelTable;
@@ -27,6 +26,7 @@ use crate::run::gate::Gate;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::{keys, recovery};
 use crate::sys::atomic_file;
+use crate::sys::error::Error;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::text::line_end;

@@ -5,10 +5,10 @@ use crate::agent::Compressed;
 use crate::agent::conversation::Conversation;
 use crate::agent::session::SessionState;
 use crate::agent::tool::Effect;
-use crate::commands::error::Error;
 use crate::model::Purpose;
 use crate::model::usage::Usage;
 use crate::record::step::Action;
+use crate::sys::error::Error;
 
 /// Keeps the conversation and the progress of a run.
 pub trait Keeping {

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use crate::commands::chat::spent::Spent;
-use crate::commands::error::Error;
 use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
 use crate::record::result::{RunRecord, TreeState};
@@ -11,6 +10,7 @@ use crate::run::context::Context;
 use crate::run::past::history;
 use crate::run::past::naming;
 use crate::run::past::naming::NoSuchRun;
+use crate::sys::error::Error;
 
 /// The folder of `run`, relative to the root; where none is named, that of the last run that changed anything.
 ///

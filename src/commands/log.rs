@@ -36,7 +36,6 @@ use crate::ui::columns::{
     Align::{Left, Right},
 };
 use crate::ui::json::record;
-use crate::ui::pager::Pager;
 
 /// How many lines of a build's output a story quotes.
 const QUOTED: usize = 12;
@@ -74,7 +73,7 @@ pub fn log(
         }
     };
     Ok(Outcome {
-        pager: Pager::of(context.environment, project.root()),
+        is_paged: true,
         ..outcome
     })
 }

@@ -4,13 +4,15 @@ use serde_json::{Value, json};
 
 use crate::agent::mcp::{McpAddress, McpTools as _, Repeat, ToolDescription};
 use crate::commands::cli::mcp::McpCommand;
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
+use crate::commands::mcp_server::{ExchangeLog, McpSource, connect};
 use crate::run::context::Context;
-use crate::run::mcp_server::{ExchangeLog, McpSource, connect};
-use crate::run::not_ready::{NotReady, Problem};
+use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::secret::ApiKey;
+use crate::secret::KeyProblem;
 use crate::sys::environment::RecordedClock;
+use crate::sys::error::Error;
 use crate::sys::text::cut;
 
 /// The variable with the token that a server may want.
@@ -76,21 +78,27 @@ fn source(context: &Context<'_>, server: &str) -> Result<McpSource, Error> {
 }
 
 /// The token that travels along, where one is set.
-fn token(context: &Context<'_>) -> Result<Option<ApiKey>, Problem> {
+/// A token in a variable is none.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("`{0}` {1}")]
+#[diagnostic(help("set `{0}` to the token alone, or unset it"))]
+pub(crate) struct NoToken(pub &'static str, pub KeyProblem);
+
+fn token(context: &Context<'_>) -> Result<Option<ApiKey>, NoToken> {
     let token = context.environment.get(TOKEN);
     let token = token.filter(|token| !token.trim().is_empty());
     let token = token
         .map(|token| ApiKey::parse(token.as_bytes()))
         .transpose();
-    token.map_err(|problem| Problem::Token(TOKEN, problem))
+    token.map_err(|problem| NoToken(TOKEN, problem))
 }
 
 fn object(text: &str) -> Result<Value, Error> {
-    let wrong = |problem: String| Error::ToolArguments(problem);
+    let wrong = |problem: String| Err(CommandError::ToolArguments(problem).into());
     match serde_json::from_str(text) {
         Ok(object @ Value::Object(_)) => Ok(object),
-        Ok(_) => Err(wrong("it is JSON, but no object".to_owned())),
-        Err(problem) => Err(wrong(problem.to_string())),
+        Ok(_) => wrong("it is JSON, but no object".to_owned()),
+        Err(problem) => wrong(problem.to_string()),
     }
 }
 

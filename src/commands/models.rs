@@ -18,6 +18,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::selection;
 use crate::sys::environment::Environment;
+use crate::sys::error::Problem as _;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::numbers::grouped;
 use crate::ui::columns::{
@@ -57,7 +58,7 @@ pub fn table(
         Err(problem @ (ProjectProblem::Tracked { .. } | ProjectProblem::Index { .. })) => {
             return Err(ModelsProblem::NotUsers {
                 problem: problem.to_string(),
-                hint: problem.hint(),
+                hint: problem.hint().unwrap_or_default(),
             });
         }
         Err(problem) => return Err(ModelsProblem::Unreadable(problem.to_string())),
@@ -90,7 +91,7 @@ pub fn table(
 /// When their table cannot be used.
 pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
     let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
     let mut warnings = selection::near_ends(context, table.models());
     let plans = plans_table(context).unwrap_or_else(|problem| {
         warnings.push(problem.to_string());

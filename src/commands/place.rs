@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 use crate::commands::cli::command::Command;
 use crate::commands::cli::command_line::Cli;
 use crate::commands::dev::args::DevArgs;
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::project::place::{self, FoundRoot};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
@@ -91,7 +91,7 @@ impl ProjectPlace {
     pub fn enter(&self, context: &Context<'_>) -> Result<(), Failure> {
         if let Some((path, kind)) = self.wrong.clone() {
             let source = kind.into();
-            return Err(Error::NoRoot { path, source }.into());
+            return Err(CommandError::NoRoot { path, source }.into());
         }
         if let Some(passed_over) = &self.found.passed_over {
             let way = place::relative(&self.here, passed_over);

@@ -8,10 +8,10 @@ use console::truncate_str;
 use super::workspace::{home, settings};
 use crate::agent::session::{SessionFile, SessionForm, SessionStore, SessionSummary};
 use crate::agent::settings::FILE;
-use crate::commands::error::Error;
 use crate::project::home::{AgentHome, DEV};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::error::Error;
 use crate::sys::text::escaped;
 use crate::ui::columns::{self, Align::Left};
 use crate::ui::editor;
@@ -82,10 +82,21 @@ pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = home(context)?;
     // What is wrong with it now is what the editor is for.
     let _ = settings(context);
-    let path = home.join(FILE);
+    edit(context, &home.join(FILE), || settings(context).map(drop))
+}
+
+/// Opens a settings file in the user's editor, and has `check` look at the result.
+///
+/// # Errors
+/// When there is no editor, or the settings cannot be used.
+pub fn edit(
+    context: &Context<'_>,
+    path: &Path,
+    check: impl FnOnce() -> Result<(), Error>,
+) -> Result<Outcome, Failure> {
     let command = editor::command(context.environment);
-    editor::open(command, &path, context.interrupt)?;
-    settings(context)?;
+    editor::open(command, path, context.interrupt)?;
+    check()?;
     Ok(Outcome::said(format!(
         "done: `{}` can be used",
         path.display()

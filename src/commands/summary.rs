@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::output_file::{self, OutputFile};
 use crate::commands::cli::command_line::Cli;
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::record::result::{RunRecord, TreeState};
 use crate::record::run_files::Artifact;
 use crate::record::step::Step;
@@ -18,6 +18,7 @@ use crate::run::past::figures::{Figures, taken_back};
 use crate::run::past::history::PastRun;
 use crate::sys::diff;
 use crate::sys::diff::FileChange;
+use crate::sys::error::Error;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, is_deceptive, printable, without_ci_commands};
 
@@ -48,7 +49,7 @@ impl SummaryFile {
             return Ok(None);
         };
         if let Some(rule) = output_file::broken_rule(&context.project, &path) {
-            return Err(Error::ProtectedSummary { path, rule });
+            return Err(CommandError::ProtectedSummary { path, rule }.into());
         }
         let file = OutputFile::find(&context.project, &path);
         Ok(Some(Self { path, file }))

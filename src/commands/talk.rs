@@ -17,13 +17,13 @@ use self::tally::Tally;
 use super::workspace::{AgentOptions, AnswerSource, SessionChoice, Workspace};
 use super::{diff, last, undo};
 use crate::agent::AgentError;
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::record::event::Event;
-use crate::record::exit::Exit;
 use crate::record::result;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
+use crate::sys::exit::Exit;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, LineReader, Typed};
 
@@ -53,7 +53,7 @@ pub fn serve<'c>(
     let request = options.request.as_deref();
     let goes_on = request.is_some_and(|request| request.trim().is_empty());
     if goes_on && options.session == SessionChoice::New {
-        return Err(Error::NothingAsked.into());
+        return Err(CommandError::NothingAsked.into());
     }
     let mut place = Workspace::open(context, options)?;
     let recorded = place.replay(context, options)?;
@@ -61,7 +61,7 @@ pub fn serve<'c>(
         return on(context, work, &place, answers, request.as_deref());
     }
     if goes_on && !place.has_more_to_do() {
-        return Err(Error::NothingAsked.into());
+        return Err(CommandError::NothingAsked.into());
     }
     if request.is_some() {
         let request = request.filter(|_| !goes_on);
@@ -385,7 +385,7 @@ pub fn next_line(
                 let now = context.clock.elapsed();
                 let at_once = |at: Duration| now.saturating_sub(at) <= AT_ONCE;
                 if stopped.is_some_and(at_once) {
-                    return Err(Error::Agent(INTERRUPTED).into());
+                    return Err(INTERRUPTED.into());
                 }
                 *stopped = Some(now);
                 context.notice("Ctrl-C again ends");

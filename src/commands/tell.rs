@@ -6,23 +6,25 @@ use super::dispatch::command_name;
 use crate::commands::cli::command::Command;
 use crate::commands::cli::command_line::Cli;
 use crate::record::event::{Event, Reporter as _};
-use crate::record::exit::Exit;
 use crate::record::result::RunRecord;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::exit::Exit;
 use crate::sys::text::line_end;
 use crate::ui::OutputFormat;
+use crate::ui::pager::Pager;
 use crate::ui::{Output, json};
 use chrono::{DateTime, FixedOffset};
 
-/// Tells it, and says how the process ends. `started` is when the command was.
+/// Tells it, and says how the process ends. `started` is when the command was; `pager` finds what shows a long text.
 pub fn tell(
     cli: &Cli,
     output: &Output<'_>,
     started: DateTime<FixedOffset>,
     done: Result<Outcome, Failure>,
+    pager: impl FnOnce() -> Option<Pager>,
 ) -> Exit {
     match done {
-        Ok(outcome) => succeeded(output, only_the_result(cli, outcome)),
+        Ok(outcome) => succeeded(output, only_the_result(cli, outcome), pager),
         Err(failure) => failed(cli, output, started, &failure),
     }
 }
@@ -39,7 +41,11 @@ fn only_the_result(cli: &Cli, mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-fn succeeded(output: &Output<'_>, mut outcome: Outcome) -> Exit {
+fn succeeded(
+    output: &Output<'_>,
+    mut outcome: Outcome,
+    pager: impl FnOnce() -> Option<Pager>,
+) -> Exit {
     for warning in &outcome.warnings {
         output.event(&Event::Warning(warning.clone()));
     }
@@ -59,11 +65,13 @@ fn succeeded(output: &Output<'_>, mut outcome: Outcome) -> Exit {
         output.event(&Event::Notice(format!("log: {log}")));
     }
     let text = result_text(&outcome);
-    let told = answered.and_then(|()| match (&report, outcome.pager.clone()) {
-        (Some(report), _) => output.report(report, || document(outcome)),
-        (None, Some(pager)) => output.paged(&text, &pager, || document(outcome)),
-        (None, None) => output.result(&text, || document(outcome)),
-    });
+    let told = answered.and_then(
+        |()| match (&report, outcome.is_paged.then(pager).flatten()) {
+            (Some(report), _) => output.report(report, || document(outcome)),
+            (None, Some(pager)) => output.paged(&text, &pager, || document(outcome)),
+            (None, None) => output.result(&text, || document(outcome)),
+        },
+    );
     let Err(error) = told else {
         return Exit::Done;
     };
@@ -104,8 +112,8 @@ fn failed(
     let told = format!("{error:#}");
     output.error(&told, failure.hint().as_deref(), log.as_deref(), || {
         let unstarted = || {
-            let mut record = RunRecord::new(command_name(cli), exit.record(), started);
-            record.end_with(exit.record(), error, failure.hint());
+            let mut record = RunRecord::new(command_name(cli), exit, started);
+            record.end_with(exit, error, failure.hint());
             json::record(&record)
         };
         record.as_deref().map_or_else(unstarted, json::record)

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::last;
-use crate::commands::error::Error;
 use crate::edit::changes::ChangeLog;
 use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
@@ -15,6 +14,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::run::tree::RunTree;
+use crate::sys::error::Error;
 
 /// Undoes `run`, by the path or the name of its folder; or the last one that changed anything and is no
 /// undo itself.

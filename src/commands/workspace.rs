@@ -17,7 +17,7 @@ use crate::agent::session::{
 };
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::sandbox::SandboxMode;
@@ -38,6 +38,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::selection;
 use crate::run::selection::Models;
 use crate::sys::environment::Clock;
+use crate::sys::error::Error;
 use crate::sys::files::{self, Links};
 use crate::ui::input::{LineReader, history};
 
@@ -194,7 +195,8 @@ impl<'c> Workspace<'c> {
     pub fn open(context: &'c Context<'c>, options: &AgentOptions) -> Result<Self, Error> {
         check_keys(context)?;
         let (home, settings) = settings(context)?;
-        let models = selection::agent_model(context, &options.choice, &settings)?;
+        let models =
+            selection::agent_model(context, &options.choice, &settings.model, settings.server())?;
         models.tell_base_urls(context);
         for end in models.warnings(context) {
             context.warn(end);
@@ -251,7 +253,7 @@ impl<'c> Workspace<'c> {
             return Ok(None);
         };
         if record.request.is_none() && conversation.history.is_empty() {
-            return Err(Error::NothingAsked);
+            return Err(CommandError::NothingAsked.into());
         }
         let answers = AnswerSource::recorded(&record);
         self.limits = record.limits;
@@ -288,7 +290,7 @@ impl<'c> Workspace<'c> {
             model: (name != settings.model).then(|| name.to_owned()),
             ..options.choice.clone()
         };
-        self.models = selection::agent_model(context, &choice, &settings)?;
+        self.models = selection::agent_model(context, &choice, &settings.model, settings.server())?;
         self.models.tell_base_urls(context);
         let spec = &self.models.first.spec;
         self.limits.max_context_tokens = Some(context_limit(&settings, spec));
@@ -340,8 +342,10 @@ impl<'c> Workspace<'c> {
 /// When it does.
 pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
     let project = &context.project;
-    project.check_keys_ignored(context.key_files())?;
-    Ok(project.check_keys_untracked(context.key_files())?)
+    project
+        .check_keys_ignored(context.key_files())
+        .and_then(|()| project.check_keys_untracked(context.key_files()))
+        .map_err(NotReady::of)
 }
 
 /// The runner of an agent's commands, with `key_file` hidden from them besides the project's own keys; and what the run's
@@ -457,7 +461,7 @@ pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Re
     let Some(recording) = selection::find_recording(context, choice)? else {
         return Ok(None);
     };
-    let record = recording.agent().ok_or(Error::NothingAsked)?;
+    let record = recording.agent().ok_or(CommandError::NothingAsked)?;
     // It may be as large as a session. A run that began a session has none.
     let path = recording.folder().join(CONVERSATION);
     let conversation = files::read(&path, Links::Refused, session::LARGEST)
@@ -477,7 +481,7 @@ pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Re
 /// When no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     let home = DEV.directory(context.environment, System::current());
-    Ok(home.map_err(NotReady::from)?)
+    Ok(home.map_err(NotReady::of)?)
 }
 
 /// Home of `dev`, and the user's settings in it.
@@ -486,7 +490,7 @@ pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
 /// When the settings are wrong, or cannot be read or made.
 pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     let home = home(context)?;
-    let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::from)?;
+    let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::of)?;
     if let Some(created) = created {
         let path = created.display();
         let Settings { api_url, model, .. } = Settings::default();

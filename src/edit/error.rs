@@ -5,14 +5,21 @@ use std::path::PathBuf;
 
 use crate::sys::files::PathError;
 
+/// The way out where the run says itself what has become of the project.
+const AGAIN: &str = "mend the cause and run again";
+/// The way out where something is left to be put in order.
+const RECOVER: &str = "mend the cause, and run `code-commit recover`";
+
 /// Why a reply was not applied.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ApplyError {
     /// Something failed; everything was put back.
     #[error(transparent)]
+    #[diagnostic(help("{AGAIN}"))]
     RolledBack(PathError),
     /// Something failed, and something else while it was being put back.
     #[error("{error}; and not everything could be put back: {obstacle}")]
+    #[diagnostic(help("{RECOVER}"))]
     NotRolledBack {
         /// The first failure.
         error: Box<ApplyError>,
@@ -21,23 +28,32 @@ pub enum ApplyError {
     },
     /// The journal could not be written; nothing was changed.
     #[error(transparent)]
+    #[diagnostic(help("{AGAIN}"))]
     Journal(#[from] JournalError),
     /// The remains of an earlier application could not be put in order; nothing was changed.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Earlier(#[from] RecoverError),
 }
 
 /// Why the tree cannot be put in order.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum RecoverError {
     /// Files were changed since.
     #[error("files were changed after a run was cut short: {}", .0.join("; "))]
+    #[diagnostic(help(
+        "put right what is named, by hand: keep the version you want under its own name, and move the other away; then run `code-commit recover`"
+    ))]
     Changed(Vec<String>),
     /// The system refused something.
     #[error(transparent)]
+    #[diagnostic(help("{RECOVER}"))]
     Io(PathError),
     /// The journal itself.
     #[error(transparent)]
+    #[diagnostic(help(
+        "mend the cause: the journal tells how to undo what was cut short. If no run wrote it, remove it"
+    ))]
     Journal(#[from] JournalError),
 }
 

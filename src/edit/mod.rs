@@ -40,7 +40,7 @@ pub(crate) mod spelling;
 mod stage;
 pub(crate) mod undo;
 pub(crate) mod undo_log;
-mod verify;
+pub(crate) mod verify;
 
 use std::collections::BTreeSet;
 use std::fmt;

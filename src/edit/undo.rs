@@ -20,19 +20,25 @@ use crate::sys::files::PathError;
 pub use super::operation::Journalling;
 
 /// Why a run was not undone; nothing was changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum UndoError {
     /// Files are not as the run left them.
     #[error("files were changed after the run: {}", .0.join("; "))]
+    #[diagnostic(help(
+        "nothing was undone; keep your changes elsewhere, put these files back by hand, and undo again"
+    ))]
     Changed(Vec<String>),
     /// A file could not be looked at.
     #[error(transparent)]
+    #[diagnostic(help("make it readable; nothing was undone"))]
     Io(#[from] PathError),
     /// It could not be carried out.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Apply(#[from] ApplyError),
     /// An earlier application could not be put in order first.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Recover(#[from] RecoverError),
 }
 

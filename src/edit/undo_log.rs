@@ -37,8 +37,9 @@ const LARGEST: u64 = 16 * MIB;
 const CHUNK: usize = 64 << 10;
 
 /// The undo log of a run could not be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error(transparent)]
+#[diagnostic(help("put the files back by hand: `replaced` in the run's folder holds them"))]
 pub struct UndoLogError(#[from] PathError);
 
 /// The undo log of one run.

@@ -116,14 +116,20 @@ impl VerifiedEdits {
     }
 }
 
+/// The way out of a reply that is rejected.
+pub(crate) const REJECTED: &str = "nothing of the reply was applied; run again, or say in the query what it got wrong; \
+    `--reask N` asks again by itself";
+
 /// Why a reply is not verified.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum VerifyError {
     /// It breaks the grammar or the policy.
     #[error(transparent)]
+    #[diagnostic(code("reply-rejected"), help("{REJECTED}"))]
     Rejected(#[from] Rejection),
     /// The disk could not be read.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Io(#[from] PathError),
 }
 

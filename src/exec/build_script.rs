@@ -16,6 +16,7 @@ use rustix::fs::{Access, access};
 use rustix::process::Signal;
 
 use super::child_env::ChildEnv;
+use super::process_error::{NO_PROCESS, NO_ROOM};
 use super::runner::Running;
 use super::sandbox::{Sandbox, SandboxProblem};
 use super::supervised_child::SupervisedChild;
@@ -49,56 +50,44 @@ const PAUSE: Duration = Duration::from_secs(1);
 const AFTERMATH: Duration = Duration::from_secs(10);
 
 /// Why build.sh cannot be started as it is.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum ScriptProblem {
     /// There is none.
     #[error("`build.sh` is missing")]
+    #[diagnostic(help(
+        "run `code-commit init`, or write a `build.sh` in the project's root that exits with 0 when the project builds and passes its tests"
+    ))]
     Missing,
     /// It is something else than a file.
     #[error("`build.sh` is not a file")]
+    #[diagnostic(help("make `build.sh` a script"))]
     NotAFile,
     /// It cannot be read.
     #[error("`build.sh` cannot be read: {0}")]
+    #[diagnostic(help("make it readable"))]
     Unreadable(String),
     /// It has no execute permission.
     #[error("`build.sh` is not executable")]
+    #[diagnostic(help("run `chmod +x build.sh`"))]
     NotExecutable,
     /// Nobody has written it yet.
     #[error("`build.sh` is still the one that `code-commit init` wrote, which always fails")]
+    #[diagnostic(help("write the commands that build and test the project into `build.sh`"))]
     Placeholder,
     /// Its first line names no interpreter.
     #[error("`build.sh` does not begin with a `#!` line")]
+    #[diagnostic(help("make its first line `#!/bin/sh` or the like"))]
     NoShebang,
     /// Its first line ends with a carriage return, which becomes part of the interpreter's name.
     #[error("the `#!` line of `build.sh` ends with CRLF")]
+    #[diagnostic(help(
+        "save it with LF line endings, for example by `sed -i 's/\\r$//' build.sh`"
+    ))]
     CrlfShebang,
     /// The interpreter is not there.
     #[error("the interpreter of `build.sh`, `{0}`, is no program on this machine")]
+    #[diagnostic(help("install it, or name another one in its first line"))]
     NoInterpreter(String),
-}
-
-impl ScriptProblem {
-    /// Advice for the user.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Missing => {
-                "run `code-commit init`, or write a `build.sh` in the project's root that exits with 0 when the project builds \
-                 and passes its tests"
-            }
-            Self::NotAFile => "make `build.sh` a script",
-            Self::Unreadable(_) => "make it readable",
-            Self::NotExecutable => "run `chmod +x build.sh`",
-            Self::Placeholder => {
-                "write the commands that build and test the project into `build.sh`"
-            }
-            Self::NoShebang => "make its first line `#!/bin/sh` or the like",
-            Self::CrlfShebang => {
-                "save it with LF line endings, for example by `sed -i 's/\\r$//' build.sh`"
-            }
-            Self::NoInterpreter(_) => "install it, or name another one in its first line",
-        }
-    }
 }
 
 /// Looks whether build.sh can be started, before anything depends on it. `path` is the `PATH` that
@@ -188,16 +177,18 @@ pub struct BuildReport {
 }
 
 /// Why a build could not be run, or not to its end.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum BuildError {
     /// It could not be started.
     #[error("cannot start `build.sh`: {problem}")]
+    #[diagnostic(forward(problem))]
     Unfit {
         /// What is wrong with it.
         problem: ScriptProblem,
     },
     /// The system did not start it, or could not tell how it ended.
     #[error("cannot run `{}`: {source}", .path.display())]
+    #[diagnostic(help("{NO_PROCESS}"))]
     Io {
         /// Where the script lies.
         path: PathBuf,
@@ -206,12 +197,15 @@ pub enum BuildError {
     },
     /// Its output could not be logged.
     #[error("cannot log the output of `build.sh`: {0}")]
+    #[diagnostic(help("{NO_ROOM}"))]
     Log(#[source] io::Error),
     /// It could not be sandboxed; nothing of it was started.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Sandbox(SandboxProblem),
     /// A signal ended the run, and the build with it.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
 }
 

@@ -6,11 +6,17 @@ use std::path::PathBuf;
 use super::sandbox::SandboxProblem;
 use crate::sys::interrupt::Interrupted;
 
+/// The way out where the system starts no process.
+pub(super) const NO_PROCESS: &str = "see that the machine can start another process";
+/// The way out where something cannot be written.
+pub(super) const NO_ROOM: &str = "see that the disk has room and the directory is writable";
+
 /// Why a command could not be run, or not to its end.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ProcessError {
     /// The program could not be started.
     #[error("cannot start `{program}`: {source}")]
+    #[diagnostic(help("name a program that is there"))]
     NotStarted {
         /// The program's name, or the shell's.
         program: String,
@@ -19,15 +25,21 @@ pub enum ProcessError {
     },
     /// There is no program to supervise it.
     #[error("no command can be run: the path of this program is not known")]
+    #[diagnostic(help("start this program from its own file"))]
     NoSupervisor,
     /// Processes that it leaves running could not be found.
     #[error("no command can be run: `/proc` does not show this container's processes")]
+    #[diagnostic(help(
+        "mount `/proc` in the container, as `unshare --mount-proc` does, or let bubblewrap work"
+    ))]
     ForeignProc,
     /// The system did not start its supervisor.
     #[error("cannot run a command: {0}")]
+    #[diagnostic(help("{NO_PROCESS}"))]
     Io(#[source] io::Error),
     /// The file for its output could not be made.
     #[error("cannot write `{}`: {source}", .path.display())]
+    #[diagnostic(help("{NO_ROOM}"))]
     Output {
         /// Where the output was to be kept.
         path: PathBuf,
@@ -36,9 +48,11 @@ pub enum ProcessError {
     },
     /// It could not be sandboxed; nothing of it was started.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Sandbox(SandboxProblem),
     /// A signal came, and the command was ended.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
 }
 

@@ -84,23 +84,33 @@ pub enum SandboxMode {
     Off,
 }
 
+/// The way out where there is no sandbox.
+const MEND: &str = "mend the cause, or use `--sandbox off`";
+
 /// Why a command cannot be sandboxed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum SandboxProblem {
     /// There is no `bwrap`.
     #[error("bubblewrap (`bwrap`) is not installed")]
+    #[diagnostic(help("{MEND}"))]
     NotInstalled,
     /// It is there, and does not work here.
     #[error("bubblewrap does not work here: {0}")]
+    #[diagnostic(help("{MEND}"))]
     Unusable(String),
     /// Something is not where it was: what was to be hidden or kept may be somewhere else.
     #[error("`{}` was made, moved or replaced while the run went on", .0.display())]
+    #[diagnostic(help(
+        "see who did that, build.sh or a command perhaps, and put it back as it was"
+    ))]
     Moved(PathBuf),
     /// The system refused something else.
     #[error("bubblewrap cannot be started: {0}")]
+    #[diagnostic(help("{MEND}"))]
     Io(#[from] io::Error),
     /// A signal came.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
 }
 

@@ -50,6 +50,7 @@ pub fn differing(endpoint: &Endpoint, provider: Provider) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::error::Problem as _;
 
     #[test]
     fn a_server_that_is_not_the_vendors_is_told() {
@@ -106,7 +107,7 @@ mod tests {
             assert_eq!(differing(&endpoint, Provider::Azure), Some(expected));
         }
         let problem = of(&azure, &none, true).unwrap_err();
-        for told in [problem.to_string(), problem.hint()] {
+        for told in [problem.to_string(), problem.hint().unwrap()] {
             assert!(told.contains("`AZURE_OPENAI_BASE_URL`"), "{told}");
         }
     }

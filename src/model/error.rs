@@ -3,12 +3,14 @@
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use memchr::memmem;
+use miette::Diagnostic;
 use regex::Regex;
 
 use super::{ANSWER_LIMIT, End, Tier, VendorError, catalogue};
@@ -205,6 +207,20 @@ fn ask_by_name(served: &str) -> String {
         "nothing of the reply was applied; leave out `--require-model`, or ask `{served}` by its own name: \
          `code-commit models` lists what can be asked"
     )
+}
+
+impl Diagnostic for ModelError {
+    fn code(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        match self {
+            Self::Interrupted(interrupted) => interrupted.code(),
+            _ if self.is_local() => None,
+            _ => Some(Box::new("model-failed")),
+        }
+    }
+
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        Some(Box::new(self.hint()))
+    }
 }
 
 impl ModelError {

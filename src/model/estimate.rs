@@ -151,12 +151,16 @@ pub fn with_repairs(
 }
 
 /// The next call may cost more than is left.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum OverBudget {
     /// The prompt leaves too little for an answer.
     #[error(
         "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about \
          {prompt_tokens} tokens"
+    )]
+    #[diagnostic(
+        code("build-failed"),
+        help("give it more with `--max-cost`, and run again")
     )]
     TooLittle {
         /// What the run has cost so far.
@@ -169,6 +173,12 @@ pub enum OverBudget {
     /// Nobody knows what it costs.
     #[error(
         "the next call may cost more than is left: `{asked}` was answered by `{served}`, whose price is not known"
+    )]
+    #[diagnostic(
+        code("build-failed"),
+        help(
+            "give the model that answers an entry with a `price` in `agent-config/models.json`, or ask another, and run again"
+        )
     )]
     Unpriced {
         /// The model that was asked.
@@ -183,17 +193,6 @@ impl OverBudget {
     #[must_use]
     pub fn is_at_once(&self) -> bool {
         matches!(self, Self::TooLittle { spent, .. } if *spent == Usd::ZERO)
-    }
-
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::TooLittle { .. } => "give it more with `--max-cost`",
-            Self::Unpriced { .. } => {
-                "give the model that answers an entry with a `price` in `agent-config/models.json`, or ask another"
-            }
-        }
     }
 }
 

@@ -12,6 +12,7 @@ use rustix::fs::{Access, access};
 
 use super::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules, LARGEST};
 use super::index::{IndexProblem, TrackedPaths};
+use super::repository::MEND_REPOSITORY;
 use crate::secret::{ApiKey, KeyProblem, Redactor};
 use crate::sys::environment::{Environment, KEY_VARIABLES, SHORTEST_SECRET};
 use crate::sys::file_lock;
@@ -52,19 +53,27 @@ test that runs the program with and without it.
 ";
 
 /// Faults of a project's inputs.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ProjectProblem {
     /// There is no `.gitignore`.
     #[error("`.gitignore` is missing")]
+    #[diagnostic(help(
+        "run `code-commit init`, which sets the project up, or write one with the line `/agent-config`, so that keys are never committed"
+    ))]
     NoGitignore,
     /// `.gitignore` does not ignore the folder with the keys.
     #[error("`.gitignore` does not ignore `/agent-config`")]
+    #[diagnostic(help(
+        "run `code-commit init`, which sets the project up, or add the line `/agent-config` at its end, so that keys are never committed"
+    ))]
     NotIgnored,
     /// A file is missing.
     #[error("`{0}` is missing")]
+    #[diagnostic(help("{}", to_make(.0)))]
     Missing(String),
     /// A file cannot be read.
     #[error("`{path}` cannot be read: {source}")]
+    #[diagnostic(help("{}", to_read(path, source)))]
     Unreadable {
         /// The file, relative to the root.
         path: String,
@@ -73,9 +82,11 @@ pub enum ProjectProblem {
     },
     /// A file is a directory, a pipe or the like.
     #[error("`{0}` is not a file")]
+    #[diagnostic(help("make `{0}` a file"))]
     NotAFile(String),
     /// A file is not UTF-8.
     #[error("`{path}` is not UTF-8: see byte {offset}")]
+    #[diagnostic(help("save `{path}` as UTF-8, and leave binary files out of it"))]
     NotUtf8 {
         /// The file, relative to the root.
         path: String,
@@ -84,12 +95,15 @@ pub enum ProjectProblem {
     },
     /// The query has no words.
     #[error("`agent-config/query.txt` is empty")]
+    #[diagnostic(help("write what is to be done into it"))]
     EmptyQuery,
     /// The query is the example.
     #[error("`agent-config/query.txt` is still the example that `code-commit init` wrote")]
+    #[diagnostic(help("write what is to be done into it"))]
     ExampleQuery,
     /// A key file does not hold a key.
     #[error("the key in `{path}` {problem}")]
+    #[diagnostic(help("put the API key alone on one line of `{path}`"))]
     Key {
         /// The file, relative to the root.
         path: String,
@@ -98,6 +112,9 @@ pub enum ProjectProblem {
     },
     /// A file that only the user is to make may have come with the repository.
     #[error("git tracks `{tracked}`: `{path}` may have come with the repository, and is not used")]
+    #[diagnostic(help(
+        "if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it"
+    ))]
     Tracked {
         /// The file, relative to the root.
         path: String,
@@ -106,6 +123,7 @@ pub enum ProjectProblem {
     },
     /// Git's index does not tell whether it tracks a file.
     #[error("whether git tracks `{path}` is not known: {problem}")]
+    #[diagnostic(help("{MEND_REPOSITORY}"))]
     Index {
         /// The file, relative to the root.
         path: String,
@@ -114,74 +132,39 @@ pub enum ProjectProblem {
     },
     /// A directory that a run writes to cannot be written to.
     #[error("`{0}` cannot be written to")]
+    #[diagnostic(help("make it writable, or leave what is in it out of the rollup"))]
     NotWritable(String),
     /// Another run is under way in the project.
     #[error("another run holds the project{}", file_lock::holder_words(*.process))]
+    #[diagnostic(help("wait until it has ended, or end it"))]
     Held {
         /// The process that holds it, where the system tells.
         process: Option<u32>,
     },
     /// The project cannot be locked.
     #[error("cannot lock the project: {0}")]
+    #[diagnostic(help("put the project on a file system that can lock"))]
     Unlockable(io::Error),
 }
 
-/// Advice on a repository that cannot be read.
-pub(crate) const MEND_REPOSITORY: &str = "mend the repository: `git status` must work in it; where git speaks of \
-    dubious ownership, its way out is `git config --global --add safe.directory DIR`";
+/// The way to a file of the user's that is missing.
+fn to_make(path: &str) -> String {
+    match path.rsplit('/').next() {
+        Some("query.txt") => format!("write what is to be done into `{path}`, or say it by `-m`"),
+        Some("codeRollup.txt") => format!(
+            "run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`, \
+             or let the run roll up by `--rollup`"
+        ),
+        _ => format!("put the API key into `{path}`"),
+    }
+}
 
-impl ProjectProblem {
-    /// Advice for the user.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::NoGitignore => {
-                "run `code-commit init`, which sets the project up, or write one with the line \
-                 `/agent-config`, so that keys are never committed"
-                    .into()
-            }
-            Self::NotIgnored => {
-                "run `code-commit init`, which sets the project up, or add the line `/agent-config` at \
-                 its end, so that keys are never committed"
-                    .into()
-            }
-            Self::Missing(path) if path.ends_with("query.txt") => {
-                format!("write what is to be done into `{path}`, or say it by `-m`")
-            }
-            Self::Missing(path) if path.ends_with("codeRollup.txt") => {
-                format!(
-                    "run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`, \
-                     or let the run roll up by `--rollup`"
-                )
-            }
-            Self::Missing(path) => format!("put the API key into `{path}`"),
-            Self::Unreadable { path, source } if is_too_large(source) => {
-                format!("make `{path}` smaller")
-            }
-            Self::Unreadable { path, .. }
-                if [".git", "commondir"]
-                    .iter()
-                    .any(|name| Path::new(path).ends_with(name)) =>
-            {
-                MEND_REPOSITORY.into()
-            }
-            Self::Unreadable { path, .. } => format!("make `{path}` readable"),
-            Self::NotAFile(path) => format!("make `{path}` a file"),
-            Self::NotUtf8 { path, .. } => {
-                format!("save `{path}` as UTF-8, and leave binary files out of it")
-            }
-            Self::EmptyQuery | Self::ExampleQuery => "write what is to be done into it".into(),
-            Self::Key { path, .. } => format!("put the API key alone on one line of `{path}`"),
-            Self::Tracked { path, tracked } => format!(
-                "if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it"
-            ),
-            Self::Index { .. } => MEND_REPOSITORY.into(),
-            Self::NotWritable(_) => {
-                "make it writable, or leave what is in it out of the rollup".into()
-            }
-            Self::Held { .. } => "wait until it has ended, or end it".into(),
-            Self::Unlockable(_) => "put the project on a file system that can lock".into(),
-        }
+/// The way out of a file that cannot be read.
+fn to_read(path: &str, error: &io::Error) -> String {
+    match path.rsplit('/').next() {
+        _ if is_too_large(error) => format!("make `{path}` smaller"),
+        Some(".git" | "commondir") => MEND_REPOSITORY.to_owned(),
+        _ => format!("make `{path}` readable"),
     }
 }
 

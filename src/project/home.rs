@@ -16,6 +16,8 @@ pub struct AgentHome {
     xdg: Option<(&'static str, &'static str)>,
     /// Path below `HOME`.
     below_home: &'static str,
+    /// The files and folders in it that nothing sandboxed may read.
+    secrets: [&'static str; 2],
     /// Path below `HOME` on macOS, where the standard's variable does not count; `None` for that of Linux.
     on_mac_os: Option<&'static str>,
 }
@@ -26,6 +28,7 @@ pub static DEV: AgentHome = AgentHome {
     list_command: "dev sessions list",
     xdg: Some(("XDG_CONFIG_HOME", "dev-agent")),
     below_home: ".dev-agent",
+    secrets: [SETTINGS, SESSIONS],
     on_mac_os: Some("Library/Application Support/dev-agent"),
 };
 
@@ -35,6 +38,7 @@ pub static PLAN: AgentHome = AgentHome {
     list_command: "code-commit plan sessions list",
     xdg: Some(("XDG_DATA_HOME", "ollama-agent")),
     below_home: ".local/share/ollama-agent",
+    secrets: [PLAN_MODELS, SESSIONS],
     on_mac_os: None,
 };
 
@@ -44,12 +48,24 @@ pub static CHAT: AgentHome = AgentHome {
     list_command: "code-commit chat sessions list",
     xdg: None,
     below_home: ".agent",
+    secrets: [ACCOUNTS, SESSIONS],
     on_mac_os: None,
 };
 
 /// The home of what every agent shares: accounts and models.
 pub static SHARED: &AgentHome = &CHAT;
 
+/// The homes of all profiles.
+pub static ALL: [&AgentHome; 3] = [&DEV, &PLAN, &CHAT];
+
+/// The folder in a project with what its users set for agents.
+pub const AGENT_FOLDER: &str = ".agent";
+/// The folder of the sessions, in a home.
+pub const SESSIONS: &str = "sessions";
+/// The settings with a server's key, in a home.
+pub const SETTINGS: &str = "config.json";
+/// The accounts with their keys, in a home.
+pub const ACCOUNTS: &str = "auth.json";
 /// The plan agent's own table of models, in its home.
 pub const PLAN_MODELS: &str = "config/models.json";
 
@@ -75,10 +91,13 @@ impl System {
 }
 
 /// Errors of finding the home.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum NoHome {
     /// A variable that is needed is not there.
     #[error("there is no place for settings and sessions: `{variable}` is not set")]
+    #[diagnostic(help(
+        "set `{own}` to the absolute path of a directory for settings and sessions"
+    ))]
     Unset {
         /// The variable that was to be set.
         variable: &'static str,
@@ -87,6 +106,9 @@ pub enum NoHome {
     },
     /// A variable holds no absolute path.
     #[error("`{variable}` is `{}`, which is not an absolute path", .value.escape_debug())]
+    #[diagnostic(help(
+        "set `{own}` to the absolute path of a directory for settings and sessions"
+    ))]
     NotAbsolute {
         /// The variable that is set wrongly.
         variable: &'static str,
@@ -95,15 +117,6 @@ pub enum NoHome {
         /// The one that would name the directory itself.
         own: &'static str,
     },
-}
-
-impl NoHome {
-    /// The way out.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let (Self::Unset { own, .. } | Self::NotAbsolute { own, .. }) = self;
-        format!("set `{own}` to the absolute path of a directory for settings and sessions")
-    }
 }
 
 impl AgentHome {
@@ -133,6 +146,13 @@ impl AgentHome {
         Ok(home.join(on_mac_os.unwrap_or(self.below_home)))
     }
 
+    /// The directory, and what in it nothing sandboxed may read; nothing where there is no place for it.
+    pub fn hidden(&self, environment: &Environment) -> impl Iterator<Item = PathBuf> {
+        let home = self.directory(environment, System::current()).ok();
+        let secrets = self.secrets.map(|name| Some(home.as_ref()?.join(name)));
+        secrets.into_iter().flatten().chain(home)
+    }
+
     fn absolute<'e>(
         &self,
         environment: &'e Environment,
@@ -152,6 +172,7 @@ impl AgentHome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::error::Problem as _;
     use System::{Linux, MacOs};
 
     fn directory_of(
@@ -241,7 +262,7 @@ mod tests {
             ] {
                 let problem = directory_of(profile, system, variables).unwrap_err();
                 assert_eq!(problem, expected);
-                assert!(problem.hint().contains(own));
+                assert!(problem.hint().unwrap().contains(own));
             }
         }
     }

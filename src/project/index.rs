@@ -14,20 +14,25 @@ use gix_index::decode::Options;
 use gix_index::hash::{Kind, ObjectId, hasher};
 use gix_index::{Entry, State};
 
-use super::repository::{self, Repository};
+use super::repository::{self, MEND_REPOSITORY, Repository};
 use crate::sys::files::PathError;
 
 /// No index has more bytes; that of half a million files has half as many.
 const LARGEST: u64 = 128 << 20;
 
 /// Why what git tracks is not known.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum IndexProblem {
     /// There is no repository.
     #[error("the project is in no git repository")]
+    #[diagnostic(
+        code("not-ready"),
+        help("make the project a repository: `git init && git add --all`")
+    )]
     NoRepository,
     /// A file of the repository's cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
+    #[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
     Unreadable {
         /// The file, or the directory whose repository it is.
         path: PathBuf,
@@ -36,6 +41,7 @@ pub enum IndexProblem {
     },
     /// The index is damaged, or of a kind that is not known.
     #[error("git's index `{}` is damaged or of an unknown kind: {cause}", .path.display())]
+    #[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
     Damaged {
         /// Where the index lies.
         path: PathBuf,

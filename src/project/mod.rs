@@ -26,6 +26,5 @@ pub mod rollup;
 pub mod run_folder;
 pub mod walk;
 
-pub(crate) use self::files::MEND_REPOSITORY;
 pub use self::files::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, Project, ProjectProblem, QUERY, ROLLUP};
 pub use self::lock::ProjectLock;

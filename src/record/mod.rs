@@ -13,7 +13,6 @@
 //! Writes below `logs/` and nowhere else.
 
 pub mod event;
-pub mod exit;
 pub mod mode;
 pub mod orchestration;
 pub mod question;

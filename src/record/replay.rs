@@ -35,16 +35,28 @@ pub struct Recording {
 }
 
 /// Why a folder cannot be replayed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum RecordingProblem {
     /// There is no such folder.
     #[error("there is no recorded run at `{}`", .0.display())]
+    #[diagnostic(
+        code("usage"),
+        help("name a folder below `logs`, by its path or its name")
+    )]
     Missing(PathBuf),
     /// The run is none of `orchestrate`.
     #[error("the recorded run `{}` is no orchestration", .0.display())]
+    #[diagnostic(
+        code("usage"),
+        help("`code-commit log` lists the runs: name one of `orchestrate`")
+    )]
     NoOrchestration(PathBuf),
     /// The run was made with another model than the one asked for.
     #[error("the recorded run `{}` was made with `{recorded}`, not with `{asked}`", .folder.display())]
+    #[diagnostic(
+        code("usage"),
+        help("leave `--model` out, or use `--model {recorded}`")
+    )]
     OtherModel {
         /// The run's folder.
         folder: PathBuf,
@@ -55,31 +67,16 @@ pub enum RecordingProblem {
     },
     /// The run was made with a model that is not in the table.
     #[error("the recorded run `{}` was made with `{recorded}`, which is not known", .folder.display())]
+    #[diagnostic(
+        code("usage"),
+        help("give `{recorded}` an entry in `agent-config/models.json`, as it had then")
+    )]
     UnknownModel {
         /// The run's folder.
         folder: PathBuf,
         /// The model that it was made with.
         recorded: String,
     },
-}
-
-impl RecordingProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Missing(_) => "name a folder below `logs`, by its path or its name".to_owned(),
-            Self::NoOrchestration(_) => {
-                "`code-commit log` lists the runs: name one of `orchestrate`".to_owned()
-            }
-            Self::OtherModel { recorded, .. } => {
-                format!("leave `--model` out, or use `--model {recorded}`")
-            }
-            Self::UnknownModel { recorded, .. } => {
-                format!("give `{recorded}` an entry in `agent-config/models.json`, as it had then")
-            }
-        }
-    }
 }
 
 impl Recording {

@@ -16,6 +16,7 @@ use super::seconds::Seconds;
 use super::step::{BuildRecord, Step};
 use crate::model::usage::Usage;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
+use crate::sys::exit::Exit;
 
 /// The version of the record's meaning.
 pub const SCHEMA: u32 = 1;
@@ -161,6 +162,15 @@ pub struct ExitRecord {
     pub name: Cow<'static, str>,
 }
 
+impl From<Exit> for ExitRecord {
+    fn from(exit: Exit) -> Self {
+        Self {
+            code: exit.code(),
+            name: exit.name().into(),
+        }
+    }
+}
+
 /// What a run has made of the project's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -275,20 +285,20 @@ pub struct RunRecord {
 impl RunRecord {
     /// The record of a run of which nothing else is known yet.
     #[must_use]
-    pub fn new(workflow: &'static str, exit: ExitRecord, started: DateTime<FixedOffset>) -> Self {
+    pub fn new(workflow: &'static str, exit: Exit, started: DateTime<FixedOffset>) -> Self {
         Self {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").into(),
             workflow: workflow.into(),
-            exit,
+            exit: exit.into(),
             started,
             ..Self::default()
         }
     }
 
     /// Notes why the run failed.
-    pub fn end_with(&mut self, exit: ExitRecord, message: &impl Display, advice: Option<String>) {
-        self.exit = exit;
+    pub fn end_with(&mut self, exit: Exit, message: &impl Display, advice: Option<String>) {
+        self.exit = exit.into();
         self.error = Some(ErrorRecord {
             message: message.to_string(),
             hint: hint(advice, self.tree),

@@ -23,7 +23,7 @@ use crate::sys::files::PathError;
 use crate::sys::home_file::{self, HomeFileProblem};
 
 /// The file, in the agent's home.
-pub const FILE: &str = "auth.json";
+pub const FILE: &str = home::ACCOUNTS;
 /// Locked while the file is changed.
 const LOCK: &str = "auth.lock";
 /// The account of a key that came without a name.

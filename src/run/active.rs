@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::commands::error::Error;
 use crate::model::estimate::{self, Fit, OverBudget};
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
@@ -25,7 +24,6 @@ use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
 use crate::model::{Answer, Listener, Model, ModelError, ModelSpec, Reply, Request, StepId, Tier};
 use crate::record::event::{Event, Reporter};
-use crate::record::exit::Exit;
 use crate::record::result::RunRecord;
 use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
@@ -33,10 +31,13 @@ use crate::record::seconds::Seconds;
 use crate::record::step::PartRecord;
 use crate::record::step::Step;
 use crate::run::context::Context;
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Advice, Failure, Outcome};
+use crate::run::problems::DoesNotFit;
 use crate::run::ready::Ready;
 use crate::run::selection::{Models, SelectedModel};
 use crate::run::served::{Served, of_model, without_calls_unless_offered};
+use crate::sys::error::Error;
+use crate::sys::exit::Exit;
 use crate::sys::parallel::joined;
 
 /// A run that has its folder.
@@ -47,6 +48,8 @@ pub struct Run<'c> {
     /// What `result.json` will hold.
     pub record: RunRecord,
     began: Duration,
+    /// Finds the hint of what ends it.
+    pub advice: Advice,
     /// What the calls have cost; where the vendor does not tell the tokens, about.
     pub spent: Usd,
     /// Who has answered in the place of a model, by the model's name.
@@ -71,8 +74,9 @@ impl<'c> Run<'c> {
         Ok(Self {
             context,
             log,
-            record: RunRecord::new(workflow, Exit::Done.record(), started),
+            record: RunRecord::new(workflow, Exit::Done, started),
             began: context.clock.elapsed(),
+            advice: Error::hint,
             spent: Usd::ZERO,
             served: BTreeMap::new(),
             without_tier: BTreeSet::new(),
@@ -318,11 +322,12 @@ impl<'c> Run<'c> {
         }
         let size = estimate::measure(prompt);
         match estimate::fit(&size, spec) {
-            Fit::TooLarge { window } if !models.is_replay => Err(Error::DoesNotFit {
+            Fit::TooLarge { window } if !models.is_replay => Err(DoesNotFit {
                 model: spec.name.clone(),
                 prompt_tokens: size.tokens,
                 window,
-            }),
+            }
+            .into()),
             _ => Ok(Some(size)),
         }
     }
@@ -483,6 +488,7 @@ impl<'c> Run<'c> {
                 ..Outcome::said(summary)
             }),
             Err(error) => Err(Failure {
+                advice: self.advice,
                 tree,
                 log,
                 record,
@@ -492,12 +498,8 @@ impl<'c> Run<'c> {
     }
 
     fn end_with(&mut self, error: &Error) {
-        let advice = crate::run::outcome::advice(
-            error,
-            &self.record.workflow,
-            self.record.orchestration.is_some(),
-        );
-        self.record.end_with(error.exit().record(), error, advice);
+        let hint = (self.advice)(error);
+        self.record.end_with(error.exit(), error, hint);
     }
 }
 

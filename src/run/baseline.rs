@@ -11,13 +11,13 @@ use super::gate::Gate;
 use super::not_ready::NotReady;
 use super::passed_trees::PassedTrees;
 use super::problems::BaselineProblem;
-use crate::commands::error::Error;
 use crate::exec::hosts::AllowedHost;
 use crate::model::price::Usd;
 use crate::record::event::Event;
 use crate::record::run_files::BASELINE;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::step::BuildRecord;
+use crate::sys::error::Error;
 
 /// How many of the last lines are shown where the build fails.
 const LAST_LINES: usize = 20;
@@ -105,11 +105,11 @@ impl Baseline<'_> {
         });
         if let Some(changed) = gate.change(project, &context.key_files())? {
             let problem = BaselineProblem::ChangesGate(changed.to_string());
-            return Err(NotReady::from(problem).into());
+            return Err(NotReady::of(problem).into());
         }
         if !report.status.passed() {
             let end = end_of(&output.text);
-            return Err(NotReady::from(BaselineProblem::Fails { status, end }).into());
+            return Err(NotReady::of(BaselineProblem::Fails { status, end }).into());
         }
         let warnings = uncontained.into_iter().chain(warnings).collect();
         Ok((record(&report, builds.record()), warnings))

@@ -8,29 +8,24 @@ use std::time::Duration;
 use rustix::process::getuid;
 
 use super::context::Context;
-use super::not_ready::NotReady;
-use crate::agent::session::SESSIONS;
-use crate::agent::settings;
-use crate::commands::chat::context::AGENT_FOLDER;
-use crate::commands::error::Error;
+use super::not_ready::{NotReady, NotSandboxed};
 use crate::edit::PROTECTED_FILES;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatus};
 use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
 use crate::project::configured::ConfiguredPaths;
-use crate::project::home;
-use crate::project::home::{PLAN_MODELS, System};
+use crate::project::home::{self, AGENT_FOLDER};
 use crate::project::repositories::ProjectSearch;
 use crate::project::repository::{DOT_GIT, Repository};
 use crate::record::event::Event;
 use crate::record::run_log::{BuildLog, BuildOutput, LogError};
 use crate::record::seconds::Seconds;
 use crate::record::step::BuildRecord;
-use crate::run::accounts;
 use crate::secret::SecretKind;
 use crate::sys::atomic_file;
 use crate::sys::environment::KEY_VARIABLES;
+use crate::sys::error::Error;
 
 /// How builds are to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,7 +224,9 @@ pub fn command_sandbox(
     match try_out(context, mode, Some(key_file), repositories) {
         Ok(sandbox) => Ok((sandbox, None)),
         Err(SandboxProblem::Interrupted(interrupted)) => Err(interrupted.into()),
-        Err(problem) if mode == SandboxMode::Strict => Err(NotReady::from(problem).into()),
+        Err(problem) if mode == SandboxMode::Strict => {
+            Err(NotReady::of(NotSandboxed(problem)).into())
+        }
         Err(problem) => {
             let warning = tell_uncontained(context, &problem);
             Ok((None, Some(warning)))
@@ -320,18 +317,9 @@ fn find(
     let key_files = context.key_files().into_iter();
     let key_files = key_files.map(|file| project.config().join(file));
     // The files may be links to somewhere else, and the directories may hold the project.
-    let hidden = [
-        (&home::DEV, &[settings::FILE, SESSIONS][..]),
-        (&home::PLAN, &[PLAN_MODELS, SESSIONS]),
-        (&home::CHAT, &[accounts::FILE, SESSIONS]),
-    ];
-    let hidden = hidden.into_iter().filter_map(|(agent, inside)| {
-        let agent = agent
-            .directory(context.environment, System::current())
-            .ok()?;
-        let inside: Vec<PathBuf> = inside.iter().map(|name| agent.join(name)).collect();
-        Some(std::iter::once(agent).chain(inside))
-    });
+    let hidden = home::ALL
+        .iter()
+        .flat_map(|home| home.hidden(context.environment));
     // What an agent's commands do to these is theirs, as what they do to all other files. `Cargo.lock` is for builds to
     // write.
     let is_protected = |name: &&&str| key_file.is_none() && **name != "Cargo.lock";
@@ -349,7 +337,7 @@ fn find(
         key_files: key_files.chain(key_file.map(Path::to_path_buf)).collect(),
         git,
         repositories,
-        hidden: hidden.flatten().collect(),
+        hidden: hidden.collect(),
         home: context.home().map(Path::to_path_buf),
         services: services::places(context.environment, getuid().as_raw()),
         allowed_sockets: context.allowed_sockets.to_vec(),

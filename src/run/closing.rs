@@ -4,13 +4,13 @@ use super::active::Run;
 use super::context::Context;
 use super::outcome::{Failure, Outcome};
 use super::tree::RunTree;
-use crate::commands::error::Error;
 use crate::record::event::Event;
 use crate::record::result::{StatRecord, TreeState};
 use crate::run::past::history::PastRun;
 use crate::run::past::warnings;
 use crate::sys::diff;
 use crate::sys::diff::{FileChange, FileStat, FileState, MAX_BYTES, NEW_MODE, Stat, StatKind};
+use crate::sys::error::Error;
 use crate::sys::files::{self, Links};
 
 /// Tells what the run has changed, and what in it should be looked at first. `files` are those that the

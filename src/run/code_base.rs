@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use crate::commands::error::Error;
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
 use crate::model::tokens;
-use crate::project::index::TrackedPaths;
+use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::project::rollup::header;
 use crate::project::{CONFIG, LOGS};
 use crate::secret::credentials;
+use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::numbers::counted;
 
@@ -58,18 +58,41 @@ pub struct CodeBase {
     pub left_out: Vec<LeftOut>,
 }
 
+/// A code base that cannot be rolled up.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum NoCodeBase {
+    /// It is not known what git tracks.
+    #[error("git does not list the project's files: {0}")]
+    #[diagnostic(transparent)]
+    NoIndex(IndexProblem),
+    /// A path that was named leads out of the project, or git tracks nothing there.
+    #[error("`{}` names nothing that git tracks", .0.display())]
+    #[diagnostic(
+        code("usage"),
+        help("name files that git tracks, or directories with such: `git add` adds new ones")
+    )]
+    NotTracked(PathBuf),
+    /// No file is left to roll up.
+    #[error("there is nothing to roll up; {0} left out")]
+    #[diagnostic(
+        code("not-ready"),
+        help("`git add` files of text, or name other paths; a rollup that was there is as it was")
+    )]
+    Empty(String),
+}
+
 impl CodeBase {
     /// Reads it: all that git tracks, or what of it is `named`; with `all`, lock files, too.
     ///
     /// # Errors
     /// When what git tracks is not known, a file cannot be read, or nothing is left to roll up.
     pub fn read(root: &Path, named: &[PathBuf], all: bool) -> Result<Self, Error> {
-        let tracked = TrackedPaths::below(root).map_err(Error::NoIndex)?;
+        let tracked = TrackedPaths::below(root).map_err(NoCodeBase::NoIndex)?;
         let paths = chosen(tracked.files().collect(), named)?;
         let (files, left_out) = read(root, paths, all)?;
         let code_base = Self { files, left_out };
         if code_base.files.is_empty() {
-            return Err(Error::EmptyRollup(code_base.left_out_text()));
+            return Err(NoCodeBase::Empty(code_base.left_out_text()).into());
         }
         Ok(code_base)
     }
@@ -132,7 +155,7 @@ fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error>
         |path: &str, named: &Path| named == Path::new(".") || Path::new(path).starts_with(named);
     for (clean, named) in clean.iter().zip(named) {
         if !tracked.iter().any(|path| is_below(path, clean)) {
-            return Err(Error::NotTracked(named.clone()));
+            return Err(NoCodeBase::NotTracked(named.clone()).into());
         }
     }
     let is_named = |path: &String| clean.iter().any(|named| is_below(path, named));

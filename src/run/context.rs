@@ -1,30 +1,20 @@
 //! What every workflow is given. Plain data.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::NaiveDate;
 
 use super::env_file::EnvFile;
-use crate::agent::settings::key_in_file;
-use crate::commands::cli::command::Command;
-use crate::commands::cli::command_line::Cli;
-use crate::commands::cli::replies::LossArgs;
-use crate::commands::orchestrate::config;
 use crate::edit::Allowances;
 use crate::edit::apply::Tree;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
 use crate::model::{Delivery, ModelTable, TableProblem, Tier, Unselected};
-use crate::project::home;
-use crate::project::home::{PLAN_MODELS, System};
 use crate::project::{DRAFT, Project, QUERY};
 use crate::record::event::{Event, Reporter};
-use crate::run::accounts::keys_in_file;
 use crate::secret::Redactor;
-use crate::sys::environment::{Clock, Environment, query_secrets};
-use crate::sys::files::{self, Links, MIB};
+use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
 
 /// What every workflow works with.
@@ -97,16 +87,6 @@ impl Context<'_> {
             journal,
             now: self.clock.now().into(),
             staged: None,
-        }
-    }
-}
-
-impl From<LossArgs> for Allowances {
-    fn from(flags: LossArgs) -> Self {
-        Self {
-            elision: flags.allow_elision,
-            shrink: flags.allow_shrink,
-            form: flags.allow_form,
         }
     }
 }
@@ -200,13 +180,15 @@ pub struct Stdin {
 }
 
 /// A table of models cannot be used: the one in `agent-config/models.json`, or an agent's own.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum ModelsProblem {
     /// It cannot be read.
     #[error("{0}")]
+    #[diagnostic(help("make it a readable UTF-8 file, or remove it"))]
     Unreadable(String),
     /// It may not be the user's.
     #[error("{problem}")]
+    #[diagnostic(help("{hint}"))]
     NotUsers {
         /// What makes it doubtful.
         problem: String,
@@ -215,68 +197,10 @@ pub enum ModelsProblem {
     },
     /// There is a mistake in it.
     #[error(transparent)]
+    #[diagnostic(help("fix it, or remove the file; docs/models.md describes the format"))]
     Mistake(#[from] TableProblem),
     /// It does not say whom to ask.
     #[error(transparent)]
+    #[diagnostic(help("name one in `selectionRules`, or use `--model`"))]
     Unselected(#[from] Unselected),
-}
-
-impl ModelsProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let hint = match self {
-            Self::NotUsers { hint, .. } => hint,
-            Self::Unreadable(_) => "make it a readable UTF-8 file, or remove it",
-            Self::Mistake(_) => "fix it, or remove the file; docs/models.md describes the format",
-            Self::Unselected(_) => "name one in `selectionRules`, or use `--model`",
-        };
-        hint.to_owned()
-    }
-}
-
-/// What the plan agent's own table says, as far as it can be read.
-fn plans_models(environment: &Environment) -> Option<String> {
-    let home = home::PLAN.directory(environment, System::current()).ok()?;
-    let content = files::read(&home.join(PLAN_MODELS), Links::Followed, MIB).ok()?;
-    String::from_utf8(content).ok()
-}
-
-/// Knows all keys that a run may meet: those of the project's models, of the environment and the `.env`, and, where an
-/// agent is asked for, of its user's settings.
-#[must_use]
-pub fn redactor(
-    cli: &Cli,
-    project: &Project,
-    models: &Result<ModelTable, ModelsProblem>,
-    environment: &Environment,
-    env_file: &EnvFile,
-) -> Redactor {
-    let built_in = ModelTable::built_in();
-    let mut key_files = models.as_ref().unwrap_or(&built_in).key_files();
-    // Where the table cannot be used, its keys are kept out of sight all the same.
-    let broken = models
-        .is_err()
-        .then(|| project.anybodys_models().ok())
-        .flatten();
-    let plans = matches!(cli.command, Some(Command::Plan(_)))
-        .then(|| plans_models(environment))
-        .flatten();
-    let tables = broken.iter().chain(&plans);
-    key_files.extend(tables.flat_map(|json| ModelTable::named_key_files(json)));
-    let agents_key = matches!(cli.command, Some(Command::Dev(_)))
-        .then(|| key_in_file(environment))
-        .flatten();
-    // What the environment hides is as secret as what counts.
-    let environments = [environment, env_file.variables()];
-    let orchestrators = environments.into_iter().filter(|_| cli.reads_env_file());
-    let further = agents_key.iter().map(|key| key.expose().to_owned());
-    let further = further.chain(keys_in_file(environment));
-    let further = further.chain(orchestrators.flat_map(config::secrets));
-    let server = match &cli.command {
-        Some(Command::Mcp(arguments)) => arguments.command.server(),
-        _ => "",
-    };
-    let further = further.chain(query_secrets(server).map(Cow::into_owned));
-    project.redactor(&environments, key_files, further)
 }

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::commands::cli::command_line::Cli;
 use crate::project::gitignore::IgnoreRules;
 use crate::project::index::TrackedPaths;
 use crate::project::place;
@@ -29,10 +28,11 @@ pub struct EnvFile {
 }
 
 /// The `.env` cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum EnvFileProblem {
     /// It is there and cannot be read.
     #[error("cannot read `{}`: {cause}", .path.display())]
+    #[diagnostic(help("make it a file of at most 1 MiB that you can read, or remove it"))]
     Unreadable {
         /// The file, as seen from the current directory.
         path: PathBuf,
@@ -41,33 +41,18 @@ pub enum EnvFileProblem {
     },
     /// It has come with the repository: whoever wrote it would choose where keys go.
     #[error("git tracks `.env`: others may have written it, and its keys are in the repository")]
+    #[diagnostic(help("read it; if it is yours, `git rm --cached .env` and ignore it"))]
     Tracked,
     /// One of its lines cannot be read.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Line(#[from] DotenvProblem),
 }
 
-impl EnvFileProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Unreadable { .. } => {
-                "make it a file of at most 1 MiB that you can read, or remove it"
-            }
-            Self::Tracked => "read it; if it is yours, `git rm --cached .env` and ignore it",
-            Self::Line(problem) => problem.hint(),
-        }
-    }
-}
-
 impl EnvFile {
-    /// That of the directory `here`; where there is none, that of the project's root. Most commands read none.
+    /// Finds that of the directory `here`, or else that of the project's root.
     #[must_use]
-    pub fn of(cli: &Cli, here: &Path, root: &Path) -> Self {
-        if !cli.reads_env_file() {
-            return Self::default();
-        }
+    pub fn find(here: &Path, root: &Path) -> Self {
         // A directory of that name is somebody's Python, and no `.env`.
         let has_one = |dir: &&Path| {
             let path = dir.join(FILE);

@@ -140,7 +140,8 @@ fn add(path: PathBuf, kind: Option<FileType>, files: &mut Vec<PathBuf>) {
 }
 
 /// A build has changed what it is judged by.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("gate-changed"), help("{}", self.hint()))]
 pub struct GateChanged {
     files: Vec<(String, Change)>,
     repositories: Vec<(String, RepositoryChange)>,

@@ -12,10 +12,12 @@ use sha2::{Digest as _, Sha256};
 use super::accounts::printed::{self, CommandFailure};
 use super::accounts::{Account, Accounts, Credential};
 use super::context::Context;
+use super::not_ready::NotReady;
 use crate::model::{ModelSpec, Place, Provider};
 use crate::project::ProjectProblem;
 use crate::project::home::{self, System};
 use crate::secret::{ApiKey, KeyProblem};
+use crate::sys::error::{Error, Problem as _};
 use crate::sys::interrupt::Interrupted;
 
 /// A key, and where it comes from.
@@ -68,10 +70,11 @@ impl fmt::Display for KeySource {
 }
 
 /// Errors from looking for a key.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum NoKey {
     /// Neither the file nor a variable nor an account has one.
     #[error("{problem}{}", .is_empty.map_or_else(String::new, |name| format!(", and `{name}` is empty")))]
+    #[diagnostic(help("{hint}{}", variable.map_or_else(String::new, |variable| format!(", or set `{variable}`"))))]
     Missing {
         /// The problem with the file.
         problem: String,
@@ -84,9 +87,11 @@ pub enum NoKey {
     },
     /// The same for a user who may sign in.
     #[error("there is no API key for {}", .0.vendor().name)]
+    #[diagnostic(help("{}", ways(usual_variable(*.0))))]
     SignedOut(Provider),
     /// The key file, or that of the accounts, cannot be used.
     #[error("{problem}")]
+    #[diagnostic(help("{hint}"))]
     Unusable {
         /// The problem with the file.
         problem: String,
@@ -95,6 +100,7 @@ pub enum NoKey {
     },
     /// The variable's value cannot be a key.
     #[error("the key in the environment variable `{variable}` {problem}")]
+    #[diagnostic(help("set `{variable}` to the API key alone, or unset it"))]
     Variable {
         /// The variable.
         variable: &'static str,
@@ -102,6 +108,7 @@ pub enum NoKey {
         problem: KeyProblem,
     },
     /// The vendor has several accounts, none of them active.
+    #[diagnostic(help("choose one by `/login NAME` in `code-commit chat`"))]
     #[error("`auth.json` has several accounts for {}, and none of them is active: {}", .provider.vendor().name, .accounts.join(", "))]
     Ambiguous {
         /// The vendor.
@@ -113,9 +120,13 @@ pub enum NoKey {
     #[error(
         "the key of the account `{0}` is printed by a command, which `code-commit chat` alone runs"
     )]
+    #[diagnostic(help(
+        "put the key into the model's key file in `agent-config`, or into the vendor's variable"
+    ))]
     ByCommand(String),
     /// The account's command prints none.
     #[error("`{program}`, which is to print the key of the account `{account}`, {reason}")]
+    #[diagnostic(help("see that the command works by itself; or {}", ways(variable)))]
     Command {
         /// The account.
         account: String,
@@ -128,41 +139,26 @@ pub enum NoKey {
     },
     /// A signal came.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
 }
 
 impl NoKey {
-    /// The way out, for the user.
+    /// The error of who cannot go on without the key: the project is not ready, unless a signal came.
     #[must_use]
-    pub fn hint(&self) -> String {
-        let ways = |variable: &str| {
-            format!(
-                "sign in with `/login`, or outside of a chat with `code-commit chat login`, or set `{variable}`"
-            )
-        };
+    pub fn ending(self) -> Error {
         match self {
-            Self::Missing {
-                hint,
-                variable: Some(variable),
-                ..
-            } => format!("{hint}, or set `{variable}`"),
-            Self::Missing { hint, .. } | Self::Unusable { hint, .. } => hint.clone(),
-            Self::SignedOut(provider) => ways(usual_variable(*provider)),
-            Self::Variable { variable, .. } => {
-                format!("set `{variable}` to the API key alone, or unset it")
-            }
-            Self::Ambiguous { .. } => {
-                "choose one by `/login NAME` in `code-commit chat`".to_owned()
-            }
-            Self::ByCommand(_) => {
-                "put the key into the model's key file in `agent-config`, or into the vendor's variable".to_owned()
-            }
-            Self::Command { variable, .. } => {
-                format!("see that the command works by itself; or {}", ways(variable))
-            }
-            Self::Interrupted(_) => "run again".to_owned(),
+            Self::Interrupted(interrupted) => interrupted.into(),
+            problem => NotReady::of(problem).into(),
         }
     }
+}
+
+/// The ways to a key, where an account may have it.
+fn ways(variable: &str) -> String {
+    format!(
+        "sign in with `/login`, or outside of a chat with `code-commit chat login`, or set `{variable}`"
+    )
 }
 
 /// The variable that a vendor's key is usually in.
@@ -192,7 +188,7 @@ pub fn find(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<FoundKey>,
         Err(problem) => {
             return Err(NoKey::Unusable {
                 problem: problem.to_string(),
-                hint: problem.hint(),
+                hint: problem.hint().unwrap_or_default(),
             });
         }
     };
@@ -218,7 +214,7 @@ pub fn find(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<FoundKey>,
     let mut empty = variables.iter().copied();
     Err(NoKey::Missing {
         problem: problem.to_string(),
-        hint: problem.hint(),
+        hint: problem.hint().unwrap_or_default(),
         variable: variables.first().copied(),
         is_empty: empty.find(|name| context.environment.is_empty(name)),
     })
@@ -238,7 +234,7 @@ fn account(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<Account>, N
     };
     let accounts = Accounts::load(&home).map_err(|problem| NoKey::Unusable {
         problem: problem.to_string(),
-        hint: problem.hint(),
+        hint: problem.hint().unwrap_or_default(),
     })?;
     let account = accounts
         .of(spec.provider)

@@ -10,7 +10,6 @@ pub mod context;
 pub mod env_file;
 pub mod gate;
 pub mod keys;
-pub mod mcp_server;
 pub mod not_ready;
 pub mod outcome;
 pub mod passed_trees;

@@ -5,158 +5,33 @@
 use std::fmt;
 
 use super::context::Context;
-use super::context::ModelsProblem;
-use super::env_file::EnvFileProblem;
-use super::keys::NoKey;
-use super::problems::{BaselineProblem, ResumeProblem};
-use super::sending::SendingProblem;
-use crate::agent::settings::SettingsProblem;
-use crate::commands::chat::permissions::file::PermissionsProblem;
-use crate::commands::chat::trust::TrustProblem;
-use crate::commands::orchestrate::config::ConfigProblem;
-use crate::commands::plan::file::PlanFileError;
-use crate::commands::plan::instructions::InstructionsProblem;
 use crate::exec::build_script::ScriptProblem;
 use crate::exec::sandbox::SandboxProblem;
-use crate::model::{EndpointProblem, ServerProblem};
 use crate::project::ProjectProblem;
-use crate::project::home::NoHome;
-use crate::secret::KeyProblem;
 use crate::secret::credentials::Finding;
-use crate::sys::home_file::HomeFileProblem;
+use crate::sys::error::Error;
 
-/// Something that a run needs and the project does not have.
-#[derive(Debug, thiserror::Error)]
-pub enum Problem {
-    /// A file of the user's.
-    #[error(transparent)]
-    Project(#[from] ProjectProblem),
-    /// The model's key.
-    #[error(transparent)]
-    Key(#[from] NoKey),
-    /// The build script.
-    #[error(transparent)]
-    Script(#[from] ScriptProblem),
-    /// The project as it is.
-    #[error(transparent)]
-    Baseline(#[from] BaselineProblem),
-    /// The run that is to be resumed.
-    #[error(transparent)]
-    Resume(#[from] ResumeProblem),
-    /// The sandbox that was asked for.
-    #[error("builds and commands cannot be sandboxed strictly: {0}")]
-    Sandbox(#[from] SandboxProblem),
-    /// What is not to travel would.
-    #[error("what looks like credentials would be sent:{}", listed(.0))]
-    Secrets(Vec<Finding>),
-    /// The way to the model.
-    #[error(transparent)]
-    Endpoint(#[from] EndpointProblem),
-    /// Ollama's server, or a model in it.
-    #[error(transparent)]
-    Server(#[from] ServerProblem),
-    /// What a user or a project tells agents.
-    #[error(transparent)]
-    Instructions(#[from] InstructionsProblem),
-    /// A plan.
-    #[error(transparent)]
-    Plan(#[from] PlanFileError),
-    /// The table of models.
-    #[error(transparent)]
-    Models(#[from] ModelsProblem),
-    /// What is to be sent.
-    #[error(transparent)]
-    Sending(#[from] SendingProblem),
-    /// Where agents keep what is theirs.
-    #[error(transparent)]
-    Home(#[from] NoHome),
-    /// A token in a variable.
-    #[error("`{0}` {1}")]
-    Token(&'static str, KeyProblem),
-    /// What the user has set for agents.
-    #[error(transparent)]
-    Settings(#[from] SettingsProblem),
-    /// What the user keeps for the agent at the terminal.
-    #[error(transparent)]
-    HomeFile(#[from] HomeFileProblem),
-    /// The MCP server.
-    #[error("the MCP server at `{server}` has no tool `{missing}`: it has {known}")]
-    Tools {
-        /// Its URL, without a query.
-        server: String,
-        /// What it lacks.
-        missing: String,
-        /// What it has.
-        known: String,
-    },
-    /// The user's `.env`.
-    #[error(transparent)]
-    EnvFile(#[from] EnvFileProblem),
-    /// What an orchestration is configured with.
-    #[error(transparent)]
-    Config(#[from] ConfigProblem),
-    /// What the agent at the terminal may do.
-    #[error(transparent)]
-    Permissions(#[from] PermissionsProblem),
-    /// What the user trusts.
-    #[error(transparent)]
-    Trust(#[from] TrustProblem),
-    /// The code base that was to be rolled up.
-    #[error("{problem}")]
-    RollUp {
-        /// Why there is none.
-        problem: String,
-        /// What the user can do about it.
-        hint: String,
-    },
-}
+/// The sandbox that was asked for cannot be had.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("builds and commands cannot be sandboxed strictly: {0}")]
+#[diagnostic(help("install bubblewrap and let it make user namespaces, or use `--sandbox auto`"))]
+pub struct NotSandboxed(pub SandboxProblem);
 
-impl Problem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Project(problem) => problem.hint(),
-            Self::Key(problem) => problem.hint(),
-            Self::Baseline(problem) => problem.hint(),
-            Self::Resume(problem) => problem.hint(),
-            Self::Script(problem) => problem.hint().to_owned(),
-            Self::Secrets(_) => "take them out, or send them all the same by `--allow-secrets` \
-                (which leaves this project's own keys out)"
-                .to_owned(),
-            Self::Sandbox(_) => {
-                "install bubblewrap and let it make user namespaces, or use `--sandbox auto`"
-                    .to_owned()
-            }
-            Self::Endpoint(problem) => problem.hint(),
-            Self::Server(problem) => problem.hint(),
-            Self::Permissions(problem) => problem.hint(),
-            Self::Trust(problem) => problem.hint(),
-            Self::Instructions(_) => InstructionsProblem::hint().to_owned(),
-            Self::Plan(problem) => problem.hint().to_owned(),
-            Self::Models(problem) => problem.hint(),
-            Self::Sending(problem) => problem.hint(),
-            Self::Home(problem) => problem.hint(),
-            Self::Settings(problem) => problem.hint(),
-            Self::HomeFile(problem) => problem.hint(),
-            Self::Tools { .. } => {
-                "set `MCP_BASE_URL` to a server whose agents work on branches".to_owned()
-            }
-            Self::EnvFile(problem) => problem.hint().to_owned(),
-            Self::Config(problem) => problem.hint(),
-            Self::Token(name, _) => format!("set `{name}` to the token alone, or unset it"),
-            Self::RollUp { hint, .. } => hint.clone(),
-        }
-    }
+/// What is not to travel would.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("what looks like credentials would be sent:{}", listed(.0))]
+#[diagnostic(help(
+    "take them out, or send them all the same by `--allow-secrets` (which leaves this project's own keys out)"
+))]
+pub struct SecretsFound(pub Vec<Finding>);
 
-    /// Whether `code-commit init` makes what is missing.
-    fn is_inits(&self) -> bool {
-        match self {
-            Self::Project(ProjectProblem::NoGitignore | ProjectProblem::NotIgnored)
-            | Self::Script(ScriptProblem::Missing) => true,
-            Self::Project(ProjectProblem::Missing(path)) => path.ends_with("query.txt"),
-            _ => false,
-        }
+/// Whether `code-commit init` makes what is missing.
+fn is_inits(problem: &Error) -> bool {
+    use ProjectProblem::{Missing, NoGitignore, NotIgnored};
+    match (problem.downcast_ref(), problem.downcast_ref()) {
+        (Some(NoGitignore | NotIgnored), _) | (_, Some(ScriptProblem::Missing)) => true,
+        (Some(Missing(path)), _) => path.ends_with("query.txt"),
+        _ => false,
     }
 }
 
@@ -175,16 +50,17 @@ pub fn listed(findings: &[Finding]) -> String {
 
 /// The project is not ready; nothing was sent or written. In its short form, for a person, one hint stands for all that
 /// `code-commit init` makes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("not-ready"))]
 pub struct NotReady {
     /// All that is missing; where it is an error, at least one.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Error>,
 }
 
 impl fmt::Display for NotReady {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the project is not ready")?;
-        let inits = |problem: &&Problem| f.alternate() && problem.is_inits();
+        let inits = |problem: &&Error| f.alternate() && is_inits(problem);
         let (made, others): (Vec<_>, Vec<_>) = self.problems.iter().partition(inits);
         if made.len() < 2 {
             return list(f, &self.problems);
@@ -202,23 +78,23 @@ impl fmt::Display for NotReady {
 
 fn list<'p>(
     f: &mut fmt::Formatter<'_>,
-    problems: impl IntoIterator<Item = &'p Problem>,
+    problems: impl IntoIterator<Item = &'p Error>,
 ) -> fmt::Result {
-    problems
-        .into_iter()
-        .try_for_each(|problem| write!(f, "\n  {problem}\n    hint: {}", problem.hint()))
-}
-
-impl std::error::Error for NotReady {}
-
-impl<P: Into<Problem>> From<P> for NotReady {
-    fn from(problem: P) -> Self {
-        let problems = vec![problem.into()];
-        Self { problems }
-    }
+    problems.into_iter().try_for_each(|problem| {
+        write!(f, "\n  {problem}")?;
+        let hint = problem.hint();
+        hint.map_or(Ok(()), |hint| write!(f, "\n    hint: {hint}"))
+    })
 }
 
 impl NotReady {
+    /// The one problem.
+    pub fn of(problem: impl Into<Error>) -> Self {
+        Self {
+            problems: vec![problem.into()],
+        }
+    }
+
     /// Notes why the `.env` cannot be used, and warns of one that git would take.
     pub fn note_env_file(&mut self, context: &Context<'_>) {
         if let Some(exposure) = context.env_file.exposure() {
@@ -228,9 +104,9 @@ impl NotReady {
     }
 
     /// What is there; what is not is noted, once.
-    pub fn note<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
+    pub fn note<T, E: Into<Error>>(&mut self, result: Result<T, E>) -> Option<T> {
         let note = |problem: E| {
-            let problem = problem.into();
+            let problem: Error = problem.into();
             let text = problem.to_string();
             if !self.problems.iter().any(|known| known.to_string() == text) {
                 self.problems.push(problem);
@@ -240,7 +116,7 @@ impl NotReady {
     }
 
     /// Notes further problems, found elsewhere.
-    pub fn extend<P: Into<Problem>>(&mut self, problems: impl IntoIterator<Item = P>) {
+    pub fn extend<P: Into<Error>>(&mut self, problems: impl IntoIterator<Item = P>) {
         self.problems.extend(problems.into_iter().map(P::into));
     }
 }

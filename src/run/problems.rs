@@ -1,13 +1,18 @@
 //! Why a run cannot start from the project as it is, or from where another one ended. Plain data.
 
+use crate::model::catalogue;
 use crate::project::LOGS;
 use crate::record::run_files::BASELINE;
+use crate::sys::numbers::grouped;
 
 /// Why a project is no base for a change.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum BaselineProblem {
     /// The build fails.
     #[error("`build.sh` fails on the project as it is: {status}{end}")]
+    #[diagnostic(help(
+        "mend the project, or build.sh; all of its output is in `{LOGS}/{BASELINE}`"
+    ))]
     Fails {
         /// How it ended.
         status: String,
@@ -16,35 +21,32 @@ pub enum BaselineProblem {
     },
     /// The build changes what it is judged by.
     #[error("on the project as it is, {0}")]
+    #[diagnostic(help(
+        "put them back, and let build.sh leave them as they are; all of its output is in `{LOGS}/{BASELINE}`"
+    ))]
     ChangesGate(String),
 }
 
-impl BaselineProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let what = match self {
-            Self::Fails { .. } => "mend the project, or build.sh",
-            Self::ChangesGate(_) => "put them back, and let build.sh leave them as they are",
-        };
-        format!("{what}; all of its output is in `{LOGS}/{BASELINE}`")
-    }
-}
-
 /// Why a run cannot be resumed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ResumeProblem {
     /// It is none that asks for a change.
     #[error("`{0}` is no run that asked for a change")]
+    #[diagnostic(help("`code-commit log` lists the runs"))]
     OtherWorkflow(String),
     /// It ended well.
     #[error("there is nothing to resume: `{0}` ended as done")]
+    #[diagnostic(help("`code-commit log` lists the runs"))]
     Done(String),
     /// What it sent is not recorded.
     #[error("`{0}` does not hold the query that it sent")]
+    #[diagnostic(help("start a new run"))]
     NoQuery(String),
     /// The files are neither as they were before the run nor as it left them.
     #[error("the files are neither as they were before `{folder}` nor as it left them: {}", .files.join(", "))]
+    #[diagnostic(help(
+        "put these files back as they were then, or all of them by `code-commit undo {folder}`; `--allow-stale` resumes on the files as they are; or start a new run"
+    ))]
     OtherTree {
         /// The run's folder.
         folder: String,
@@ -53,17 +55,43 @@ pub enum ResumeProblem {
     },
 }
 
-impl ResumeProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::OtherWorkflow(_) | Self::Done(_) => "`code-commit log` lists the runs".to_owned(),
-            Self::NoQuery(_) => "start a new run".to_owned(),
-            Self::OtherTree { folder, .. } => format!(
-                "put these files back as they were then, or all of them by `code-commit undo {folder}`; \
-                 `--allow-stale` resumes on the files as they are; or start a new run"
-            ),
-        }
+/// A prompt does not fit into the model's window.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error(
+    "the next prompt does not fit into the window of `{model}`: about {} tokens, and the window has {}",
+    grouped(*.prompt_tokens),
+    grouped(*.window)
+)]
+#[diagnostic(
+    code("build-failed"),
+    help(
+        "leave files out of the rollup, let build.sh print less, or name a model with a larger window for repairs (one of Ollama's is loaded with its entry's `numCtx`)"
+    )
+)]
+pub struct DoesNotFit {
+    /// The model that was to be asked for the repair.
+    pub model: String,
+    /// The prompt's size.
+    pub prompt_tokens: u64,
+    /// The window, in tokens.
+    pub window: u64,
+}
+
+/// A model that was asked for is not in the table.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("there is no model `{name}`: known are {known}")]
+#[diagnostic(code("usage"), help("`code-commit models{}", ways_to(name)))]
+pub struct UnknownModel {
+    /// The name that was asked for.
+    pub name: String,
+    /// The names of those that are known.
+    pub known: String,
+}
+
+/// The rest of the way to a model that is not in the table.
+fn ways_to(name: &str) -> String {
+    match catalogue::known(name) {
+        Some(known) if known.entry.is_some() => format!(" --add {name}` adds it"),
+        _ => "` shows them; `agent-config/models.json` adds others".to_owned(),
     }
 }

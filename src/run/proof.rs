@@ -8,12 +8,12 @@ use super::builds::{Builds, describe, record};
 use super::context::Context;
 use super::gate::Gate;
 use super::tree::RunTree;
-use crate::commands::error::Error;
 use crate::exec::build_script::{BuildError, BuildStatus};
 use crate::record::event::Event;
 use crate::record::run_files::GATE;
 use crate::record::run_log::BuildLog;
 use crate::run::past::findings;
+use crate::sys::error::Error;
 use crate::sys::text::line_end;
 
 /// Builds, and looks at what they are judged by.

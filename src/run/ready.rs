@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::builds::{self, BuildOptions};
-use super::code_base::CodeBase;
+use super::code_base::{CodeBase, NoCodeBase};
 use super::context::{Context, Freshness, InputOptions, ModelChoice, QuerySource};
-use super::not_ready::{NotReady, Problem, listed};
+use super::not_ready::{NotReady, NotSandboxed, SecretsFound, listed};
 use super::recovery;
 use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, recording_of};
 use super::sending;
 use super::shown::Shown;
-use crate::commands::error::Error;
 use crate::exec::build_script;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::prompt::Inputs;
@@ -20,6 +19,7 @@ use crate::model::{ModelSpec, Purpose, REPAIRS};
 use crate::project::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, ProjectLock, ProjectProblem, ROLLUP};
 use crate::record::replay::Recording;
 use crate::secret::credentials::{self, Finding};
+use crate::sys::error::Error;
 use crate::sys::parallel::{MUCH_TEXT, side_by_side};
 
 /// What a code base is called that is in no file.
@@ -144,7 +144,7 @@ pub fn survey<'a>(
     // How the tree stands to a run that is resumed is looked at by itself.
     let outdated = outdated.filter(|_| choice.resume.is_none());
     if sends && !choice.allow_secrets && !findings.is_empty() {
-        missing.extend([Problem::Secrets(findings.clone())]);
+        missing.extend([SecretsFound(findings.clone())]);
     }
     let mut models = specs.iter().map(|spec| match &recording {
         Some(recording) => Some(SelectedModel::replayed(context, spec.clone(), recording)),
@@ -250,7 +250,7 @@ fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<Stri
 fn code_base(
     context: &Context<'_>,
     inputs: &InputOptions,
-) -> Result<(&'static str, Result<String, Problem>), Error> {
+) -> Result<(&'static str, Result<String, Error>), Error> {
     if let QuerySource::Recorded(sent) = &inputs.query {
         return Ok(("the recorded code base", Ok(sent.rollup.clone())));
     }
@@ -258,14 +258,11 @@ fn code_base(
     let from_file = (!inputs.roll_up).then(|| project.rollup());
     match from_file {
         Some(Err(ProjectProblem::Missing(_))) if inputs.query != QuerySource::File => {}
-        Some(read) => return Ok((ROLLUP, read.map_err(Problem::from))),
+        Some(read) => return Ok((ROLLUP, read.map_err(Error::from))),
         None => {}
     }
     let code_base = match CodeBase::read(project.root(), &[], false) {
-        Err(error @ (Error::NoIndex(_) | Error::EmptyRollup(_))) => {
-            let (problem, hint) = (error.to_string(), error.hint().unwrap_or_default());
-            return Ok((ROLLED_UP, Err(Problem::RollUp { problem, hint })));
-        }
+        Err(error) if error.is::<NoCodeBase>() => return Ok((ROLLED_UP, Err(error))),
         read => read?,
     };
     context.notice(format!("rolled up: {}", code_base.summary()));
@@ -315,7 +312,7 @@ fn check_build(
     if build.sandbox == SandboxMode::Strict {
         match builds::check_strict(context) {
             Err(SandboxProblem::Interrupted(interrupted)) => return Err(interrupted.into()),
-            checked => missing.note(checked),
+            checked => missing.note(checked.map_err(NotSandboxed)),
         };
     }
     Ok(())

@@ -5,12 +5,12 @@
 use super::context::Context;
 use super::not_ready::NotReady;
 use super::outcome::{Failure, Outcome};
-use crate::commands::error::Error;
 use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::project::ProjectLock;
 use crate::record::run_log;
 use crate::run::past::history;
+use crate::sys::error::Error;
 
 /// Takes the project, and puts its tree in order, for a command that has something else to do: what was
 /// recovered is a warning.
@@ -18,7 +18,7 @@ use crate::run::past::history;
 /// # Errors
 /// When another run has the project, or the tree cannot be put in order.
 pub fn take(context: &Context<'_>) -> Result<ProjectLock, Error> {
-    let lock = context.project.lock().map_err(NotReady::from)?;
+    let lock = context.project.lock().map_err(NotReady::of)?;
     recover_with_warning(context)?;
     Ok(lock)
 }
@@ -37,7 +37,7 @@ pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
 /// # Errors
 /// When another run has the project, or the tree cannot be put in order.
 pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let _lock = context.project.lock().map_err(NotReady::from)?;
+    let _lock = context.project.lock().map_err(NotReady::of)?;
     let done = put_in_order(context)?.unwrap_or("nothing to recover");
     mention_cut_short(context);
     Ok(Outcome::said(format!("done: {done}")))

@@ -10,8 +10,6 @@ use super::context::{Context, Freshness, InputOptions, QuerySource};
 use super::not_ready::NotReady;
 use super::problems::ResumeProblem;
 use super::shown::DiskFiles;
-use crate::commands::error::Error;
-use crate::commands::last;
 use crate::edit::{Digest, undo_log};
 use crate::model::prompt::Inputs;
 use crate::model::{Purpose, REPAIRS, StepId};
@@ -19,7 +17,9 @@ use crate::project::changed_files::EditsRecord;
 use crate::project::rollup::{self, RollupState};
 use crate::record::run_files::Artifact;
 use crate::record::step::Step;
-use crate::run::past::history::{PastRun, PastStep};
+use crate::run::past::history::{self, PastRun, PastStep};
+use crate::run::past::naming;
+use crate::sys::error::Error;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
@@ -70,9 +70,10 @@ impl Resumption {
     /// # Errors
     /// When there is none, or it cannot be resumed.
     pub fn read(context: &Context<'_>, run: &Path) -> Result<Self, Error> {
-        let folder = last::folder(context, Some(run))?;
+        let found = naming::find(&context.project, run, context.today())?;
+        let folder = history::relative(&found);
         let run = past(context, &folder);
-        let not = |problem: ResumeProblem| Err(NotReady::from(problem).into());
+        let not = |problem: ResumeProblem| Err(NotReady::of(problem).into());
         if run.workflow() != "commit" {
             return not(ResumeProblem::OtherWorkflow(folder));
         }
@@ -190,7 +191,7 @@ impl Resumption {
                 files: named(&differing),
             };
             if freshness != Freshness::Stale {
-                return Err(NotReady::from(problem).into());
+                return Err(NotReady::of(problem).into());
             }
             found.warnings.push(problem.to_string());
         }

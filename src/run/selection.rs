@@ -11,9 +11,8 @@ use std::path::Path;
 use super::context::{Context, ModelChoice};
 use super::keys::{self, FoundKey, KeySource};
 use super::not_ready::NotReady;
+use super::problems::UnknownModel;
 use super::sending;
-use crate::agent::settings::Settings;
-use crate::commands::error::Error;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, OllamaServer, Origin,
@@ -24,6 +23,7 @@ use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::run::past::naming;
 use crate::run::past::naming::NoSuchRun;
 use crate::secret::ApiKey;
+use crate::sys::error::Error;
 use crate::sys::http::transport::PlainAddresses;
 use crate::sys::interrupt::Interrupted;
 
@@ -193,7 +193,7 @@ impl<'a> RecordedReplies<'a> {
     ) -> Result<Self, Error> {
         let recording = recording_of(context, Path::new(folder))?;
         let table = context.models.as_ref();
-        let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+        let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
         let model = |name: &str| {
             let spec = named(table, name)?;
             Ok(SelectedModel::replayed(context, spec, &recording))
@@ -442,11 +442,11 @@ pub fn choose(
 /// # Errors
 /// When there is none.
 pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
-    let unknown = || Error::UnknownModel {
+    let unknown = || UnknownModel {
         name: name.to_owned(),
         known: table.names(),
     };
-    table.named(name).cloned().ok_or_else(unknown)
+    Ok(table.named(name).cloned().ok_or_else(unknown)?)
 }
 
 /// The run that is to be replayed, if any.
@@ -487,24 +487,24 @@ pub fn recording_of(context: &Context<'_>, run: &Path) -> Result<Recording, Erro
 pub fn agent_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    own: &Settings,
+    own: &str,
+    server: Option<(&str, Option<ApiKey>)>,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
     let is_replay = recording.is_some();
     let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
     let recorded = recording.as_ref().and_then(Recording::first_model);
     let recorded = recorded.filter(|name| table.named(name).is_some());
-    let (spec, key) = match (choice.model.as_deref().or(recorded), &own.api_url) {
+    let (spec, key) = match (choice.model.as_deref().or(recorded), server) {
         (Some(name), _) => (named(table, name)?, ModelKey::ByRule),
-        (None, Some(url)) => {
-            let checked = Endpoint::parse("apiUrl", url, own.api_key.is_some());
-            checked.map_err(NotReady::from)?;
-            let key = own.api_key.clone();
+        (None, Some((url, key))) => {
+            let checked = Endpoint::parse("apiUrl", url, key.is_some());
+            checked.map_err(NotReady::of)?;
             let key = key.map_or(ModelKey::ByRule, |key| ModelKey::Given(Some(key), None));
-            (own_spec(&own.model, url, table), key)
+            (own_spec(own, url, table), key)
         }
-        (None, None) => (named(table, &own.model)?, ModelKey::ByRule),
+        (None, None) => (named(table, own)?, ModelKey::ByRule),
     };
     let mut missing = NotReady::default();
     let first = if let Some(recording) = &recording {
@@ -535,7 +535,7 @@ pub fn stage_models<'a>(
     let recording = find_recording(context, choice)?;
     let is_replay = recording.is_some();
     let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
     let mut missing = NotReady::default();
     let mut select = |purpose: &Purpose, spec: ModelSpec| {
         let Some(recording) = &recording else {

@@ -17,18 +17,25 @@ use crate::sys::numbers::{grouped, percent};
 const NAMED: usize = 100;
 
 /// Why something is not sent.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum SendingProblem {
     /// The rollup is not what is on the disk.
     #[error("the code base in `agent-config/codeRollup.txt` is not that on the disk: {0}")]
+    #[diagnostic(help(
+        "let the run roll up by `--rollup`, or do so with `code-commit rollup` or `./codeRollup.sh`; `--allow-stale` sends it as it is"
+    ))]
     Stale(String),
     /// Whether it is cannot be told.
     #[error(
         "there is no file in `agent-config/codeRollup.txt`, behind a line like `--- src/main.rs ---`"
     )]
+    #[diagnostic(help("roll up again, with `code-commit rollup` or `./codeRollup.sh`"))]
     NoFiles,
     /// The prompt does not fit.
     #[error("the prompt does not fit into the window of `{model}`: {}{}", share(.size, *.window), breakdown(.size, .largest))]
+    #[diagnostic(help(
+        "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`)"
+    ))]
     TooLarge {
         /// The model's name, as `--model` takes it.
         model: String,
@@ -44,6 +51,9 @@ pub enum SendingProblem {
         "the first call would pass `--max-cost` {limit}: the prompt has {}, which alone cost {least}, and the answer comes on top",
         .size.text()
     )]
+    #[diagnostic(help(
+        "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
+    ))]
     TooExpensive {
         /// What the run may cost.
         limit: Usd,
@@ -54,37 +64,13 @@ pub enum SendingProblem {
     },
     /// A limit in dollars for a model without a price.
     #[error("`--max-cost` cannot be kept: the price of `{model}` is not known")]
+    #[diagnostic(help(
+        "give `{model}` a `price` in `agent-config/models.json`; a local one costs 0"
+    ))]
     NoPrice {
         /// The model's name, as `--model` takes it.
         model: String,
     },
-}
-
-impl SendingProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let hint = match self {
-            Self::Stale(_) => {
-                "let the run roll up by `--rollup`, or do so with `code-commit rollup` or \
-                 `./codeRollup.sh`; `--allow-stale` sends it as it is"
-            }
-            Self::NoFiles => "roll up again, with `code-commit rollup` or `./codeRollup.sh`",
-            Self::TooLarge { .. } => {
-                "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; \
-                 or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`)"
-            }
-            Self::TooExpensive { .. } => {
-                "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
-            }
-            Self::NoPrice { model } => {
-                return format!(
-                    "give `{model}` a `price` in `agent-config/models.json`; a local one costs 0"
-                );
-            }
-        };
-        hint.to_owned()
-    }
 }
 
 /// The files of the rollup that are not as they are on the disk, in words.

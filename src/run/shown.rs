@@ -13,8 +13,14 @@ use crate::edit::{Digest, Stamp, VerifiedEdits};
 use crate::project::rollup::{RollupFile, RollupState};
 
 /// Files changed while the model was at work on a reply that replaces them.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("nothing of the reply was applied: changed while the model was at work: {}", listed(.0))]
+#[diagnostic(
+    code("reply-rejected"),
+    help(
+        "the reply is kept in the run's folder: put the files back as the model was shown them, or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it"
+    )
+)]
 pub struct ChangedMeanwhile(Vec<String>);
 
 fn listed(paths: &[String]) -> String {

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use super::active::Run;
 use super::context::Context;
 use super::shown::Shown;
-use crate::commands::error::Error;
 use crate::edit::apply::{Applied, Tree};
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::edit::changes::{ChangeLog, kept_path};
@@ -20,6 +19,7 @@ use crate::project::changed_files::EditsRecord;
 use crate::record::event::Event;
 use crate::record::result::TreeState;
 use crate::sys::counter::Counter;
+use crate::sys::error::Error;
 use crate::sys::files::{MIB, read_open};
 use crate::sys::numbers::counted;
 

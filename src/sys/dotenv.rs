@@ -10,33 +10,24 @@ use super::text::without_mark;
 const MOST_PROBLEMS: usize = 10;
 
 /// A line of a `.env` file that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum DotenvProblem {
     /// It is no assignment, or not a whole one.
     #[error("line {line} of `.env` is not of the form `KEY=value`")]
+    #[diagnostic(help(
+        "write one variable a line, a value with blanks in quotes, and a newline in it as `\\n` in double quotes"
+    ))]
     Malformed {
         /// The line's number, from 1 on.
         line: usize,
     },
     /// A `$` would be expanded: half a key helps nobody.
     #[error("line {line} of `.env` has a `$`, and variables are not expanded there")]
+    #[diagnostic(help("put the value in single quotes"))]
     Dollar {
         /// The line's number, from 1 on.
         line: usize,
     },
-}
-
-impl DotenvProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(self) -> &'static str {
-        match self {
-            Self::Malformed { .. } => {
-                "write one variable a line, a value with blanks in quotes, and a newline in it as `\\n` in double quotes"
-            }
-            Self::Dollar { .. } => "put the value in single quotes",
-        }
-    }
 }
 
 /// The variables, in the file's order, and the first lines that cannot be read.

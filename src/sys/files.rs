@@ -21,8 +21,9 @@ pub(crate) const MIB: u64 = 1 << 20;
 const SLOWEST_STREAM: Duration = Duration::from_secs(10);
 
 /// What could not be done to a file.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("cannot {action} `{}`: {source}", .path.display())]
+#[diagnostic(help("{}", self.way_out()))]
 pub struct PathError {
     /// What was being done, as "write".
     pub action: &'static str,
@@ -33,6 +34,16 @@ pub struct PathError {
 }
 
 impl PathError {
+    fn way_out(&self) -> &'static str {
+        match self.source.kind() {
+            io::ErrorKind::FileTooLarge => "make it smaller, or move it away",
+            _ if self.action == "read" => "make it readable",
+            // A refusal of this program's own.
+            io::ErrorKind::Other => "name another path, or move what is there out of the way",
+            _ => "see that the disk has room and the directory is writable",
+        }
+    }
+
     /// Makes one of the system's word.
     pub(crate) fn of<E: Into<io::Error>>(
         action: &'static str,

@@ -15,10 +15,11 @@ use crate::sys::positions::Misplaced;
 const OTHERS: u32 = 0o077;
 
 /// A file of the user's cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum HomeFileProblem {
     /// It cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
+    #[diagnostic(help("make `{}` {}", path.display(), if files::is_too_large(source) { "smaller, or remove it" } else { "a readable file" }))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -27,6 +28,7 @@ pub enum HomeFileProblem {
     },
     /// There is a mistake in it.
     #[error("`{}`, {mistake}", .path.display())]
+    #[diagnostic(help("fix it there, or remove the file: {without}"))]
     Mistake {
         /// The file.
         path: PathBuf,
@@ -35,22 +37,6 @@ pub enum HomeFileProblem {
         /// Effect of removing the file.
         without: &'static str,
     },
-}
-
-impl HomeFileProblem {
-    /// The way out.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Unreadable { path, source } if files::is_too_large(source) => {
-                format!("make `{}` smaller, or remove it", path.display())
-            }
-            Self::Unreadable { path, .. } => format!("make `{}` a readable file", path.display()),
-            Self::Mistake { without, .. } => {
-                format!("fix it there, or remove the file: {without}")
-            }
-        }
-    }
 }
 
 /// Parses the file's content; `None` where it is missing.

@@ -5,6 +5,7 @@
 //! signal that came earlier is never missed, unless it is the terminal's while that is [lent](Interrupt::lend). A SIGINT
 //! can be taken back, see [`Interrupt::take`]; SIGTERM and SIGHUP last.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use miette::Diagnostic;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -34,7 +36,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    const ALL: [Self; 3] = [Self::Int, Self::Term, Self::Hup];
+    pub(super) const ALL: [Self; 3] = [Self::Int, Self::Term, Self::Hup];
 
     /// The signal's number, the same on every Unix.
     #[must_use]
@@ -60,6 +62,16 @@ impl Signal {
 pub struct Interrupted {
     /// Which signal it was. Of several one that lasts, and of those the latest.
     pub signal: Signal,
+}
+
+impl Diagnostic for Interrupted {
+    fn code(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        Some(Box::new(self.signal.name()))
+    }
+
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        Some(Box::new("run again"))
+    }
 }
 
 /// The signals that were ignored when the process began, a bit each; none where that cannot be told.

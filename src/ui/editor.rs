@@ -30,20 +30,26 @@ const SYSTEM: &str = if cfg!(target_os = "macos") {
 /// How large a text may be that comes from the editor.
 const LARGEST_EDITED: u64 = 10 * MIB;
 
+/// The way out of all of them.
+const SET: &str = "set `VISUAL` or `EDITOR` to the command of an editor";
+
 /// Why a file was not opened.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum EditorProblem {
     /// The user has named none.
     #[error("there is no editor to open: neither `VISUAL` nor `EDITOR` is set")]
+    #[diagnostic(code("not-ready"), help("{SET}"))]
     NotSet,
     /// The command is not one that can be taken apart into words.
     #[error("`{}` is not a command: it is empty, or a quote is not closed", printable(.command, &[]))]
+    #[diagnostic(code("not-ready"), help("{SET}"))]
     NoCommand {
         /// The editor's command, as the user set it.
         command: String,
     },
     /// It cannot be started.
     #[error("cannot start the editor `{}`: {source}", printable(.command, &[]))]
+    #[diagnostic(code("not-ready"), help("{SET}"))]
     NotStarted {
         /// The editor's command, as the user set it.
         command: String,
@@ -52,6 +58,7 @@ pub enum EditorProblem {
     },
     /// It ran, and ended with an error.
     #[error("the editor `{}` failed: {status}", printable(.command, &[]))]
+    #[diagnostic(code("not-ready"), help("{SET}"))]
     Failed {
         /// The editor's command, as the user set it.
         command: String,

@@ -50,17 +50,24 @@ pub enum Typed {
     Cleared,
 }
 
+/// The way out where the input is no prompt.
+const AS_TEXT: &str =
+    "say what is to be done as text; `-`, in place of the text, reads standard input";
+
 /// Why nothing could be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum InputError {
     /// A signal asked the program to end.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
     /// The system refused.
     #[error("cannot read the input: {0}")]
+    #[diagnostic(help("see where standard input comes from"))]
     Io(#[source] io::Error),
     /// The input is not text.
     #[error("line {line} of the input is not UTF-8: convert it, for example with `iconv`")]
+    #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     NotUtf8 {
         /// Which line, from 1 on.
         line: usize,
@@ -69,6 +76,7 @@ pub enum InputError {
     #[error(
         "line {line} of the input has more than {LINE_LIMIT} bytes: split it, or put it into a file"
     )]
+    #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     LineTooLong {
         /// Which line, from 1 on.
         line: usize,
@@ -77,9 +85,11 @@ pub enum InputError {
     #[error(
         "the prompt has more than {PROMPT_LIMIT} bytes: put its contents into files and name those"
     )]
+    #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     TooLong,
     /// The prompt says nothing.
     #[error("the prompt is blank: describe the task")]
+    #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     Blank,
 }
 

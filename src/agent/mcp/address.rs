@@ -22,33 +22,25 @@ pub enum McpAddress {
 }
 
 /// Errors in an address.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum McpAddressProblem {
     /// The URL cannot.
     #[error(transparent)]
+    #[diagnostic(
+        code("usage"),
+        help(
+            "name a server like `https://host/mcp`, or `http://localhost:8000/mcp`, or `stdio:npx some-server`"
+        )
+    )]
     Url(#[from] EndpointProblem),
     /// The query is none of a URL.
     #[error("the query of `{0}` has characters that a URL cannot have")]
+    #[diagnostic(code("usage"), help("escape them by `%` and two digits"))]
     Query(String),
     /// The command cannot.
     #[error("`{0}` is no command: a quote is not closed, or there is nothing")]
+    #[diagnostic(code("usage"), help("write it like `stdio:npx some-server --flag`"))]
     Command(String),
-}
-
-impl McpAddressProblem {
-    /// Advice for the user.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Url(_) => {
-                "name a server like `https://host/mcp`, or `http://localhost:8000/mcp`, or \
-                `stdio:npx some-server`"
-                    .to_owned()
-            }
-            Self::Query(_) => "escape them by `%` and two digits".to_owned(),
-            Self::Command(_) => "write it like `stdio:npx some-server --flag`".to_owned(),
-        }
-    }
 }
 
 impl McpAddress {
@@ -100,6 +92,7 @@ pub(super) fn shown(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::error::Problem as _;
 
     #[test]
     fn a_url_keeps_its_query_and_does_not_show_it() {
@@ -127,7 +120,7 @@ mod tests {
             assert_eq!(url.ok().as_deref(), expected, "{text}");
             if let Err(problem) = address {
                 assert!(
-                    !format!("{problem} {}", problem.hint()).contains("s3cret"),
+                    !format!("{problem} {}", problem.hint().unwrap()).contains("s3cret"),
                     "{problem}"
                 );
             }

@@ -1,7 +1,9 @@
 //! Errors of a server, and what they mean for the work and for another try.
 
+use std::fmt;
 use std::time::Duration;
 
+use miette::Diagnostic;
 use serde_json::{Value, json};
 
 use super::message::RpcError;
@@ -125,6 +127,53 @@ pub enum McpError {
     },
 }
 
+impl Diagnostic for McpError {
+    fn code(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        match self {
+            Self::Interrupted(interrupted) => interrupted.code(),
+            _ => Some(Box::new("mcp-failed")),
+        }
+    }
+
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        let hint = match self {
+            Self::Interrupted(interrupted) => return interrupted.help(),
+            Self::NoAnswer { .. } => "see that the server runs and the URL is right",
+            Self::TimedOut { .. } | Self::NoTimeLeft { .. } => {
+                "see what the server is doing, or give it more time with `--timeout`"
+            }
+            Self::Status {
+                status: 401 | 403 | 407,
+                ..
+            } => "set `MCP_BEARER_TOKEN` to a token that the server takes",
+            Self::Status {
+                status: 408 | 429 | 500..=599,
+                ..
+            } => "try again later, or see what the server says in its log",
+            Self::Version { .. } => {
+                "use a version of the server that speaks one of 2024-11-05 to 2026-07-28"
+            }
+            Self::Status { .. } | Self::Protocol { .. } => {
+                "see that the URL is that of the server's MCP endpoint, as `https://host/mcp`"
+            }
+            Self::TooLarge { .. } => "ask for less",
+            Self::Server(_) | Self::Tool { .. } => {
+                "`code-commit mcp tools` shows what the server's tools take"
+            }
+            Self::Doubtful { .. } => "see on the server whether it was begun",
+            Self::Program {
+                was_started: true, ..
+            } => "see why the server has ended, and run again",
+            Self::Program { .. } => "name a program that speaks MCP on stdin and stdout",
+            Self::NotRecorded { .. } => {
+                "the run was cut short there, or was made by another version of the program"
+            }
+            Self::Replayed { .. } => "the recorded run has ended so, too",
+        };
+        Some(Box::new(hint))
+    }
+}
+
 impl McpError {
     /// An answer that is not what it should be.
     pub(super) fn protocol(server: &str, problem: impl Into<String>) -> Self {
@@ -216,45 +265,6 @@ impl McpError {
             | Self::Server(_)
             | Self::Tool { .. }
             | Self::Doubtful { .. } => false,
-        }
-    }
-
-    /// Advice for the user.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Interrupted(_) => "run again",
-            Self::NoAnswer { .. } => "see that the server runs and the URL is right",
-            Self::TimedOut { .. } | Self::NoTimeLeft { .. } => {
-                "see what the server is doing, or give it more time with `--timeout`"
-            }
-            Self::Status {
-                status: 401 | 403 | 407,
-                ..
-            } => "set `MCP_BEARER_TOKEN` to a token that the server takes",
-            Self::Status {
-                status: 408 | 429 | 500..=599,
-                ..
-            } => "try again later, or see what the server says in its log",
-            Self::Version { .. } => {
-                "use a version of the server that speaks one of 2024-11-05 to 2026-07-28"
-            }
-            Self::Status { .. } | Self::Protocol { .. } => {
-                "see that the URL is that of the server's MCP endpoint, as `https://host/mcp`"
-            }
-            Self::TooLarge { .. } => "ask for less",
-            Self::Server(_) | Self::Tool { .. } => {
-                "`code-commit mcp tools` shows what the server's tools take"
-            }
-            Self::Doubtful { .. } => "see on the server whether it was begun",
-            Self::Program {
-                was_started: true, ..
-            } => "see why the server has ended, and run again",
-            Self::Program { .. } => "name a program that speaks MCP on stdin and stdout",
-            Self::NotRecorded { .. } => {
-                "the run was cut short there, or was made by another version of the program"
-            }
-            Self::Replayed { .. } => "the recorded run has ended so, too",
         }
     }
 

@@ -65,7 +65,6 @@ impl Memory for Recent<'_> {
             tokens: tokens(&system, &rendered(0)),
             window: self.window,
             larger: self.larger.map(str::to_owned),
-            is_at_once: false,
         })
     }
 }

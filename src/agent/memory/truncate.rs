@@ -165,7 +165,6 @@ impl Truncate<'_> {
             tokens,
             window: self.window,
             larger: None,
-            is_at_once: !conversation.history.iter().map(Some).any(is_agents),
         })
     }
 

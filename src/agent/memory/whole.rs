@@ -25,7 +25,6 @@ impl Memory for Whole {
                     tokens,
                     window,
                     larger: None,
-                    is_at_once: false,
                 });
             }
         }

@@ -7,10 +7,11 @@ use crate::project::home::AgentHome;
 use crate::sys::file_lock::holder_words;
 
 /// Errors of using and keeping sessions.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum SessionError {
     /// There is no such session.
     #[error("there is no session `{id}`")]
+    #[diagnostic(code("usage"), help("`{}` shows those that there are", home.list_command))]
     Missing {
         /// The id.
         id: String,
@@ -19,12 +20,14 @@ pub enum SessionError {
     },
     /// There is one already.
     #[error("there is a session `{id}` already")]
+    #[diagnostic(code("usage"), help("open it, or choose another id"))]
     Exists {
         /// The id.
         id: String,
     },
     /// No session was used in the directory.
     #[error("there is no session to resume in `{}`", .directory.escape_debug())]
+    #[diagnostic(code("usage"), help("start one without `--resume`; `{}` shows those of other directories", home.list_command))]
     NoneIn {
         /// The directory that was looked for.
         directory: String,
@@ -37,6 +40,7 @@ pub enum SessionError {
         .directory.escape_debug(),
         .here.escape_debug()
     )]
+    #[diagnostic(code("usage"), help("go to `{}`, or start a session here", directory.escape_debug()))]
     Elsewhere {
         /// The session that was to be used.
         id: String,
@@ -47,6 +51,10 @@ pub enum SessionError {
     },
     /// Another process uses the session.
     #[error("the session `{id}` is in use{}", holder_words(*.process))]
+    #[diagnostic(
+        code("not-ready"),
+        help("wait until it has ended, or end it; or start another session")
+    )]
     InUse {
         /// The session that is in use.
         id: String,
@@ -55,6 +63,7 @@ pub enum SessionError {
     },
     /// The session's file, or its folder, is not as it must be.
     #[error("`{}` is damaged: {mistake}", .path.display())]
+    #[diagnostic(code("not-ready"), help("mend it there, or remove `{}` and start anew", path.display()))]
     Damaged {
         /// The file or the folder that holds the session.
         path: PathBuf,
@@ -63,6 +72,7 @@ pub enum SessionError {
     },
     /// The lock file cannot be locked.
     #[error("cannot lock `{}`: {source}", .path.display())]
+    #[diagnostic(code("not-ready"), help("set `{}` to a directory on a file system that can lock", home.variable))]
     Unlockable {
         /// The lock file.
         path: PathBuf,
@@ -73,6 +83,7 @@ pub enum SessionError {
     },
     /// Something cannot be read, written or removed.
     #[error("`{}` cannot be {what}: {source}", .path.display())]
+    #[diagnostic(help("let `{}` be {what}, or set `{}` to a directory where that is possible", path.display(), home.variable))]
     Io {
         /// `read` or `written`.
         what: &'static str,
@@ -83,47 +94,4 @@ pub enum SessionError {
         /// The system's word.
         source: io::Error,
     },
-}
-
-impl SessionError {
-    /// The way out.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Missing { home, .. } => {
-                format!("`{}` shows those that there are", home.list_command)
-            }
-            Self::Exists { .. } => "open it, or choose another id".to_owned(),
-            Self::NoneIn { home, .. } => format!(
-                "start one without `--resume`; `{}` shows those of other directories",
-                home.list_command
-            ),
-            Self::Elsewhere { directory, .. } => {
-                format!(
-                    "go to `{}`, or start a session here",
-                    directory.escape_debug()
-                )
-            }
-            Self::InUse { .. } => {
-                "wait until it has ended, or end it; or start another session".to_owned()
-            }
-            Self::Damaged { path, .. } => {
-                format!(
-                    "mend it there, or remove `{}` and start anew",
-                    path.display()
-                )
-            }
-            Self::Unlockable { home, .. } => format!(
-                "set `{}` to a directory on a file system that can lock",
-                home.variable
-            ),
-            Self::Io {
-                what, path, home, ..
-            } => format!(
-                "let `{}` be {what}, or set `{}` to a directory where that is possible",
-                path.display(),
-                home.variable
-            ),
-        }
-    }
 }

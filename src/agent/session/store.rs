@@ -27,7 +27,7 @@ use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::positions::{self, Misplaced, Positions};
 
 /// The folder with the sessions, in an agent's home.
-pub const SESSIONS: &str = "sessions";
+pub const SESSIONS: &str = crate::project::home::SESSIONS;
 /// Limit of a session's file, in bytes: no session grows to that.
 pub const LARGEST: u64 = 1024 * MIB;
 /// The file of a session that is a folder.

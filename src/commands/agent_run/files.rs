@@ -5,7 +5,6 @@ use std::iter;
 use super::run::AgentRun;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::files::{Files, PathEdit};
-use crate::commands::error::Error;
 use crate::edit::error::ApplyError;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
 use crate::record::event::Event;
@@ -33,11 +32,9 @@ impl Files for AgentRun<'_> {
         let edits = self.verified(edits)?;
         let mut run = self.run.borrow_mut();
         let applied = worktree.tree.borrow_mut().apply(&mut run, &edits);
-        applied.map_err(|error| match error {
-            Error::Apply(error @ ApplyError::RolledBack { .. }) => {
-                ToolError::failed(error.to_string())
-            }
-            error => ToolError::Fatal(error.into()),
+        applied.map_err(|error| match error.downcast_ref() {
+            Some(error @ ApplyError::RolledBack { .. }) => ToolError::failed(error.to_string()),
+            _ => ToolError::Fatal(error.into()),
         })?;
         let mut written = worktree.written.borrow_mut();
         for (path, before) in paths.into_iter().zip(before) {

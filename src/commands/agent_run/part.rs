@@ -4,7 +4,6 @@
 use super::run::AgentRun;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::diff::ChangesSoFar;
-use crate::commands::error::Error;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy};
 use crate::exec::build_script::BuildStatus;
 use crate::record::result::TreeState;
@@ -13,6 +12,7 @@ use crate::run::baseline::Baseline;
 use crate::run::builds::describe;
 use crate::run::closing;
 use crate::run::proof::Proof;
+use crate::sys::error::Error;
 
 /// A build that has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Effect, ToolError, ToolOutput};
 use crate::agent::tools::notes::User;
 use crate::agent::{AgentError, Env, Host, Note, ToolUse};
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping;
 use crate::commands::workspace::AnswerSource;
 use crate::exec::process::Processes;
@@ -27,7 +27,6 @@ use crate::model::prompt::Prompt;
 use crate::model::{Purpose, Reply, StepId, tokens};
 use crate::project::conventions::AGENTS_FILE;
 use crate::record::event::Event;
-use crate::record::exit::Exit;
 use crate::record::mode::Mode;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::record::question::{Answer, Question};
@@ -37,8 +36,10 @@ use crate::record::run_log::RunLog;
 use crate::record::step::{Action, Step, input_text};
 use crate::run::active::Run;
 use crate::run::context::Context;
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Advice, Failure, Outcome};
 use crate::run::selection::Models;
+use crate::sys::error::Error;
+use crate::sys::exit::Exit;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::Typed;
 
@@ -58,6 +59,8 @@ stands above.";
 pub struct AgentSetup<'s> {
     /// The workflow's name, in `result.json` and in the folder's name.
     pub name: &'static str,
+    /// Finds the hint of what ends the run.
+    pub advice: Advice,
     /// The models that the agents ask.
     pub models: &'s Models<'s>,
     /// Limits of the run.
@@ -102,6 +105,7 @@ impl<'c> AgentRun<'c> {
         request: Option<&str>,
     ) -> Result<Self, Error> {
         let mut run = Run::start(context, setup.name, setup.name)?;
+        run.advice = setup.advice;
         run.note_models(setup.models);
         run.record.warnings.clone_from(&setup.warnings);
         if !context.project.ignores(run.log.name()) {
@@ -145,9 +149,7 @@ impl<'c> AgentRun<'c> {
     /// # Errors
     /// When they are not for the agents.
     pub(super) fn worktree(&self) -> Result<&Worktree<'c>, Error> {
-        let problem = "this run may not change the project's files";
-        let problem = || AgentError::Host(problem.into()).into();
-        self.worktree.as_ref().ok_or_else(problem)
+        Ok(self.worktree.as_ref().ok_or(CommandError::NoWorktree)?)
     }
 
     /// Tests if the agent may ask questions.
@@ -208,11 +210,11 @@ impl<'c> AgentRun<'c> {
         self.note_state(SessionState::Active)?;
         let conversation = self.setup.session.map(Keeping::conversation);
         let result = work(&mut conversation.unwrap_or_default());
-        let result = result.map_err(|mut error| {
-            if let AgentError::TooLong { is_at_once, .. } = &mut error {
-                *is_at_once = self.run.borrow().record.steps.is_empty();
+        let result = result.map_err(|error| match error {
+            AgentError::TooLong { .. } if self.run.borrow().record.steps.is_empty() => {
+                Error::from(error.at_once())
             }
-            Error::from(error)
+            error => error.into(),
         });
         if let (Some(agent), Ok(words)) = (&mut self.run.borrow_mut().record.agent, &result) {
             agent.answer = Some(self.context.redactor.text(words).into_owned());

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
+use crate::commands::chat::error::ChatError;
 use crate::commands::chat::models;
 use crate::commands::chat::outgoing;
 use crate::commands::chat::place::ChatPlace;
@@ -18,7 +19,6 @@ use crate::commands::chat::screen::Screen;
 use crate::commands::chat::settings;
 use crate::commands::chat::slash::SlashCommand;
 use crate::commands::chat::talk::TalkEnd;
-use crate::commands::error::{ChatError, Error};
 use crate::commands::workspace::{AnswerSource, SessionChoice};
 use crate::project::home::CHAT;
 use crate::record::event::WithoutKeys;
@@ -26,6 +26,7 @@ use crate::record::mode::SharedMode;
 use crate::run::context::{Context, Stdin};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::error::Error;
 use crate::sys::home_file;
 use crate::ui::input::InputError;
 use crate::ui::input::history::History;
@@ -283,14 +284,10 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = crate::commands::chat::login::home(context)?;
     let path = home.join(settings::FILE);
-    if home_file::read(&path).map_err(NotReady::from)?.is_none() {
+    if home_file::read(&path).map_err(NotReady::of)?.is_none() {
         home_file::create(&path, settings::DEFAULTS.as_bytes())?;
     }
-    let command = editor::command(context.environment);
-    editor::open(command, &path, context.interrupt)?;
-    crate::commands::chat::place::settings(&home)?;
-    Ok(Outcome::said(format!(
-        "done: `{}` can be used",
-        path.display()
-    )))
+    crate::commands::sessions::edit(context, &path, || {
+        crate::commands::chat::place::settings(&home).map(drop)
+    })
 }

@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 use clap::ValueEnum as _;
 use regex::Regex;
 
-use super::context::AGENT_FOLDER;
 use crate::project::conventions::read_file;
+use crate::project::home::AGENT_FOLDER;
 use crate::record::mode::Mode;
 use crate::sys::fences::Fence;
 use crate::sys::files::Links;

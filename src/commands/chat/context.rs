@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::tagged::{Tag, tagged};
 use crate::project::conventions::{AGENTS_FILE, LINK, read_file};
+use crate::project::home::AGENT_FOLDER;
 use crate::sys::files::Links;
 use crate::sys::text::escaped;
 
-/// The folder for what agents are to know of a project, in its root.
-pub const AGENT_FOLDER: &str = ".agent";
 /// The file there with what the user wants to be known.
 const CONTEXT_FILE: &str = "context.md";
 

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::commands::error::{ChatError, Error};
+use crate::commands::chat::error::ChatError;
 use crate::model::{ModelError, ModelSpec, Provider, Route, VendorServer};
 use crate::project::home::{CHAT, System};
 use crate::run::accounts::{self, Accounts, DEFAULT, NoAccount, check_name};
@@ -16,6 +16,7 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::run::selection;
 use crate::secret::{ApiKey, KeyProblem, Redactor, SHORTEST_KEY};
 use crate::sys::environment::Environment;
+use crate::sys::error::Error;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{self, InputError, LineReader as _, PlainLines, Typed, hidden};
 
@@ -51,7 +52,7 @@ impl ChatKey {
     /// When there is none: the project is not ready.
     pub fn required(&self) -> Result<(), Error> {
         let missing = self.found.as_ref().err();
-        missing.map_or(Ok(()), |problem| Err(problem.clone().into()))
+        missing.map_or(Ok(()), |problem| Err(problem.clone().ending()))
     }
 
     /// Checks that the redactor knows the key: one that a command has printed since then is not.
@@ -66,7 +67,7 @@ impl ChatKey {
             }) if key.expose().len() >= SHORTEST_KEY
                 && redactor.text(key.expose()) == key.expose() =>
             {
-                Err(NoKey::ByCommand(name.clone()).into())
+                Err(NoKey::ByCommand(name.clone()).ending())
             }
             _ => Ok(self),
         }
@@ -88,9 +89,8 @@ pub fn key(
     let mut others: Vec<ApiKey> = accounts.keys().cloned().collect();
     let chosen = account.and_then(|name| accounts.named(name));
     let chosen = chosen.filter(|_| choice.replay.is_none());
-    let chosens =
-        chosen.map(|account| Ok::<_, Error>((account, keys::of_account(context, account)?)));
-    let chosens = chosens.transpose()?;
+    let chosens = chosen.map(|account| Ok((account, keys::of_account(context, account)?)));
+    let chosens = chosens.transpose().map_err(NoKey::ending)?;
     others.extend(chosens.iter().map(|(_, found)| found.key.clone()));
     let found = match chosens {
         _ if choice.replay.is_some() => Ok(None),
@@ -472,7 +472,7 @@ fn change<T>(
 /// When no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     let home = CHAT.directory(context.environment, System::current());
-    Ok(home.map_err(NotReady::from)?)
+    Ok(home.map_err(NotReady::of)?)
 }
 
 /// The accounts, where nobody has seen them yet: that others could read them is told.
@@ -485,7 +485,7 @@ fn opened(context: &Context<'_>, home: &Path) -> Result<Accounts, Error> {
 }
 
 fn load(home: &Path) -> Result<Accounts, Error> {
-    Ok(Accounts::load(home).map_err(NotReady::from)?)
+    Ok(Accounts::load(home).map_err(NotReady::of)?)
 }
 
 /// Asks the vendor for its models, which it tells whoever has a key.
@@ -514,7 +514,7 @@ pub fn server(
     key: &ApiKey,
 ) -> Result<VendorServer, Error> {
     let vendors = ModelSpec::new("", provider);
-    let route = selection::route(context, &vendors, true).map_err(NotReady::from)?;
+    let route = selection::route(context, &vendors, true).map_err(NotReady::of)?;
     let route = Route {
         key: Some(key.clone()),
         ..route

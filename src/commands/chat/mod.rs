@@ -10,6 +10,7 @@ pub(crate) mod command;
 pub mod commands;
 pub mod context;
 pub(crate) mod entries;
+pub(crate) mod error;
 pub mod instructions;
 pub(crate) mod login;
 pub(crate) mod models;

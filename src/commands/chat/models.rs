@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::login::{self, ChatKey};
-use crate::commands::error::{ChatError, Error};
+use crate::commands::chat::error::ChatError;
 use crate::commands::models::HOME_FILE;
 use crate::model::price::Usd;
 use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, Provider, retired, served};
@@ -15,6 +15,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::selection::{self, ModelKey};
 use crate::run::selection::{Models, SelectedModel};
 use crate::run::sending;
+use crate::sys::error::Error;
 use crate::sys::home_file;
 use crate::sys::numbers::grouped;
 use crate::sys::text::one_line;
@@ -32,7 +33,7 @@ const SHOWN: usize = 60;
 /// When a file cannot be read or made, or there is a mistake in one.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
     let path = home.join(HOME_FILE);
     if !path.exists() {
         home_file::create(&path, CHAT_MODELS.as_bytes())?;

@@ -6,10 +6,9 @@ use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::record::mode::Mode;
 use crate::run::context::ModelChoice;
-use crate::run::outcome::CHAT_RUN;
 
 /// The workflow's name.
-pub(crate) const NAME: &str = CHAT_RUN;
+pub(crate) const NAME: &str = "chat";
 /// How an agent at the terminal is to work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatOptions {

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use self::file::{Choice, FILE, PermissionAction, PermissionFile, rule_words};
 use super::briefing::Briefing;
 use super::commands::COMMANDS;
-use super::context::AGENT_FOLDER;
 use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::agent::permissions::{Permission, Permissions};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
 use crate::agent::tools::place::{quoted, resolved};
 use crate::model::Category;
+use crate::project::home::AGENT_FOLDER;
 use crate::project::index::TrackedPaths;
 use crate::record::mode::{Mode, SharedMode};
 use crate::record::question::Verdict;
@@ -63,8 +63,9 @@ pub struct ChatPermissions<'a> {
 }
 
 /// The calls that nobody was there to allow.
-#[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[error("{} not permitted: nobody was there to allow {}", counted(.calls.len() as u64, "call"), .calls.join(", "))]
+#[diagnostic(code("not-permitted"), help("{}; `--auto-pilot` lets the agent do everything", self.way_out()))]
 pub struct NotPermitted {
     /// Each as its tool, what it was about, and why it would have been asked about, on one line.
     pub calls: Vec<String>,
@@ -73,15 +74,12 @@ pub struct NotPermitted {
 }
 
 impl NotPermitted {
-    /// The way out.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let auto_pilot = "`--auto-pilot` lets the agent do everything";
+    fn way_out(&self) -> String {
         if self.is_asked_always {
-            format!("what deletes, overwrites or commits is asked about always; {auto_pilot}")
+            "what deletes, overwrites or commits is asked about always".to_owned()
         } else {
             format!(
-                "allow the tools in `{FILE}`, or commands by a prefix, and run `code-commit chat trust`; {auto_pilot}"
+                "allow the tools in `{FILE}`, or commands by a prefix, and run `code-commit chat trust`"
             )
         }
     }

@@ -22,13 +22,11 @@ use crate::agent::tools::place::Outside;
 use crate::commands::chat::briefing::Briefing;
 use crate::commands::chat::commands;
 use crate::commands::chat::commands::{COMMANDS, CommandFile};
-use crate::commands::chat::context::AGENT_FOLDER;
 use crate::commands::chat::permissions::file::{PermissionFile, rule_words};
 use crate::commands::chat::permissions::untrusted::Untrusted;
 use crate::commands::chat::permissions::{ChatPermissions, NotPermitted, closed_paths};
 use crate::commands::chat::settings::ChatSettings;
 use crate::commands::chat::trust::TrustedFiles;
-use crate::commands::error::Error;
 use crate::commands::keeping::Keeping;
 use crate::commands::sessions::{self, KEEPS_ALL};
 use crate::commands::workspace::{
@@ -40,6 +38,7 @@ use crate::exec::sandbox::SandboxMode;
 use crate::model::message::Role;
 use crate::model::usage::Usage;
 use crate::model::{ModelTable, Provider, Purpose};
+use crate::project::home::AGENT_FOLDER;
 use crate::project::home::CHAT;
 use crate::record::event::Event;
 use crate::record::mode::{Mode, SharedMode};
@@ -51,6 +50,7 @@ use crate::run::context::Context;
 use crate::run::keys::FoundKey;
 use crate::run::not_ready::NotReady;
 use crate::run::selection::Models;
+use crate::sys::error::Error;
 use crate::ui::tui::{CommandHint, Entry, Menu};
 
 /// Limit of replies in a row that are not understood.
@@ -69,7 +69,7 @@ const USUAL_WINDOW: u64 = 200_000;
 /// # Errors
 /// When there is a mistake in it.
 pub fn settings(home: &Path) -> Result<ChatSettings, Error> {
-    Ok(ChatSettings::load(home).map_err(NotReady::from)?)
+    Ok(ChatSettings::load(home).map_err(NotReady::of)?)
 }
 
 /// The session of an agent at the terminal: what is kept of it besides what was said.
@@ -214,8 +214,8 @@ impl<'c> ChatPlace<'c> {
         let settings = settings(&home)?;
         let models = models::models(context, &options.choice, spec, &key)?;
         let mut warnings = models.warnings(context);
-        let trusted = TrustedFiles::load(&home, root).map_err(NotReady::from)?;
-        let permissions = PermissionFile::load(root, trusted).map_err(NotReady::from)?;
+        let trusted = TrustedFiles::load(&home, root).map_err(NotReady::of)?;
+        let permissions = PermissionFile::load(root, trusted).map_err(NotReady::of)?;
         let mut briefing = Briefing::load(root, context.directory);
         let (commands, bad) = commands_of(root, &home);
         warnings.extend(briefing.warnings().into_iter().chain(bad));

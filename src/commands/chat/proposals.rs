@@ -11,7 +11,6 @@ use crate::agent::tool::{ToolError, ToolOutput};
 use crate::agent::tools::files::Files as _;
 use crate::commands::chat::commands;
 use crate::commands::chat::permissions::file::REFUSED;
-use crate::commands::error::Error;
 use crate::edit::EditKind;
 use crate::model::Purpose;
 use crate::record::question::{Answer, Question};
@@ -20,6 +19,7 @@ use crate::run::not_ready::NotReady;
 use crate::run::outcome::Failure;
 use crate::sys::diff;
 use crate::sys::diff::{FileChange, FileState, NEW_MODE};
+use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::numbers::grouped;
 
@@ -182,12 +182,12 @@ pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(),
     };
     let verdict = screen.ask(question, Some(changed.diff));
     if verdict.as_ref().is_ok_and(|it| it.answer == Answer::Yes) {
-        let mut file = changed.file.map_err(NotReady::from)?;
-        file.trust(&[]).map_err(NotReady::from)?;
+        let mut file = changed.file.map_err(NotReady::of)?;
+        file.trust(&[]).map_err(NotReady::of)?;
         place.permissions.replace(file);
     } else {
         let put_back = place.permissions.borrow().put_back();
-        put_back.map_err(NotReady::from)?;
+        put_back.map_err(NotReady::of)?;
         screen.say(format!(
             "`{path}` is as it was; what stood there is in `{REFUSED}`"
         ));

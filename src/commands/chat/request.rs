@@ -15,12 +15,12 @@ use crate::agent::tagged::without_reminders;
 use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
+use crate::commands::chat::error::{ChatError, hint_in_chat};
 use crate::commands::chat::instructions::{PromptFacts, system_prompt};
 use crate::commands::chat::outgoing;
 use crate::commands::chat::permissions::{ChatPermissions, remembered};
 use crate::commands::chat::reminders::StepFacts;
 use crate::commands::chat::tools::ChatTools;
-use crate::commands::error::{ChatError, Error};
 use crate::commands::keeping::Keeping as _;
 use crate::commands::workspace::{AnswerSource, Asker};
 use crate::model::message::Role;
@@ -32,6 +32,9 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::environment::Clock;
+use crate::sys::error::Error;
+use crate::sys::error::Problem as _;
+use crate::sys::exit::Exit;
 
 /// Failures of tools in a row that end a request.
 const TOOL_TRIES: u32 = 25;
@@ -58,7 +61,8 @@ impl Asker for ScreenAsker<'_, '_> {
             let mut permissions = self.place.permissions.borrow_mut();
             let kept = permissions.remember(&choice, self.clock.now());
             if let Err(problem) = kept {
-                self.screen.say(format!("{problem}\n\n{}", problem.hint()));
+                let hint = problem.hint().unwrap_or_default();
+                self.screen.say(format!("{problem}\n\n{hint}"));
             }
         }
         Ok(verdict.answer)
@@ -106,12 +110,12 @@ pub fn work(
 /// take, it would not with the next request either.
 fn is_taken_out(error: &Error, since: &[HistoryMessage]) -> bool {
     let is_unanswered = !since.iter().any(|said| said.role == Role::Assistant);
-    match error {
-        Error::AgentsModel(error) => {
+    match AgentError::of(error) {
+        Some(AgentError::Model(error)) => {
             let is_not_taken = error.is_bad_request() || error.is_context_exceeded();
             error.is_refusal() || is_unanswered && is_not_taken
         }
-        Error::Agent(AgentError::TooLong { .. }) => is_unanswered,
+        Some(AgentError::TooLong { .. }) => is_unanswered,
         _ => false,
     }
 }
@@ -144,7 +148,7 @@ pub fn finish(
         Ok(_) if !refused.calls.is_empty() => Err(ChatError::NotPermitted(refused).into()),
         result => result,
     };
-    let is_refused = matches!(result, Err(Error::Chat(ChatError::NotPermitted(_))));
+    let is_refused = matches!(&result, Err(error) if error.exit() == Exit::NotPermitted);
     let finished = run.finish(result);
     let record = match &finished {
         Ok(outcome) => &outcome.record,
@@ -168,6 +172,7 @@ pub fn finish(
 /// Setup of a run of this agent; `keeps`: in the session.
 fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -> AgentSetup<'s> {
     AgentSetup {
+        advice: hint_in_chat,
         name: NAME,
         models: &place.models,
         limits: place.limits,

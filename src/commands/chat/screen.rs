@@ -6,12 +6,12 @@ use std::cell::{Cell, RefCell};
 use std::sync::mpsc::Receiver;
 
 use crate::agent::AgentError;
-use crate::commands::error::Error;
 use crate::model::Purpose;
 use crate::record::event::{Event, Reporter};
 use crate::record::question::Question;
 use crate::record::question::Verdict;
 use crate::secret::Redactor;
+use crate::sys::error::Error;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::tui::channel::ScreenSender;
 use crate::ui::tui::{Connection, FromScreen, Menu, Status, Submission, ToScreen};
@@ -149,9 +149,7 @@ impl Screen {
                 Ok(FromScreen::Leave) | Err(_) => {
                     self.has_left.set(true);
                     let signal = Signal::Int;
-                    return Err(Error::Agent(AgentError::Interrupted(Interrupted {
-                        signal,
-                    })));
+                    return Err(AgentError::Interrupted(Interrupted { signal }).into());
                 }
                 Ok(answer) => {
                     if let Some(taken) = take(answer) {

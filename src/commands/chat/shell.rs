@@ -12,13 +12,14 @@ use crate::agent::tool::{Arguments, Tool as _, ToolCall};
 use crate::agent::tools::command::{EXECUTE_COMMAND, ExecuteCommand, RunCommand, Shell};
 use crate::agent::{AgentError, Host as _};
 use crate::commands::agent_run::AgentRun;
+use crate::commands::chat::error::ChatError;
 use crate::commands::chat::permissions::ChatPermissions;
-use crate::commands::error::{ChatError, Error};
 use crate::model::Purpose;
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
 use crate::run::context::Context;
 use crate::run::outcome::Failure;
+use crate::sys::error::Error;
 
 /// Runs a command that the user has typed behind `!`; the model sees it with the next request.
 ///

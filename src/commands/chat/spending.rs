@@ -3,11 +3,11 @@
 use super::place::ChatPlace;
 use crate::commands::chat::spent;
 use crate::commands::chat::spent::Spent;
-use crate::commands::error::Error;
 use crate::commands::last;
 use crate::record::result::RunRecord;
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
+use crate::sys::error::Error;
 
 /// Notes what a run has spent, unless its replies were recorded.
 pub fn count(context: &Context<'_>, place: &ChatPlace<'_>, record: &RunRecord) {
@@ -34,7 +34,7 @@ pub fn told(context: &Context<'_>, place: &ChatPlace<'_>) -> Result<String, Erro
     };
     let account = place.account();
     let account = account.map(|account| spent::by(&place.home, &account));
-    let account = account.transpose().map_err(NotReady::from)?;
+    let account = account.transpose().map_err(NotReady::of)?;
     Ok(format!(
         "this session: {session}\n\nthis account: {}",
         account.unwrap_or_default()

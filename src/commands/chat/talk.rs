@@ -19,12 +19,12 @@ use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
 use crate::model::Provider;
 use crate::project::conventions::AGENTS_FILE;
-use crate::record::exit::Exit;
 use crate::record::mode::Mode;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::run::accounts;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::exit::Exit;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::{Connection, Menu, Submission, ToScreen};
 

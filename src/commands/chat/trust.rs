@@ -43,32 +43,20 @@ impl Default for Form {
 }
 
 /// Errors of trusting a file.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum TrustProblem {
     /// `trusted.json` cannot be read.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Unreadable(#[from] HomeFileProblem),
     /// `trusted.json` cannot be written.
     #[error(transparent)]
+    #[diagnostic(help("make `{}` writable", .0.path.parent().unwrap_or(&.0.path).display()))]
     Unwritable(#[from] PathError),
     /// JSON has no name for the project.
     #[error("`{}` is not UTF-8, so that nothing in it can be trusted", .0.display())]
+    #[diagnostic(help("rename the directory"))]
     NotUtf8(PathBuf),
-}
-
-impl TrustProblem {
-    /// The way out.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Unreadable(problem) => problem.hint(),
-            Self::Unwritable(problem) => {
-                let directory = problem.path.parent().unwrap_or(&problem.path);
-                format!("make `{}` writable", directory.display())
-            }
-            Self::NotUtf8(_) => "rename the directory".to_owned(),
-        }
-    }
 }
 
 /// The files of one project that its user trusts.

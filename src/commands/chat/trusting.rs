@@ -13,11 +13,11 @@ use crate::commands::chat::permissions::file::{Choice, FILE, PermissionFile};
 use crate::commands::chat::permissions::untrusted::Untrusted;
 use crate::commands::chat::permissions::words_of;
 use crate::commands::chat::trust::TrustedFiles;
-use crate::commands::error::Error;
 use crate::record::question::{Answer, Question};
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::error::Error;
 use crate::ui::input::{self, InputError, LineReader as _, PlainLines, PromptedLines, Typed};
 
 /// The question.
@@ -65,7 +65,7 @@ pub fn trust_written(place: &ChatPlace<'_>, name: &str, content: &str) -> Result
         return Ok(());
     };
     let trusted = place.permissions.borrow_mut().trust_command(command);
-    Ok(trusted.map_err(NotReady::from)?)
+    Ok(trusted.map_err(NotReady::of)?)
 }
 
 fn ask(place: &ChatPlace<'_>, screen: &Screen, untrusted: &Untrusted) -> Result<(), Error> {
@@ -77,7 +77,7 @@ fn ask(place: &ChatPlace<'_>, screen: &Screen, untrusted: &Untrusted) -> Result<
     let mut permissions = place.permissions.borrow_mut();
     if verdict.answer == Answer::Yes {
         let trusted = permissions.trust(&untrusted.commands);
-        trusted.map_err(NotReady::from)?;
+        trusted.map_err(NotReady::of)?;
     } else {
         permissions.is_declined = true;
         screen
@@ -108,9 +108,7 @@ pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> 
             "nothing was trusted: `always` counts as `ask` here",
         ));
     }
-    let trusted = permissions
-        .trust(&untrusted.commands)
-        .map_err(NotReady::from);
+    let trusted = permissions.trust(&untrusted.commands).map_err(NotReady::of);
     trusted.map_err(Error::from)?;
     let paths = untrusted.paths.iter().map(|path| format!("`{path}`"));
     let paths = paths.collect::<Vec<_>>().join(", ");
@@ -118,8 +116,8 @@ pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> 
 }
 
 fn load(home: &Path, root: &Path) -> Result<(PermissionFile, Vec<CommandFile>), Error> {
-    let trusted = TrustedFiles::load(home, root).map_err(NotReady::from)?;
-    let permissions = PermissionFile::load(root, trusted).map_err(NotReady::from)?;
+    let trusted = TrustedFiles::load(home, root).map_err(NotReady::of)?;
+    let permissions = PermissionFile::load(root, trusted).map_err(NotReady::of)?;
     Ok((permissions, commands_of(root, home).0))
 }
 

@@ -1,5 +1,6 @@
 //! The flags for what becomes of a reply.
 
+use crate::edit::Allowances;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -44,6 +45,16 @@ pub struct LossArgs {
     /// fences
     #[arg(long, help_heading = SELDOM)]
     pub allow_form: bool,
+}
+
+impl From<LossArgs> for Allowances {
+    fn from(flags: LossArgs) -> Self {
+        Self {
+            elision: flags.allow_elision,
+            shrink: flags.allow_shrink,
+            form: flags.allow_form,
+        }
+    }
 }
 
 /// What becomes of the edits when a run fails.

@@ -27,6 +27,7 @@ use crate::commands::workspace::{AgentOptions, AnswerSource, Workspace};
 use crate::model::Purpose;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::error::Error;
 
 /// The workflow's name.
 const NAME: &str = "dev";
@@ -69,6 +70,7 @@ fn work(
         None
     });
     let setup = AgentSetup {
+        advice: Error::hint,
         name: NAME,
         models: &place.models,
         limits: place.limits,

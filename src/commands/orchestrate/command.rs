@@ -17,7 +17,7 @@ use crate::agent::protocol::native::{Native, ResultForm};
 use crate::agent::tool::Toolbox;
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
-use crate::commands::error::Error;
+use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
 use crate::commands::orchestrate::branches::Specialist;
 use crate::commands::orchestrate::handover::Handover;
 use crate::commands::orchestrate::instructions::{FORM, initial_messages, system_prompt};
@@ -32,12 +32,12 @@ use crate::commands::orchestrate::tools::{ExecuteAgent, MAX_REVIEWS, ReadArtifac
 use crate::commands::orchestrate::watch::RunWatcher;
 use crate::model::Purpose;
 use crate::record::event::Event;
-use crate::record::exit::Exit;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
 use crate::run::context::Context;
-use crate::run::mcp_server::{ExchangeLog, connect, require_tools};
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::environment::RecordedClock;
+use crate::sys::error::Error;
+use crate::sys::exit::Exit;
 
 /// The workflow's name.
 const NAME: &str = "orchestrate";
@@ -69,6 +69,7 @@ pub fn orchestrate(
         protocol: client.protocol().to_owned(),
     });
     let setup = AgentSetup {
+        advice,
         name: NAME,
         models: &place.models,
         limits: place.limits,
@@ -216,7 +217,7 @@ impl Orchestration<'_, '_> {
             temperature: None,
             env: self.run.env(),
         };
-        let worked = self.run.work(|conversation: &mut Conversation| {
+        self.run.work(|conversation: &mut Conversation| {
             conversation.history = initial_messages(
                 &self.place.task,
                 &settings.parent_branch_id,
@@ -224,13 +225,8 @@ impl Orchestration<'_, '_> {
                 &settings.workspace_dir,
             );
             Ok(agent.work_on(conversation, None)?.words)
-        });
-        match worked {
-            Ok(_) => Ok(()),
-            // Its hints are not to name a `config.json`, which is not read here.
-            Err(Error::AgentsModel(error)) => Err(Error::Model(error)),
-            Err(error) => Err(error),
-        }
+        })?;
+        Ok(())
     }
 
     /// What stands against the model's last words. Words that are no report are for the user, where there is one.
@@ -274,13 +270,13 @@ impl Orchestration<'_, '_> {
     ) -> Result<Option<String>, Error> {
         let place = self.place;
         let has_work = specialists.lineage.borrow().last_success().is_some();
-        let is_over = match worked {
-            Ok(()) => true,
-            Err(Error::Agent(
-                AgentError::IterationLimit { .. } | AgentError::BranchTimeout { .. },
-            )) => has_work,
-            Err(_) => false,
-        };
+        let is_over = worked.as_ref().map_or_else(
+            |error| {
+                let is_limit = matches!(error.exit(), Exit::IterationLimit | Exit::BranchTimeout);
+                is_limit && has_work
+            },
+            |()| true,
+        );
         let Some(publishing) = place.publishing.as_ref().filter(|_| is_over) else {
             return Ok(None);
         };
@@ -298,6 +294,18 @@ impl Orchestration<'_, '_> {
             }
             .into()),
         }
+    }
+}
+
+/// The hint of what ends an orchestration: its report says how to go on, and it reads no `config.json`.
+pub(crate) fn advice(error: &Error) -> Option<String> {
+    use AgentError::{Interrupted, LoopLimit, Model, OverBudget, ToolsFailed};
+    match AgentError::of(error) {
+        Some(ToolsFailed { .. } | LoopLimit { .. } | OverBudget(_) | Interrupted(_)) => {
+            Some("the report's `instructions` say how to go on".to_owned())
+        }
+        Some(Model(error)) => Some(error.hint()),
+        _ => error.hint(),
     }
 }
 

@@ -90,10 +90,14 @@ pub struct AzureVariables {
 }
 
 /// A variable that is missing or wrong. None shows what a variable holds, but for numbers.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum ConfigProblem {
     /// It is needed and has no value.
     #[error("`{variable}` {}", if *.is_empty { "is empty" } else { "is not set" })]
+    #[diagnostic(help(
+        "set `{variable}` in the environment or in `.env`, {}",
+        otherwise(variable)
+    ))]
     Unset {
         /// The variable.
         variable: &'static str,
@@ -102,12 +106,14 @@ pub enum ConfigProblem {
     },
     /// It is no text.
     #[error("`{variable}` is not UTF-8")]
+    #[diagnostic(help("set `{variable}` to a UTF-8 text, or unset it"))]
     NotUtf8 {
         /// The variable.
         variable: &'static str,
     },
     /// It cannot travel in a header.
     #[error("the key in `{variable}` {problem}")]
+    #[diagnostic(help("set `{variable}` to the key alone"))]
     NoKey {
         /// The variable.
         variable: &'static str,
@@ -116,33 +122,39 @@ pub enum ConfigProblem {
     },
     /// It is not the URL of a server.
     #[error("`{variable}` is not a plain URL of a server")]
+    #[diagnostic(help("set `{variable}` to something like `https://host/path`"))]
     NotAUrl {
         /// The variable.
         variable: &'static str,
     },
     /// A key would travel where others can read it.
     #[error("`{variable}` is plain http, which is taken for loopback hosts only")]
+    #[diagnostic(help("set `{variable}` to something like `https://host/path`"))]
     Insecure {
         /// The variable.
         variable: &'static str,
     },
     /// It is part of a URL, and would have to be escaped there.
     #[error("`{variable}` has a character other than ASCII letters, digits, `-`, `_` and `.`")]
+    #[diagnostic(help("set `{variable}` to {}", shape(variable)))]
     NotAName {
         /// The variable.
         variable: &'static str,
     },
     /// It is not a number of seconds.
     #[error("`{variable}` is not a number of seconds from {SHORTEST} to {LONGEST}")]
+    #[diagnostic(help("set `{variable}` to a number like `2` or `0.5`, or unset it"))]
     NotSeconds {
         /// The variable.
         variable: &'static str,
     },
     /// Waits would not grow.
     #[error("`{POLL_FACTOR}` is not a number above 1")]
+    #[diagnostic(help("set `{POLL_FACTOR}` to a number like `2.0`, or unset it"))]
     NotAFactor,
     /// A wait is not below what it is to be below.
     #[error("`{variable}` ({seconds}) is not below `{limit}` ({limit_seconds})")]
+    #[diagnostic(help("lower `{variable}`, or raise `{limit}`"))]
     NotBelow {
         /// The variable.
         variable: &'static str,
@@ -155,44 +167,24 @@ pub enum ConfigProblem {
     },
     /// It is no directory that everybody would find.
     #[error("`{WORKSPACE}` is not an absolute path")]
+    #[diagnostic(help("set `{WORKSPACE}` to a path that begins with `/`, or unset it"))]
     NotAbsolute,
 }
 
-impl ConfigProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Unset { variable, .. } => {
-                let otherwise = match *variable {
-                    PROJECT => "or use `--project-name`",
-                    GITHUB_TOKEN => "or leave publishing out by `--no-publish`",
-                    _ => "or name a model of models.json by `--model`",
-                };
-                format!("set `{variable}` in the environment or in `.env`, {otherwise}")
-            }
-            Self::NotUtf8 { variable } => format!("set `{variable}` to a UTF-8 text, or unset it"),
-            Self::NoKey { variable, .. } => format!("set `{variable}` to the key alone"),
-            Self::NotAUrl { variable } | Self::Insecure { variable } => {
-                format!("set `{variable}` to something like `https://host/path`")
-            }
-            Self::NotAName {
-                variable: AZURE_VERSION,
-            } => format!("set `{AZURE_VERSION}` to a version like `2024-10-21`, or unset it"),
-            Self::NotAName { variable } => {
-                format!("set `{variable}` to the name that the Azure portal shows")
-            }
-            Self::NotSeconds { variable } => {
-                format!("set `{variable}` to a number like `2` or `0.5`, or unset it")
-            }
-            Self::NotAFactor => format!("set `{POLL_FACTOR}` to a number like `2.0`, or unset it"),
-            Self::NotBelow {
-                variable, limit, ..
-            } => format!("lower `{variable}`, or raise `{limit}`"),
-            Self::NotAbsolute => {
-                format!("set `{WORKSPACE}` to a path that begins with `/`, or unset it")
-            }
-        }
+/// What does besides setting a variable.
+fn otherwise(variable: &str) -> &'static str {
+    match variable {
+        PROJECT => "or use `--project-name`",
+        GITHUB_TOKEN => "or leave publishing out by `--no-publish`",
+        _ => "or name a model of models.json by `--model`",
+    }
+}
+
+/// What a variable is to hold that is part of a URL.
+fn shape(variable: &str) -> &'static str {
+    match variable {
+        AZURE_VERSION => "a version like `2024-10-21`, or unset it",
+        _ => "the name that the Azure portal shows",
     }
 }
 

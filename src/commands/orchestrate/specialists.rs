@@ -14,6 +14,7 @@ use super::lineage::BranchTracker;
 use super::polling::PollDelays;
 use super::review::verdict_of;
 use crate::agent::AgentError;
+use crate::agent::Unsaid;
 use crate::agent::tool::{CallFailure, ToolError};
 use crate::record::orchestration::Polling;
 use crate::secret::Redactor;
@@ -240,7 +241,7 @@ impl Specialists<'_> {
         let mut writer = self.redactor.writer(Excerpt::default());
         let written = writer.write_all(text.as_bytes());
         let excerpt = written.and_then(|()| writer.finish());
-        let excerpt = excerpt.map_err(|error| AgentError::Host(Box::new(error)))?;
+        let excerpt = excerpt.map_err(|error| AgentError::Host(Unsaid(error).into()))?;
         Ok(bounded(&excerpt.into_text(), LONGEST_TEXT))
     }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::agent::AgentError;
 use crate::commands::agent_run::AgentRun;
+use crate::commands::mcp_server::ExchangeLog;
 use crate::commands::orchestrate::lineage::BranchTracker;
 use crate::commands::orchestrate::specialists::{BranchWait, Watcher};
 use crate::record::event::Event;
 use crate::record::orchestration::Lineage;
 use crate::record::run_files::LINEAGE;
 use crate::run::context::Context;
-use crate::run::mcp_server::ExchangeLog;
 use crate::sys::interrupt::Interrupted;
 
 /// Who hears it.

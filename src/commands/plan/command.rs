@@ -11,7 +11,7 @@ use crate::agent::AgentError;
 use crate::agent::conversation::Conversation;
 use crate::agent::restricted::AuditCommands;
 use crate::commands::agent_run::{AgentRun, AgentSetup};
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping as _;
 use crate::commands::plan::chat_log::{ChatLog, ChatReporter};
 use crate::commands::plan::ends::{are_over, end_of};
@@ -32,6 +32,7 @@ use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
+use crate::sys::error::Error;
 
 /// The workflow's name.
 const NAME: &str = "plan";
@@ -54,7 +55,7 @@ pub fn plan(
     let request = options.request.as_deref();
     let goes_on = request.is_some_and(|request| request.trim().is_empty());
     if goes_on && options.session == SessionChoice::New {
-        return Err(Error::NothingAsked.into());
+        return Err(CommandError::NothingAsked.into());
     }
     let home = crate::commands::plan::place::home(context)?;
     let table: Result<ModelTable, _> = Ok(crate::commands::plan::place::table(context, &home)?);
@@ -139,7 +140,7 @@ impl Worker<'_, '_> {
                 self.attend(AnswerSource::Nowhere, None)
             }
             (None, None, Some(typed)) => self.talk(typed),
-            (None, _, _) => Err(Error::NothingAsked.into()),
+            (None, _, _) => Err(CommandError::NothingAsked.into()),
         }
     }
 
@@ -195,6 +196,7 @@ impl Worker<'_, '_> {
             _ => None,
         });
         let setup = AgentSetup {
+            advice: Error::hint,
             name: NAME,
             models: &self.place.models,
             limits: self.place.limits,
@@ -323,9 +325,9 @@ impl Worker<'_, '_> {
     /// Sees that there is a plan, and one that a model may mend where it is damaged.
     fn check_plan(&self) -> Result<(), NotReady> {
         let document = self.document();
-        document.make()?;
+        document.make().map_err(NotReady::of)?;
         match document.read() {
-            Err(problem) if problem.damage().is_none() => Err(problem.into()),
+            Err(problem) if problem.damage().is_none() => Err(NotReady::of(problem)),
             Ok(_) | Err(_) => Ok(()),
         }
     }

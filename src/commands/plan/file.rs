@@ -34,13 +34,18 @@ pub struct PlanFile<'p> {
 }
 
 /// Why a plan cannot be read or kept.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PlanFileError {
     /// The file cannot be read or written.
     #[error(transparent)]
+    #[diagnostic(help("the document is as it was: let it be read and written, and `--resume`"))]
     File(#[from] PathError),
     /// What is in it is no plan.
     #[error("`{}`: {source}", .path.display())]
+    #[diagnostic(
+        code("not-ready"),
+        help("mend the document, and `--resume` goes on with it")
+    )]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -48,6 +53,34 @@ pub enum PlanFileError {
         source: PlanDocumentError,
     },
 }
+
+/// A file that cannot be the plan's.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub(crate) enum NoPlanFile {
+    /// It lies outside of the project.
+    #[error("`{}` is no file of the project", .0.display())]
+    #[diagnostic(code("usage"), help("{ANOTHER}"))]
+    Outside(PathBuf),
+    /// The session's plan is another.
+    #[error("the session's plan is `{}`, not `{}`", .known.display(), .path.display())]
+    #[diagnostic(
+        code("usage"),
+        help("leave `--plan-file` out: the session knows its plan")
+    )]
+    Elsewhere {
+        /// The file that is named.
+        path: PathBuf,
+        /// The plan.
+        known: PathBuf,
+    },
+    /// It is something else.
+    #[error("`{}` is there, and is no plan: it has no heading of one, like `## Goal`", .0.display())]
+    #[diagnostic(code("usage"), help("{ANOTHER}"))]
+    NoPlan(PathBuf),
+}
+
+/// The way out where a file cannot be the plan.
+const ANOTHER: &str = "name another file, in a directory of the project that is there; not a link";
 
 impl PlanFileError {
     /// What is wrong, where what is there is no plan any more; `None`: it is the user's to mend.
@@ -59,17 +92,6 @@ impl PlanFileError {
                 ..
             } => Some(damage),
             Self::Unreadable { .. } | Self::File(_) => None,
-        }
-    }
-
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::File(_) => {
-                "the document is as it was: let it be read and written, and `--resume`"
-            }
-            Self::Unreadable { .. } => "mend the document, and `--resume` goes on with it",
         }
     }
 }

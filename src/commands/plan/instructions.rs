@@ -30,8 +30,9 @@ pub struct Instructions {
 }
 
 /// An `AGENTS.md` is not as it must be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[error("`{}` cannot be used: {reason}", .path.display())]
+#[diagnostic(help("make it a readable file of at most 64 KiB of UTF-8, or move it away"))]
 pub struct InstructionsProblem {
     /// The file.
     pub path: PathBuf,
@@ -40,12 +41,6 @@ pub struct InstructionsProblem {
 }
 
 impl InstructionsProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint() -> &'static str {
-        "make it a readable file of at most 64 KiB of UTF-8, or move it away"
-    }
-
     fn of(directory: &Path) -> impl FnOnce(String) -> Self {
         let path = directory.join(AGENTS_FILE);
         |reason| Self { path, reason }
@@ -186,7 +181,6 @@ mod tests {
             let path = at.join(AGENTS_FILE);
             let expected = format!("`{}` cannot be used: {reason}", path.display());
             assert_eq!(problem.to_string(), expected);
-            assert!(InstructionsProblem::hint().contains("UTF-8"));
         }
     }
 

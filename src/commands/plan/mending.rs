@@ -5,10 +5,10 @@ use crate::agent::conversation::Conversation;
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::Native;
 use crate::agent::{Agent, AgentError, Brief, ToolTries};
-use crate::commands::error::Error;
 use crate::commands::plan::document::{DamagedPlan, PlanDocument, retry_prompt};
 use crate::commands::plan::session::{PlanStage, PlanState};
 use crate::model::Purpose;
+use crate::sys::error::Error;
 use crate::sys::excerpt::text::bounded;
 
 /// What the model is told of itself: `spec/plan-prompts.md`, 4.3.6.

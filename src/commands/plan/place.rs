@@ -9,9 +9,10 @@ use std::time::Duration;
 use super::options::PlanOptions;
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping;
 use crate::commands::plan::document::{DamagedPlan, PlanDocument, PlanDocumentError};
+use crate::commands::plan::file::NoPlanFile;
 use crate::commands::plan::instructions;
 use crate::commands::plan::session::{
     self, NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState,
@@ -34,6 +35,7 @@ use crate::run::selection;
 use crate::run::selection::Models;
 use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
+use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, LineReader, Typed};
@@ -126,7 +128,7 @@ impl Keeping for KeptPlan<'_> {
 /// When no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     let home = home::PLAN.directory(context.environment, System::current());
-    Ok(home.map_err(NotReady::from)?)
+    Ok(home.map_err(NotReady::of)?)
 }
 
 /// The agent's table of models: its own, which is made where it is missing, and over it the project's.
@@ -139,7 +141,7 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let (project, environment) = (&context.project, context.environment);
     let plans = Some((&*path, &*own));
     let table = crate::commands::models::table(project, environment, plans, context.today());
-    Ok(table.map_err(NotReady::from)?)
+    Ok(table.map_err(NotReady::of)?)
 }
 
 /// What the agent's own table says.
@@ -193,12 +195,12 @@ pub fn selected(
     task: TaskType,
 ) -> Result<ModelSpec, Error> {
     let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::from(problem.clone()))?;
+    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
     if let Some(name) = choice.model.as_deref() {
         return selection::named(table, name);
     }
     let selected = table.for_task(task).map_err(ModelsProblem::from);
-    Ok(selected.map_err(NotReady::from)?.clone())
+    Ok(selected.map_err(NotReady::of)?.clone())
 }
 
 /// What a model's entry tells it, and what it is told of itself.
@@ -286,7 +288,7 @@ impl<'c> PlanPlace<'c> {
         models.tell_base_urls(context);
         let mut warnings = models.warnings(context);
         let read = instructions::read(context.home(), root, context.redactor);
-        let read = read.map_err(NotReady::from)?;
+        let read = read.map_err(NotReady::of)?;
         warnings.extend(read.warning);
         for warning in &warnings {
             context.warn(warning.clone());
@@ -335,7 +337,7 @@ impl<'c> PlanPlace<'c> {
             return Ok(());
         };
         let document = files::read(&recording.folder().join(PLAN), Links::Refused, 64 * MIB);
-        let document = document.map_err(|_| Error::NothingAsked)?;
+        let document = document.map_err(|_| CommandError::NothingAsked)?;
         let made = atomic_file::replace_private(&self.document, |file| file.write_all(&document));
         made.map_err(PathError::of("write", &self.document))?;
         let has_worked = [Purpose::STEP, Purpose::SUMMARY]
@@ -423,10 +425,11 @@ pub fn open_session<'c>(
             store.check_directory(&session, root)?;
             let known = &session.file.state.plan_file;
             if let (Some(path), true) = (&options.plan_file, plan_file != *known) {
-                return Err(Error::PlanElsewhere {
+                return Err(NoPlanFile::Elsewhere {
                     path: path.clone(),
                     known: session.document(root),
-                });
+                }
+                .into());
             }
             session
         }
@@ -473,14 +476,14 @@ fn plan_file(context: &Context<'_>, options: &PlanOptions) -> Result<Option<Stri
     let Some(path) = &options.plan_file else {
         return Ok(None);
     };
-    let outside = || Error::PlanOutside(path.clone());
+    let outside = || NoPlanFile::Outside(path.clone());
     let root = context.project.root();
     let whole = path_clean::clean(root.join(path));
     // The directory may be a link; the file itself is none.
     let directory = whole.parent().and_then(|parent| parent.canonicalize().ok());
     let name = whole.file_name();
     let (Some(directory), Some(name)) = (directory, name) else {
-        return Err(outside());
+        return Err(outside().into());
     };
     let real = directory.join(name);
     let project = &context.project;
@@ -489,10 +492,10 @@ fn plan_file(context: &Context<'_>, options: &PlanOptions) -> Result<Option<Stri
         .any(|directory| real.starts_with(directory));
     let is_gits = real.iter().any(|part| part == DOT_GIT);
     if !real.starts_with(root) || is_ours || is_gits || real.is_symlink() || real.is_dir() {
-        return Err(outside());
+        return Err(outside().into());
     }
     if options.session == SessionChoice::New && is_no_plan(&real) {
-        return Err(Error::NoPlan(path.clone()));
+        return Err(NoPlanFile::NoPlan(path.clone()).into());
     }
     let relative = place::relative(root, &real);
     let relative = relative.to_str().ok_or_else(outside)?;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::place;
 use super::stages::{PROTOCOL, WORKER};
+use crate::agent::AgentError;
 use crate::agent::protocol::Protocol as _;
-use crate::commands::error::Error;
+use crate::commands::error::CommandError;
 use crate::commands::plan::args::ReliabilityArgs;
 use crate::commands::plan::instructions;
 use crate::commands::plan::tools::described;
@@ -17,6 +18,7 @@ use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::selection;
+use crate::sys::error::Error;
 
 /// What the model is to do, if it can.
 const TASK: &str = "Current task: Read README.md to understand the project";
@@ -43,7 +45,7 @@ pub fn reliability(
     let tools = described();
     let offer = PROTOCOL.offer(&tools);
     let told = instructions::read(context.home(), context.project.root(), context.redactor);
-    let told = told.map_err(NotReady::from)?.text;
+    let told = told.map_err(NotReady::of)?.text;
     let own = place::model_and(&models.first.spec, WORKER);
     let system = [
         format!("{told}\n\n{}", offer.instructions),
@@ -76,7 +78,7 @@ pub fn reliability(
         let is_of_form = match reply {
             Ok(reply) => PROTOCOL.read(&reply, &tools).is_ok(),
             Err(error) if error.is_no_whole_reply() => false,
-            Err(error) => return Err(Error::AgentsModel(error).into()),
+            Err(error) => return Err(AgentError::Model(error).into()),
         };
         kept += u32::from(is_of_form);
         if context.reporter.is_live() {
@@ -97,7 +99,7 @@ pub fn reliability(
     }
     Err(Failure {
         text: Some(format!("{text}\n")),
-        ..Error::Unreliable {
+        ..CommandError::Unreliable {
             percent,
             at_least: wanted.at_least,
         }

@@ -1,7 +1,6 @@
 //! What there is to see of plans, besides the work on them: a plan, and the sessions.
 
 use super::place::home;
-use crate::commands::error::Error;
 use crate::commands::plan::document::PlanDocument;
 use crate::commands::plan::file::PlanFile;
 use crate::commands::plan::session;
@@ -10,6 +9,7 @@ use crate::commands::sessions::{self, KEEPS_ALL};
 use crate::project::home::PLAN;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::error::Error;
 
 /// Shows the plan of a session, of the last one of the project where none is named.
 ///

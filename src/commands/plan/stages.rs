@@ -22,7 +22,6 @@ use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::AgentRun;
 use crate::commands::agent_run::FailedBuild;
 use crate::commands::cli::replies::OnFailure;
-use crate::commands::error::Error;
 use crate::commands::plan::args::StepGate;
 use crate::commands::plan::criteria::{open_criteria, tick};
 use crate::commands::plan::document::PlanDocument;
@@ -38,6 +37,7 @@ use crate::record::event::Event;
 use crate::record::tasks::{Task, TaskStatus};
 use crate::run::baseline::Baseline;
 use crate::run::context::Context;
+use crate::sys::error::Error;
 use crate::sys::excerpt::text::bounded;
 
 /// What proves a step.

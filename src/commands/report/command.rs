@@ -6,7 +6,6 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::commands::cli::command::ReportArgs;
-use crate::commands::error::Error;
 use crate::commands::output_file::OutputFile;
 use crate::commands::report::page;
 use crate::commands::report::page::{RunPage, Scripting};
@@ -19,6 +18,7 @@ use crate::run::past::history;
 use crate::run::past::history::PastRun;
 use crate::run::past::naming;
 use crate::run::past::naming::NoSuchRun;
+use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError};
 use crate::ui::browser;
 

@@ -33,10 +33,13 @@ const LIMIT: u64 = 16 << 20;
 const NAMED: usize = 20;
 
 /// Why a model of an Ollama server cannot be asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ServerProblem {
     /// There is no server, or it does not answer.
     #[error("no Ollama server answers at `{url}`: {reason}")]
+    #[diagnostic(help(
+        "start it with `ollama serve`; a server elsewhere is named by `OLLAMA_HOST`, or by `baseUrl` in the model's entry"
+    ))]
     NotThere {
         /// The base URL.
         url: String,
@@ -45,6 +48,9 @@ pub enum ServerProblem {
     },
     /// What answers is no Ollama server, or refuses to.
     #[error("what answers at `{url}` does not tell its models as an Ollama server does: {reason}")]
+    #[diagnostic(help(
+        "check `OLLAMA_HOST`, or `baseUrl` in the model's entry; servers that are compatible with OpenAI's have the provider `openai`"
+    ))]
     NotOllama {
         /// The base URL.
         url: String,
@@ -53,6 +59,7 @@ pub enum ServerProblem {
     },
     /// The server does not have the model.
     #[error("the model `{model}` is not installed at `{url}`: {}", named(.installed))]
+    #[diagnostic(help("run `ollama pull {model}`, or use another model with `--model`"))]
     NotInstalled {
         /// The model, by the server's name.
         model: String,
@@ -63,6 +70,9 @@ pub enum ServerProblem {
     },
     /// A model could not be pulled.
     #[error("`{model}` could not be pulled: {reason}")]
+    #[diagnostic(help(
+        "check the model's name in Ollama's library, the network, and the room on the disk"
+    ))]
     NotPulled {
         /// The model, by the server's name.
         model: String,
@@ -71,34 +81,8 @@ pub enum ServerProblem {
     },
     /// A signal came.
     #[error(transparent)]
+    #[diagnostic(forward(0), help("start again when you like"))]
     Interrupted(#[from] Interrupted),
-}
-
-impl ServerProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::NotThere { .. } => {
-                "start it with `ollama serve`; a server elsewhere is named by `OLLAMA_HOST`, or by \
-                 `baseUrl` in the model's entry"
-                    .to_owned()
-            }
-            Self::NotOllama { .. } => {
-                "check `OLLAMA_HOST`, or `baseUrl` in the model's entry; servers that are \
-                 compatible with OpenAI's have the provider `openai`"
-                    .to_owned()
-            }
-            Self::NotInstalled { model, .. } => {
-                format!("run `ollama pull {model}`, or use another model with `--model`")
-            }
-            Self::NotPulled { .. } => {
-                "check the model's name in Ollama's library, the network, and the room on the disk"
-                    .to_owned()
-            }
-            Self::Interrupted(_) => "start again when you like".to_owned(),
-        }
-    }
 }
 
 /// The installed models in words; of many, the first.

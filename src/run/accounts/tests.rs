@@ -1,6 +1,7 @@
 //! Which accounts a file makes, what becomes of it, and that no mistake shows a value.
 
 use super::*;
+use crate::sys::error::Problem as _;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -170,7 +171,7 @@ fn assert_mistaken(json: &str, expected: &str) {
     assert!(told.starts_with(&expected), "{json}: {told}");
     let is_shown = told.contains("sekret") || told.contains("se kret");
     assert!(!is_shown, "{told}");
-    assert!(problem.hint().contains("code-commit chat login"));
+    assert!(problem.hint().unwrap().contains("code-commit chat login"));
     // Nothing of it is lost.
     assert_eq!(fs::read_to_string(path).unwrap(), json);
 }
@@ -283,11 +284,16 @@ fn what_is_no_file_cannot_be_read() {
     fs::create_dir(directory.path().join(FILE)).unwrap();
     let problem = Accounts::load(directory.path()).unwrap_err();
     assert!(matches!(problem, HomeFileProblem::Unreadable { .. }));
-    assert!(problem.hint().starts_with("make `/"));
+    assert!(problem.hint().unwrap().starts_with("make `/"));
     let huge = home(&" ".repeat(2 << 20));
     let problem = Accounts::load(huge.path()).unwrap_err();
     assert!(problem.to_string().ends_with("larger than 1 MiB"));
-    assert!(problem.hint().ends_with("auth.json` smaller, or remove it"));
+    assert!(
+        problem
+            .hint()
+            .unwrap()
+            .ends_with("auth.json` smaller, or remove it")
+    );
 }
 
 #[test]

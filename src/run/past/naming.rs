@@ -11,13 +11,20 @@ use crate::project::Project;
 use crate::sys::files::PathError;
 
 /// There is no such run.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum NoSuchRun {
     /// No folder of that name.
     #[error("there is no run at `{}`", .0.display())]
+    #[diagnostic(
+        code("usage"),
+        help(
+            "name a folder below `logs`, by its path, its name or the beginning of that; `14:05` is a run of today, `last` the last one, and `-2` the one before"
+        )
+    )]
     Missing(PathBuf),
     /// What was named is the beginning of several.
     #[error("`{named}` may be any of {} runs: {}", .names.len(), listed(.names))]
+    #[diagnostic(code("usage"), help("give more of its name"))]
     Ambiguous {
         /// What was named.
         named: String,
@@ -26,26 +33,12 @@ pub enum NoSuchRun {
     },
     /// There is no run at all, or none that is meant.
     #[error("no run in `logs` has {0}")]
+    #[diagnostic(code("usage"), help("`code-commit log` lists the runs"))]
     NoRun(&'static str),
     /// The runs could not be looked through.
     #[error(transparent)]
+    #[diagnostic(help("make it readable"))]
     Unreadable(#[from] PathError),
-}
-
-impl NoSuchRun {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Missing(_) => {
-                "name a folder below `logs`, by its path, its name or the beginning of that; `14:05` is \
-                 a run of today, `last` the last one, and `-2` the one before"
-            }
-            Self::Ambiguous { .. } => "give more of its name",
-            Self::NoRun(_) => "`code-commit log` lists the runs",
-            Self::Unreadable(_) => "make it readable",
-        }
-    }
 }
 
 /// The name of the folder of the run that is meant by `run`: its name, or its path from the root; the beginning of its

@@ -1,11 +1,11 @@
 //! The model of a run that is replayed, by its record alone. Reads nothing but that.
 
 use super::{Models, SelectedModel};
-use crate::commands::error::Error;
 use crate::model::ModelSpec;
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem};
 use crate::run::context::{Context, ModelChoice};
+use crate::sys::error::Error;
 
 /// The model of an orchestration that is replayed, by its record alone: what told of it may be set no more, and the table
 /// need not know it.

@@ -21,10 +21,11 @@ pub struct Endpoint {
 }
 
 /// Why a base URL or a proxy cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum EndpointProblem {
     /// Not a URL, or one without a host, or with a user name, query or fragment.
     #[error("`{variable}` is `{}`, which is not a plain URL of a server", without_user(.value))]
+    #[diagnostic(help("set `{variable}` to something like `{example}`, or unset it"))]
     NotAUrl {
         /// The environment variable.
         variable: String,
@@ -35,6 +36,7 @@ pub enum EndpointProblem {
     },
     /// Plain http to another machine.
     #[error("`{variable}` is `{value}`: plain http is taken for loopback hosts only{}", if *.has_key { "" } else { ", and for private addresses" })]
+    #[diagnostic(help("{}use https in `{variable}`, or unset it", if *has_key { "the key travels in a header: " } else { "" }))]
     Insecure {
         /// Tells whether a key would travel along.
         has_key: bool,
@@ -45,6 +47,7 @@ pub enum EndpointProblem {
     },
     /// Nothing names a server.
     #[error("no server is named: `{variable}` is not set")]
+    #[diagnostic(help("set `{variable}` to something like `{example}`"))]
     Unset {
         /// The environment variable.
         variable: String,
@@ -53,6 +56,7 @@ pub enum EndpointProblem {
     },
     /// The proxy's URL is none, or of a kind that is not supported.
     #[error("`{variable}` does not hold the URL of an http or https proxy")]
+    #[diagnostic(help("set `{variable}` to something like `http://host:port`, or unset it"))]
     BadProxy {
         /// The environment variable; its value may hold a password.
         variable: String,
@@ -63,34 +67,6 @@ pub enum EndpointProblem {
 fn without_user(url: &str) -> String {
     let host = url.rsplit_once('@').map(|(_, host)| format!("…@{host}"));
     host.unwrap_or_else(|| url.to_owned())
-}
-
-impl EndpointProblem {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::NotAUrl {
-                variable, example, ..
-            } => {
-                format!("set `{variable}` to something like `{example}`, or unset it")
-            }
-            Self::Insecure {
-                variable,
-                has_key: false,
-                ..
-            } => format!("use https in `{variable}`, or unset it"),
-            Self::Insecure { variable, .. } => {
-                format!("the key travels in a header: use https in `{variable}`, or unset it")
-            }
-            Self::Unset { variable, example } => {
-                format!("set `{variable}` to something like `{example}`")
-            }
-            Self::BadProxy { variable } => {
-                format!("set `{variable}` to something like `http://host:port`, or unset it")
-            }
-        }
-    }
 }
 
 impl Endpoint {
@@ -248,6 +224,7 @@ fn proxy(value: &str, excepted: &str) -> Option<Proxy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::error::Problem as _;
 
     #[test]
     fn https_and_loopback_http_are_taken_and_nothing_else() {
@@ -332,7 +309,7 @@ mod tests {
             );
         }
         let problem = Endpoint::parse("baseUrl", "http://example.com", false).unwrap_err();
-        assert!(!problem.hint().contains("key"));
+        assert!(!problem.hint().unwrap().contains("key"));
     }
 
     #[test]

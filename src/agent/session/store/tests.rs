@@ -7,6 +7,7 @@ use crate::agent::session::file::Outlined;
 use crate::agent::session::{Compression, SessionFile, SessionState};
 use crate::model::message::{Call, Role};
 use crate::record::tasks::{Task, TaskStatus};
+use crate::sys::error::Problem as _;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::thread;
@@ -374,7 +375,7 @@ fn a_session_that_is_never_saved_leaves_nothing_behind() {
         problem.to_string(),
         "there is no session to resume in `/work`"
     );
-    assert!(problem.hint().contains("--resume"));
+    assert!(problem.hint().unwrap().contains("--resume"));
     assert!(home.names().is_empty());
 }
 
@@ -399,7 +400,7 @@ fn each_directory_has_its_last_session() {
     let problem = store.check_directory(&first, Path::new("/b")).unwrap_err();
     let expected = format!("the session `{}` works in `/a`, and this is `/b`", id(1));
     assert_eq!(problem.to_string(), expected);
-    assert!(problem.hint().contains("`/a`"));
+    assert!(problem.hint().unwrap().contains("`/a`"));
     store.check_directory(&first, Path::new("/a")).unwrap();
 
     // Where it was removed, the newest that is there.
@@ -584,7 +585,7 @@ fn a_damaged_session_is_told_with_its_place() {
         let problem = store.open(ID).unwrap_err();
         let expected = format!("`{}` is damaged: {expected}", path.display());
         assert!(problem.to_string().starts_with(&expected), "{problem}");
-        assert!(problem.hint().contains("remove"));
+        assert!(problem.hint().unwrap().contains("remove"));
     }
     // It is free again.
     home.put(ID, EXAMPLE);

@@ -135,6 +135,7 @@ fn start<'c>(context: &'c Context<'c>, models: &'c Models<'c>) -> AgentRun<'c> {
 
 fn setup<'c>(models: &'c Models<'c>) -> AgentSetup<'c> {
     AgentSetup {
+        advice: Error::hint,
         name: "orchestrate",
         models,
         limits: limits(),
@@ -262,6 +263,7 @@ fn several_files_are_changed_together_or_none_is() {
     in_project(|context, recording| {
         let models = recorded_model(context, &choice(None), recording, &settings()).unwrap();
         let setup = AgentSetup {
+            advice: Error::hint,
             changes_files: true,
             ..setup(&models)
         };

@@ -1,8 +1,8 @@
 //! What is stored and what is said when somebody signs in or out.
 
 use super::*;
-use crate::record::exit::Exit;
 use crate::run::accounts::USUAL;
+use crate::sys::exit::Exit;
 
 const HOME_FILE: &str = "auth.json";
 

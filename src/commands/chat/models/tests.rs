@@ -1,7 +1,7 @@
 //! Which models there are to choose from, and what is said of those that are not.
 
 use super::*;
-use crate::record::exit::Exit;
+use crate::sys::exit::Exit;
 
 fn chat_table() -> ModelTable {
     ModelTable::built_in().for_chat()

@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 
-pub use self::form::PermissionAction;
 #[cfg(test)]
 pub(crate) use self::form::TOOLS;
 pub(crate) use self::form::rule_words;
 use self::form::{Actions, CommandRule, PermissionForm};
+pub use self::form::{Choice, PermissionAction};
 use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::commands::chat::commands::CommandFile;
-use crate::commands::chat::context::AGENT_FOLDER;
 use crate::commands::chat::trust::{TrustProblem, TrustedFiles};
+use crate::project::home::AGENT_FOLDER;
 use crate::sys::atomic_file;
 use crate::sys::diff;
 use crate::sys::diff::{FileChange, FileState, NEW_MODE};
@@ -37,58 +37,34 @@ const LARGEST: u64 = 2 * MIB;
 const WITHOUT: &str = "then the defaults hold";
 
 /// Errors of reading and saving permissions.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PermissionsProblem {
     /// The file, or its directory, is a link, or is no file at all.
     #[error("`{}` is a link or no regular file", .path.display())]
+    #[diagnostic(help("put a regular file or directory in the place of `{}`, or remove it", path.display()))]
     NoFile {
         /// The file, or its directory.
         path: PathBuf,
     },
     /// The file cannot be read, or has a mistake in it.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Unusable(#[from] HomeFileProblem),
     /// The file cannot be written.
     #[error("`{}` cannot be written: {}", .0.path.display(), .0.source)]
+    #[diagnostic(help("make `{}` writable", .0.path.parent().unwrap_or(&.0.path).display()))]
     Unwritable(PathError),
     /// The file was written, but trust in it could not be kept.
     #[error(transparent)]
+    #[diagnostic(help("what it allows holds until the program ends"))]
     Untrusted(#[from] TrustProblem),
     /// The file has been changed since it was read, and nobody has looked at that yet.
     #[error("`{}` has been changed meanwhile and was not written; the choice holds until the program ends", .path.display())]
+    #[diagnostic(help("with the next request you are shown the change"))]
     Changed {
         /// The file.
         path: PathBuf,
     },
-}
-
-impl PermissionsProblem {
-    /// The way out.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::NoFile { path } => {
-                let path = path.display();
-                format!("put a regular file or directory in the place of `{path}`, or remove it")
-            }
-            Self::Unusable(problem) => problem.hint(),
-            Self::Unwritable(PathError { path, .. }) => {
-                let directory = path.parent().unwrap_or(path);
-                format!("make `{}` writable", directory.display())
-            }
-            Self::Untrusted(_) => "what it allows holds until the program ends".to_owned(),
-            Self::Changed { .. } => "with the next request you are shown the change".to_owned(),
-        }
-    }
-}
-
-/// A permanent choice of the user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Choice {
-    /// This becomes of the calls of a tool.
-    Tool(String, PermissionAction),
-    /// Commands that begin so are carried out: prefixes.
-    Commands(Vec<String>),
 }
 
 /// Permissions of each tool in a project, as the user has last seen or chosen it.

@@ -4,6 +4,7 @@ use super::*;
 use crate::agent::permissions::{DenyPaths, Everything};
 use crate::agent::tool::{Arguments, Parameter, ToolSpec};
 use crate::commands::chat::trust::TrustedFiles;
+use crate::sys::error::Problem as _;
 
 const PATH: &[Parameter] = &[Parameter::new("path", ParameterKind::Path, "")];
 const PATTERN_AND_PATH: &[Parameter] = &[
@@ -211,8 +212,14 @@ fn where_nobody_can_be_asked_calls_are_refused_and_noted() {
     }
     let told = "2 calls not permitted: nobody was there to allow execute_command `rm x` (deletes), write_file `b`";
     assert_eq!(refused.borrow().to_string(), told);
-    assert!(refused.borrow().hint().contains("asked about always"));
-    assert!(NotPermitted::default().hint().contains(FILE));
+    assert!(
+        refused
+            .borrow()
+            .hint()
+            .unwrap()
+            .contains("asked about always")
+    );
+    assert!(NotPermitted::default().hint().unwrap().contains(FILE));
 }
 
 #[test]

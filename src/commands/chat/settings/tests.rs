@@ -1,6 +1,7 @@
 //! Which settings a file makes, and how a mistake in it is told.
 
 use super::*;
+use crate::sys::error::Problem as _;
 
 #[test]
 fn a_file_sets_what_it_names_and_no_file_nothing() {
@@ -78,7 +79,7 @@ fn the_file_is_named_and_so_is_the_way_out() {
         )
     );
     assert_eq!(
-        problem.hint(),
+        problem.hint().unwrap(),
         "fix it there, or remove the file: the defaults count then"
     );
 }

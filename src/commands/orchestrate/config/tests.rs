@@ -1,6 +1,7 @@
 //! What counts, and what is told of variables that are missing or wrong.
 
 use super::*;
+use crate::sys::error::Problem as _;
 
 const COMPLETE: [(&str, &str); 5] = [
     (AZURE_KEY, "azure-key-0123"),
@@ -145,7 +146,7 @@ fn what_is_wrong_is_told_without_its_value() {
             let [problem] = problems.as_slice() else {
                 panic!("{variable}={value}: {problems:?}");
             };
-            let said = format!("{problem} {}", problem.hint());
+            let said = format!("{problem} {}", problem.hint().unwrap());
             assert!(said.contains(&format!("`{variable}`")), "{value}: {said}");
             assert!(!said.contains("s3cret"), "{value}: {said}");
         }

@@ -6,6 +6,7 @@ use crate::agent::session::{SessionForm as _, SessionState, SessionSummary};
 use crate::model::message::Call;
 use crate::project::home::PLAN;
 use crate::secret::Redactor;
+use crate::sys::error::Problem as _;
 use crate::sys::file_lock::FileLock;
 use chrono::Utc;
 use serde_json::{Value, json};
@@ -290,7 +291,7 @@ fn only_the_exact_name_opens_a_session() {
             document(&store, id),
             Err(SessionError::Missing { .. })
         ));
-        let hint = problem.hint();
+        let hint = problem.hint().unwrap();
         assert!(hint.contains("`code-commit plan sessions list`"), "{hint}");
     }
     assert_eq!(home.names("../other"), [""; 0]);
@@ -401,7 +402,7 @@ fn a_session_that_cannot_be_made_is_told_with_the_way_out() {
         panic!("{problem}");
     };
     assert_eq!((*what, path), ("written", &home.path(ID)));
-    assert!(problem.hint().contains("`OLLAMA_AGENT_HOME`"));
+    assert!(problem.hint().unwrap().contains("`OLLAMA_AGENT_HOME`"));
 }
 
 #[test]
@@ -490,7 +491,12 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
     assert_eq!(last("/a").unwrap(), ID);
     let problem = last("/c").unwrap_err();
     assert_eq!(problem.to_string(), "there is no session to resume in `/c`");
-    assert!(problem.hint().contains("`code-commit plan sessions list`"));
+    assert!(
+        problem
+            .hint()
+            .unwrap()
+            .contains("`code-commit plan sessions list`")
+    );
 }
 
 proptest::proptest! {

@@ -1,5 +1,6 @@
 //! What Ollama's servers say of their models, by tables and from a loopback server.
 
+use crate::sys::error::Problem as _;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::thread;
@@ -109,7 +110,7 @@ fn what_is_installed_is_told_by_name() {
     assert!(server.lack("a:7b", &installed).is_none());
     let lack = server.lack("b", &installed).unwrap();
     assert_eq!(
-        lack.hint(),
+        lack.hint().unwrap(),
         "run `ollama pull b`, or use another model with `--model`"
     );
 }

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Choice;
 use crate::agent::judge::LOOKS;
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 use crate::sys::text::one_line;
@@ -43,6 +42,15 @@ pub(crate) const TOOLS: [&str; 13] = [
     "update_todos",
     "spawn_agent",
 ];
+
+/// A permanent choice of the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// This becomes of the calls of a tool.
+    Tool(String, PermissionAction),
+    /// Commands that begin so are carried out: prefixes.
+    Commands(Vec<String>),
+}
 
 /// Handling of calls; the more an action forbids, the greater it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

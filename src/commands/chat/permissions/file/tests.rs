@@ -1,5 +1,6 @@
 //! What the file says, what is wrong with it, and how it is kept.
 
+use crate::sys::error::Problem as _;
 use std::os::unix::fs::symlink;
 
 use super::*;
@@ -220,7 +221,7 @@ fn a_mistake_is_told_by_its_place() {
         let path = dir.path().join(FILE);
         let expected = format!("`{}`, {expected}", path.display());
         assert_eq!(error.to_string(), expected, "{content}");
-        assert!(!error.hint().is_empty());
+        assert!(!error.hint().unwrap().is_empty());
     }
     let twice_the_same = r#"{"version": 1, "permissions": [{"tool": "edit_file", "action": "never"}, {"tool": "edit_file", "action": "never"}]}"#;
     let dir = project(Some(twice_the_same));
@@ -282,7 +283,7 @@ fn what_is_no_file_is_neither_read_nor_written() {
     let file = fs::File::options().write(true).open(huge.path().join(FILE));
     file.unwrap().set_len(LARGEST + 1).unwrap();
     let error = load(huge.path()).unwrap_err();
-    assert!(error.hint().ends_with("smaller, or remove it"));
+    assert!(error.hint().unwrap().ends_with("smaller, or remove it"));
     let error = error.to_string();
     assert!(error.ends_with("it is larger than 2 MiB"), "{error}");
     let broken = project(Some(""));

@@ -1,7 +1,6 @@
 //! How the process ends: the contract's exit codes and their names. Plain data.
 
-use crate::record::result::ExitRecord;
-use crate::sys::interrupt::Signal;
+use super::interrupt::Signal;
 
 /// How the process ends: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,31 +50,48 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// All that have but one name, with their codes.
+    const ALL: [(Self, u8, &'static str); 20] = [
+        (Self::Done, 0, "done"),
+        // What was asked for was not reached.
+        (Self::BuildFailed, 1, "build-failed"),
+        (Self::GateChanged, 1, "gate-changed"),
+        (Self::AuditFailed, 1, "audit-failed"),
+        (Self::ToolsFailed, 1, "tools-failed"),
+        (Self::LoopLimit, 1, "loop-limit"),
+        (Self::OverBudget, 1, "over-budget"),
+        (Self::NotPermitted, 1, "not-permitted"),
+        (Self::StepFailed, 1, "step-failed"),
+        (Self::Stopped, 1, "stopped"),
+        (Self::Unreliable, 1, "unreliable"),
+        (Self::IterationLimit, 1, "iteration-limit"),
+        (Self::BranchTimeout, 1, "branch-timeout"),
+        (Self::PublishFailed, 1, "publish-failed"),
+        (Self::Usage, 2, "usage"),
+        (Self::NotReady, 3, "not-ready"),
+        (Self::ModelFailed, 4, "model-failed"),
+        (Self::McpFailed, 4, "mcp-failed"),
+        (Self::ReplyRejected, 5, "reply-rejected"),
+        (Self::LocalIo, 6, "local-io"),
+    ];
+
+    /// The exit of this name in the contract, or of a signal's name.
+    pub(super) fn named(name: &str) -> Self {
+        let known = Self::ALL.iter().find(|(_, _, known)| *known == name);
+        let signal = || Signal::ALL.into_iter().find(|signal| signal.name() == name);
+        match known {
+            Some((exit, _, _)) => *exit,
+            None => signal().map_or(Self::LocalIo, Self::Interrupted),
+        }
+    }
+
     /// The code, and its name in the contract.
     fn code_and_name(self) -> (u8, &'static str) {
-        match self {
-            Self::Done => (0, "done"),
-            // What was asked for was not reached.
-            Self::BuildFailed => (1, "build-failed"),
-            Self::GateChanged => (1, "gate-changed"),
-            Self::AuditFailed => (1, "audit-failed"),
-            Self::ToolsFailed => (1, "tools-failed"),
-            Self::LoopLimit => (1, "loop-limit"),
-            Self::OverBudget => (1, "over-budget"),
-            Self::NotPermitted => (1, "not-permitted"),
-            Self::StepFailed => (1, "step-failed"),
-            Self::Stopped => (1, "stopped"),
-            Self::Unreliable => (1, "unreliable"),
-            Self::IterationLimit => (1, "iteration-limit"),
-            Self::BranchTimeout => (1, "branch-timeout"),
-            Self::PublishFailed => (1, "publish-failed"),
-            Self::Usage => (2, "usage"),
-            Self::NotReady => (3, "not-ready"),
-            Self::ModelFailed => (4, "model-failed"),
-            Self::McpFailed => (4, "mcp-failed"),
-            Self::ReplyRejected => (5, "reply-rejected"),
-            Self::LocalIo => (6, "local-io"),
-            Self::Interrupted(signal) => (128 + signal.number(), "interrupted"),
+        match (self, Self::ALL.iter().find(|(exit, _, _)| *exit == self)) {
+            (Self::Interrupted(signal), _) => (128 + signal.number(), "interrupted"),
+            (_, Some((_, code, name))) => (*code, name),
+            // The table has all others.
+            _ => (6, "local-io"),
         }
     }
 
@@ -89,13 +105,5 @@ impl Exit {
     #[must_use]
     pub fn name(self) -> &'static str {
         self.code_and_name().1
-    }
-
-    /// The code and its name, for `result.json`.
-    pub(crate) fn record(self) -> ExitRecord {
-        ExitRecord {
-            code: self.code(),
-            name: self.name().into(),
-        }
     }
 }

@@ -8,17 +8,30 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::builds::server_env;
-use super::context::Context;
-use super::not_ready::{NotReady, Problem};
 use crate::agent::mcp::{Exchange, McpAddress, McpClient, McpObserver, McpOptions};
-use crate::commands::error::Error;
 use crate::record::event::Event;
 use crate::record::run_files::MCP;
 use crate::record::run_log::RunLog;
+use crate::run::builds::server_env;
+use crate::run::context::Context;
+use crate::run::not_ready::NotReady;
 use crate::secret::ApiKey;
 use crate::sys::environment::RecordedClock;
+use crate::sys::error::Error;
 use crate::sys::http::endpoint::Proxies;
+
+/// The server lacks a tool.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("the MCP server at `{server}` has no tool `{missing}`: it has {known}")]
+#[diagnostic(help("set `MCP_BASE_URL` to a server whose agents work on branches"))]
+pub struct NoSuchTool {
+    /// Its URL, without a query.
+    pub server: String,
+    /// The tool.
+    pub missing: String,
+    /// The tools that it has.
+    pub known: String,
+}
 
 /// Where a server's answers come from.
 pub enum McpSource {
@@ -136,7 +149,7 @@ pub fn connect<'a>(
     Ok(match source {
         McpSource::Server(address, token) => {
             let proxies = Proxies::from_environment(context.environment);
-            let proxies = proxies.map_err(NotReady::from)?;
+            let proxies = proxies.map_err(NotReady::of)?;
             McpClient::connect(address, options(proxies, token.clone()))?
         }
         McpSource::Recorded(exchanges) => {
@@ -156,7 +169,7 @@ pub fn require_tools(client: &McpClient<'_>, tools: &[&str]) -> Result<(), Error
     if missing.is_empty() {
         return Ok(());
     }
-    let problem = Problem::Tools {
+    let problem = NoSuchTool {
         server: client.server().to_owned(),
         missing: missing.join("`, `"),
         known: match known.join(", ") {
@@ -164,5 +177,5 @@ pub fn require_tools(client: &McpClient<'_>, tools: &[&str]) -> Result<(), Error
             known => known,
         },
     };
-    Err(NotReady::from(problem).into())
+    Err(NotReady::of(problem).into())
 }

@@ -1,0 +1,185 @@
+//! Why the agent at the terminal does not do what it is told, its exit codes and what to do about it. Pure.
+
+use crate::agent::AgentError;
+use crate::commands::chat::permissions::NotPermitted;
+use crate::model::estimate::OverBudget;
+use crate::model::{End, ModelError};
+use crate::run::accounts::NoAccount;
+use crate::secret::KeyProblem;
+use crate::sys::error::Error;
+use crate::ui::tui::composer::ImageProblem;
+
+/// Why the agent at the terminal does not do what it is told.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum ChatError {
+    /// The model that was asked for is not in its table.
+    #[error("there is no model `{name}`: known are {known}")]
+    #[diagnostic(
+        code("usage"),
+        help("`/model` lists them; `models.json` in `~/.agent` adds others")
+    )]
+    UnknownModel {
+        /// What was asked for.
+        name: String,
+        /// The names of those that are known.
+        known: String,
+    },
+    /// Its vendor does not serve the model any more.
+    #[error("the model `{name}` is retired: `{successor}` is its successor")]
+    #[diagnostic(
+        code("usage"),
+        help("`--model {successor}` asks it, and so does `/model {successor}`")
+    )]
+    RetiredModel {
+        /// What was asked for.
+        name: String,
+        /// What its vendor names in its place.
+        successor: &'static str,
+    },
+    /// Its vendor has no tiers of service.
+    #[error("`--tier` is not for Anthropic's models: they are served in one tier")]
+    #[diagnostic(code("usage"), help("leave it out"))]
+    NoTiers,
+    /// There is no such account.
+    #[error(transparent)]
+    #[diagnostic(
+        code("usage"),
+        help("`/login` lists the accounts; `code-commit chat login --account NAME` adds one")
+    )]
+    Account(#[from] NoAccount),
+    /// What is to be a key cannot be one.
+    #[error("the key {0}")]
+    #[diagnostic(
+        code("usage"),
+        help("give the API key alone, as the vendor's console shows it")
+    )]
+    NotAKey(#[from] KeyProblem),
+    /// A key, or something else, stands on the command line.
+    #[error(
+        "`chat login` takes no key as an argument: other processes and the shell's history would have it"
+    )]
+    #[diagnostic(
+        code("usage"),
+        help(
+            "give it on standard input, or type it unseen where `code-commit chat login` asks for it"
+        )
+    )]
+    KeyAsArgument,
+    /// The vendor does not take the key.
+    #[error("the key is refused: {reason}")]
+    #[diagnostic(
+        code("model-failed"),
+        help(
+            "nothing was stored; see that the key is whole, and made for the server that is asked"
+        )
+    )]
+    KeyRefused {
+        /// What the vendor says.
+        reason: String,
+    },
+    /// Calls of the agent's were refused, since nobody was there to ask.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    NotPermitted(#[from] NotPermitted),
+    /// A picture that the request names cannot be attached.
+    #[error(transparent)]
+    #[diagnostic(code("usage"), help("without the `@`, the request only names it"))]
+    Image(#[from] ImageProblem),
+    /// The request is a command that only the screen knows; what stands behind its name may be a key.
+    #[error("`{0}` is a command of the screen")]
+    #[diagnostic(code("usage"), help("{}", outside(.0)))]
+    ScreenCommand(String),
+    /// The request is a command that nobody has written.
+    #[error("there is no command `/{0}`")]
+    #[diagnostic(
+        code("usage"),
+        help(
+            "`.agent/commands/NAME.md` and `~/.agent/commands/NAME.md` are commands of one's own"
+        )
+    )]
+    UnknownCommand(String),
+    /// One of the user's own commands wants what it may not.
+    #[error("`/{name}` is not carried out: {problem}")]
+    #[diagnostic(
+        code("not-permitted"),
+        help(
+            "`.agent/permissions.json` allows commands, if you trust it and the command's file (`code-commit chat trust`); `--auto-pilot` lets the agent do everything"
+        )
+    )]
+    NotExpanded {
+        /// The command.
+        name: String,
+        /// Why not.
+        problem: String,
+    },
+    /// A full-screen terminal is wanted, and there is none.
+    #[error("`chat` needs a terminal: {0}")]
+    #[diagnostic(
+        code("not-ready"),
+        help("ask one request without a terminal: `code-commit chat -p TEXT`")
+    )]
+    NoTerminal(&'static str),
+}
+
+/// The way to what a command of the screen does.
+fn outside(command: &str) -> &'static str {
+    match command {
+        "/login" => "`code-commit chat login` signs in, and reads the key from standard input",
+        "/logout" => "`code-commit chat logout` signs out",
+        "!" => "run it in your shell, or ask the agent to",
+        _ => "`code-commit chat` opens the screen",
+    }
+}
+
+/// The hint of an error that other agents have, too: the agent at the terminal has settings of its own.
+#[must_use]
+pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
+    let hint = match AgentError::of(error) {
+        Some(AgentError::Model(error)) => return Some(model_hint(error)),
+        Some(AgentError::TooLong { .. }) => TOO_LONG,
+        Some(AgentError::LoopLimit { .. }) => {
+            "a request takes no more calls: `--resume` goes on with the session and another one"
+        }
+        Some(AgentError::NotCompressed { .. }) => {
+            "the session is kept as it is: `/clear` begins a new one"
+        }
+        Some(AgentError::OverBudget(OverBudget::Unpriced { .. })) => {
+            "give the model an entry with a `price` in `models.json` in `~/.agent`; `--resume` goes on with the session"
+        }
+        _ => return error.hint(),
+    };
+    Some(hint.to_owned())
+}
+
+fn model_hint(error: &ModelError) -> String {
+    let hint = match error {
+        _ if error.refuses_key() => {
+            "the vendor does not accept the key: `/login` or `code-commit chat login` stores another, and \
+             `ANTHROPIC_API_KEY` goes before what is stored"
+        }
+        _ if error.is_context_exceeded() => TOO_LONG,
+        _ if error.is_bad_request() => {
+            "the vendor did not accept the request, which stays in the session only if some of it was done: often it is \
+             too large (`/compact` makes a conversation shorter) or shows a picture that cannot be read, or an entry of \
+             `models.json` in `~/.agent` asks for what the model does not do"
+        }
+        _ if error.is_refusal() => {
+            "the request is not in the session any more, and the next one goes without it; files that were changed for \
+             it stay so, unless `/undo` takes that back"
+        }
+        ModelError::Status { status: 404, .. } => {
+            "the vendor does not know the model or the address: `/model` lists the models, `--model NAME` asks one"
+        }
+        ModelError::CutShort {
+            end: End::MaxTokens,
+            ..
+        } => "nothing of the reply was done: ask for less at once",
+        error => return error.hint(),
+    };
+    hint.to_owned()
+}
+
+/// What can be done about a prompt that is too long.
+const TOO_LONG: &str = "ask for less at once, or choose a model with a larger window: `/model`; `/compact` makes a long \
+                        conversation shorter, `/clear` begins a new one. The request stays in the session only if some \
+                        of it was done";

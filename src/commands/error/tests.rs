@@ -1,0 +1,1058 @@
+//! Every error's message, exit and hint, held against a list of them as text.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::*;
+use crate::agent::AgentError;
+use crate::agent::mcp::{McpAddressProblem, McpError};
+use crate::agent::protocol::Fault;
+use crate::agent::session::SessionError;
+use crate::agent::settings::SettingsProblem;
+use crate::commands::chat::error::{ChatError, hint_in_chat};
+use crate::commands::chat::permissions::NotPermitted;
+use crate::commands::chat::permissions::file::PermissionsProblem;
+use crate::commands::chat::trust::TrustProblem;
+use crate::commands::mcp::NoToken;
+use crate::commands::mcp_server::NoSuchTool;
+use crate::commands::orchestrate::command::advice;
+use crate::commands::orchestrate::config::ConfigProblem;
+use crate::commands::plan::document::{DamagedPlan, PlanDocumentError};
+use crate::commands::plan::file::{NoPlanFile, PlanFileError};
+use crate::commands::plan::instructions::InstructionsProblem;
+use crate::edit::VerifyError;
+use crate::edit::error::{ApplyError, RecoverError};
+use crate::edit::undo::UndoError;
+use crate::edit::undo_log::UndoLogError;
+use crate::edit::{FaultKind, ReplyFault};
+use crate::exec::build_script::BuildError;
+use crate::exec::build_script::ScriptProblem;
+use crate::exec::process::ProcessError;
+use crate::exec::sandbox::SandboxProblem;
+use crate::model::ModelError;
+use crate::model::estimate::OverBudget;
+use crate::model::price::Usd;
+use crate::model::{
+    End, EndpointProblem, Provider, ServerProblem, Setup, Spent, TableProblem, TaskType,
+    Unselected, VendorError,
+};
+use crate::project::ProjectProblem;
+use crate::project::home::{CHAT, NoHome, PLAN};
+use crate::project::index::IndexProblem;
+use crate::record::replay::RecordingProblem;
+use crate::run::accounts::NoAccount;
+use crate::run::accounts::printed::CommandFailure;
+use crate::run::code_base::NoCodeBase;
+use crate::run::context::ModelsProblem;
+use crate::run::env_file::EnvFileProblem;
+use crate::run::keys::NoKey;
+use crate::run::not_ready::{NotReady, NotSandboxed, SecretsFound};
+use crate::run::past::naming::NoSuchRun;
+use crate::run::problems::{BaselineProblem, DoesNotFit, ResumeProblem, UnknownModel};
+use crate::run::sending::SendingProblem;
+use crate::secret::KeyProblem;
+use crate::secret::credentials::Finding;
+use crate::sys::dotenv::DotenvProblem;
+use crate::sys::error::{Error, Problem as _};
+use crate::sys::files::PathError;
+use crate::sys::home_file::HomeFileProblem;
+use crate::sys::interrupt::Interrupted;
+use crate::sys::interrupt::Signal;
+use crate::sys::positions::Misplaced;
+use crate::ui::editor::EditorProblem;
+use crate::ui::input::InputError;
+use crate::ui::tui::composer::ImageProblem;
+
+/// The list, as it must stay.
+const GOLDEN: &str = include_str!("golden.txt");
+
+/// Errors and what is told of them, one behind the other.
+#[derive(Default)]
+struct Told(String);
+
+impl Told {
+    fn heading(&mut self, title: &str) {
+        let _ = writeln!(self.0, "## {title}\n");
+    }
+
+    /// An error that ends a command.
+    fn error(&mut self, error: impl Into<Error>) {
+        let error: Error = error.into();
+        let exit = error.exit();
+        let _ = writeln!(self.0, "{error}\n  exit: {} {}", exit.code(), exit.name());
+        let hint = error.hint();
+        let mut hints = vec![("hint", hint.clone())];
+        let others = [
+            ("in chat", hint_in_chat(&error)),
+            ("with a report", advice(&error)),
+        ];
+        hints.extend(others.into_iter().filter(|(_, other)| *other != hint));
+        for (name, hint) in hints {
+            let _ = writeln!(self.0, "  {name}: {}", hint.as_deref().unwrap_or("none"));
+        }
+        self.0.push('\n');
+    }
+
+    /// What keeps a project from being ready.
+    fn problem(&mut self, problem: impl Into<Error>) {
+        let problem: Error = problem.into();
+        let hint = problem.hint().unwrap_or_default();
+        let _ = writeln!(self.0, "{problem}\n  hint: {hint}\n");
+    }
+}
+
+fn s(text: &str) -> String {
+    text.to_owned()
+}
+
+fn p(path: &str) -> PathBuf {
+    path.into()
+}
+
+fn denied() -> io::Error {
+    io::ErrorKind::PermissionDenied.into()
+}
+
+fn large() -> io::Error {
+    io::ErrorKind::FileTooLarge.into()
+}
+
+fn path_error(action: &'static str) -> PathError {
+    PathError::of(action, "some/path")(denied())
+}
+
+fn mistake() -> Misplaced {
+    Misplaced {
+        line: 3,
+        column: 7,
+        reason: s("something is wrong"),
+    }
+}
+
+fn interrupted() -> Interrupted {
+    Interrupted {
+        signal: Signal::Term,
+    }
+}
+
+fn status(status: u16, vendor: VendorError, key_variable: Option<&'static str>) -> ModelError {
+    let successor = key_variable.map(|_| "gpt-5".into());
+    ModelError::Status {
+        status,
+        vendor,
+        model: s("gpt-4"),
+        tries: 2,
+        answer: Box::default(),
+        setup: Setup {
+            key_variable,
+            successor,
+        },
+    }
+}
+
+fn cut_short(end: End) -> ModelError {
+    ModelError::CutShort {
+        finish: s("FINISH"),
+        end,
+        message: Some(s("so it says")),
+        spent: Box::default(),
+    }
+}
+
+fn connection() -> ModelError {
+    ModelError::Connection {
+        host: s("host"),
+        reason: s("it broke"),
+        tries: 3,
+    }
+}
+
+fn model_errors() -> Vec<ModelError> {
+    let mut bad_key = VendorError::default();
+    bad_key.bad_key = true;
+    let mut invalid = VendorError::default();
+    invalid.code = Some(s("invalid_request_error"));
+    invalid.message = Some(s("the request is wrong"));
+    let spent = Box::<Spent>::default;
+    let mut errors: Vec<ModelError> = [400, 401, 403, 404, 413, 429, 500, 529]
+        .map(|code| status(code, VendorError::default(), None))
+        .into();
+    errors.extend([
+        status(404, VendorError::default(), Some("OPENAI_API_KEY")),
+        status(401, VendorError::default(), Some("OPENAI_API_KEY")),
+        status(400, bad_key, None),
+        ModelError::Redirect {
+            status: 302,
+            location: s("https://elsewhere"),
+        },
+        connection(),
+        ModelError::NobodyListens {
+            url: s("http://localhost:1"),
+            reason: s("refused"),
+        },
+        ModelError::Tls {
+            host: s("host"),
+            reason: s("expired"),
+        },
+        ModelError::Protocol {
+            host: s("host"),
+            reason: s("no HTTP"),
+        },
+        ModelError::TimedOut(Duration::from_secs(90)),
+        ModelError::NoTimeLeft {
+            error: Box::new(connection()),
+            wait: Duration::from_secs(60),
+        },
+        ModelError::NoTimeLeft {
+            error: Box::new(status(429, VendorError::default(), None)),
+            wait: Duration::from_secs(60),
+        },
+        ModelError::TooLarge,
+        ModelError::NoBody,
+        ModelError::Malformed(s("is an array")),
+        ModelError::NotJson {
+            snippet: s("<html>"),
+            source: serde_json::from_str::<Value>("<html>").unwrap_err(),
+        },
+        ModelError::ErrorInAnswer(VendorError::default()),
+        ModelError::ErrorInAnswer(invalid),
+        ModelError::Blocked(s("SAFETY")),
+        ModelError::Refused(s("no")),
+        ModelError::Empty {
+            finish: s("STOP"),
+            spent: spent(),
+        },
+        ModelError::OtherModel {
+            asked: s("gpt-5"),
+            served: s("gpt-5-mini"),
+            finish: s("stop"),
+            spent: spent(),
+        },
+        ModelError::Unfinished,
+        ModelError::Recorded {
+            message: s("a recorded error"),
+            hint: s("a recorded hint"),
+        },
+        ModelError::NotRecorded(s("0001-step-response.json")),
+        ModelError::Unreadable {
+            path: p("some/path"),
+            source: denied(),
+        },
+        ModelError::Interrupted(interrupted()),
+    ]);
+    let ends = [End::MaxTokens, End::ToolCalls, End::Refused, End::Other];
+    errors.extend(ends.map(cut_short));
+    errors
+}
+
+fn over_budgets() -> [OverBudget; 3] {
+    let limit = Usd::try_from(2.0).unwrap();
+    let too_little = |spent| OverBudget::TooLittle {
+        spent,
+        limit,
+        prompt_tokens: 12_345,
+    };
+    [
+        too_little(Usd::ZERO),
+        too_little(Usd::try_from(1.5).unwrap()),
+        OverBudget::Unpriced {
+            asked: s("gpt-5"),
+            served: s("gpt-5-mini"),
+        },
+    ]
+}
+
+fn recover_errors() -> Vec<RecoverError> {
+    vec![
+        RecoverError::Changed(vec![s("`a`"), s("`b`")]),
+        RecoverError::Io(path_error("read")),
+        RecoverError::Journal(path_error("read")),
+    ]
+}
+
+fn apply_errors() -> Vec<ApplyError> {
+    let error = Box::new(ApplyError::RolledBack(path_error("write")));
+    let mut errors = vec![
+        ApplyError::RolledBack(path_error("write")),
+        ApplyError::NotRolledBack {
+            error,
+            obstacle: RecoverError::Io(path_error("read")),
+        },
+        ApplyError::Journal(path_error("write")),
+    ];
+    errors.extend(recover_errors().into_iter().map(ApplyError::Earlier));
+    errors
+}
+
+fn rejection(kind: FaultKind) -> Rejection {
+    let faults = vec![ReplyFault { line: 4, kind }];
+    Rejection { faults }
+}
+
+fn elided() -> FaultKind {
+    FaultKind::Elided {
+        path: s("src/a.rs"),
+        line: 9,
+        lost: 40,
+    }
+}
+
+fn sandbox_problems() -> Vec<SandboxProblem> {
+    vec![
+        SandboxProblem::NotInstalled,
+        SandboxProblem::Unusable(s("no user namespaces")),
+        SandboxProblem::Moved(p("/some/path")),
+        SandboxProblem::Io(denied()),
+    ]
+}
+
+fn mcp_errors() -> Vec<McpError> {
+    let server = || s("https://host/mcp");
+    let timed_out = || McpError::TimedOut {
+        server: server(),
+        limit: Duration::from_secs(5),
+    };
+    let status = |status| McpError::Status {
+        server: server(),
+        status,
+        words: s("some words"),
+        tries: 2,
+    };
+    let program = |was_started| McpError::Program {
+        program: s("npx"),
+        reason: s("has ended"),
+        output: s("some output"),
+        was_started,
+    };
+    let mut errors = vec![
+        McpError::Interrupted(interrupted()),
+        McpError::NoAnswer {
+            server: server(),
+            reason: s("it broke"),
+            tries: 2,
+        },
+        timed_out(),
+        McpError::Protocol {
+            server: server(),
+            problem: s("no JSON"),
+        },
+        McpError::Version {
+            server: server(),
+            versions: s("1999-01-01"),
+        },
+        McpError::NoTimeLeft {
+            source: Box::new(timed_out()),
+            wait: Duration::from_secs(9),
+        },
+        McpError::TooLarge { server: server() },
+        McpError::Tool {
+            message: s("the tool says no"),
+        },
+        McpError::Doubtful {
+            source: Box::new(timed_out()),
+        },
+        program(true),
+        program(false),
+        McpError::NotRecorded {
+            asked: s("a"),
+            recorded: Some(s("b")),
+        },
+        McpError::Replayed {
+            message: s("it said so"),
+            is_lost: true,
+        },
+    ];
+    errors.extend([401, 404, 429, 503].map(status));
+    errors
+}
+
+fn agent_errors() -> Vec<AgentError> {
+    let too_long = |larger: Option<&str>| AgentError::TooLong {
+        tokens: 123_456,
+        window: 100_000,
+        larger: larger.map(s),
+    };
+    let mut errors = vec![
+        AgentError::NotUnderstood {
+            tries: 3,
+            fault: Fault::at(2, "no fence"),
+        },
+        AgentError::ToolsFailed {
+            tries: 3,
+            tool: s("READ_FILE"),
+            problem: s("there is none"),
+        },
+        AgentError::AuditFailed {
+            audits: 3,
+            feedback: s("not done"),
+        },
+        AgentError::LoopLimit { loops: 1000 },
+        AgentError::NotCompressed {
+            before: 200_000,
+            after: 190_000,
+            limit: 131_072,
+        },
+        too_long(None),
+        too_long(Some("gpt-5")),
+        too_long(None).at_once(),
+        AgentError::Rejected {
+            question: s("Delete all?"),
+        },
+        AgentError::GateFailed {
+            step: 2,
+            status: s("exit code: 1"),
+            log: s("logs/x/build.txt"),
+        },
+        AgentError::StepFailed {
+            step: 2,
+            reason: s("the file is gone"),
+        },
+        AgentError::IterationLimit { reviews: 3 },
+        AgentError::BranchTimeout {
+            branch: s("b-1"),
+            agent: "claude_code",
+            waited: Duration::from_secs(3600),
+        },
+        AgentError::PublishFailed {
+            reason: s("no token"),
+        },
+        AgentError::Interrupted(interrupted()),
+        AgentError::Host(CommandError::NothingAsked.into()),
+    ];
+    errors.extend(over_budgets().map(AgentError::from));
+    errors.extend(mcp_errors().into_iter().map(AgentError::from));
+    errors.extend(process_errors().into_iter().map(AgentError::Process));
+    errors
+}
+
+fn process_errors() -> Vec<ProcessError> {
+    let mut errors = vec![
+        ProcessError::NotStarted {
+            program: s("cargo"),
+            source: denied(),
+        },
+        ProcessError::NoSupervisor,
+        ProcessError::ForeignProc,
+        ProcessError::Io(denied()),
+        ProcessError::Output {
+            path: p("some/path"),
+            source: denied(),
+        },
+        ProcessError::Interrupted(interrupted()),
+    ];
+    errors.extend(sandbox_problems().into_iter().map(ProcessError::Sandbox));
+    errors
+}
+
+fn script_problems() -> Vec<ScriptProblem> {
+    vec![
+        ScriptProblem::Missing,
+        ScriptProblem::NotAFile,
+        ScriptProblem::Unreadable(s("denied")),
+        ScriptProblem::NotExecutable,
+        ScriptProblem::Placeholder,
+        ScriptProblem::NoShebang,
+        ScriptProblem::CrlfShebang,
+        ScriptProblem::NoInterpreter(s("/bin/none")),
+    ]
+}
+
+fn commands_own(told: &mut Told) {
+    told.heading("commands");
+    for name in ["nothing", "claude-sonnet-5"] {
+        told.error(UnknownModel {
+            name: s(name),
+            known: s("`a`, `b`"),
+        });
+    }
+    told.error(CommandError::NotInCatalogue {
+        name: s("c"),
+        known: s("`a`, `b`"),
+    });
+    told.error(CommandError::ModelIsThere(s("a")));
+    told.error(DoesNotFit {
+        model: s("a"),
+        prompt_tokens: 200_000,
+        window: 100_000,
+    });
+    told.error(CommandError::DemoNotEmpty(p("demo")));
+    for kind in [FaultKind::NoPath, elided()] {
+        told.error(CommandError::Rejected {
+            rejection: rejection(kind),
+            run: s("logs/x"),
+        });
+    }
+    told.error(CommandError::NoEdits);
+    told.error(CommandError::ProtectedSummary {
+        path: p("build.sh"),
+        rule: Rule::ProtectedFile,
+    });
+    told.error(CommandError::NoRoot {
+        path: p("nowhere"),
+        source: denied(),
+    });
+    told.error(CommandError::NoSuchCommand(s("fly")));
+    told.error(NoCodeBase::NoIndex(IndexProblem::NoRepository));
+    told.error(NoCodeBase::NoIndex(IndexProblem::Damaged {
+        path: p(".git/index"),
+        cause: s("short"),
+    }));
+    told.error(NoCodeBase::NotTracked(p("a")));
+    told.error(NoCodeBase::Empty(s("2 files")));
+    told.error(CommandError::BuildFailed {
+        repairs: 3,
+        status: s("exit code: 1"),
+        log: s("logs/x/build.txt"),
+    });
+    told.error(CommandError::Unreliable {
+        percent: 60,
+        at_least: 90,
+    });
+    told.error(NoPlanFile::Outside(p("../a")));
+    told.error(NoPlanFile::Elsewhere {
+        path: p("a"),
+        known: p("b"),
+    });
+    told.error(NoPlanFile::NoPlan(p("a")));
+    told.error(CommandError::NothingAsked);
+    told.error(CommandError::ToolArguments(s("it is a list")));
+    told.error(interrupted());
+    for signal in [Signal::Int, Signal::Hup] {
+        told.error(Interrupted { signal });
+    }
+    let problem = ProjectProblem::NoGitignore;
+    told.error(NotReady::of(problem));
+}
+
+fn chat(told: &mut Told) {
+    told.heading("chat");
+    told.error(ChatError::UnknownModel {
+        name: s("c"),
+        known: s("`a`, `b`"),
+    });
+    told.error(ChatError::RetiredModel {
+        name: s("c"),
+        successor: "d",
+    });
+    told.error(ChatError::NoTiers);
+    told.error(ChatError::Account(NoAccount::NotAName));
+    told.error(ChatError::Account(NoAccount::Unknown {
+        known: vec![s("home")],
+    }));
+    told.error(ChatError::NotAKey(KeyProblem::Empty));
+    told.error(ChatError::KeyAsArgument);
+    told.error(ChatError::KeyRefused {
+        reason: s("invalid"),
+    });
+    for is_asked_always in [true, false] {
+        told.error(ChatError::NotPermitted(NotPermitted {
+            calls: vec![s("write `a`")],
+            is_asked_always,
+        }));
+    }
+    told.error(ChatError::Image(ImageProblem::TooLarge {
+        path: p("a.png"),
+    }));
+    for command in ["/login", "/logout", "!", "/model"] {
+        told.error(ChatError::ScreenCommand(s(command)));
+    }
+    told.error(ChatError::UnknownCommand(s("fly")));
+    told.error(ChatError::NotExpanded {
+        name: s("mine"),
+        problem: s("it runs `rm`"),
+    });
+    told.error(ChatError::NoTerminal("`TERM` says that it can do nothing"));
+}
+
+fn below(told: &mut Told) {
+    told.heading("files");
+    for (action, source) in [
+        ("read", denied()),
+        ("write", denied()),
+        ("read", large()),
+        ("write", io::Error::other("a refusal")),
+    ] {
+        told.error(PathError::of(action, "some/path")(source));
+    }
+    told.heading("model");
+    for error in model_errors() {
+        told.error(error);
+    }
+    for error in over_budgets() {
+        told.error(error);
+    }
+    told.heading("replay");
+    for problem in [
+        RecordingProblem::Missing(p("logs/x")),
+        RecordingProblem::NoOrchestration(p("logs/x")),
+        RecordingProblem::OtherModel {
+            folder: p("logs/x"),
+            recorded: s("a"),
+            asked: s("b"),
+        },
+        RecordingProblem::UnknownModel {
+            folder: p("logs/x"),
+            recorded: s("a"),
+        },
+    ] {
+        told.error(problem);
+    }
+    for problem in [
+        NoSuchRun::Missing(p("x")),
+        NoSuchRun::Ambiguous {
+            named: s("2026"),
+            names: vec![s("2026-a"), s("2026-b")],
+        },
+        NoSuchRun::NoRun("changed anything"),
+        NoSuchRun::Unreadable(path_error("read")),
+    ] {
+        told.error(problem);
+    }
+    told.heading("edit");
+    told.error(VerifyError::Rejected(rejection(elided())));
+    told.error(VerifyError::Io(path_error("read")));
+    told.error(VerifyError::Io(PathError::of("read", "a")(large())));
+    for error in apply_errors() {
+        told.error(error);
+    }
+    for error in recover_errors() {
+        told.error(error);
+    }
+    told.error(UndoLogError::from(path_error("read")));
+    told.error(UndoError::Changed(vec![s("`a`")]));
+    told.error(UndoError::Io(path_error("read")));
+    for error in apply_errors() {
+        told.error(UndoError::Apply(error));
+    }
+    for error in recover_errors() {
+        told.error(UndoError::Recover(error));
+    }
+    told.heading("exec");
+    for problem in script_problems() {
+        told.error(BuildError::Unfit { problem });
+    }
+    told.error(BuildError::Io {
+        path: p("build.sh"),
+        source: denied(),
+    });
+    told.error(BuildError::Log(denied()));
+    for problem in sandbox_problems() {
+        told.error(BuildError::Sandbox(problem));
+    }
+    told.error(BuildError::Interrupted(interrupted()));
+    for error in process_errors() {
+        told.error(error);
+    }
+    told.heading("ui");
+    for error in [
+        InputError::Interrupted(interrupted()),
+        InputError::Io(denied()),
+        InputError::NotUtf8 { line: 3 },
+        InputError::LineTooLong { line: 3 },
+        InputError::TooLong,
+        InputError::Blank,
+    ] {
+        told.error(error);
+    }
+    told.error(EditorProblem::NotSet);
+    told.error(EditorProblem::NoCommand { command: s("'vi") });
+    told.error(EditorProblem::NotStarted {
+        command: s("vi"),
+        source: denied(),
+    });
+}
+
+fn agents(told: &mut Told) {
+    told.heading("agent");
+    for error in agent_errors() {
+        told.error(error);
+    }
+    told.heading("an agent's model");
+    for error in model_errors() {
+        told.error(AgentError::Model(error));
+    }
+    told.heading("MCP");
+    for error in mcp_errors() {
+        told.error(error);
+    }
+    let url = EndpointProblem::BadProxy {
+        variable: s("HTTPS_PROXY"),
+    };
+    told.error(McpAddressProblem::Url(url));
+    told.error(McpAddressProblem::Query(s("https://host")));
+    told.error(McpAddressProblem::Command(s("'npx")));
+    told.heading("session");
+    for home in [&CHAT, &PLAN] {
+        for error in [
+            SessionError::Missing { id: s("x"), home },
+            SessionError::Exists { id: s("x") },
+            SessionError::NoneIn {
+                directory: s("/a"),
+                home,
+            },
+            SessionError::Elsewhere {
+                id: s("x"),
+                directory: s("/a"),
+                here: s("/b"),
+            },
+            SessionError::InUse {
+                id: s("x"),
+                process: Some(7),
+            },
+            SessionError::Damaged {
+                path: p("/a/x"),
+                mistake: s("line 1"),
+            },
+            SessionError::Unlockable {
+                path: p("/a/x"),
+                home,
+                source: denied(),
+            },
+            SessionError::Io {
+                what: "written",
+                path: p("/a/x"),
+                home,
+                source: denied(),
+            },
+        ] {
+            told.error(error);
+        }
+    }
+    told.heading("plan");
+    told.error(PlanFileError::File(path_error("read")));
+    told.error(plan_unreadable());
+}
+
+fn plan_unreadable() -> PlanFileError {
+    PlanFileError::Unreadable {
+        path: p("plan.md"),
+        source: PlanDocumentError::Damaged(DamagedPlan::NoHeading),
+    }
+}
+
+fn project_problems() -> Vec<ProjectProblem> {
+    let unreadable = |path: &str, source| ProjectProblem::Unreadable {
+        path: s(path),
+        source,
+    };
+    vec![
+        ProjectProblem::NoGitignore,
+        ProjectProblem::NotIgnored,
+        ProjectProblem::Missing(s("agent-config/query.txt")),
+        ProjectProblem::Missing(s("agent-config/codeRollup.txt")),
+        ProjectProblem::Missing(s("agent-config/gemini-key.txt")),
+        unreadable("a", large()),
+        unreadable("a/.git", denied()),
+        unreadable("a", denied()),
+        ProjectProblem::NotAFile(s("a")),
+        ProjectProblem::NotUtf8 {
+            path: s("a"),
+            offset: 7,
+        },
+        ProjectProblem::EmptyQuery,
+        ProjectProblem::ExampleQuery,
+        ProjectProblem::Key {
+            path: s("agent-config/gemini-key.txt"),
+            problem: KeyProblem::MultiLine,
+        },
+        ProjectProblem::Tracked {
+            path: s("agent-config/models.json"),
+            tracked: s("agent-config"),
+        },
+        ProjectProblem::Index {
+            path: s("a"),
+            problem: s("no index"),
+        },
+        ProjectProblem::NotWritable(s("a")),
+        ProjectProblem::Held { process: Some(7) },
+        ProjectProblem::Unlockable(denied()),
+    ]
+}
+
+fn readiness(told: &mut Told) {
+    told.heading("not ready: run");
+    for error in project_problems() {
+        told.problem(error);
+    }
+    let missing = || ProjectProblem::Missing(s("agent-config/gemini-key.txt"));
+    for variable in [Some("GEMINI_API_KEY"), None] {
+        told.problem(NoKey::Missing {
+            problem: missing().to_string(),
+            hint: missing().hint().unwrap(),
+            variable,
+            is_empty: variable,
+        });
+    }
+    told.problem(NoKey::Unusable {
+        problem: missing().to_string(),
+        hint: missing().hint().unwrap(),
+    });
+    told.problem(NoKey::Variable {
+        variable: "GEMINI_API_KEY",
+        problem: KeyProblem::NotVisibleAscii,
+    });
+    for error in script_problems() {
+        told.problem(error);
+    }
+    told.problem(BaselineProblem::Fails {
+        status: s("exit code: 1"),
+        end: s("\n    error"),
+    });
+    told.problem(BaselineProblem::ChangesGate(s("`a` was changed")));
+    told.problem(ResumeProblem::OtherWorkflow(s("logs/x")));
+    told.problem(ResumeProblem::Done(s("logs/x")));
+    told.problem(ResumeProblem::NoQuery(s("logs/x")));
+    told.problem(ResumeProblem::OtherTree {
+        folder: s("logs/x"),
+        files: vec![s("`a`")],
+    });
+    let sandbox = sandbox_problems().into_iter().map(NotSandboxed);
+    for problem in sandbox {
+        told.problem(problem);
+    }
+    let finding = Finding {
+        kind: "a private key",
+        file: "agent-config/query.txt",
+        line: 3,
+        within: None,
+    };
+    told.problem(SecretsFound(vec![finding; 21]));
+    readiness_of_models(told);
+}
+
+fn readiness_of_models(told: &mut Told) {
+    let variable = || s("OPENAI_BASE_URL");
+    told.problem(EndpointProblem::NotAUrl {
+        variable: variable(),
+        value: s("https://me@host"),
+        example: "https://host/path",
+    });
+    for has_key in [true, false] {
+        told.problem(EndpointProblem::Insecure {
+            has_key,
+            variable: variable(),
+            value: s("http://host"),
+        });
+    }
+    told.problem(EndpointProblem::Unset {
+        variable: variable(),
+        example: "https://host/path",
+    });
+    told.problem(EndpointProblem::BadProxy {
+        variable: variable(),
+    });
+    let url = || s("http://localhost:11434");
+    told.problem(ServerProblem::NotThere {
+        url: url(),
+        reason: s("refused"),
+    });
+    told.problem(ServerProblem::NotOllama {
+        url: url(),
+        reason: s("404"),
+    });
+    told.problem(ServerProblem::NotInstalled {
+        model: s("qwen3"),
+        url: url(),
+        installed: vec![s("a")],
+    });
+    told.problem(ServerProblem::NotPulled {
+        model: s("qwen3"),
+        reason: s("no room"),
+    });
+    told.problem(ServerProblem::Interrupted(interrupted()));
+    told.problem(ModelsProblem::Unreadable(s("`models.json` is a link")));
+    told.problem(ModelsProblem::NotUsers {
+        problem: s("git tracks it"),
+        hint: s("remove it"),
+    });
+    told.problem(ModelsProblem::Mistake(TableProblem {
+        file: s("agent-config/models.json"),
+        mistake: mistake(),
+    }));
+    told.problem(ModelsProblem::Unselected(Unselected {
+        task: TaskType::Coding,
+        known: s("`a`"),
+    }));
+    told.problem(SendingProblem::Stale(s("`a` has changed")));
+    told.problem(SendingProblem::NoFiles);
+    told.problem(SendingProblem::NoPrice { model: s("a") });
+    told.problem(EnvFileProblem::Unreadable {
+        path: p(".env"),
+        cause: s("denied"),
+    });
+    told.problem(EnvFileProblem::Tracked);
+    told.problem(EnvFileProblem::Line(DotenvProblem::Malformed { line: 2 }));
+    told.problem(EnvFileProblem::Line(DotenvProblem::Dollar { line: 2 }));
+    told.problem(NoHome::Unset {
+        variable: "HOME",
+        own: "AGENT_HOME",
+    });
+    told.problem(NoHome::NotAbsolute {
+        variable: "HOME",
+        value: s("here"),
+        own: "AGENT_HOME",
+    });
+}
+
+fn readiness_of_agents(told: &mut Told) {
+    told.heading("not ready: agents");
+    told.problem(InstructionsProblem {
+        path: p("AGENTS.md"),
+        reason: s("it is not UTF-8"),
+    });
+    told.problem(plan_unreadable());
+    told.problem(NoToken("MCP_BEARER_TOKEN", KeyProblem::Empty));
+    let path = || p("/home/a/config.json");
+    told.problem(SettingsProblem::Unwritable(path_error("make")));
+    told.problem(SettingsProblem::Variable {
+        variable: "DEV_AGENT_MODEL",
+        reason: s("is empty"),
+    });
+    for source in [large(), denied()] {
+        told.problem(HomeFileProblem::Unreadable {
+            path: path(),
+            source,
+        });
+    }
+    told.problem(HomeFileProblem::Mistake {
+        path: path(),
+        mistake: mistake(),
+        without: "nothing is lost",
+    });
+    let signed_out = || NoKey::SignedOut(Provider::Anthropic);
+    told.problem(signed_out());
+    told.problem(NoKey::Variable {
+        variable: "ANTHROPIC_API_KEY",
+        problem: KeyProblem::Empty,
+    });
+    told.problem(NoKey::Ambiguous {
+        provider: Provider::OpenAi,
+        accounts: vec![s("home"), s("work")],
+    });
+    told.problem(NoKey::ByCommand(s("home")));
+    told.problem(NoKey::Command {
+        account: s("home"),
+        program: s("pass"),
+        reason: CommandFailure::TimedOut,
+        variable: "ANTHROPIC_API_KEY",
+    });
+    told.error(signed_out().ending());
+    told.error(NoKey::Interrupted(interrupted()).ending());
+    told.problem(NoSuchTool {
+        server: s("https://host/mcp"),
+        missing: s("push"),
+        known: s("`pull`"),
+    });
+    config(told);
+    let without = "nothing is lost";
+    let trust = || {
+        TrustProblem::Unreadable(HomeFileProblem::Mistake {
+            path: path(),
+            mistake: mistake(),
+            without,
+        })
+    };
+    told.problem(PermissionsProblem::NoFile { path: path() });
+    told.problem(PermissionsProblem::Unwritable(path_error("write")));
+    told.problem(PermissionsProblem::Untrusted(trust()));
+    told.problem(PermissionsProblem::Changed { path: path() });
+    told.problem(trust());
+    told.problem(TrustProblem::Unwritable(path_error("write")));
+    told.problem(TrustProblem::NotUtf8(path()));
+}
+
+fn config(told: &mut Told) {
+    for (variable, is_empty) in [
+        ("PROJECT_NAME", true),
+        ("GITHUB_TOKEN", false),
+        ("MODEL", false),
+    ] {
+        told.problem(ConfigProblem::Unset { variable, is_empty });
+    }
+    let variable = "A_VARIABLE";
+    let version = "AZURE_OPENAI_API_VERSION";
+    for problem in [
+        ConfigProblem::NotUtf8 { variable },
+        ConfigProblem::NoKey {
+            variable,
+            problem: KeyProblem::Empty,
+        },
+        ConfigProblem::NotAUrl { variable },
+        ConfigProblem::Insecure { variable },
+        ConfigProblem::NotAName { variable: version },
+        ConfigProblem::NotAName { variable },
+        ConfigProblem::NotSeconds { variable },
+        ConfigProblem::NotAFactor,
+        ConfigProblem::NotBelow {
+            variable,
+            seconds: 3.0,
+            limit: "LIMIT",
+            limit_seconds: 2.0,
+        },
+        ConfigProblem::NotAbsolute,
+    ] {
+        told.problem(problem);
+    }
+}
+
+/// The list of a run of this test that failed is in `target/golden.txt`.
+#[test]
+fn every_error_is_told_as_before() {
+    let mut told = Told::default();
+    commands_own(&mut told);
+    chat(&mut told);
+    below(&mut told);
+    agents(&mut told);
+    readiness(&mut told);
+    readiness_of_agents(&mut told);
+    if told.0 != GOLDEN {
+        std::fs::write("target/golden.txt", &told.0).unwrap();
+        let changed = told.0.lines().zip(GOLDEN.lines());
+        let first = changed.enumerate().find(|(_, (now, then))| now != then);
+        panic!("golden.txt says something else: {first:?}");
+    }
+}
+
+#[test]
+fn where_there_is_a_report_it_says_how_to_go_on() {
+    for error in [
+        AgentError::Interrupted(interrupted()),
+        AgentError::LoopLimit { loops: 500 },
+    ] {
+        let error = Error::from(error);
+        assert!(error.hint().unwrap().contains("`--resume`"));
+        assert_eq!(
+            advice(&error).unwrap(),
+            "the report's `instructions` say how to go on"
+        );
+    }
+    let hint = advice(&AgentError::Model(connection()).into()).unwrap();
+    assert!(!hint.contains("config.json"), "{hint}");
+}
+
+#[test]
+fn no_hint_of_a_chat_tells_of_settings_that_it_does_not_read() {
+    let status = |code| AgentError::Model(status(code, VendorError::default(), None));
+    let mut invalid = VendorError::default();
+    invalid.code = Some(s("invalid_request_error"));
+    for (error, way_out) in [
+        (status(401), "`/login`"),
+        (status(400), "`/compact`"),
+        (status(404), "`/model`"),
+        (
+            AgentError::Model(ModelError::ErrorInAnswer(invalid)),
+            "`/compact`",
+        ),
+        (AgentError::LoopLimit { loops: 500 }, "`--resume`"),
+    ] {
+        let hint = hint_in_chat(&error.into()).unwrap();
+        assert!(hint.contains(way_out), "{hint}");
+        for word in ["config.json", "agent-config", "maxLoops", "later"] {
+            assert!(!hint.contains(word), "{hint}");
+        }
+    }
+}
