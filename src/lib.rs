@@ -107,13 +107,13 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     let place = ProjectPlace::find(cli, &world.directory);
     let project = Project::new(place.root().to_path_buf());
     let started = world.clock.now();
-    let models = crate::commands::table(&project, started.date_naive());
     let env_file = if cli.reads_env_file() {
         EnvFile::find(&world.directory, place.root())
     } else {
         EnvFile::default()
     };
     let environment = env_file.below(&world.environment);
+    let models = crate::commands::table(&project, &environment, None, started.date_naive());
     let redactor = redactor(cli, &project, &models, &environment, &env_file);
     let output = Output::new(
         console_options(cli, world),

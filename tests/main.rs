@@ -69,3 +69,4 @@ mod table;
 mod tiers;
 mod undo;
 mod usage;
+mod vendors;

@@ -119,11 +119,19 @@ fn models_lists_what_is_there_and_what_each_is_missing() {
     assert_eq!(
         lines,
         [
-            "model           provider     window   output  $/M in  $/M out",
-            "gemini-2.5-pro  gemini    1,048,576   65,536   $1.25   $10.00",
-            "gpt-5           openai      272,000  128,000   $1.25   $10.00",
+            "model              provider      window   output  $/M in  $/M out",
+            "gemini-2.5-pro     gemini     1,048,576   65,536   $1.25   $10.00",
+            "gpt-5              openai       272,000  128,000   $1.25   $10.00",
             "    `agent-config/openai-key.txt` is missing",
-            "local           openai      100,000      500      $0       $0  for commit, repair, consistency",
+            "local              openai       100,000      500      $0       $0  for commit, repair, consistency",
+            "claude-fable-5-1   anthropic  1,000,000  128,000  $10.00   $50.00",
+            "    `agent-config/anthropic-key.txt` is missing",
+            "claude-opus-5-5    anthropic  1,000,000  128,000   $4.00   $20.00",
+            "    `agent-config/anthropic-key.txt` is missing",
+            "claude-sonnet-5-5  anthropic  1,000,000  128,000   $2.00   $10.00",
+            "    `agent-config/anthropic-key.txt` is missing",
+            "claude-haiku-5-5   anthropic  1,000,000  128,000   $0.10    $0.50",
+            "    `agent-config/anthropic-key.txt` is missing",
         ]
     );
     let json: serde_json::Value = serde_json::from_str(
@@ -149,11 +157,11 @@ fn models_lists_what_an_entry_says_of_itself() {
             "selectionRules": {"byTaskType": {"planning": "llama3.1:8b"}}}"#,
     );
     let listed = project.run(&["models"]).exits(0).stdout;
-    let lines: Vec<&str> = listed.lines().skip(3).collect();
+    let lines: Vec<&str> = listed.lines().skip(3).take(2).collect();
     assert_eq!(
         lines,
         [
-            "llama3.1:8b     ollama      128,000        ?       ?        ?  for planning",
+            "llama3.1:8b        ollama       128,000        ?       ?        ?  for planning",
             "    Llama 3.1 8B",
         ]
     );

@@ -190,6 +190,7 @@ fn commit_options() -> CommitOptions {
 
 fn chat_options() -> ChatOptions {
     ChatOptions {
+        account: None,
         first: None,
         request: None,
         session: SessionChoice::New,

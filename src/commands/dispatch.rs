@@ -27,7 +27,7 @@ use crate::commands::error::CommandError;
 use crate::commands::orchestrate::args::OrchestrateArgs;
 use crate::commands::orchestrate::config::ConfigFlags;
 use crate::commands::plan::args::{PlanArgs, PlanCommand};
-use crate::model::Delivery;
+use crate::model::{Delivery, Provider};
 use crate::run::baseline::Baseline;
 use crate::run::builds::BuildOptions;
 use crate::run::context::{Context, ModelChoice};
@@ -220,8 +220,11 @@ fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Out
         Some(ChatCommand::Login { given, .. }) if !given.is_empty() => {
             Err(Error::from(ChatError::KeyAsArgument).into())
         }
-        Some(ChatCommand::Login { account, .. }) => {
-            login::login(context, account.as_deref(), stdin.is_terminal)
+        Some(ChatCommand::Login {
+            account, provider, ..
+        }) => {
+            let provider = provider.as_deref().and_then(Provider::named);
+            login::login(context, account.as_deref(), provider, stdin.is_terminal)
         }
         Some(ChatCommand::Logout) => login::logout(context),
         Some(ChatCommand::Sessions(_)) => chat::sessions(context),
@@ -237,6 +240,7 @@ fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Out
 fn chat_options(arguments: &ChatArgs, request: Option<String>) -> ChatOptions {
     let ChatArgs { agent, .. } = arguments;
     ChatOptions {
+        account: None,
         first: arguments.first.clone(),
         request,
         session: match (arguments.session, arguments.resume) {

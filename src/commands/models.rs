@@ -1,10 +1,12 @@
 //! The models that can be asked: reads their table, and lists it.
 
+use std::path::Path;
+
 use chrono::NaiveDate;
 use serde_json::{Value, json};
 
 use crate::model::price::{Price, Usd};
-use crate::model::{ModelSpec, ModelTable, Origin, Provider, TableProblem, TaskType, catalogue};
+use crate::model::{ModelSpec, ModelTable, Origin, Place, TableFile, TaskType, catalogue};
 use crate::project::home;
 use crate::project::home::{PLAN_MODELS, System};
 use crate::project::{Project, ProjectProblem};
@@ -15,8 +17,9 @@ use crate::run::keys::KeySource;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::selection;
+use crate::sys::environment::Environment;
 use crate::sys::error::Problem as _;
-use crate::sys::files::{self, Links, MIB};
+use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::numbers::grouped;
 use crate::ui::columns::{
     self,
@@ -26,38 +29,60 @@ use crate::ui::columns::{
 /// How far in stands what does not fit in a line, in columns.
 const HANG: usize = 6;
 
-/// The table of models of a project, at the prices of `today`.
-///
-/// # Errors
-/// When its file is there and cannot be used.
-pub fn table(project: &Project, today: NaiveDate) -> Result<ModelTable, ModelsProblem> {
-    table_with(project, |json| {
-        json.map_or_else(
-            || Ok(ModelTable::built_in()),
-            |json| ModelTable::parse(json, today),
-        )
-    })
-}
+/// The table's file in the home of the agent `chat`, for every agent.
+pub const HOME_FILE: &str = "models.json";
 
-/// The table that `read` makes of what the project's says, if there is one.
+/// The table of models of a project and its user, at the prices of `today`; for the agent `plan`, with the content of its
+/// own file at that path.
 ///
 /// # Errors
-/// When it cannot be read, may not be the user's, or there is a mistake in it.
-pub fn table_with(
+/// When a file is there and cannot be used.
+pub fn table(
     project: &Project,
-    read: impl FnOnce(Option<&str>) -> Result<ModelTable, TableProblem>,
+    environment: &Environment,
+    plans: Option<(&Path, &[u8])>,
+    today: NaiveDate,
 ) -> Result<ModelTable, ModelsProblem> {
-    match project.models() {
-        Ok(json) => Ok(read(Some(&json))?),
-        Err(ProjectProblem::Missing(_)) => Ok(read(None)?),
+    let home = home::CHAT.directory(environment, System::current()).ok();
+    let home = home.map(|home| home.join(HOME_FILE));
+    let homes = home.as_deref().map(|path| {
+        let read = files::read(path, Links::Followed, MIB).if_there();
+        read.map_err(|error| {
+            ModelsProblem::Unreadable(format!("cannot read `{}`: {error}", path.display()))
+        })
+    });
+    let homes = homes.transpose()?.flatten();
+    let projects = match project.models() {
+        Ok(json) => Some(json),
+        Err(ProjectProblem::Missing(_)) => None,
         Err(problem @ (ProjectProblem::Tracked { .. } | ProjectProblem::Index { .. })) => {
-            Err(ModelsProblem::NotUsers {
+            return Err(ModelsProblem::NotUsers {
                 problem: problem.to_string(),
                 hint: problem.hint().unwrap_or_default(),
-            })
+            });
         }
-        Err(problem) => Err(ModelsProblem::Unreadable(problem.to_string())),
-    }
+        Err(problem) => return Err(ModelsProblem::Unreadable(problem.to_string())),
+    };
+    let shown = |path: Option<&Path>| path.map(|path| path.display().to_string());
+    let home = shown(home.as_deref()).unwrap_or_default();
+    let plan = shown(plans.map(|(path, _)| path)).unwrap_or_default();
+    let files = [
+        (Place::Home, &*home, homes.as_deref()),
+        (Place::Plan, &*plan, plans.map(|(_, content)| content)),
+        (
+            Place::Project,
+            ModelTable::FILE,
+            projects.as_deref().map(str::as_bytes),
+        ),
+    ];
+    let files = files.into_iter().filter_map(|(place, path, content)| {
+        Some(TableFile {
+            place,
+            path,
+            content: content?,
+        })
+    });
+    Ok(ModelTable::read(files, today)?)
 }
 
 /// Lists the models.
@@ -104,8 +129,8 @@ fn plans_table(context: &Context<'_>) -> Result<Option<ModelTable>, ModelsProble
     let Ok(own) = files::read(&path, Links::Followed, MIB) else {
         return Ok(None);
     };
-    let read = |project: Option<&str>| ModelTable::for_plan(&path, &own, project, context.today());
-    table_with(&context.project, read).map(Some)
+    let (project, environment) = (&context.project, context.environment);
+    table(project, environment, Some((&path, &own)), context.today()).map(Some)
 }
 
 /// A model, as the list shows it.
@@ -124,7 +149,7 @@ struct Row<'m> {
 impl<'m> Row<'m> {
     fn of(context: &Context<'_>, table: &'m ModelTable, spec: &'m ModelSpec) -> Self {
         let (key, no_key) = match keys::find(context, spec) {
-            Ok(found) => (found.map(|(_, source)| source), None),
+            Ok(found) => (found.map(|found| found.source), None),
             Err(problem) => (None, Some(problem.to_string())),
         };
         let route = selection::route(context, spec, spec.key_file.is_some()).err();
@@ -146,13 +171,7 @@ impl<'m> Row<'m> {
         };
         [
             self.spec.name.clone(),
-            match self.spec.provider {
-                Provider::Gemini => "gemini".to_owned(),
-                Provider::OpenAi => "openai".to_owned(),
-                Provider::Ollama => "ollama".to_owned(),
-                Provider::Azure => "azure".to_owned(),
-                Provider::Anthropic => "anthropic".to_owned(),
-            },
+            self.spec.provider.vendor().word.to_owned(),
             tokens(self.spec.context_window),
             tokens(self.spec.max_output_tokens.map(u64::from)),
             price(|price| price.input),
@@ -212,7 +231,7 @@ fn text(rows: &[Row<'_>]) -> String {
         if let Some(name) = &row.spec.display_name {
             text.push_str(&format!("\n    {name}"));
         }
-        if let Some(variable) = row.key.as_ref().filter(|key| key.is_variable()) {
+        if let Some(variable) = row.key.as_ref().filter(|key| key.is_elsewhere()) {
             text.push_str(&format!("\n    key: {variable}"));
         }
         for missing in &row.missing {

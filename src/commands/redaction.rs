@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use crate::agent::settings::key_in_file;
-use crate::commands::chat::accounts::keys_in_file;
 use crate::commands::cli::command::Command;
 use crate::commands::cli::command_line::Cli;
 use crate::commands::orchestrate::config;
 use crate::model::ModelTable;
 use crate::project::Project;
 use crate::project::home::{self, PLAN_MODELS, System};
+use crate::run::accounts::keys_in_file;
 use crate::run::context::ModelsProblem;
 use crate::run::env_file::EnvFile;
 use crate::secret::Redactor;
@@ -51,12 +51,8 @@ pub fn redactor(
     // What the environment hides is as secret as what counts.
     let environments = [environment, env_file.variables()];
     let orchestrators = environments.into_iter().filter(|_| cli.reads_env_file());
-    let chats_keys = matches!(cli.command, Some(Command::Chat(_)))
-        .then(|| keys_in_file(environment))
-        .into_iter()
-        .flatten();
     let further = agents_key.iter().map(|key| key.expose().to_owned());
-    let further = further.chain(chats_keys);
+    let further = further.chain(keys_in_file(environment));
     let further = further.chain(orchestrators.flat_map(config::secrets));
     let server = match &cli.command {
         Some(Command::Mcp(arguments)) => arguments.command.server(),

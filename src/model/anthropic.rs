@@ -1,13 +1,12 @@
-//! Anthropic's wire: messages. Pure, but for `server`.
+//! Anthropic's wire: messages. Pure.
 //!
 //! After the vendor's OpenAPI description and its notes on the version 2026-10-21, which refuses what chooses how freely
 //! a model speaks. Answers are always streamed.
 
 mod messages;
-pub(super) mod server;
 mod stream;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::io::Write;
 
@@ -18,17 +17,14 @@ use serde_json::{Value, json};
 use self::messages::{Block, Marks, Turn};
 use self::stream::MessageStream;
 use super::{
-    Assembler, Delivery, End, Endpoint, ModelError, ModelSpec, Provider, RawReply, Reply, Request,
-    Spent, Thinking, Tier, ToolChoice, ToolSchema, VendorError, Wire, count, json_text, object,
+    Assembler, Delivery, End, Endpoint, ModelError, ModelSpec, RawPart, RawReply, Reply, Request,
+    Spent, Thinking, Tier, ToolChoice, ToolSchema, Vendor, VendorError, Wire, count, object,
     parse_answer, text, update,
 };
 use crate::model::manner::Manner;
-use crate::model::message::{Call, ReplyPart, Thought};
+use crate::model::message::{Call, Thought};
 use crate::model::openai::plain_name;
 use crate::model::usage::Usage;
-
-/// What the chat's own table of models begins with, in the form of `agent-config/models.json`.
-pub(crate) const CHAT_MODELS: &str = include_str!("anthropic/models.json");
 
 /// How many tokens an answer may have where nothing else is said: the API wants to be told.
 const MAX_OUTPUT_TOKENS: u32 = 32_000;
@@ -45,19 +41,19 @@ fn end(finish: &str) -> End {
     }
 }
 
-/// The model of an entry of which nothing but the name is known.
-pub(super) fn entry(name: &str) -> ModelSpec {
-    ModelSpec {
-        key_file: Some("anthropic-key.txt".to_owned()),
-        max_output_tokens: Some(MAX_OUTPUT_TOKENS),
-        ..ModelSpec::new(name, Provider::Anthropic)
-    }
-}
-
 pub(super) struct Anthropic;
 
+static ANTHROPIC: Vendor = Vendor {
+    word: "anthropic",
+    name: "Anthropic",
+    key_file: Some("anthropic-key.txt"),
+    key_variables: &["ANTHROPIC_API_KEY"],
+    url_variable: "ANTHROPIC_BASE_URL",
+    url: Some("https://api.anthropic.com"),
+};
+
 #[derive(Serialize)]
-struct MessagesBody<'a> {
+pub(super) struct MessagesBody<'a> {
     model: &'a str,
     #[serde(flatten)]
     rest: Value,
@@ -69,7 +65,11 @@ struct MessagesBody<'a> {
 }
 
 /// What a model is asked, besides how it is to answer; `rest` are further fields, but for those that are null.
-fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: &Value) -> MessagesBody<'a> {
+pub(super) fn body<'a>(
+    spec: &'a ModelSpec,
+    request: &'a Request<'_>,
+    rest: &Value,
+) -> MessagesBody<'a> {
     let tools: Vec<Value> = request.form.tools.iter().map(body_tool).collect();
     let marks = Marks::of(&request.messages, !request.cached_by_marks);
     let may_call = request.form.tool_choice == ToolChoice::Auto || tools.is_empty();
@@ -128,12 +128,28 @@ struct AnswerBlock<'a> {
 }
 
 impl Wire for Anthropic {
+    fn vendor(&self) -> &'static Vendor {
+        &ANTHROPIC
+    }
+
+    fn entry(&self, new: ModelSpec) -> ModelSpec {
+        ModelSpec {
+            key_file: ANTHROPIC.key_file.map(str::to_owned),
+            max_output_tokens: Some(MAX_OUTPUT_TOKENS),
+            ..new
+        }
+    }
+
     fn url(&self, endpoint: &Endpoint, _spec: &ModelSpec, _delivery: Delivery) -> String {
         endpoint.url("/v1/messages")
     }
 
     fn key_header(&self) -> (&'static str, &'static str) {
         ("x-api-key", "")
+    }
+
+    fn models_path(&self) -> &'static str {
+        "/v1/models?limit=1000"
     }
 
     fn headers(&self, spec: &ModelSpec) -> &'static [(&'static str, &'static str)] {
@@ -173,17 +189,10 @@ impl Wire for Anthropic {
             model_version: answer.model,
             tier: told["service_tier"].as_str().and_then(Tier::told),
         };
-        let (mut literals, mut calls, mut parts) = (Vec::new(), Vec::new(), Vec::new());
-        for block in answer.content.into_iter().flatten() {
-            literals.extend(block.text.filter(|_| block.kind == "text"));
-            let (call, part) = block.read(&calls)?;
-            calls.extend(call);
-            parts.extend(part);
-        }
+        let blocks = answer.content.into_iter().flatten();
         RawReply {
-            literals,
-            calls,
-            parts,
+            parts: blocks.filter_map(AnswerBlock::part).collect(),
+            is_ordered: true,
             finish: answer.stop_reason.filter(|reason| !reason.is_empty()),
             meaning: end,
             message: text(&answer.stop_details["explanation"]),
@@ -209,42 +218,26 @@ impl Wire for Anthropic {
     }
 }
 
-impl AnswerBlock<'_> {
-    /// The call that it is, after these, and the part; neither, where it is of a kind that is not known here. An id is
-    /// made up where the server gives none, or one twice.
-    fn read(self, calls: &[Call]) -> Result<(Option<Call>, Option<ReplyPart>), ModelError> {
-        let thought = |thought| (None, Some(ReplyPart::Thought(thought)));
-        Ok(match &*self.kind {
-            "text" => {
-                let mut text = String::new();
-                if let Some(literal) = self.text {
-                    json_text::append(&mut text, literal)
-                        .map_err(|source| ModelError::not_json(literal.get().as_bytes(), source))?;
-                }
-                (None, (!text.is_empty()).then_some(ReplyPart::Text(text)))
-            }
-            "thinking" => thought(Thought::Shown {
+impl<'a> AnswerBlock<'a> {
+    /// The part that the block is; `None` for an unknown kind.
+    fn part(self) -> Option<RawPart<'a>> {
+        match &*self.kind {
+            "text" => self.text.map(RawPart::Text),
+            "thinking" => Some(RawPart::Thought(Thought::Shown {
                 text: self.thinking.unwrap_or_default(),
                 signature: self.signature.unwrap_or_default(),
-            }),
-            "redacted_thinking" => thought(Thought::Sealed {
+            })),
+            "redacted_thinking" => Some(RawPart::Thought(Thought::Sealed {
                 data: self.data.as_ref().and_then(text).unwrap_or_default(),
-            }),
-            "tool_use" => {
-                let is_new =
-                    |id: &String| !id.is_empty() && calls.iter().all(|call| call.id != *id);
-                let id = self.id.filter(is_new);
-                let id = id.unwrap_or_else(|| format!("call-{}", calls.len() + 1));
-                let call = Call {
-                    id: id.clone(),
-                    name: self.name.unwrap_or_default(),
-                    input: self.input.unwrap_or_else(|| json!({})),
-                    written: None,
-                };
-                (Some(call), Some(ReplyPart::Call(id)))
-            }
-            _ => (None, None),
-        })
+            })),
+            "tool_use" => Some(RawPart::Call(Call {
+                id: self.id.unwrap_or_default(),
+                name: self.name.unwrap_or_default(),
+                input: self.input.unwrap_or_else(|| json!({})),
+                written: None,
+            })),
+            _ => None,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::openai::{Dialect, OpenAi, filtered};
 use super::{
     Assembler, Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, Request,
-    ToolForm, VendorError, Wire,
+    ToolChoice, ToolForm, Vendor, VendorError, Wire,
 };
 use crate::model::manner::Manner;
 use crate::sys::text::without_mark;
@@ -45,22 +45,13 @@ pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&st
         base_url: Some(endpoint.base().to_owned()),
         api_version: api_version.map(str::to_owned),
         key_file: None,
-        tools: ToolForm::Native,
+        tools: Some(ToolForm::Native),
         origin: Origin::Added,
-        ..entry(deployment)
+        ..Provider::Azure.spec(deployment)
     }
 }
 
-/// The model of a deployment of which nothing but the name is known.
-pub(super) fn entry(name: &str) -> ModelSpec {
-    ModelSpec {
-        key_file: Some("azure-key.txt".to_owned()),
-        max_output_tokens: Some(MAX_OUTPUT_TOKENS),
-        ..ModelSpec::new(name, Provider::Azure)
-    }
-}
-
-/// Whether what becomes part of the URL needs no escaping there.
+/// Checks that what becomes part of the URL needs no escaping there.
 ///
 /// # Errors
 /// When it does.
@@ -90,7 +81,28 @@ const DEPLOYMENT_HINT: &str = "the resource has no such deployment for chat: che
 
 pub(super) struct Azure;
 
+static AZURE: Vendor = Vendor {
+    word: "azure",
+    name: "Azure",
+    key_file: Some("azure-key.txt"),
+    key_variables: &["AZURE_OPENAI_API_KEY"],
+    url_variable: "AZURE_OPENAI_BASE_URL",
+    url: None,
+};
+
 impl Wire for Azure {
+    fn vendor(&self) -> &'static Vendor {
+        &AZURE
+    }
+
+    fn entry(&self, new: ModelSpec) -> ModelSpec {
+        ModelSpec {
+            key_file: AZURE.key_file.map(str::to_owned),
+            max_output_tokens: Some(MAX_OUTPUT_TOKENS),
+            ..new
+        }
+    }
+
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, _delivery: Delivery) -> String {
         let version = spec.api_version.as_deref();
         if !endpoint.base().ends_with(NEWER_FORM) {
@@ -115,13 +127,14 @@ impl Wire for Azure {
         manner: Manner,
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
-        let has_tools = !request.form.tools.is_empty();
+        let form = &request.form;
+        let may_call = form.tool_choice == ToolChoice::Auto && !form.tools.is_empty();
         let dialect = Dialect {
             system: "system",
             limit: "max_completion_tokens",
             in_segments: false,
             by_marks: false,
-            rest: json!({"tool_choice": has_tools.then_some("auto")}),
+            rest: json!({"tool_choice": may_call.then_some("auto")}),
         };
         dialect.write(spec, request, manner, out)
     }

@@ -6,11 +6,6 @@ use super::{ModelSpec, Provider};
 use crate::sys::environment::Environment;
 use crate::sys::http::endpoint::{Endpoint, EndpointProblem};
 
-/// The variable that names Ollama's server, in spellings of its own.
-const OLLAMA_HOST: &str = "OLLAMA_HOST";
-/// The variable that names a resource in Azure: each user has one of his own.
-const AZURE_BASE_URL: &str = "AZURE_OPENAI_BASE_URL";
-
 /// The model's own endpoint, the one that the environment names, or the vendor's; `has_key` says whether calls
 /// carry a key.
 ///
@@ -24,9 +19,10 @@ pub fn of(
     if let Some(url) = &spec.base_url {
         return Endpoint::parse("baseUrl", url, has_key);
     }
-    let (variable, standard) = standard(spec.provider);
+    let vendor = spec.provider.vendor();
+    let variable = vendor.url_variable;
     let Some(value) = environment.get(variable) else {
-        let standard = standard.ok_or_else(|| EndpointProblem::Unset {
+        let standard = vendor.url.ok_or_else(|| EndpointProblem::Unset {
             variable: variable.to_owned(),
             example: "https://NAME.openai.azure.com",
         })?;
@@ -47,24 +43,8 @@ pub fn of(
 /// The base URL, where it is not that of the provider's own service, or of Ollama on this machine.
 #[must_use]
 pub fn differing(endpoint: &Endpoint, provider: Provider) -> Option<&str> {
-    let (_, standard) = standard(provider);
     let is_usual = provider == Provider::Ollama && endpoint.is_this_machine();
-    (Some(endpoint.base()) != standard && !is_usual).then_some(endpoint.base())
-}
-
-/// The variable that names another server, and the base URL of the provider's own, if it has one.
-fn standard(provider: Provider) -> (&'static str, Option<&'static str>) {
-    let (variable, own) = match provider {
-        Provider::Gemini => (
-            "GOOGLE_GEMINI_BASE_URL",
-            "https://generativelanguage.googleapis.com",
-        ),
-        Provider::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
-        Provider::Ollama => (OLLAMA_HOST, "http://127.0.0.1:11434"),
-        Provider::Anthropic => ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
-        Provider::Azure => return (AZURE_BASE_URL, None),
-    };
-    (variable, Some(own))
+    (Some(endpoint.base()) != provider.vendor().url && !is_usual).then_some(endpoint.base())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Google's Gemini wire: `generateContent`. Pure.
 //!
-//! After the vendor's discovery document, v1beta.
+//! After the vendor's discovery document, v1beta. A part's thought signature is a [`Thought::Sealed`] in front of that
+//! part, and goes back on it; thoughts themselves are shown and not sent back.
 
 #[cfg(test)]
 mod tests;
@@ -13,13 +14,16 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::error::one_line;
+use super::openai::plain_name;
 use super::{
-    Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort,
-    Reply, Request, Spent, Tier, VendorError, Wire, count, elements, first, object, parse_answer,
-    text, update,
+    Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawPart, RawReply,
+    ReasoningEffort, Reply, Request, Spent, Tier, ToolChoice, ToolSchema, Vendor, VendorError,
+    Wire, count, elements, first, object, parse_answer, text, update,
 };
 use crate::model::manner::{Constraint, Manner};
-use crate::model::message::{Message, Role, Words};
+use crate::model::message::{
+    Call, CallResult, Image, Message, Part, Role, Thought, ToolNames, Words,
+};
 use crate::model::usage::Usage;
 
 /// What the vendor's finish reasons mean.
@@ -30,6 +34,7 @@ fn end(finish: &str) -> End {
         "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
             End::Refused
         }
+        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => End::ToolCalls,
         _ => End::Other,
     }
 }
@@ -39,12 +44,25 @@ const JSON: &str = "application/json";
 
 pub(super) struct Gemini;
 
+static GEMINI: Vendor = Vendor {
+    word: "gemini",
+    name: "Google",
+    key_file: Some("gemini-key.txt"),
+    key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    url_variable: "GOOGLE_GEMINI_BASE_URL",
+    url: Some("https://generativelanguage.googleapis.com"),
+};
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<GeminiContent<'a>>,
     contents: Vec<GeminiContent<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<Value>,
     generation_config: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<Tier>,
@@ -58,28 +76,47 @@ struct GeminiContent<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct GeminiPart<'a> {
-    text: Words<'a>,
+    #[serde(flatten)]
+    content: GeminiPartContent<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum GeminiPartContent<'a> {
+    Text(Words<'a>),
+    InlineData(Value),
+    FunctionCall(Value),
+    FunctionResponse(Value),
 }
 
 /// How hard to think: the models of version 2.5 take a number of tokens, later ones a word. The numbers are
 /// those that the vendor itself puts in the place of OpenAI's words (`ai.google.dev/gemini-api/docs/openai`);
 /// 128 is the least that gemini-2.5-pro takes.
-fn thinking(spec: &ModelSpec) -> Option<Value> {
+/// Agents that call tools natively show thoughts, which come if they are asked for.
+fn thinking(spec: &ModelSpec, has_tools: bool) -> Option<Value> {
     use ReasoningEffort::{High, Low, Max, Medium, Minimal, None, XHigh};
-    let effort = spec.reasoning_effort?;
-    let (word, tokens) = match effort {
+    let effort = spec.reasoning_effort.map(|effort| match effort {
         None | Minimal => (Minimal, 128),
         Low => (Low, 1024),
         Medium => (Medium, 8192),
         High | XHigh => (High, 24_576),
         Max => (High, 32_768),
-    };
-    Some(if spec.id.starts_with("gemini-2") {
-        json!({"thinkingBudget": tokens})
+    });
+    let (words, tokens) = if spec.id.starts_with("gemini-2") {
+        (Option::None, effort.map(|(_, tokens)| tokens))
     } else {
-        json!({"thinkingLevel": word})
-    })
+        (effort.map(|(word, _)| word), Option::None)
+    };
+    let config = object(json!({
+        "thinkingLevel": words,
+        "thinkingBudget": tokens,
+        "includeThoughts": (has_tools && !spec.id.starts_with("gemini-2.0")).then_some(true),
+    }));
+    (config != json!({})).then_some(config)
 }
 
 #[derive(Deserialize)]
@@ -112,13 +149,27 @@ struct CandidateContent<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct CandidatePart<'a> {
     #[serde(borrow)]
     text: Option<&'a RawValue>,
     thought: Option<bool>,
+    thought_signature: Option<String>,
+    function_call: Option<FunctionCall>,
+}
+
+#[derive(Deserialize)]
+struct FunctionCall {
+    id: Option<String>,
+    name: Option<String>,
+    args: Option<Value>,
 }
 
 impl Wire for Gemini {
+    fn vendor(&self) -> &'static Vendor {
+        &GEMINI
+    }
+
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, delivery: Delivery) -> String {
         let method = match delivery {
             Delivery::Whole => "generateContent",
@@ -129,6 +180,10 @@ impl Wire for Gemini {
 
     fn key_header(&self) -> (&'static str, &'static str) {
         ("x-goog-api-key", "")
+    }
+
+    fn models_path(&self) -> &'static str {
+        "/v1beta/models"
     }
 
     fn tier_header(&self) -> Option<&'static str> {
@@ -146,18 +201,29 @@ impl Wire for Gemini {
         let (system, turns): (Vec<_>, Vec<_>) =
             messages.partition(|message| message.role == Role::System);
         let schema = request.form.schema.as_ref();
+        let tools: Vec<Value> = request.form.tools.iter().map(declaration).collect();
+        let may_not_call = request.form.tool_choice == ToolChoice::None && !tools.is_empty();
+        let mut names = ToolNames::default();
         let body = GeminiBody {
             system_instruction: (!system.is_empty()).then(|| GeminiContent {
                 role: None,
-                parts: system.into_iter().flat_map(parts).collect(),
+                parts: system
+                    .into_iter()
+                    .flat_map(|message| parts(message, &mut names))
+                    .collect(),
             }),
-            contents: turns.into_iter().map(content).collect(),
+            contents: turns
+                .into_iter()
+                .map(|message| content(message, &mut names))
+                .collect(),
+            tools: (!tools.is_empty()).then(|| json!([{"functionDeclarations": tools}])),
+            tool_config: may_not_call.then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
             generation_config: object(json!({
                 "maxOutputTokens": request.max_output_tokens,
                 "temperature": manner.temperature(spec, &request.form),
                 "responseMimeType": manner.constraint.ask(schema, |_| JSON, JSON),
                 "responseJsonSchema": schema.filter(|_| manner.constraint == Constraint::Schema),
-                "thinkingConfig": thinking(spec),
+                "thinkingConfig": thinking(spec, !tools.is_empty()),
             })),
             service_tier: (request.tier != Tier::Standard).then_some(request.tier),
         };
@@ -186,15 +252,28 @@ impl Wire for Gemini {
                 spent: spent.into(),
             });
         };
-        let parts = candidate.content.and_then(|content| content.parts);
-        let said = parts
-            .iter()
-            .flatten()
-            .filter(|part| part.thought != Some(true));
+        let said = candidate.content.and_then(|content| content.parts);
+        let (mut parts, mut is_ordered) = (Vec::new(), false);
+        let said = said.into_iter().flatten();
+        for part in said.filter(|part| part.thought != Some(true)) {
+            if let Some(data) = part.thought_signature {
+                is_ordered = true;
+                parts.push(RawPart::Thought(Thought::Sealed { data }));
+            }
+            parts.extend(part.text.map(RawPart::Text));
+            if let Some(FunctionCall { id, name, args }) = part.function_call {
+                is_ordered = true;
+                parts.push(RawPart::Call(Call {
+                    id: id.unwrap_or_default(),
+                    name: name.unwrap_or_default(),
+                    input: args.unwrap_or_else(|| json!({})),
+                    written: None,
+                }));
+            }
+        }
         RawReply {
-            literals: said.filter_map(|part| part.text).collect(),
-            calls: Vec::new(),
-            parts: Vec::new(),
+            parts,
+            is_ordered,
             finish: candidate.finish_reason,
             meaning: end,
             message: candidate.finish_message,
@@ -219,14 +298,17 @@ impl Wire for Gemini {
     }
 }
 
-/// A streamed answer: whole answers in form, each with the next part of the text.
+/// Assembles a streamed answer: whole answers in form, each with the next parts.
 #[derive(Default)]
 struct GeminiStream {
-    /// What the pieces tell besides the text.
+    /// The fields of the pieces besides the candidates.
     answer: Value,
-    /// What they tell of the candidate.
+    /// The first candidate's fields.
     candidate: Value,
+    /// The text since the last part that is not merely text.
     text: String,
+    /// The parts before that text.
+    parts: Vec<Value>,
 }
 
 impl Assembler for GeminiStream {
@@ -246,9 +328,14 @@ impl Assembler for GeminiStream {
             let text = part["text"].as_str().unwrap_or_default();
             if part["thought"] == true {
                 listener.thought(text);
-            } else {
-                listener.text(text);
+                continue;
+            }
+            listener.text(text);
+            if part["functionCall"].is_null() && part["thoughtSignature"].is_null() {
                 self.text.push_str(text);
+            } else {
+                self.end_text();
+                self.parts.push(part.clone());
             }
         }
         Ok(())
@@ -263,29 +350,89 @@ impl Assembler for GeminiStream {
         if !self.is_whole() {
             return None;
         }
-        let Self {
-            mut answer,
-            mut candidate,
-            text,
-        } = *self;
-        candidate["content"] = json!({"role": "model", "parts": [{"text": text}]});
-        answer["candidates"] = json!([candidate]);
-        Some(answer.to_string().into_bytes())
+        let mut whole = *self;
+        if whole.parts.is_empty() || !whole.text.is_empty() {
+            whole.parts.push(json!({"text": whole.text}));
+        }
+        whole.candidate["content"] = json!({"role": "model", "parts": whole.parts});
+        whole.answer["candidates"] = json!([whole.candidate]);
+        Some(whole.answer.to_string().into_bytes())
     }
 }
 
-/// The words of a message, in as many parts as its cache marks make of it.
-fn parts<'a>(message: &'a Message<'_>) -> Vec<GeminiPart<'a>> {
-    let segments = message.segments().into_iter();
-    segments.map(|text| GeminiPart { text }).collect()
+impl GeminiStream {
+    /// Makes a part of the text so far.
+    fn end_text(&mut self) {
+        if !self.text.is_empty() {
+            let text = std::mem::take(&mut self.text);
+            self.parts.push(json!({"text": text}));
+        }
+    }
 }
 
-fn content<'a>(message: &'a Message<'_>) -> GeminiContent<'a> {
+fn content<'a>(message: &'a Message<'_>, names: &mut ToolNames<'a>) -> GeminiContent<'a> {
     let is_models = message.role == Role::Assistant;
     GeminiContent {
         role: Some(if is_models { "model" } else { "user" }),
-        parts: parts(message),
+        parts: parts(message, names),
     }
+}
+
+/// The parts of a message, of which cache marks part the text, and at least one.
+fn parts<'a>(message: &'a Message<'_>, names: &mut ToolNames<'a>) -> Vec<GeminiPart<'a>> {
+    let is_text = |part: &Part<'_>| matches!(part, Part::Text(_));
+    let mut parts = Vec::new();
+    let mut signature = None;
+    let mut push = |content, thought_signature| {
+        parts.push(GeminiPart {
+            content,
+            thought_signature,
+        });
+    };
+    for run in message.parts.chunk_by(|a, b| is_text(a) && is_text(b)) {
+        let content = match &run[0] {
+            Part::Thought(Thought::Sealed { data }) => {
+                signature = Some(&**data);
+                continue;
+            }
+            Part::Thought(Thought::Shown { .. }) | Part::CacheMark => continue,
+            Part::Text(_) => GeminiPartContent::Text(Words::of(run)),
+            Part::Image(Image { media_type, data }) => {
+                GeminiPartContent::InlineData(json!({"mimeType": media_type, "data": data}))
+            }
+            Part::Call(call) => {
+                names.note(call);
+                GeminiPartContent::FunctionCall(function_call(call))
+            }
+            Part::Result(result) => {
+                GeminiPartContent::FunctionResponse(function_response(result, names))
+            }
+        };
+        push(content, signature.take());
+    }
+    // The signature of an empty text stands at the end.
+    if signature.is_some() || message.parts.iter().all(|part| *part == Part::CacheMark) {
+        push(GeminiPartContent::Text(Words::of(&[])), signature);
+    }
+    parts
+}
+
+fn declaration(tool: &ToolSchema) -> Value {
+    json!({
+        "name": plain_name(&tool.name), "description": tool.description, "parametersJsonSchema": tool.schema,
+    })
+}
+
+/// A call, whose arguments are an object.
+fn function_call(call: &Call) -> Value {
+    object(json!({"id": call.vendors_id(), "name": plain_name(&call.name), "args": call.object()}))
+}
+
+fn function_response(result: &CallResult, names: &ToolNames<'_>) -> Value {
+    let call = names.of(&result.id);
+    let (name, id) = call.map_or(("", None), |call| (&call.name, call.vendors_id()));
+    let outcome = if result.is_error { "error" } else { "output" };
+    object(json!({"id": id, "name": plain_name(name), "response": {outcome: result.text}}))
 }
 
 fn usage(told: &Value) -> Usage {

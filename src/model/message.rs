@@ -5,10 +5,11 @@
 //! to the socket it is sent through.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::secret::Redactor;
 
@@ -110,7 +111,29 @@ pub struct Call {
     pub written: Option<String>,
 }
 
+/// The beginning of an id that the program has made up.
+const OWN_ID: &str = "call-";
+
 impl Call {
+    /// The id of the `number`th call of an answer without ids.
+    #[must_use]
+    pub fn own_id(number: usize) -> String {
+        format!("{OWN_ID}{number}")
+    }
+
+    /// The id, unless the program has made it up.
+    #[must_use]
+    pub fn vendors_id(&self) -> Option<&str> {
+        Some(&*self.id).filter(|id| !id.starts_with(OWN_ID))
+    }
+
+    /// The input where it is an object; of what is none, nothing can be told.
+    #[must_use]
+    pub fn object(&self) -> Value {
+        let input = Some(&self.input).filter(|input| input.is_object());
+        input.cloned().unwrap_or_else(|| json!({}))
+    }
+
     /// The same without keys.
     #[must_use]
     pub fn redacted(&self, redactor: &Redactor) -> Self {
@@ -121,6 +144,23 @@ impl Call {
             input: redactor.json(&self.input),
             written: self.written.as_ref().map(text),
         }
+    }
+}
+
+/// The calls of a conversation by their ids, for vendors whose results have the names of the tools.
+#[derive(Debug, Default)]
+pub struct ToolNames<'m>(HashMap<&'m str, &'m Call>);
+
+impl<'m> ToolNames<'m> {
+    /// Notes a call: of several with the same id, a result answers the last.
+    pub fn note(&mut self, call: &'m Call) {
+        self.0.insert(&call.id, call);
+    }
+
+    /// The call of that id.
+    #[must_use]
+    pub fn of(&self, id: &str) -> Option<&'m Call> {
+        self.0.get(id).copied()
     }
 }
 
@@ -242,6 +282,14 @@ impl<'a> Message<'a> {
     #[must_use]
     pub fn words(&self) -> Words<'_> {
         Words(&self.parts)
+    }
+
+    /// Its pictures.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Image(image) => Some(image),
+            _ => None,
+        })
     }
 
     /// Its words in as many texts as its cache marks make of it; of a message without a mark, one. All but the last

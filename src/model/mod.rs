@@ -27,6 +27,7 @@ mod tests;
 mod tier;
 pub mod tokens;
 pub(crate) mod usage;
+mod vendor_server;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -39,13 +40,11 @@ use crate::model::manner::Manner;
 use crate::model::message::{Call, Message, ReplyPart};
 use crate::model::price::Price;
 use crate::model::prompt::PromptOrder;
-use crate::model::raw_reply::RawReply;
+use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
 use crate::sys::text::without_mark;
 
 pub(crate) use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
-pub(crate) use anthropic::CHAT_MODELS;
-pub use anthropic::server::{AnthropicServer, ListedModel};
 pub use azure::{AzureProblem, azure_spec, is_plain as is_plain_in_url};
 pub(crate) use catalogue::retired;
 pub(crate) use error::human_duration;
@@ -53,8 +52,10 @@ pub use error::{ModelError, Setup, Spent};
 pub use http::{HttpModel, Route};
 pub use ollama::server::{OllamaServer, PullProgress, ServerProblem};
 pub use step_id::{Purpose, REPAIRS, StepId};
-pub(crate) use table::{ModelTable, TableProblem, TaskType, Unselected};
+pub use table::Place;
+pub(crate) use table::{CHAT_MODELS, ModelTable, TableFile, TableProblem, TaskType, Unselected};
 pub use tier::Tier;
+pub use vendor_server::{ListedModel, VendorServer};
 
 /// How large an answer may be, in bytes.
 const ANSWER_LIMIT: u64 = 256 << 20;
@@ -70,6 +71,8 @@ pub struct ModelSpec {
     pub id: String,
     /// The server to ask; `None`: the vendor's, or the one that the environment names.
     pub base_url: Option<String>,
+    /// The file that names the server.
+    pub base_url_from: Place,
     /// The version of Azure's API in which it is asked; `None`: the usual one.
     pub api_version: Option<String>,
     /// The name of its key file in `agent-config`; `None`: it needs no key.
@@ -84,8 +87,8 @@ pub struct ModelSpec {
     pub thinking: Option<Thinking>,
     /// How freely it chooses its words; `None`: the server decides, since many models refuse to be told.
     pub temperature: Option<f64>,
-    /// How an agent has it call tools.
-    pub tools: ToolForm,
+    /// The form in which it calls an agent's tools; `None`: the agent's own choice.
+    pub tools: Option<ToolForm>,
     /// The tier of service in which it is to answer.
     pub tier: Tier,
     /// The order of its prompts, but an agent's.
@@ -221,6 +224,32 @@ pub enum Provider {
 }
 
 impl Provider {
+    const ALL: [Self; 5] = [
+        Self::Gemini,
+        Self::OpenAi,
+        Self::Ollama,
+        Self::Azure,
+        Self::Anthropic,
+    ];
+
+    /// The facts of its vendor.
+    #[must_use]
+    pub fn vendor(self) -> &'static Vendor {
+        self.wire().vendor()
+    }
+
+    /// The provider of that word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|provider| provider.vendor().word == word)
+    }
+
+    /// The model of an entry of which nothing but the name is known.
+    fn spec(self, name: &str) -> ModelSpec {
+        self.wire().entry(ModelSpec::new(name, self))
+    }
+
     /// Reads the JSON of an answer with status 200.
     ///
     /// # Errors
@@ -417,8 +446,33 @@ pub trait Model {
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError>;
 }
 
+/// The facts of a vendor that are no matter of its wire format.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Vendor {
+    /// The provider, in files.
+    pub word: &'static str,
+    /// The vendor's name, for people.
+    pub name: &'static str,
+    /// The usual key file in `agent-config`; `None`: it needs no key.
+    pub key_file: Option<&'static str>,
+    /// The variables that the vendor's own tools read a key from, the first one first.
+    pub key_variables: &'static [&'static str],
+    /// The variable that names another server.
+    pub url_variable: &'static str,
+    /// The base URL of its own server; `None`: its users have servers of their own.
+    pub url: Option<&'static str>,
+}
+
 /// A vendor's wire format; pure.
 trait Wire: Sync {
+    /// The vendor.
+    fn vendor(&self) -> &'static Vendor;
+
+    /// What an entry that says nothing else begins with.
+    fn entry(&self, new: ModelSpec) -> ModelSpec {
+        new
+    }
+
     /// The URL of the call, at the server of this base URL.
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, delivery: Delivery) -> String;
 
@@ -438,6 +492,11 @@ trait Wire: Sync {
     /// Whether it streams lines of JSON, by whatever content type.
     fn streams_lines(&self) -> bool {
         false
+    }
+
+    /// The path of the list of models that a key may ask, in pages of Anthropic's form or as a whole.
+    fn models_path(&self) -> &'static str {
+        "/models"
     }
 
     /// Writes the request's JSON.

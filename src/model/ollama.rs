@@ -9,7 +9,6 @@ mod tests;
 mod window;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io::Write;
 
 use serde::{Deserialize, Serialize};
@@ -19,9 +18,10 @@ use serde_json::{Value, json};
 use super::manner::Manner;
 use super::{
     Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort,
-    Reply, Request, Spent, VendorError, Wire, count, object, openai, parse_answer, text,
+    Reply, Request, Spent, ToolChoice, Vendor, VendorError, Wire, count, object, openai,
+    parse_answer, text,
 };
-use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
+use crate::model::message::{Call, CallResult, Message, Part, Role, ToolNames, Words};
 use crate::model::usage::Usage;
 
 /// What `done_reason` means. There are others, like `load` and `unload`, which follow no reply.
@@ -34,6 +34,15 @@ fn end(reason: &str) -> End {
 }
 
 pub(super) struct Ollama;
+
+static OLLAMA: Vendor = Vendor {
+    word: "ollama",
+    name: "Ollama",
+    key_file: None,
+    key_variables: &[],
+    url_variable: "OLLAMA_HOST",
+    url: Some("http://127.0.0.1:11434"),
+};
 
 #[derive(Serialize)]
 struct ChatBody<'a> {
@@ -86,6 +95,10 @@ struct AnswerMessage<'a> {
 }
 
 impl Wire for Ollama {
+    fn vendor(&self) -> &'static Vendor {
+        &OLLAMA
+    }
+
     fn url(&self, endpoint: &Endpoint, _spec: &ModelSpec, _delivery: Delivery) -> String {
         endpoint.url("/api/chat")
     }
@@ -93,6 +106,10 @@ impl Wire for Ollama {
     /// Ollama itself wants none; a proxy before it may.
     fn key_header(&self) -> (&'static str, &'static str) {
         ("authorization", "Bearer ")
+    }
+
+    fn models_path(&self) -> &'static str {
+        "/api/tags"
     }
 
     /// An answer is always streamed: one that comes whole only comes later.
@@ -109,7 +126,10 @@ impl Wire for Ollama {
     ) -> serde_json::Result<()> {
         let form = &request.form;
         let schema = form.schema.as_ref();
-        let tools: Vec<Value> = form.tools.iter().map(openai::body_tool).collect();
+        // The API has no way to describe tools that may not be called.
+        let tools = form.tools.iter();
+        let tools = tools.filter(|_| form.tool_choice == ToolChoice::Auto);
+        let tools: Vec<Value> = tools.map(openai::body_tool).collect();
         let body = ChatBody {
             messages: body_messages(&request.messages),
             rest: object(json!({
@@ -148,9 +168,8 @@ impl Wire for Ollama {
         };
         let message = answer.message.unwrap_or_default();
         RawReply {
-            literals: message.content.into_iter().collect(),
-            calls: openai::calls(message.tool_calls),
-            parts: Vec::new(),
+            parts: openai::parts(message.content, message.tool_calls),
+            is_ordered: false,
             finish: text(&answer.done_reason).filter(|reason| answer.done && !reason.is_empty()),
             meaning: end,
             message: None,
@@ -194,8 +213,7 @@ fn think(effort: ReasoningEffort) -> Value {
 
 /// The messages as the wire has them: what came of calls are messages of their own, by the names of the tools.
 fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
-    // Of calls with the same id, a result is that of the last one.
-    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut names = ToolNames::default();
     let mut body = Vec::new();
     for message in messages {
         let mut tool_calls = Vec::new();
@@ -204,22 +222,26 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
             match part {
                 Part::Text(_) | Part::Thought(_) | Part::Image(_) | Part::CacheMark => {}
                 Part::Call(call) => {
-                    names.insert(&call.id, &call.name);
+                    names.note(call);
                     tool_calls.push(body_call(call));
                 }
                 Part::Result(CallResult { id, text, .. }) => body.push(ChatMessage {
                     role: "tool",
                     content: ChatContent::Result(text),
-                    rest: object(json!({"tool_name": names.get(id.as_str())})),
+                    rest: object(json!({"tool_name": names.of(id).map(|call| &call.name)})),
                 }),
             }
         }
         let words = message.words();
-        if !words.is_empty() || body.len() == before {
+        let images: Vec<&str> = message.images().map(|image| &*image.data).collect();
+        if !words.is_empty() || !images.is_empty() || body.len() == before {
             body.push(ChatMessage {
                 role: role_name(message.role),
                 content: ChatContent::Words(words),
-                rest: object(json!({"tool_calls": (!tool_calls.is_empty()).then_some(tool_calls)})),
+                rest: object(json!({
+                    "images": (!images.is_empty()).then_some(images),
+                    "tool_calls": (!tool_calls.is_empty()).then_some(tool_calls),
+                })),
             });
         }
     }
@@ -228,9 +250,7 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
 
 /// A call, whose arguments are an object: of what was none, nothing can be told.
 fn body_call(call: &Call) -> Value {
-    let none = json!({});
-    let arguments = Some(&call.input).filter(|input| input.is_object());
-    json!({"function": {"name": call.name, "arguments": arguments.unwrap_or(&none)}})
+    json!({"function": {"name": call.name, "arguments": call.object()}})
 }
 
 fn role_name(role: Role) -> &'static str {

@@ -5,7 +5,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::io::Write;
 
 use serde::{Deserialize, Serialize};
@@ -14,12 +13,12 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawReply, Reply, Request,
-    Spent, Tier, ToolSchema, VendorError, Wire, catalogue, count, elements, first, object,
-    parse_answer, text, update,
+    Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawPart, RawReply, Reply,
+    Request, Spent, Tier, ToolChoice, ToolSchema, Vendor, VendorError, Wire, catalogue, count,
+    elements, first, object, parse_answer, text, update,
 };
 use crate::model::manner::Manner;
-use crate::model::message::{Call, CallResult, Message, Part, Role, Words};
+use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Words};
 use crate::model::usage::Usage;
 use crate::sys::text::BYTE_ORDER_MARK;
 
@@ -43,6 +42,15 @@ fn end(finish: &str) -> End {
 
 pub(super) struct OpenAi;
 
+static OPENAI: Vendor = Vendor {
+    word: "openai",
+    name: "OpenAI",
+    key_file: Some("openai-key.txt"),
+    key_variables: &["OPENAI_API_KEY"],
+    url_variable: "OPENAI_BASE_URL",
+    url: Some("https://api.openai.com/v1"),
+};
+
 #[derive(Serialize)]
 struct ChatBody<'a> {
     messages: Vec<ChatMessage<'a>>,
@@ -63,18 +71,22 @@ struct ChatMessage<'a> {
 #[serde(untagged)]
 enum ChatContent<'a> {
     Words(Words<'a>),
-    Segments(Vec<ChatText<'a>>),
+    Parts(Vec<ChatPart<'a>>),
     Result(&'a str),
 }
 
-/// A part of a message's words.
 #[derive(Serialize)]
-struct ChatText<'a> {
-    r#type: &'static str,
-    text: Words<'a>,
-    /// Where what is cached is to end, for models that are told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompt_cache_breakpoint: Option<CacheMode>,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ChatPart<'a> {
+    Text {
+        text: Words<'a>,
+        /// The end of the cached prefix, for models that are told.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt_cache_breakpoint: Option<CacheMode>,
+    },
+    ImageUrl {
+        image_url: Value,
+    },
 }
 
 /// A mark of the cache, or that there is none but the marks.
@@ -142,8 +154,10 @@ impl Dialect {
         let form = &request.form;
         let schema = form.schema.as_ref();
         let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
+        let may_not_call = form.tool_choice == ToolChoice::None && !tools.is_empty();
         let mut rest = object(json!({
             "model": spec.id,
+            "tool_choice": may_not_call.then_some("none"),
             "tools": (!tools.is_empty()).then_some(tools),
             "response_format": manner.constraint.ask(schema, by_schema, json!({"type": "json_object"})),
             "temperature": manner.temperature(spec, form),
@@ -161,6 +175,10 @@ impl Dialect {
 }
 
 impl Wire for OpenAi {
+    fn vendor(&self) -> &'static Vendor {
+        &OPENAI
+    }
+
     fn url(&self, endpoint: &Endpoint, _spec: &ModelSpec, _delivery: Delivery) -> String {
         endpoint.url("/chat/completions")
     }
@@ -226,9 +244,8 @@ impl Wire for OpenAi {
             return Err(ModelError::Refused(one_line(&text)));
         }
         RawReply {
-            literals: message.content.into_iter().collect(),
-            calls: calls(message.tool_calls),
-            parts: Vec::new(),
+            parts: parts(message.content, message.tool_calls),
+            is_ordered: false,
             finish: choice.finish_reason.filter(|finish| !finish.is_empty()),
             meaning: end,
             message: filtered(&choice.content_filter_results),
@@ -296,7 +313,7 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
         }
     }
     let words = message.words();
-    let has_words = !words.is_empty();
+    let has_words = !words.is_empty() || message.images().next().is_some();
     if has_words || results.is_empty() {
         results.push(ChatMessage {
             role: role_name(message.role, dialect),
@@ -307,21 +324,31 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
     results
 }
 
-/// The words of a message. Those with marks are several texts, each but the last with its end marked, and the last
-/// where the message ends at a mark.
+/// The words of a message, behind its images. Those with marks are several texts, each but the last with its end marked,
+/// and the last where the message ends at a mark.
 fn content<'a>(message: &'a Message<'_>, dialect: &Dialect) -> ChatContent<'a> {
-    if !dialect.in_segments || !message.is_marked() {
+    let images: Vec<ChatPart<'a>> = message
+        .images()
+        .map(|Image { media_type, data }| ChatPart::ImageUrl {
+            image_url: json!({"url": format!("data:{media_type};base64,{data}")}),
+        })
+        .collect();
+    let segments = if dialect.in_segments && message.is_marked() {
+        message.segments()
+    } else if images.is_empty() {
         return ChatContent::Words(message.words());
-    }
-    let segments = message.segments();
+    } else {
+        vec![message.words()]
+    };
     let marked = segments.len() - usize::from(!message.ends_marked());
-    let segments = segments.into_iter().enumerate();
-    let segments = segments.map(|(at, text)| ChatText {
-        r#type: "text",
-        text,
-        prompt_cache_breakpoint: (dialect.by_marks && at < marked).then_some(BY_MARKS),
-    });
-    ChatContent::Segments(segments.collect())
+    let texts = segments
+        .into_iter()
+        .enumerate()
+        .map(|(at, text)| ChatPart::Text {
+            text,
+            prompt_cache_breakpoint: (dialect.by_marks && at < marked).then_some(BY_MARKS),
+        });
+    ChatContent::Parts(images.into_iter().chain(texts).collect())
 }
 
 fn body_call(call: &Call) -> Value {
@@ -359,25 +386,25 @@ pub(super) fn body_tool(tool: &ToolSchema) -> Value {
     }})
 }
 
-/// The calls of an answer. Their ids are made up where the server gives none, or one twice.
-pub(super) fn calls(calls: Option<Vec<Value>>) -> Vec<Call> {
-    let mut ids = HashSet::new();
-    let calls = calls.into_iter().flatten().zip(1_usize..);
-    let calls = calls.map(|(call, number)| {
-        let id = text(&call["id"]).filter(|id| !id.is_empty() && ids.insert(id.clone()));
-        let function = &call["function"];
-        let input = arguments(&function["arguments"]);
-        let plain = input.to_string();
-        let written = text(&function["arguments"])
-            .filter(|written| !written.trim().is_empty() && *written != plain);
-        Call {
-            id: id.unwrap_or_else(|| format!("call-{number}")),
-            name: text(&function["name"]).unwrap_or_default(),
-            written: written.filter(|_| !input.is_string()),
-            input,
-        }
-    });
-    calls.collect()
+/// The text and the calls of an answer.
+pub(super) fn parts(text: Option<&RawValue>, calls: Option<Vec<Value>>) -> Vec<RawPart<'_>> {
+    let calls = calls.into_iter().flatten();
+    let calls = calls.map(|call| RawPart::Call(self::call(&call)));
+    text.map(RawPart::Text).into_iter().chain(calls).collect()
+}
+
+fn call(call: &Value) -> Call {
+    let function = &call["function"];
+    let input = arguments(&function["arguments"]);
+    let plain = input.to_string();
+    let written = text(&function["arguments"])
+        .filter(|written| !input.is_string() && !written.trim().is_empty() && *written != plain);
+    Call {
+        id: text(&call["id"]).unwrap_or_default(),
+        name: text(&function["name"]).unwrap_or_default(),
+        input,
+        written,
+    }
 }
 
 /// The arguments, JSON as a string; some servers give the object itself. As text, where the model wrote no JSON.

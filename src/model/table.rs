@@ -1,14 +1,11 @@
-//! The table of models: the specification's two, and what `agent-config/models.json` adds to them or
-//! changes of them; the plan agent's table has those of its own `models.json` besides, and that of the agent at the terminal
-//! has none but its own. Pure.
+//! The table of models: the built-in ones, and above them the user's `models.json` in `~/.agent` and the project's in
+//! `agent-config`; for the agent `plan`, its own between these two. Pure.
 //!
-//! Guarantees that every entry can be asked: its names are plain, its numbers make sense, and its base
-//! URL is one that a key may travel to. A mistake in the file is told with its line and column.
+//! Guarantees that every entry can be asked: its names are plain, its numbers make sense, and its base URL is one that
+//! a key may travel to. A mistake in a file is reported with its line and column.
 
-mod chat;
 mod form;
 mod insertion;
-mod plan;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -18,183 +15,204 @@ use std::sync::LazyLock;
 
 use chrono::NaiveDate;
 use regex::Regex;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use self::form::{File, ModelEntry, Rules, is_name};
-pub use self::plan::Unselected;
 pub use self::task::TaskType;
 use super::{
-    Endpoint, ModelSpec, Origin, Provider, Purpose, ReasoningEffort, Tier, ToolForm, anthropic,
-    azure, catalogue, retired, served,
+    Endpoint, ListedModel, ModelSpec, Origin, Provider, Purpose, ReasoningEffort, Tier, azure,
+    catalogue, retired, served,
 };
-use crate::model::price::{LongPrompt, Price, Usd};
-use crate::sys::positions::{Misplaced, Positions};
+use crate::model::price::Price;
+use crate::sys::positions::{self, Misplaced, Positions};
 use crate::sys::text::regex;
 
-/// Every model that is known, the default first, and which of them is asked for what.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ModelTable {
-    models: Vec<ModelSpec>,
-    /// The model to ask where the command line names none.
-    default: Option<String>,
-    /// The same, by task.
-    by_task: BTreeMap<TaskType, String>,
+/// The specification's models, the default first. Limits and prices: the vendors' published descriptions.
+const BUILT_IN: &str = include_str!("table/built_in.json");
+/// Anthropic's models, and the default of the agent `chat`.
+pub(crate) const CHAT_MODELS: &str = include_str!("anthropic/models.json");
+
+/// A file of models, by where it stands. Later ones win.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// In the program.
+    #[default]
+    BuiltIn,
+    /// In the home of the agent `chat`: the user's, for every agent.
+    Home,
+    /// In the home of the agent `plan`, for that agent alone.
+    Plan,
+    /// In the project.
+    Project,
 }
 
-/// A key file, whatever else stands there.
+/// A file of models.
+#[derive(Debug, Clone, Copy)]
+pub struct TableFile<'f> {
+    /// Where it stands.
+    pub place: Place,
+    /// Its path, as messages show it.
+    pub path: &'f str,
+    /// Its content.
+    pub content: &'f [u8],
+}
+
+/// Every known model, the default first, and which of them is asked for what.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelTable {
+    models: Vec<ModelSpec>,
+    /// The default of each file: the project's is for commits, the home's for `chat`, and plan's for `plan`.
+    defaults: BTreeMap<Place, String>,
+    by_task: BTreeMap<TaskType, String>,
+    /// Whether the agent `plan` has its own entries in it, so that its rules must name models that are here.
+    is_plans: bool,
+}
+
+/// A key file in a text that may be no JSON.
 static KEY_FILE: LazyLock<Regex> =
     LazyLock::new(|| regex(r#""keyFile"\s*:\s*"(?:agent-config/)?([^"/]+)""#));
 
-/// What is wrong in a `models.json`, and where.
+/// A mistake in a `models.json`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{file}` is invalid: {mistake}")]
 pub struct TableProblem {
     /// The path of the file, as it is shown.
     pub file: String,
-    /// What is wrong in it.
+    /// The mistake and its place.
     pub mistake: Misplaced,
 }
 
-impl TableProblem {
-    /// A mistake in that file.
-    fn of(file: impl Into<String>) -> impl FnOnce(Misplaced) -> Self {
-        let file = file.into();
-        |mistake| Self { file, mistake }
+/// Neither a rule nor a default selects a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no model is selected for `{}`: known are {known}", .task.word())]
+pub struct Unselected {
+    /// The task without a model.
+    pub task: TaskType,
+    /// The models that there are.
+    pub known: String,
+}
+
+/// Checks that the fields of an entry go together, and with its provider.
+fn check(spec: &ModelSpec) -> Result<(), String> {
+    let provider = spec.provider;
+    let effort = spec.reasoning_effort;
+    let only_for =
+        |field: &str, provider: &str| Err(format!("{field} for the provider `{provider}`"));
+    if provider != Provider::Ollama && (spec.num_ctx.is_some() || spec.keep_alive.is_some()) {
+        return only_for("`numCtx` and `keepAlive` are", "ollama");
     }
-}
-
-/// The specification's models, the default first. Limits and prices: `reference/llm-apis.md`, after the
-/// vendors' published descriptions.
-fn built_in() -> [ModelSpec; 2] {
-    let price = |input, cached_input, output, long_prompt| Price {
-        input: usd(input),
-        cached_input: usd(cached_input),
-        // These vendors do not bill it.
-        cache_write: usd(input),
-        output: usd(output),
-        long_prompt,
-    };
-    let long_prompt = LongPrompt {
-        above: 200_000,
-        input: usd(2.5),
-        cached_input: usd(0.25),
-        cache_write: usd(2.5),
-        output: usd(15.0),
-    };
-    let gemini = ModelSpec {
-        key_file: Some("gemini-key.txt".to_owned()),
-        context_window: Some(1_048_576),
-        max_output_tokens: Some(65_536),
-        price: Some(price(1.25, 0.125, 10.0, Some(long_prompt))),
-        ..ModelSpec::new("gemini-2.5-pro", Provider::Gemini)
-    };
-    let gpt = ModelSpec {
-        key_file: Some("openai-key.txt".to_owned()),
-        context_window: Some(272_000),
-        max_output_tokens: Some(128_000),
-        price: Some(price(1.25, 0.125, 10.0, None)),
-        ..ModelSpec::new("gpt-5", Provider::OpenAi)
-    };
-    [gemini, gpt]
-}
-
-/// Whether the model takes the word of effort that its entry has.
-fn check_effort(spec: &ModelSpec) -> Result<(), String> {
+    if provider != Provider::Azure && spec.api_version.is_some() {
+        return only_for("`apiVersion` is", "azure");
+    }
+    if provider != Provider::Anthropic && spec.thinking.is_some() {
+        return only_for("`thinking` is", "anthropic");
+    }
+    match (provider, effort) {
+        (Provider::Azure, _) if effort.is_some() || spec.tier != Tier::Standard => {
+            return only_for("`reasoningEffort` and `serviceTier` are not", "azure");
+        }
+        (Provider::Azure, _) => azure::check(spec).map_err(|problem| problem.to_string())?,
+        (Provider::Anthropic, _) if spec.tier != Tier::Standard => {
+            return only_for("`serviceTier` is not", "anthropic");
+        }
+        (
+            Provider::Anthropic,
+            Some(effort @ (ReasoningEffort::None | ReasoningEffort::Minimal)),
+        ) => {
+            return Err(format!(
+                "the provider `anthropic` does not take the `reasoningEffort` `{}`, but low, medium, high, xhigh, max",
+                effort.word()
+            ));
+        }
+        _ => {}
+    }
+    if let (Some(url), Some(_)) = (&spec.base_url, &spec.key_file) {
+        let checked = Endpoint::parse("baseUrl", url, true);
+        checked.map_err(|problem| problem.to_string())?;
+    }
     let taken = catalogue::known(&spec.id).and_then(|known| known.efforts.as_deref());
-    let (Some(effort), Some(taken)) = (spec.reasoning_effort, taken) else {
-        return Ok(());
-    };
-    if taken.contains(&effort) {
-        return Ok(());
-    }
-    let words: Vec<&str> = taken.iter().map(|word| word.word()).collect();
-    Err(format!(
-        "`{}` does not take the `reasoningEffort` `{}`, but {}",
-        spec.id,
-        effort.word(),
-        words.join(", ")
-    ))
-}
-
-/// Whether an entry of Azure's has what such a one may have, and any other nothing that is Azure's alone.
-fn check_azures(spec: &ModelSpec) -> Result<(), String> {
-    if spec.provider != Provider::Azure {
-        let is_azures = spec.api_version.is_some();
-        let refused = || Err("`apiVersion` is for the provider `azure`".to_owned());
-        return if is_azures { refused() } else { Ok(()) };
-    }
-    if spec.reasoning_effort.is_some() || spec.tier != Tier::Standard {
-        return Err(
-            "`reasoningEffort` and `serviceTier` are not for the provider `azure`".to_owned(),
-        );
-    }
-    azure::check(spec).map_err(|problem| problem.to_string())
-}
-
-/// Whether an entry of Anthropic's has what such a one may have, and any other nothing that is Anthropic's alone.
-fn check_anthropics(spec: &ModelSpec) -> Result<(), String> {
-    if spec.provider != Provider::Anthropic {
-        let refused = || Err("`thinking` is for the provider `anthropic`".to_owned());
-        return spec.thinking.map_or(Ok(()), |_| refused());
-    }
-    if spec.tier != Tier::Standard {
-        return Err("`serviceTier` is not for the provider `anthropic`".to_owned());
-    }
-    match spec.reasoning_effort {
-        Some(effort @ (ReasoningEffort::None | ReasoningEffort::Minimal)) => Err(format!(
-            "the provider `anthropic` does not take the `reasoningEffort` `{}`, but low, medium, high, xhigh, max",
-            effort.word()
-        )),
+    match (effort, taken) {
+        (Some(effort), Some(taken)) if !taken.contains(&effort) => {
+            let words: Vec<&str> = taken.iter().map(|word| word.word()).collect();
+            Err(format!(
+                "`{}` does not take the `reasoningEffort` `{}`, but {}",
+                spec.id,
+                effort.word(),
+                words.join(", ")
+            ))
+        }
         _ => Ok(()),
     }
-}
-
-fn usd(dollars: f64) -> Usd {
-    Usd::try_from(dollars).unwrap_or_default()
 }
 
 impl ModelTable {
     /// The project's table, by its path from the root.
     pub const FILE: &str = "agent-config/models.json";
 
-    /// The specification's models alone.
+    /// The initial content of plan's own table: `spec/plan-prompts.md`, 5.1.
+    pub const PLAN_DEFAULTS: &str = include_str!("../../prompts/plan_models.json");
+
+    /// The built-in models alone.
     #[must_use]
     pub fn built_in() -> Self {
-        Self {
-            models: built_in().into(),
-            default: None,
-            by_task: BTreeMap::new(),
+        let mut table = Self::default();
+        for (place, json) in [(Place::BuiltIn, BUILT_IN), (Place::Home, CHAT_MODELS)] {
+            // A test holds that there is no mistake in them.
+            let _ = table.merge(place, json, NaiveDate::MIN);
         }
+        for spec in &mut table.models {
+            spec.origin = Origin::BuiltIn;
+        }
+        table
     }
 
-    /// The specification's models with what `json`, the content of the project's `models.json`, adds and changes, at
-    /// the prices of `today`.
+    /// The built-in models with what these files, the weakest first, add and change, at the prices of `today`.
+    ///
+    /// # Errors
+    /// When there is a mistake in one.
+    pub fn read<'f>(
+        files: impl IntoIterator<Item = TableFile<'f>>,
+        today: NaiveDate,
+    ) -> Result<Self, TableProblem> {
+        let mut table = Self::built_in();
+        for file in files {
+            table.is_plans |= file.place == Place::Plan;
+            let merged =
+                positions::text(file.content).and_then(|json| table.merge(file.place, json, today));
+            merged.map_err(|mistake| TableProblem {
+                file: file.path.to_owned(),
+                mistake,
+            })?;
+        }
+        // The specification's models and the user's own come first.
+        table.models.sort_by_key(|spec| {
+            spec.provider == Provider::Anthropic && spec.origin == Origin::BuiltIn
+        });
+        Ok(table)
+    }
+
+    /// The built-in models with what `json`, the content of the project's `models.json`, adds and changes.
     ///
     /// # Errors
     /// When there is a mistake in it.
     pub fn parse(json: &str, today: NaiveDate) -> Result<Self, TableProblem> {
-        let mut table = Self::built_in();
-        // What the plan agent is to ask may stand in its own table.
-        let is_here = |task: TaskType| task.workflows_purpose().is_some();
-        let default = table.merge(json, today, is_here);
-        table.default = default.map_err(TableProblem::of(Self::FILE))?;
-        Ok(table)
+        let project = TableFile {
+            place: Place::Project,
+            path: Self::FILE,
+            content: json.as_bytes(),
+        };
+        Self::read([project], today)
     }
 
-    /// Takes in the content of a table: its entries and its rules by task, which win over those that are here. Rules
-    /// must name models that are here, as far as `is_here` says so of their task. Gives the file's default.
-    fn merge(
-        &mut self,
-        json: &str,
-        today: NaiveDate,
-        is_here: impl Fn(TaskType) -> bool,
-    ) -> Result<Option<String>, Misplaced> {
-        let json = json.strip_prefix('\u{feff}').unwrap_or(json);
+    /// Takes in the content of a file: its entries and its rules win over those that are here.
+    fn merge(&mut self, place: Place, json: &str, today: NaiveDate) -> Result<(), Misplaced> {
         let at = Positions(json);
         let file: File<'_> = at.object(json)?;
         for (name, entry) in &file.models.0 {
             let read: ModelEntry = at.object(entry.get())?;
-            self.add(name, read, today)
+            self.add(place, name, read, today)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
         // A fallback may stand below the entry that names it.
@@ -203,16 +221,19 @@ impl ModelTable {
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
         let Some(rules) = file.selection_rules else {
-            return Ok(None);
+            return Ok(());
         };
         let read: Rules<'_> = at.object(rules.get())?;
-        let default = read.default.map(|rule| self.rule(&at, rule, true));
-        let default = default.transpose()?;
+        if let Some(rule) = read.default {
+            self.defaults.insert(place, self.rule(&at, rule, true)?);
+        }
         for (task, rule) in read.by_task_type.rules() {
-            let model = self.rule(&at, rule, is_here(task))?;
+            // Rules of the agent `plan` may name models of its own table.
+            let is_here = self.is_plans || task.workflows_purpose().is_some();
+            let model = self.rule(&at, rule, is_here)?;
             self.by_task.insert(task, model);
         }
-        Ok(default)
+        Ok(())
     }
 
     /// The text `json` of a table with the `entry` of a model at its end.
@@ -235,7 +256,7 @@ impl ModelTable {
         self.models.iter().find(|spec| spec.name == name)
     }
 
-    /// What the successor of a model is called, by its vendor's name, where it is here.
+    /// The name of a model's successor, by the vendor's name of the model, where it is here.
     #[must_use]
     pub fn successor(&self, id: &str) -> Option<&str> {
         let successor = catalogue::successor(id)?;
@@ -266,9 +287,55 @@ impl ModelTable {
             Some(TaskType::Repair) => rule(TaskType::Repair).or(rule(TaskType::Commit)),
             task => task.and_then(rule),
         };
-        let name = by_task.or(self.default.as_ref());
+        let name = by_task.or(self.defaults.get(&Place::Project));
         let named = name.and_then(|name| self.named(name));
         named.unwrap_or(&self.models[0])
+    }
+
+    /// The model that the agent `chat` asks where nobody has chosen another.
+    #[must_use]
+    pub fn chats_default(&self) -> &ModelSpec {
+        let name = self.defaults.get(&Place::Home);
+        let named = name.and_then(|name| self.named(name));
+        named.unwrap_or(&self.models[0])
+    }
+
+    /// The same table with the models of the provider of chat's default first.
+    #[must_use]
+    pub fn for_chat(mut self) -> Self {
+        let first = self.chats_default().provider;
+        self.models.sort_by_key(|spec| spec.provider != first);
+        self
+    }
+
+    /// The model that is selected for a task of the agent `plan`.
+    ///
+    /// # Errors
+    /// When there is neither a rule for it nor a default in plan's own table.
+    pub fn for_task(&self, task: TaskType) -> Result<&ModelSpec, Unselected> {
+        let name = self.by_task.get(&task);
+        let name = name.or(self.defaults.get(&Place::Plan));
+        let named = name.and_then(|name| self.named(name));
+        named.ok_or_else(|| Unselected {
+            task,
+            known: self.names(),
+        })
+    }
+
+    /// Adds the models of Anthropic's list that are not here, nor a version of one.
+    pub fn add_listed(&mut self, listed: &[ListedModel]) {
+        for model in listed {
+            let mut ids = self.models.iter().map(|spec| &spec.id);
+            if !ids.any(|id| served::is_same(id, &model.id)) {
+                let known = Provider::Anthropic.spec(&model.id);
+                self.models.push(ModelSpec {
+                    context_window: model.max_input_tokens,
+                    max_output_tokens: model.max_tokens.and_then(|most| most.try_into().ok()),
+                    origin: Origin::Added,
+                    ..known
+                });
+            }
+        }
     }
 
     /// The tasks that the model of that name is selected for; of those of the plan agent, the ones that have a rule.
@@ -291,7 +358,7 @@ impl ModelTable {
         files
     }
 
-    /// Whatever looks like the name of a key file in `json`, which may be no table at all.
+    /// The names that look like key files in `json`, which may be no table at all.
     pub fn named_key_files(json: &str) -> impl Iterator<Item = &str> {
         let names = KEY_FILE.captures_iter(json).map(|found| found.extract());
         names.map(|(_, [name])| name).filter(|name| is_name(name))
@@ -304,70 +371,57 @@ impl ModelTable {
         names.join(", ")
     }
 
-    fn add(&mut self, name: &str, entry: ModelEntry, today: NaiveDate) -> Result<(), String> {
+    fn add(
+        &mut self,
+        place: Place,
+        name: &str,
+        entry: ModelEntry,
+        today: NaiveDate,
+    ) -> Result<(), String> {
         if !is_name(name) {
             return Err(format!(
                 "a model's name is made of letters, digits and `.:/_-`, which `{}` is not",
                 name.escape_debug()
             ));
         }
-        let spec = self.entry(name, entry.provider)?;
-        if entry
-            .provider
-            .is_some_and(|provider| provider != spec.provider)
-        {
-            return Err(format!(
-                "`{name}` is built in with another provider: choose another name"
-            ));
-        }
-        if entry.tools == Some(ToolForm::Native) && spec.provider == Provider::Gemini {
-            return Err("`\"tools\": \"native\"` is for the providers `openai`, `azure`, `anthropic` and `ollama`: `markdown` and `json` work with all".to_owned());
-        }
-        entry.write_to(spec, today);
-        let is_ollamas = spec.num_ctx.is_some() || spec.keep_alive.is_some();
-        if is_ollamas && spec.provider != Provider::Ollama {
-            return Err("`numCtx` and `keepAlive` are for the provider `ollama`".to_owned());
-        }
-        check_azures(spec)?;
-        check_anthropics(spec)?;
-        if let (Some(url), Some(_)) = (&spec.base_url, &spec.key_file) {
-            let checked = Endpoint::parse("baseUrl", url, true);
-            checked.map_err(|problem| problem.to_string())?;
-        }
-        check_effort(spec)
-    }
-
-    /// The model of that name, to be written to: the built-in one as it is, any other anew, in the place of one from
-    /// another file.
-    fn entry(&mut self, name: &str, provider: Option<Provider>) -> Result<&mut ModelSpec, String> {
         let known = self.models.iter().position(|spec| spec.name == name);
-        let at = known.unwrap_or(self.models.len());
-        if known.is_some_and(|at| self.models[at].origin != Origin::Added) {
-            self.models[at].origin = Origin::Overridden;
-        } else {
-            let provider = provider.ok_or_else(|| {
-                format!(
-                    "`{name}` has no `provider`: `gemini`, `ollama`, `azure`, `anthropic`, or `openai` (and all that is compatible)"
-                )
-            })?;
-            let new = match provider {
-                Provider::Azure => azure::entry(name),
-                Provider::Anthropic => anthropic::entry(name),
-                provider => ModelSpec::new(name, provider),
-            };
-            let new = ModelSpec {
-                origin: Origin::Added,
-                ..new
-            };
-            match known {
-                Some(at) => self.models[at] = new,
-                None => self.models.push(new),
+        // Of models that are not built in, the later entry is the whole.
+        let built_in = known.filter(|at| self.models[*at].origin != Origin::Added);
+        let mut spec = match (built_in.map(|at| &self.models[at]), entry.provider) {
+            (Some(spec), provider) => {
+                if provider.is_some_and(|provider| provider != spec.provider) {
+                    return Err(format!(
+                        "`{name}` is built in with another provider: choose another name"
+                    ));
+                }
+                spec.clone()
             }
+            (None, None) => {
+                return Err(format!(
+                    "`{name}` has no `provider`: `gemini`, `ollama`, `azure`, `anthropic`, or `openai` (and all that is compatible)"
+                ));
+            }
+            (None, Some(provider)) => ModelSpec {
+                origin: Origin::Added,
+                ..provider.spec(name)
+            },
+        };
+        entry.write_to(&mut spec, place, today);
+        check(&spec)?;
+        match known {
+            Some(at) if spec == self.models[at] => {}
+            Some(at) => {
+                if built_in.is_some() {
+                    spec.origin = Origin::Overridden;
+                }
+                self.models[at] = spec;
+            }
+            None => self.models.push(spec),
         }
-        Ok(&mut self.models[at])
+        Ok(())
     }
 
-    /// Whether the fallback of that model can be one, and the model that of others.
+    /// Checks the fallback of that model, and those that name it.
     fn check_fallbacks(&self, name: &str) -> Result<(), String> {
         let is_concerned =
             |spec: &&ModelSpec| spec.name == name || spec.fallback.as_deref() == Some(name);
@@ -393,7 +447,7 @@ impl ModelTable {
         }
     }
 
-    /// The model that a rule names; one that `is_here`, where that is so.
+    /// The model that a rule names, which must be known if `is_here`.
     fn rule(
         &self,
         at: &Positions<'_>,

@@ -1,8 +1,10 @@
-//! What the tests of the wires share. Pure.
+//! Helpers of the wires' tests. Pure.
+
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Delivery, Form, Message, ModelTable, Request, StepId, Wire};
+use super::{Delivery, Form, Listener, Message, ModelTable, Request, StepId, Wire};
 
 /// The request that asks the built-in model `name` for a whole answer to `messages`.
 pub(super) fn written(wire: &dyn Wire, name: &str, messages: &[Message<'static>]) -> Value {
@@ -21,4 +23,17 @@ pub(super) fn written(wire: &dyn Wire, name: &str, messages: &[Message<'static>]
     wire.write_request(spec, &request, Delivery::Whole.into(), &mut body)
         .unwrap();
     serde_json::from_slice(&body).unwrap()
+}
+
+/// A listener that passes over everything.
+pub(super) struct Quiet;
+
+impl Listener for Quiet {
+    fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
+
+    fn text(&self, _piece: &str) {}
+
+    fn thought(&self, _piece: &str) {}
+
+    fn restart(&self) {}
 }

@@ -52,6 +52,9 @@ pub static CHAT: AgentHome = AgentHome {
     on_mac_os: None,
 };
 
+/// The home of what every agent shares: accounts and models.
+pub static SHARED: &AgentHome = &CHAT;
+
 /// The homes of all profiles.
 pub static ALL: [&AgentHome; 3] = [&DEV, &PLAN, &CHAT];
 

@@ -53,7 +53,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The key files of all models, as far as their table can be used.
     pub fn key_files(&self) -> Vec<&str> {
-        let built_in = || vec!["gemini-key.txt", "openai-key.txt"];
+        let built_in = || vec!["anthropic-key.txt", "gemini-key.txt", "openai-key.txt"];
         self.models
             .as_ref()
             .map_or_else(|_| built_in(), ModelTable::key_files)

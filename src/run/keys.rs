@@ -1,15 +1,44 @@
-//! Where a model's key comes from: its file in `agent-config`, or else the variable that the vendor's SDKs read.
+//! The key for a model: the project's key file, or else the variable that the vendor's SDKs read, or else the user's
+//! account at that vendor.
 //!
-//! Reads key files and the environment. Guarantees that a key from the environment goes nowhere but to the server
-//! that the environment or the vendor names, or, for Azure, which has none of its own, the user's entry.
+//! Reads key files, the environment and the accounts. Guarantees that a key from the environment goes nowhere but to the
+//! server that the environment or the vendor names, or, for Azure, which has none of its own, the user's entry; and that
+//! an account's key goes to no other vendor, and to a server of an entry only where the user's own table names it.
 
 use std::fmt;
 
+use sha2::{Digest as _, Sha256};
+
+use super::accounts::printed::{self, CommandFailure};
+use super::accounts::{Account, Accounts, Credential};
 use super::context::Context;
-use crate::model::{ModelSpec, Provider};
+use super::not_ready::NotReady;
+use crate::model::{ModelSpec, Place, Provider};
 use crate::project::ProjectProblem;
+use crate::project::home::{self, System};
 use crate::secret::{ApiKey, KeyProblem};
-use crate::sys::error::Problem as _;
+use crate::sys::error::{Error, Problem as _};
+use crate::sys::interrupt::Interrupted;
+
+/// A key, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundKey {
+    /// The key itself.
+    pub key: ApiKey,
+    /// Where it comes from.
+    pub source: KeySource,
+}
+
+impl FoundKey {
+    /// Tells this key from others without giving it away: thoughts that a model has signed for one must not be shown to
+    /// it with another.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let digest = Sha256::digest(self.key.expose());
+        let bytes = digest.iter().take(8);
+        bytes.map(|byte| format!("{byte:02x}")).collect()
+    }
+}
 
 /// Where a key comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,13 +47,15 @@ pub enum KeySource {
     File(String),
     /// An environment variable.
     Variable(&'static str),
+    /// One of the user's accounts, by its name.
+    Account(String),
 }
 
 impl KeySource {
-    /// Whether it is an environment variable.
+    /// Whether it is no key file of the project.
     #[must_use]
-    pub fn is_variable(&self) -> bool {
-        matches!(self, Self::Variable(_))
+    pub fn is_elsewhere(&self) -> bool {
+        !matches!(self, Self::File(_))
     }
 }
 
@@ -33,92 +64,216 @@ impl fmt::Display for KeySource {
         match self {
             Self::File(name) => write!(f, "agent-config/{name}"),
             Self::Variable(name) => f.write_str(name),
+            Self::Account(name) => write!(f, "account {name}"),
         }
     }
 }
 
-/// There is no key.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+/// Errors from looking for a key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum NoKey {
-    /// Neither the file nor a variable has one.
-    #[error("{problem}{}", if .is_empty.is_some() { format!(", and `{}` is empty", .is_empty.unwrap_or_default()) } else { String::new() })]
-    #[diagnostic(help("{}", or_set(problem, *variable)))]
+    /// Neither the file nor a variable nor an account has one.
+    #[error("{problem}{}", .is_empty.map_or_else(String::new, |name| format!(", and `{name}` is empty")))]
+    #[diagnostic(help("{hint}{}", variable.map_or_else(String::new, |variable| format!(", or set `{variable}`"))))]
     Missing {
-        /// What is said of the file.
-        problem: ProjectProblem,
+        /// The problem with the file.
+        problem: String,
+        /// The way to such a file.
+        hint: String,
         /// The variable that would do, too.
         variable: Option<&'static str>,
         /// The variable that is set to nothing.
         is_empty: Option<&'static str>,
     },
-    /// The file is there and has none.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    File(ProjectProblem),
-    /// What the variable holds is no key.
+    /// The same for a user who may sign in.
+    #[error("there is no API key for {}", .0.vendor().name)]
+    #[diagnostic(help("{}", ways(usual_variable(*.0))))]
+    SignedOut(Provider),
+    /// The key file, or that of the accounts, cannot be used.
+    #[error("{problem}")]
+    #[diagnostic(help("{hint}"))]
+    Unusable {
+        /// The problem with the file.
+        problem: String,
+        /// The way out.
+        hint: String,
+    },
+    /// The variable's value cannot be a key.
     #[error("the key in the environment variable `{variable}` {problem}")]
     #[diagnostic(help("set `{variable}` to the API key alone, or unset it"))]
     Variable {
         /// The variable.
         variable: &'static str,
-        /// What is wrong with it.
+        /// The problem with the value.
         problem: KeyProblem,
     },
+    /// The vendor has several accounts, none of them active.
+    #[diagnostic(help("choose one by `/login NAME` in `code-commit chat`"))]
+    #[error("`auth.json` has several accounts for {}, and none of them is active: {}", .provider.vendor().name, .accounts.join(", "))]
+    Ambiguous {
+        /// The vendor.
+        provider: Provider,
+        /// The names of its accounts.
+        accounts: Vec<String>,
+    },
+    /// The account's key is printed by a command.
+    #[error(
+        "the key of the account `{0}` is printed by a command, which `code-commit chat` alone runs"
+    )]
+    #[diagnostic(help(
+        "put the key into the model's key file in `agent-config`, or into the vendor's variable"
+    ))]
+    ByCommand(String),
+    /// The account's command prints none.
+    #[error("`{program}`, which is to print the key of the account `{account}`, {reason}")]
+    #[diagnostic(help("see that the command works by itself; or {}", ways(variable)))]
+    Command {
+        /// The account.
+        account: String,
+        /// The program that was run.
+        program: String,
+        /// The way in which it failed.
+        reason: CommandFailure,
+        /// The variable that would do, too.
+        variable: &'static str,
+    },
+    /// A signal came.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Interrupted(#[from] Interrupted),
 }
 
-/// The way out of a missing key file, and the variable that would do, too.
-fn or_set(problem: &ProjectProblem, variable: Option<&str>) -> String {
-    let variable = variable.map(|variable| format!(", or set `{variable}`"));
-    problem.hint().unwrap_or_default() + &variable.unwrap_or_default()
+impl NoKey {
+    /// The error of who cannot go on without the key: the project is not ready, unless a signal came.
+    #[must_use]
+    pub fn ending(self) -> Error {
+        match self {
+            Self::Interrupted(interrupted) => interrupted.into(),
+            problem => NotReady::of(problem).into(),
+        }
+    }
+}
+
+/// The ways to a key, where an account may have it.
+fn ways(variable: &str) -> String {
+    format!(
+        "sign in with `/login`, or outside of a chat with `code-commit chat login`, or set `{variable}`"
+    )
+}
+
+/// The variable that a vendor's key is usually in.
+fn usual_variable(provider: Provider) -> &'static str {
+    provider
+        .vendor()
+        .key_variables
+        .first()
+        .copied()
+        .unwrap_or_default()
 }
 
 /// The key of a model, and where it comes from; `None` where it needs none.
 ///
 /// # Errors
 /// When it needs one, and there is none.
-pub fn find(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<(ApiKey, KeySource)>, NoKey> {
+pub fn find(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<FoundKey>, NoKey> {
     let Some(file) = &spec.key_file else {
         return Ok(None);
     };
-    match context.project.key(file) {
-        Ok(key) => Ok(Some((key, KeySource::File(file.clone())))),
-        Err(problem @ ProjectProblem::Missing(_)) => {
-            in_environment(context, spec, problem).map(Some)
+    let problem = match context.project.key(file) {
+        Ok(key) => {
+            let source = KeySource::File(file.clone());
+            return Ok(Some(FoundKey { key, source }));
         }
-        Err(problem) => Err(NoKey::File(problem)),
-    }
-}
-
-fn in_environment(
-    context: &Context<'_>,
-    spec: &ModelSpec,
-    problem: ProjectProblem,
-) -> Result<(ApiKey, KeySource), NoKey> {
+        Err(problem @ ProjectProblem::Missing(_)) => problem,
+        Err(problem) => {
+            return Err(NoKey::Unusable {
+                problem: problem.to_string(),
+                hint: problem.hint().unwrap_or_default(),
+            });
+        }
+    };
     let variables = variables(spec);
     let mut set = variables.iter().copied();
-    let set = set.find_map(|name| Some((name, context.environment.os(name)?)));
-    let Some((variable, value)) = set else {
-        let mut empty = variables.iter().copied();
-        return Err(NoKey::Missing {
-            problem,
-            variable: variables.first().copied(),
-            is_empty: empty.find(|name| context.environment.is_empty(name)),
-        });
-    };
-    let key = ApiKey::parse(value.as_encoded_bytes());
-    let key = key.map_err(|problem| NoKey::Variable { variable, problem })?;
-    Ok((key, KeySource::Variable(variable)))
+    if let Some((variable, value)) =
+        set.find_map(|name| Some((name, context.environment.os(name)?)))
+    {
+        let key = ApiKey::parse(value.as_encoded_bytes());
+        let key = key.map_err(|problem| NoKey::Variable { variable, problem })?;
+        let source = KeySource::Variable(variable);
+        return Ok(Some(FoundKey { key, source }));
+    }
+    if let Some(account) = account(context, spec)? {
+        return match account.credential {
+            Credential::Key(key) => Ok(Some(FoundKey {
+                key,
+                source: KeySource::Account(account.name),
+            })),
+            Credential::Command(_) => Err(NoKey::ByCommand(account.name)),
+        };
+    }
+    let mut empty = variables.iter().copied();
+    Err(NoKey::Missing {
+        problem: problem.to_string(),
+        hint: problem.hint().unwrap_or_default(),
+        variable: variables.first().copied(),
+        is_empty: empty.find(|name| context.environment.is_empty(name)),
+    })
 }
 
-/// The variables that may hold the key, the first one first. They are the vendor's: an entry's own server has its own
-/// key.
+/// Whether an account's key may go to the model's server.
+#[must_use]
+pub fn takes_accounts(spec: &ModelSpec) -> bool {
+    spec.key_file.is_some() && (spec.base_url.is_none() || spec.base_url_from == Place::Home)
+}
+
+/// The user's account for the model, if there is one.
+fn account(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<Account>, NoKey> {
+    let home = home::SHARED.directory(context.environment, System::current());
+    let Some(home) = home.ok().filter(|_| takes_accounts(spec)) else {
+        return Ok(None);
+    };
+    let accounts = Accounts::load(&home).map_err(|problem| NoKey::Unusable {
+        problem: problem.to_string(),
+        hint: problem.hint().unwrap_or_default(),
+    })?;
+    let account = accounts
+        .of(spec.provider)
+        .map_err(|accounts| NoKey::Ambiguous {
+            provider: spec.provider,
+            accounts,
+        })?;
+    Ok(account.cloned())
+}
+
+/// The key of an account, whose command is run where it has one.
+///
+/// # Errors
+/// When the command prints none, or a signal comes.
+pub fn of_account(context: &Context<'_>, account: &Account) -> Result<FoundKey, NoKey> {
+    let key = match &account.credential {
+        Credential::Key(key) => key.clone(),
+        Credential::Command(words) => {
+            let key = printed::key(words, context.clock, context.interrupt);
+            context.interrupt.check()?;
+            key.map_err(|reason| NoKey::Command {
+                account: account.name.clone(),
+                program: words.first().cloned().unwrap_or_default(),
+                reason,
+                variable: usual_variable(account.provider),
+            })?
+        }
+    };
+    Ok(FoundKey {
+        key,
+        source: KeySource::Account(account.name.clone()),
+    })
+}
+
+/// The variables that may hold the key. They are the vendor's: an entry's own server has its own key, but that nobody
+/// else than the user names Azure's server.
 fn variables(spec: &ModelSpec) -> &'static [&'static str] {
-    match (&spec.base_url, spec.provider) {
-        (None, Provider::Gemini) => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        (None, Provider::OpenAi) => &["OPENAI_API_KEY"],
-        (None, Provider::Anthropic) => &["ANTHROPIC_API_KEY"],
-        // Nobody but the user names its server.
-        (_, Provider::Azure) => &["AZURE_OPENAI_API_KEY"],
-        (Some(_), _) | (None, Provider::Ollama) => &[],
+    if spec.base_url.is_some() && spec.provider != Provider::Azure {
+        return &[];
     }
+    spec.provider.vendor().key_variables
 }

@@ -1,5 +1,6 @@
 //! What commands that run something share: readiness, selection of a model, builds, gate, tree, proof, and past runs.
 
+pub mod accounts;
 pub(crate) mod active;
 pub mod baseline;
 pub mod builds;

@@ -9,7 +9,7 @@ use super::code_base::{CodeBase, NoCodeBase};
 use super::context::{Context, Freshness, InputOptions, ModelChoice, QuerySource};
 use super::not_ready::{NotReady, NotSandboxed, SecretsFound, listed};
 use super::recovery;
-use super::selection::{Models, SelectedModel, choose, find_recording, recording_of};
+use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, recording_of};
 use super::sending;
 use super::shown::Shown;
 use crate::exec::build_script;
@@ -148,7 +148,13 @@ pub fn survey<'a>(
     }
     let mut models = specs.iter().map(|spec| match &recording {
         Some(recording) => Some(SelectedModel::replayed(context, spec.clone(), recording)),
-        None => SelectedModel::vendors(context, choice, spec.clone(), None, &mut missing),
+        None => SelectedModel::vendors(
+            context,
+            choice,
+            spec.clone(),
+            ModelKey::ByRule,
+            &mut missing,
+        ),
     });
     let (first, repair) = (models.next().flatten(), models.next().flatten());
     drop(models);

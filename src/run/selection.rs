@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::context::{Context, ModelChoice};
-use super::keys::{self, KeySource};
+use super::keys::{self, FoundKey, KeySource};
 use super::not_ready::NotReady;
 use super::problems::UnknownModel;
 use super::sending;
@@ -245,6 +245,25 @@ impl Models<'_> {
     }
 }
 
+/// The key that a model is asked with.
+#[derive(Debug, Clone, Default)]
+pub enum ModelKey {
+    /// The one that [`keys::find`] finds.
+    #[default]
+    ByRule,
+    /// This one, or none at all.
+    Given(Option<ApiKey>, Option<KeySource>),
+}
+
+impl ModelKey {
+    /// The key that was found, or none.
+    #[must_use]
+    pub fn of(found: Option<FoundKey>) -> Self {
+        let (key, source) = found.map(|found| (found.key, found.source)).unzip();
+        Self::Given(key, source)
+    }
+}
+
 /// A model that is to be asked.
 pub struct SelectedModel<'a> {
     /// Its entry in the table.
@@ -301,34 +320,40 @@ impl<'a> SelectedModel<'a> {
         }
     }
 
-    /// One behind its server. Without `own_key`, the key is the project's, if it needs one.
-    /// What is missing is noted.
+    /// One behind its server. What is missing is noted.
     pub fn vendors(
         context: &Context<'a>,
         choice: &ModelChoice,
         mut spec: ModelSpec,
-        own_key: Option<ApiKey>,
+        key: ModelKey,
         missing: &mut NotReady,
     ) -> Option<Self> {
         spec.tier = choice.tier.unwrap_or(spec.tier);
-        let has_key = own_key.is_some() || spec.key_file.is_some();
+        let has_key = spec.key_file.is_some() || matches!(key, ModelKey::Given(Some(_), _));
         let fallback = fallback(context, &spec).and_then(|fallback| {
             missing.extend(sending::without_price(choice, &fallback));
             let is_same_server =
                 (fallback.provider, &fallback.base_url) == (spec.provider, &spec.base_url);
             // A key goes nowhere but to the server that it is for.
-            let own_key = own_key.clone().filter(|_| is_same_server);
-            Self::vendors(context, choice, fallback, own_key, missing)
+            let key = if is_same_server {
+                key.clone()
+            } else {
+                ModelKey::ByRule
+            };
+            Self::vendors(context, choice, fallback, key, missing)
         });
-        let key = match own_key {
-            None => missing.note(keys::find(context, &spec)).map(Option::unzip),
-            own_key => Some((own_key, None)),
+        let key = match key {
+            ModelKey::ByRule => missing.note(keys::find(context, &spec)).map(ModelKey::of),
+            given @ ModelKey::Given(..) => Some(given),
         };
         let route = missing.note(route(context, &spec, has_key))?;
         let is_exposed = route.endpoint.plain() == Some(PlainAddresses::Private);
         let base_url = endpoint::differing(&route.endpoint, spec.provider);
         let base_url = base_url.map(str::to_owned);
-        let (key, key_source) = key?;
+        let (key, key_source) = match key? {
+            ModelKey::Given(key, source) => (key, source),
+            ModelKey::ByRule => (None, None),
+        };
         let route = Route { key, ..route };
         let is_ollamas = spec.provider == Provider::Ollama;
         let server = is_ollamas.then(|| OllamaServer::new(route.clone(), context.interrupt));
@@ -472,13 +497,14 @@ pub fn agent_model<'a>(
     let recorded = recording.as_ref().and_then(Recording::first_model);
     let recorded = recorded.filter(|name| table.named(name).is_some());
     let (spec, key) = match (choice.model.as_deref().or(recorded), server) {
-        (Some(name), _) => (named(table, name)?, None),
+        (Some(name), _) => (named(table, name)?, ModelKey::ByRule),
         (None, Some((url, key))) => {
             let checked = Endpoint::parse("apiUrl", url, key.is_some());
             checked.map_err(NotReady::of)?;
+            let key = key.map_or(ModelKey::ByRule, |key| ModelKey::Given(Some(key), None));
             (own_spec(own, url, table), key)
         }
-        (None, None) => (named(table, own)?, None),
+        (None, None) => (named(table, own)?, ModelKey::ByRule),
     };
     let mut missing = NotReady::default();
     let first = if let Some(recording) = &recording {
@@ -514,7 +540,7 @@ pub fn stage_models<'a>(
     let mut select = |purpose: &Purpose, spec: ModelSpec| {
         let Some(recording) = &recording else {
             missing.extend(sending::without_price(choice, &spec));
-            return SelectedModel::vendors(context, choice, spec, None, &mut missing);
+            return SelectedModel::vendors(context, choice, spec, ModelKey::ByRule, &mut missing);
         };
         let recorded = recording
             .model_of(purpose)

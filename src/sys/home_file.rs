@@ -1,4 +1,4 @@
-//! The files that a user keeps in the agent's home: read with care, and written for nobody but their owner.
+//! The files that a user keeps in an agent's home: read with care, and written for nobody but their owner.
 //!
 //! Touches those files and the home. Guarantees that no error shows what a file holds.
 

@@ -1,11 +1,10 @@
 //! How an agent and a model talk about tools: what the model is offered, how its reply is read, and how it is
 //! told what came of its calls.
 //!
-//! Pure. One file a protocol: [`markdown`] has headings, [`json`] and [`tool_calls`] an object as the whole reply,
-//! [`native`] the vendor's own tool calls, [`structured`] an object and no tools. What a reply calls is not looked at
-//! here, but by [`tool_calls`]: the agent holds every call against its tools, and each gets its result.
+//! Pure. One file a protocol: [`markdown`] has headings, [`tool_calls`] an object as the whole reply, [`native`] the
+//! vendor's own tool calls, [`structured`] an object and no tools. Only [`tool_calls`] checks calls here: the agent holds
+//! every call against its tools, and each gets its result.
 
-pub mod json;
 pub mod markdown;
 pub mod native;
 pub(crate) mod object;
@@ -24,7 +23,6 @@ pub use super::error::Fault;
 use super::conversation::{HistoryMessage, as_text};
 use super::tool::{CallFailure, ParameterKind, Toolbox};
 
-use self::json::Json;
 use self::markdown::{Markdown, PlainReplies};
 use self::native::Native;
 
@@ -110,12 +108,12 @@ pub trait Protocol {
     }
 }
 
-/// The protocol of a model that is to call tools so; `plain_replies`: what becomes of Markdown without a tool.
+/// The protocol of a form; `plain_replies` says what becomes of Markdown without a tool.
 #[must_use]
 pub fn of(form: ToolForm, plain_replies: PlainReplies) -> Box<dyn Protocol> {
     match form {
         ToolForm::Markdown => Box::new(Markdown { plain_replies }),
-        ToolForm::Json => Box::new(Json),
+        ToolForm::Json => Box::new(tool_calls::JSON),
         ToolForm::Native => Box::new(Native::default()),
     }
 }

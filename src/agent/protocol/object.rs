@@ -53,6 +53,24 @@ pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
     }
 }
 
+/// Takes the thoughts of that key out of the object; "" where there are none.
+///
+/// # Errors
+/// When they are no text.
+pub(super) fn thoughts(
+    object: &mut Map<String, Value>,
+    key: Option<&str>,
+) -> Result<String, Fault> {
+    match key.and_then(|key| object.remove(key)) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => Err(Fault::of_all(format!(
+            "`{}` must be a JSON string",
+            key.unwrap_or_default()
+        ))),
+    }
+}
+
 /// A key, as it stands in a sentence.
 pub(crate) fn key(name: &str) -> String {
     format!("`{}`", one_line(name, SHOWN))

@@ -316,25 +316,25 @@ fn what_is_no_such_object_is_a_fault_that_says_why() {
         tier: None,
     };
     for (text, expected) in [
-        (
-            "I will look.",
-            "line 1: the reply is not the one JSON object",
-        ),
+        ("I will look.", "line 1: the reply does not begin with `{`"),
         ("{\"thoughts\": \"x\"}", "neither `calls` nor `answer`"),
         (
-            "{\"calls\": [{\"tool\": \"DONE\"}], \"answer\": \"x\"}",
+            "{\"calls\": [{\"tool\": \"DONE\", \"input\": {}}], \"answer\": \"x\"}",
             "both `calls` and `answer`",
         ),
         (
             "{\"calls\": [], \"tool\": \"DONE\"}",
-            "unknown field `tool`",
+            "the reply has `tool` beside `calls` or `answer`",
         ),
         (
             "{\"answer\": \"x\"} {\"answer\": \"y\"}",
-            "trailing characters",
+            "a second JSON object stands behind the first",
         ),
     ] {
-        let fault = Json.read(&reply(text), &tools()).unwrap_err().to_string();
+        let fault = tool_calls::JSON
+            .read(&reply(text), &tools())
+            .unwrap_err()
+            .to_string();
         assert!(fault.contains(expected), "{text}: {fault}");
     }
 }
@@ -382,7 +382,7 @@ fn what_was_thought_is_no_part_of_a_reply_in_any_protocol() {
     let thought = "<think>\nWhat now? `{`\n</think>\n\n";
     for (form, reply) in [
         (ToolForm::Markdown, "It is well."),
-        (ToolForm::Json, r#"{"answer": "It is well."}"#),
+        (ToolForm::Json, r#"{"answer":"It is well."}"#),
         (ToolForm::Native, "It is well."),
     ] {
         let protocol = of(form, PlainReplies::Taken);
@@ -398,6 +398,7 @@ fn what_was_thought_is_no_part_of_a_reply_in_any_protocol() {
 #[test]
 fn should_handle_tool_call_to_response_flow() {
     let protocol = tool_calls::ToolCalls {
+        keys: &tool_calls::CLAUDE_CODE,
         format: "",
         examples: "",
         no_tools: &[],
@@ -431,6 +432,7 @@ fn should_handle_tool_call_to_response_flow() {
 #[test]
 fn a_reply_with_one_bad_call_is_not_done_at_all_and_is_gone_when_one_is_understood() {
     let protocol = tool_calls::ToolCalls {
+        keys: &tool_calls::CLAUDE_CODE,
         format: "",
         examples: "",
         no_tools: &[],
@@ -459,6 +461,7 @@ fn calls_that_a_stop_has_left_without_result_are_told_as_errors() {
     let reply = json!({"tool_calls": [call("UPDATE_TASK_LIST"), call("UPDATE_TASK_LIST")]});
     conversation.say(HistoryMessage::of_agent(reply.to_string()));
     let protocol = tool_calls::ToolCalls {
+        keys: &tool_calls::CLAUDE_CODE,
         format: "",
         examples: "",
         no_tools: &[],

@@ -1,9 +1,10 @@
-//! A JSON object as the whole reply, in the form of Claude Code's tool calls:
-//! `{"tool_calls": [{"name": …, "parameters": {…}}]}`, or `{"response": …}` in their place. Pure.
+//! A JSON object as the whole reply: calls of tools, or the last words in their place. Its keys are Claude Code's,
+//! `{"tool_calls": [{"name": …, "parameters": {…}}]}` or `{"response": …}`, or the program's own,
+//! `{"thoughts": …, "calls": [{"tool": …, "input": {…}}]}` or an `answer`. Pure.
 //!
 //! A reply that is not of the form, or calls a tool otherwise than it is described, is a fault as a whole: nothing of it
 //! is done, and nothing is guessed. The schema that is offered allows exactly what can be used, with an upper bound for
-//! whatever is no file's content, since the smallest models would not come to an end without.
+//! all but files' contents, since the smallest models would not come to an end without.
 
 mod descriptions;
 
@@ -11,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::object;
 use super::results;
-use super::{Decision, Fault, Offer, Protocol, Turn};
+use super::{Decision, Fault, Offer, Protocol, Turn, tasks_in};
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::schema;
 use crate::agent::tool::{ToolSpec, Toolbox};
@@ -21,9 +22,6 @@ use crate::sys::excerpt::text::bounded;
 use crate::sys::text::one_line;
 
 pub(super) use self::descriptions::outlines;
-
-const CALLS: &str = "tool_calls";
-const RESPONSE: &str = "response";
 
 /// How many calls a reply may have where the server holds the model to the schema.
 const MOST_CALLS: u32 = 10;
@@ -36,16 +34,62 @@ const LONGEST_KEPT: usize = 16 << 10;
 /// How much of an unknown tool's name is told, in characters.
 const LONGEST_NAME: usize = 60;
 
-/// What the model is shown beside what is wrong with its reply.
-const COUNTER_EXAMPLE: &str = "\n❌ WRONG: {\"action\": \"read_file\", \"args\": {...}}\n\
-                               ✅ CORRECT: {\"tool_calls\": [{\"name\": \"read_file\", \"parameters\": {...}}]}";
+/// The keys of a reply.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// The list of calls.
+    pub calls: &'static str,
+    /// A call's tool.
+    pub tool: &'static str,
+    /// The tool's input.
+    pub input: &'static str,
+    /// The last words, in the place of calls.
+    pub answer: &'static str,
+    /// The agent's thoughts, beside the rest; `None`: nothing stands beside it.
+    pub thoughts: Option<&'static str>,
+    /// Shown to the model together with a fault.
+    pub counter_example: &'static str,
+}
+
+/// Those of Claude Code.
+pub static CLAUDE_CODE: Keys = Keys {
+    calls: "tool_calls",
+    tool: "name",
+    input: "parameters",
+    answer: "response",
+    thoughts: None,
+    counter_example: "\n❌ WRONG: {\"action\": \"read_file\", \"args\": {...}}\n\
+                      ✅ CORRECT: {\"tool_calls\": [{\"name\": \"read_file\", \"parameters\": {...}}]}",
+};
+
+static OWN: Keys = Keys {
+    calls: "calls",
+    tool: "tool",
+    input: "input",
+    answer: "answer",
+    thoughts: Some("thoughts"),
+    counter_example: "",
+};
+
+/// The protocol with the program's own keys.
+pub static JSON: ToolCalls = ToolCalls {
+    keys: &OWN,
+    format: "Reply with one JSON object and nothing else, such as \
+             {\"thoughts\": \"First I look around.\", \"calls\": [{\"tool\": NAME, \"input\": {...}}]}. The calls are carried \
+             out in their order, and you are told what came of each. With `answer`, a text, in the place of `calls`, the \
+             work ends.",
+    examples: "",
+    no_tools: &[],
+};
 
 /// The protocol, in a profile's words.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCalls {
+    /// The keys of a reply.
+    pub keys: &'static Keys,
     /// How to reply, for the model.
     pub format: &'static str,
-    /// Examples of replies.
+    /// Examples of replies; may be "".
     pub examples: &'static str,
     /// Names that models call as if they were tools, and what they are told then: a sentence.
     pub no_tools: &'static [(&'static str, &'static str)],
@@ -54,30 +98,50 @@ pub struct ToolCalls {
 impl Protocol for ToolCalls {
     fn offer(&self, tools: &Toolbox<'_>) -> Offer {
         Offer {
-            instructions: format!(
-                "# Response Format\n\n{}\n\n# Tools\n\n{}\n\n# Examples\n\n{}",
-                self.format.trim_end(),
-                descriptions::described(tools),
-                self.examples.trim_end()
-            ),
+            instructions: [
+                ("Response Format", self.format.trim_end()),
+                ("Tools", &descriptions::described(tools, self.keys)),
+                ("Examples", self.examples.trim_end()),
+            ]
+            .iter()
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(heading, text)| format!("# {heading}\n\n{text}"))
+            .collect::<Vec<_>>()
+            .join("\n\n"),
             form: Form {
-                schema: Some(reply_schema(tools)),
+                schema: Some(self.keys.reply_schema(tools)),
                 ..Form::default()
             },
         }
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        let read = object::read(&reply.text).and_then(|object| {
+        let Keys {
+            answer,
+            thoughts,
+            counter_example,
+            ..
+        } = self.keys;
+        let read = object::read(&reply.text).and_then(|mut object| {
+            let text = object::thoughts(&mut object, *thoughts)?;
             let decision = self.decision(&object, tools).map_err(Fault::of_all)?;
             let remembered = match &decision {
-                Decision::Answer(words) => json!({ RESPONSE: words }),
+                Decision::Answer(words) => json!({ *answer: words }),
                 Decision::Use(_) => Value::Object(object),
             };
-            Ok((decision, remembered.to_string()))
+            Ok((text, decision, remembered.to_string()))
         });
-        let (decision, remembered) = read.map_err(|fault| fault.with_remedy(COUNTER_EXAMPLE))?;
-        Ok(Turn::of_object(decision, remembered))
+        let (thoughts, decision, remembered) =
+            read.map_err(|fault| fault.with_remedy(counter_example))?;
+        let tasks = match &decision {
+            Decision::Use(calls) => tasks_in(calls, tools),
+            Decision::Answer(_) => None,
+        };
+        Ok(Turn {
+            thoughts,
+            tasks,
+            ..Turn::of_object(decision, remembered)
+        })
     }
 
     fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
@@ -91,55 +155,55 @@ impl ToolCalls {
         object: &Map<String, Value>,
         tools: &Toolbox<'_>,
     ) -> Result<Decision, String> {
-        let mut others = object
-            .keys()
-            .filter(|key| *key != CALLS && *key != RESPONSE);
-        match (object.get(CALLS), object.get(RESPONSE), others.next()) {
-            (Some(_), Some(_), _) => {
-                Err("the reply has both `tool_calls` and `response`: it has one of them".to_owned())
-            }
-            (None, None, None) => Err(
-                "the reply has neither `tool_calls` nor `response`: it has one of them".to_owned(),
-            ),
+        let Keys { calls, answer, .. } = self.keys;
+        let mut others = object.keys().filter(|key| *key != calls && *key != answer);
+        match (object.get(*calls), object.get(*answer), others.next()) {
+            (Some(_), Some(_), _) => Err(format!(
+                "the reply has both `{calls}` and `{answer}`: it has one of them"
+            )),
+            (None, None, None) => Err(format!(
+                "the reply has neither `{calls}` nor `{answer}`: it has one of them"
+            )),
             (None, None, Some(other)) => Err(format!(
-                "the reply has {}, and neither `tool_calls` nor `response`",
+                "the reply has {}, and neither `{calls}` nor `{answer}`",
                 object::key(other)
             )),
             (_, _, Some(other)) => Err(format!(
-                "the reply has {} beside `tool_calls` or `response`: nothing stands beside them",
+                "the reply has {} beside `{calls}` or `{answer}`: nothing stands beside them",
                 object::key(other)
             )),
             (Some(calls), None, None) => self.calls(calls, tools).map(Decision::Use),
-            (None, Some(response), None) => match response.as_str() {
-                Some(words) if words.trim().is_empty() => Err("`response` is blank".to_owned()),
+            (None, Some(words), None) => match words.as_str() {
+                Some(words) if words.trim().is_empty() => Err(format!("`{answer}` is blank")),
                 Some(words) => Ok(Decision::Answer(bounded(words, LONGEST_KEPT))),
-                None => Err("`response` must be a JSON string".to_owned()),
+                None => Err(format!("`{answer}` must be a JSON string")),
             },
         }
     }
 
-    fn calls(&self, calls: &Value, tools: &Toolbox<'_>) -> Result<Vec<Call>, String> {
-        let call =
-            object_schema(&json!({"name": {"type": "string"}, "parameters": {"type": "object"}}));
+    fn calls(&self, list: &Value, tools: &Toolbox<'_>) -> Result<Vec<Call>, String> {
+        let Keys {
+            calls, tool, input, ..
+        } = *self.keys;
+        let call = object_schema(&json!({tool: {"type": "string"}, input: {"type": "object"}}));
         let form = json!({"type": "array", "minItems": 1, "items": call});
-        schema::check(calls, &form, CALLS)?;
-        let calls = calls.as_array().into_iter().flatten().enumerate();
-        calls
-            .map(|(index, call)| {
-                let call = Call {
-                    id: format!("call-{}", index + 1),
-                    name: call["name"].as_str().unwrap_or_default().to_owned(),
-                    input: call["parameters"].clone(),
-                    ..Call::default()
-                };
-                let checked = self.check(&call, tools);
-                checked.map_err(|problem| format!("`{CALLS}[{index}]`: {problem}"))?;
-                Ok(call)
-            })
-            .collect()
+        schema::check(list, &form, calls)?;
+        let list = list.as_array().into_iter().flatten().enumerate();
+        list.map(|(index, call)| {
+            let call = Call {
+                id: Call::own_id(index + 1),
+                name: call[tool].as_str().unwrap_or_default().to_owned(),
+                input: call[input].clone(),
+                ..Call::default()
+            };
+            let checked = self.check(&call, tools);
+            checked.map_err(|problem| format!("`{calls}[{index}]`: {problem}"))?;
+            Ok(call)
+        })
+        .collect()
     }
 
-    /// Whether a call is one of a tool that is there, with what it takes.
+    /// Checks that a call is one of a known tool, with the input that it takes.
     fn check(&self, call: &Call, tools: &Toolbox<'_>) -> Result<(), String> {
         if tools.named(&call.name).is_some() {
             let resolved = tools.resolve(call).map(drop);
@@ -157,31 +221,37 @@ impl ToolCalls {
     }
 }
 
-/// The schema of a reply: calls of these tools, or a response.
-fn reply_schema(tools: &Toolbox<'_>) -> Value {
-    let words = json!({"type": "string", "maxLength": LONGEST_RESPONSE});
-    let response = object_schema(&json!({ RESPONSE: words }));
-    let calls: Vec<Value> = tools.specs().map(call_schema).collect();
-    if calls.is_empty() {
-        return response;
+impl Keys {
+    /// The schema of a reply: calls of these tools, or an answer.
+    fn reply_schema(&self, tools: &Toolbox<'_>) -> Value {
+        let words = json!({"type": "string", "maxLength": LONGEST_RESPONSE});
+        let calls: Vec<Value> = tools.specs().map(|tool| self.call_schema(tool)).collect();
+        let calls = json!({"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": {"anyOf": calls}});
+        if let Some(thoughts) = self.thoughts {
+            // What is thought first is thought before the calls are made.
+            return json!({"type": "object", "required": [thoughts], "properties":
+                {thoughts: words, self.calls: calls, self.answer: words}});
+        }
+        let answer = object_schema(&json!({ self.answer: words }));
+        if tools.specs().next().is_none() {
+            return answer;
+        }
+        json!({"anyOf": [object_schema(&json!({ self.calls: calls })), answer]})
     }
-    let calls =
-        json!({"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": {"anyOf": calls}});
-    json!({"anyOf": [object_schema(&json!({ CALLS: calls })), response]})
-}
 
-fn call_schema(tool: &ToolSpec) -> Value {
-    let parameters = tool.schema.clone().unwrap_or_else(|| {
-        let own = tool.parameters.iter();
-        let properties = own.map(|known| (known.name.to_owned(), known.bounded_schema()));
-        let mut schema = tool.schema();
-        schema["properties"] = Value::Object(properties.collect());
-        schema
-    });
-    // Not every server knows `const`.
-    object_schema(
-        &json!({"name": {"type": "string", "enum": [tool.name]}, "parameters": parameters}),
-    )
+    fn call_schema(&self, tool: &ToolSpec) -> Value {
+        let input = tool.schema.clone().unwrap_or_else(|| {
+            let own = tool.parameters.iter();
+            let properties = own.map(|known| (known.name.to_owned(), known.bounded_schema()));
+            let mut schema = tool.schema();
+            schema["properties"] = Value::Object(properties.collect());
+            schema
+        });
+        // Not every server knows `const`.
+        object_schema(
+            &json!({self.tool: {"type": "string", "enum": [tool.name]}, self.input: input}),
+        )
+    }
 }
 
 /// The schema of an object with all of these properties and no others.

@@ -13,7 +13,7 @@ use crate::record::mode::Mode;
 const CHAT_AFTER_HELP: &str = "\
 Files in ~/.agent:
   auth.json               accounts and their keys
-  models.json             models, made at the first start
+  models.json             models for all commands, made at the first start
   settings.json           settings, if there are any
   sessions/<uuid>.json    the conversation, saved around every tool call
   history.jsonl           what was typed
@@ -87,7 +87,7 @@ pub struct ChatArgs {
     #[arg(long, conflicts_with = "mode")]
     pub auto_pilot: bool,
 
-    /// Model to ask, one of ~/.agent/models.json [default: what that file says]
+    /// Model to ask, of any vendor; `code-commit models` lists them [default: what ~/.agent/models.json says]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
@@ -135,6 +135,10 @@ pub enum ChatCommand {
         /// Name of the account [default: default]
         #[arg(long, value_name = "NAME")]
         account: Option<String>,
+
+        /// The vendor that the key is of [default: by the key's beginning, else anthropic]
+        #[arg(long, value_name = "NAME", value_parser = ["anthropic", "gemini", "openai", "azure"])]
+        provider: Option<String>,
 
         /// A key, say, which is refused: clap would show it
         #[arg(hide = true)]

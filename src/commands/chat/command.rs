@@ -8,6 +8,7 @@ use super::options::ChatOptions;
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
 use crate::commands::chat::error::ChatError;
+use crate::commands::chat::models;
 use crate::commands::chat::outgoing;
 use crate::commands::chat::place::ChatPlace;
 use crate::commands::chat::settings;
@@ -63,8 +64,8 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         return Err(Error::from(InputError::Blank).into());
     }
     let own = request.map(own_command).transpose()?.flatten();
-    let key = crate::commands::chat::login::key(context, &options.choice)?;
-    let redactor = context.redactor.and(key.exposed());
+    let chosen = models::choose(context, &options.choice, options.account.as_deref(), None)?;
+    let redactor = context.redactor.and(chosen.key.exposed());
     // Who prints does not know a key that a program has told.
     let reporter = WithoutKeys {
         inner: context.reporter,
@@ -76,7 +77,7 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         ..context.clone()
     };
     let mode = SharedMode::new(options.mode.unwrap_or_default());
-    let mut place = ChatPlace::open(context, options, key, mode, None)?;
+    let mut place = ChatPlace::open(context, options, chosen, mode)?;
     place.tell_warnings(context);
     let recorded = place.replay(context, options)?;
     let asked = || (request.map(str::to_owned), AnswerSource::Nowhere);
@@ -189,15 +190,16 @@ fn talk_until_left(
         ..context.clone()
     };
     loop {
-        let key = crate::commands::chat::login::key(context, &options.choice)?;
-        let redactor = context.redactor.and(key.exposed());
+        let account = options.account.as_deref();
+        let chosen = models::choose(context, &options.choice, account, table)?;
+        let redactor = context.redactor.and(chosen.key.exposed());
         let context = &Context {
             redactor: &redactor,
             ..context.clone()
         };
         screen.redact_with(&redactor);
         let is_first = farewell.is_empty();
-        let mut place = ChatPlace::open(context, &options, key, mode.clone(), table)?;
+        let mut place = ChatPlace::open(context, &options, chosen, mode.clone())?;
         if is_first && place.is_begun() {
             screen.tell(ToScreen::Transcript(place.transcript()));
         }
@@ -213,8 +215,9 @@ fn talk_until_left(
         }
         let talked = crate::commands::chat::talk::talk(context, &options, &mut place, screen);
         *farewell = place.farewell();
-        if talked? == TalkEnd::Left {
-            return Ok(());
+        match talked? {
+            TalkEnd::Left => return Ok(()),
+            TalkEnd::Reopen(account) => options.account = account,
         }
         screen.tell(ToScreen::SettingUp);
         options.session = SessionChoice::Named(place.id());

@@ -1,10 +1,10 @@
 //! Why the agent at the terminal does not do what it is told, its exit codes and what to do about it. Pure.
 
 use crate::agent::AgentError;
-use crate::commands::chat::accounts::NoAccount;
 use crate::commands::chat::permissions::NotPermitted;
 use crate::model::estimate::OverBudget;
 use crate::model::{End, ModelError};
+use crate::run::accounts::NoAccount;
 use crate::secret::KeyProblem;
 use crate::sys::error::Error;
 use crate::ui::tui::composer::ImageProblem;

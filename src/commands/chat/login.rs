@@ -5,17 +5,17 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::commands::chat::accounts::key;
-use crate::commands::chat::accounts::key::{AccountKey, NoChatKey, VARIABLE};
-use crate::commands::chat::accounts::{Accounts, DEFAULT, NoAccount, check_name};
 use crate::commands::chat::error::ChatError;
-use crate::model::{AnthropicServer, ModelError, ModelSpec, Provider, Route};
+use crate::model::{ModelError, ModelSpec, Provider, Route, VendorServer};
 use crate::project::home::{CHAT, System};
+use crate::run::accounts::{self, Accounts, DEFAULT, NoAccount, check_name};
 use crate::run::context::{Context, ModelChoice};
+use crate::run::keys::{self, FoundKey, KeySource, NoKey};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::selection;
-use crate::secret::{ApiKey, KeyProblem};
+use crate::secret::{ApiKey, KeyProblem, Redactor, SHORTEST_KEY};
+use crate::sys::environment::Environment;
 use crate::sys::error::Error;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{self, InputError, LineReader as _, PlainLines, Typed, hidden};
@@ -26,61 +26,112 @@ mod tests;
 /// What stands before a key that is typed.
 const PROMPT: &str = "API key: ";
 
-/// The key that an agent works with, if there is one, and those that are to be kept out of sight besides.
+/// The key for the model of a session, and those that are to be redacted besides.
 #[derive(Debug, Clone)]
 pub struct ChatKey {
-    found: Result<AccountKey, NoChatKey>,
-    stored: Vec<ApiKey>,
+    found: Result<Option<FoundKey>, NoKey>,
+    others: Vec<ApiKey>,
 }
 
 impl ChatKey {
     /// All keys that are known.
     pub fn exposed(&self) -> impl Iterator<Item = &str> {
-        let found = self.found.iter().map(|found| &found.key);
-        found.chain(&self.stored).map(ApiKey::expose)
+        let found = self.found().map(|found| &found.key);
+        found.into_iter().chain(&self.others).map(ApiKey::expose)
     }
 
-    /// The key.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub fn found(&self) -> Result<&AccountKey, &NoChatKey> {
-        self.found.as_ref()
+    /// The key, if there is one.
+    #[must_use]
+    pub fn found(&self) -> Option<&FoundKey> {
+        self.found.as_ref().ok()?.as_ref()
     }
 
-    /// The key, for who cannot be asked for one.
+    /// Checks that there is a key, if the model needs one.
     ///
     /// # Errors
     /// When there is none: the project is not ready.
-    pub fn required(&self) -> Result<&AccountKey, Error> {
-        let required = self.found.as_ref();
-        required.map_err(|problem| NotReady::of(problem.clone()).into())
+    pub fn required(&self) -> Result<(), Error> {
+        let missing = self.found.as_ref().err();
+        missing.map_or(Ok(()), |problem| Err(problem.clone().ending()))
+    }
+
+    /// Checks that the redactor knows the key: one that a command has printed since then is not.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn known_to(self, redactor: &Redactor) -> Result<Self, Error> {
+        match self.found() {
+            Some(FoundKey {
+                key,
+                source: KeySource::Account(name),
+            }) if key.expose().len() >= SHORTEST_KEY
+                && redactor.text(key.expose()) == key.expose() =>
+            {
+                Err(NoKey::ByCommand(name.clone()).ending())
+            }
+            _ => Ok(self),
+        }
     }
 }
 
-/// The key of the environment, or of the account that counts; none is looked for where replies are replayed.
+/// The key for a model: that of the account which the user has chosen in the session, or else the one that
+/// [`keys::find`] finds. None is looked for where replies are replayed.
 ///
 /// # Errors
 /// When the accounts cannot be used, or a signal came. That there is no key is no error.
-pub fn key(context: &Context<'_>, choice: &ModelChoice) -> Result<ChatKey, Error> {
+pub fn key(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    account: Option<&str>,
+    spec: &ModelSpec,
+) -> Result<ChatKey, Error> {
     let accounts = opened(context, &home(context)?)?;
-    let found = if choice.replay.is_some() {
-        Err(NoChatKey::Missing)
-    } else {
-        key::resolve(
-            &accounts,
-            context.environment,
-            context.clock,
-            context.interrupt,
-        )
+    let mut others: Vec<ApiKey> = accounts.keys().cloned().collect();
+    let chosen = account.and_then(|name| accounts.named(name));
+    let chosen = chosen.filter(|_| choice.replay.is_none());
+    let chosens = chosen.map(|account| Ok((account, keys::of_account(context, account)?)));
+    let chosens = chosens.transpose().map_err(NoKey::ending)?;
+    others.extend(chosens.iter().map(|(_, found)| found.key.clone()));
+    let found = match chosens {
+        _ if choice.replay.is_some() => Ok(None),
+        Some((account, found))
+            if account.provider == spec.provider && keys::takes_accounts(spec) =>
+        {
+            Ok(Some(found))
+        }
+        _ => by_rule(context, &accounts, spec),
     };
-    if let Err(NoChatKey::Interrupted(interrupted)) = found {
+    if let Err(NoKey::Interrupted(interrupted)) = found {
         return Err(interrupted.into());
     }
-    Ok(ChatKey {
-        found,
-        stored: accounts.keys().cloned().collect(),
-    })
+    Ok(ChatKey { found, others })
+}
+
+fn by_rule(
+    context: &Context<'_>,
+    accounts: &Accounts,
+    spec: &ModelSpec,
+) -> Result<Option<FoundKey>, NoKey> {
+    match keys::find(context, spec) {
+        Err(NoKey::ByCommand(name)) => {
+            let account = accounts.named(&name);
+            account
+                .map(|account| keys::of_account(context, account))
+                .transpose()
+        }
+        Err(NoKey::Missing { .. }) if keys::takes_accounts(spec) => {
+            Err(NoKey::SignedOut(spec.provider))
+        }
+        found => found,
+    }
+}
+
+/// What was said of a sign-in, and the account that pays from then on.
+pub struct SignedIn {
+    /// Markdown.
+    pub said: String,
+    /// The account, for the rest of the session.
+    pub account: String,
 }
 
 /// Does what stands behind `/login`: a key is checked and stored, for the account that `--account` names there; a name is
@@ -88,20 +139,53 @@ pub fn key(context: &Context<'_>, choice: &ModelChoice) -> Result<ChatKey, Error
 ///
 /// # Errors
 /// When the key is refused, there is no such account, or the accounts cannot be used.
-pub fn log_in(context: &Context<'_>, argument: &str) -> Result<String, Error> {
-    let said = match LoginArgument::read(argument).map_err(ChatError::from)? {
-        LoginArgument::Key { key, account } => sign_in(context, key, account)?,
-        LoginArgument::Account(name) => switch(&home(context)?, is_overridden(context), name)?,
-    };
-    Ok(said.markdown())
+pub fn log_in(context: &Context<'_>, argument: &str, usual: Provider) -> Result<SignedIn, Error> {
+    match LoginArgument::read(argument).map_err(ChatError::from)? {
+        LoginArgument::Key {
+            key,
+            account,
+            provider,
+        } => log_in_with(
+            context,
+            key,
+            account,
+            provider.or(provider_of(key)).unwrap_or(usual),
+        ),
+        LoginArgument::Account(name) => {
+            let said = switch(&home(context)?, context.environment, name)?;
+            Ok(said.signed_in(name))
+        }
+    }
 }
 
 /// Checks and stores a key that was typed unseen, likewise.
 ///
 /// # Errors
 /// Those of [`log_in`].
-pub fn log_in_with(context: &Context<'_>, key: &str) -> Result<String, Error> {
-    sign_in(context, key, None).map(Said::markdown)
+pub fn log_in_with(
+    context: &Context<'_>,
+    key: &str,
+    account: Option<&str>,
+    provider: Provider,
+) -> Result<SignedIn, Error> {
+    let said = sign_in(context, key, account, provider)?;
+    Ok(said.signed_in(account.unwrap_or(DEFAULT)))
+}
+
+/// The vendor whose keys begin so; `None` if that is not known.
+#[must_use]
+pub fn provider_of(key: &str) -> Option<Provider> {
+    let prefixes = [
+        ("sk-ant-", Provider::Anthropic),
+        ("AIza", Provider::Gemini),
+        ("AQ.", Provider::Gemini),
+        ("sk-proj-", Provider::OpenAi),
+        ("sk-svcacct-", Provider::OpenAi),
+    ];
+    let mut known = prefixes.into_iter();
+    known
+        .find(|(prefix, _)| key.trim_start().starts_with(prefix))
+        .map(|(_, provider)| provider)
 }
 
 /// Does what `/logout` says: removes the account that counts. Gives what is said of it, Markdown.
@@ -109,7 +193,7 @@ pub fn log_in_with(context: &Context<'_>, key: &str) -> Result<String, Error> {
 /// # Errors
 /// When the accounts cannot be used.
 pub fn log_out(context: &Context<'_>) -> Result<String, Error> {
-    let said = sign_out(&home(context)?, is_overridden(context))?;
+    let said = sign_out(&home(context)?, context.environment)?;
     Ok(said.markdown())
 }
 
@@ -134,6 +218,7 @@ pub fn accounts(context: &Context<'_>) -> Result<(Vec<String>, usize), Error> {
 pub fn login(
     context: &Context<'_>,
     account: Option<&str>,
+    provider: Option<Provider>,
     is_terminal: bool,
 ) -> Result<Outcome, Failure> {
     // Nobody is to type a key for nothing.
@@ -159,7 +244,8 @@ pub fn login(
             return Err(Error::from(Interrupted { signal }).into());
         }
     };
-    Ok(sign_in(context, &line, account)?.outcome())
+    let provider = provider.or(provider_of(&line)).unwrap_or(accounts::USUAL);
+    Ok(sign_in(context, &line, account, provider)?.outcome())
 }
 
 /// Removes the account that counts.
@@ -169,7 +255,7 @@ pub fn login(
 pub fn logout(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = home(context)?;
     opened(context, &home)?;
-    Ok(sign_out(&home, is_overridden(context))?.outcome())
+    Ok(sign_out(&home, context.environment)?.outcome())
 }
 
 /// What is said of something that was done.
@@ -183,6 +269,23 @@ impl Said {
     fn markdown(self) -> String {
         let sentences = std::iter::once(self.done).chain(self.warnings);
         sentences.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The same of an account that counts at once.
+    fn in_session(mut self) -> Self {
+        for warning in &mut self.warnings {
+            if warning.ends_with(GOES_BEFORE) {
+                warning.push_str(" in other sessions");
+            }
+        }
+        self
+    }
+
+    fn signed_in(self, account: &str) -> SignedIn {
+        SignedIn {
+            said: self.in_session().markdown(),
+            account: account.to_owned(),
+        }
     }
 
     fn outcome(self) -> Outcome {
@@ -199,6 +302,7 @@ enum LoginArgument<'a> {
     Key {
         key: &'a str,
         account: Option<&'a str>,
+        provider: Option<Provider>,
     },
     Account(&'a str),
 }
@@ -206,14 +310,25 @@ enum LoginArgument<'a> {
 impl<'a> LoginArgument<'a> {
     fn read(argument: &'a str) -> Result<Self, NoAccount> {
         let mut words: Vec<&str> = argument.split_whitespace().collect();
-        let flag = words.iter().position(|word| *word == "--account");
-        let account = match flag {
-            Some(at) if at + 1 < words.len() => words.drain(at..at + 2).next_back(),
-            _ => None,
+        let mut flag = |name: &str| {
+            let at = words.iter().position(|word| *word == name)?;
+            (at + 1 < words.len()).then(|| words.drain(at..at + 2).next_back())?
         };
+        let account = flag("--account");
+        let provider =
+            flag("--provider").map(|word| Provider::named(word).ok_or(NoAccount::NoProvider));
+        let provider = provider.transpose()?;
         match (words.as_slice(), account) {
-            (&[key], account) if account.is_some() || key.starts_with("sk-") => {
-                Ok(Self::Key { key, account })
+            (&[key], account)
+                if account.is_some()
+                    || provider.or(provider_of(key)).is_some()
+                    || key.starts_with("sk-") =>
+            {
+                Ok(Self::Key {
+                    key,
+                    account,
+                    provider,
+                })
             }
             (&[name], None) | (&[], Some(name)) => Ok(Self::Account(name)),
             _ => Err(NoAccount::NotAName),
@@ -229,19 +344,31 @@ enum KeyCheck {
     Unknown(String),
 }
 
-fn sign_in(context: &Context<'_>, key: &str, account: Option<&str>) -> Result<Said, Error> {
+/// The end of the warning of a variable whose key is taken first.
+const GOES_BEFORE: &str = "is set, and goes before it";
+
+fn sign_in(
+    context: &Context<'_>,
+    key: &str,
+    account: Option<&str>,
+    provider: Provider,
+) -> Result<Said, Error> {
     let account = account.unwrap_or(DEFAULT);
     let home = home(context)?;
-    store(&home, is_overridden(context), account, key, &|key| {
-        check(context, key)
-    })
+    store(
+        &home,
+        context.environment,
+        (account, provider),
+        key,
+        &|key| check(context, provider, key),
+    )
 }
 
 /// Stores a key, unless `check` refuses it.
 fn store(
     home: &Path,
-    is_overridden: bool,
-    account: &str,
+    environment: &Environment,
+    (account, provider): (&str, Provider),
     key: &str,
     check: &dyn Fn(&ApiKey) -> Result<KeyCheck, Error>,
 ) -> Result<Said, Error> {
@@ -256,43 +383,70 @@ fn store(
         )),
     };
     change(home, |accounts| {
-        Ok(accounts.store(account, key).map_err(ChatError::from)?)
+        Ok(accounts
+            .store(account, provider, key)
+            .map_err(ChatError::from)?)
     })?;
-    Ok(signed_in(account, unknown, is_overridden))
+    Ok(signed_in(account, provider, unknown, environment))
 }
 
-fn switch(home: &Path, is_overridden: bool, name: &str) -> Result<Said, Error> {
-    change(home, |accounts| {
-        Ok(accounts.switch(name).map_err(ChatError::from)?)
+fn switch(home: &Path, environment: &Environment, name: &str) -> Result<Said, Error> {
+    let provider = change(home, |accounts| {
+        accounts.switch(name).map_err(ChatError::from)?;
+        Ok(accounts
+            .active()
+            .map_or(accounts::USUAL, |account| account.provider))
     })?;
-    Ok(signed_in(name, None, is_overridden))
+    Ok(signed_in(name, provider, None, environment))
 }
 
-fn signed_in(account: &str, unknown: Option<String>, is_overridden: bool) -> Said {
-    let overridden = is_overridden.then(|| format!("`{VARIABLE}` is set, and goes before it"));
+fn signed_in(
+    account: &str,
+    provider: Provider,
+    unknown: Option<String>,
+    environment: &Environment,
+) -> Said {
+    let overridden =
+        overriding(environment, provider).map(|variable| format!("`{variable}` {GOES_BEFORE}"));
     Said {
-        done: format!("Signed in as {account}"),
+        done: match provider {
+            accounts::USUAL => format!("Signed in as {account}"),
+            other => format!(
+                "Signed in as {account}, for the models of {}",
+                other.vendor().name
+            ),
+        },
         warnings: unknown.into_iter().chain(overridden).collect(),
     }
 }
 
-fn sign_out(home: &Path, is_overridden: bool) -> Result<Said, Error> {
-    let done = change(home, |accounts| {
+fn sign_out(home: &Path, environment: &Environment) -> Result<Said, Error> {
+    let (done, provider) = change(home, |accounts| {
+        let provider = accounts
+            .active()
+            .map_or(accounts::USUAL, |account| account.provider);
         let removed = accounts.remove_active();
-        Ok(match (removed, accounts.active()) {
+        let done = match (removed, accounts.active()) {
             (None, _) => "Nobody is signed in".to_owned(),
             (Some(_), None) => "Signed out".to_owned(),
             (Some(_), Some(next)) => {
                 format!("Signed out: the account `{}` is active now", next.name)
             }
-        })
+        };
+        Ok((done, provider))
     })?;
-    let overridden =
-        is_overridden.then(|| format!("`{VARIABLE}` is set, and its key still counts"));
+    let overridden = overriding(environment, provider)
+        .map(|variable| format!("`{variable}` is set, and its key still counts"));
     Ok(Said {
         done,
         warnings: overridden.into_iter().collect(),
     })
+}
+
+/// The variable whose key goes before an account's.
+fn overriding(environment: &Environment, provider: Provider) -> Option<&'static str> {
+    let mut variables = provider.vendor().key_variables.iter().copied();
+    variables.find(|variable| environment.os(variable).is_some())
 }
 
 /// Changes the accounts while no other process does.
@@ -334,15 +488,16 @@ fn load(home: &Path) -> Result<Accounts, Error> {
     Ok(Accounts::load(home).map_err(NotReady::of)?)
 }
 
-/// Whether no account's key counts.
-fn is_overridden(context: &Context<'_>) -> bool {
-    context.environment.os(VARIABLE).is_some()
-}
-
 /// Asks the vendor for its models, which it tells whoever has a key.
-fn check(context: &Context<'_>, key: &ApiKey) -> Result<KeyCheck, Error> {
-    match server(context, key)?.models() {
-        Ok(_) => Ok(KeyCheck::Taken),
+fn check(context: &Context<'_>, provider: Provider, key: &ApiKey) -> Result<KeyCheck, Error> {
+    // A resource in Azure has an address of its own, which an account does not name.
+    if provider == Provider::Azure {
+        return Ok(KeyCheck::Unknown(
+            "Azure's servers are its users' own".to_owned(),
+        ));
+    }
+    match server(context, provider, key)?.check_key() {
+        Ok(()) => Ok(KeyCheck::Taken),
         Err(ModelError::Interrupted(interrupted)) => Err(interrupted.into()),
         Err(problem) if problem.refuses_key() => Ok(KeyCheck::Refused(problem.to_string())),
         Err(problem) => Ok(KeyCheck::Unknown(problem.to_string())),
@@ -353,12 +508,16 @@ fn check(context: &Context<'_>, key: &ApiKey) -> Result<KeyCheck, Error> {
 ///
 /// # Errors
 /// When its address is none.
-pub fn server(context: &Context<'_>, key: &ApiKey) -> Result<AnthropicServer, Error> {
-    let vendors = ModelSpec::new("", Provider::Anthropic);
+pub fn server(
+    context: &Context<'_>,
+    provider: Provider,
+    key: &ApiKey,
+) -> Result<VendorServer, Error> {
+    let vendors = ModelSpec::new("", provider);
     let route = selection::route(context, &vendors, true).map_err(NotReady::of)?;
     let route = Route {
         key: Some(key.clone()),
         ..route
     };
-    Ok(AnthropicServer::new(route, context.interrupt))
+    Ok(VendorServer::new(provider, route, context.interrupt))
 }

@@ -2,7 +2,6 @@
 //!
 //! The loop, the tools and the conversation are the engine's.
 
-pub mod accounts;
 pub(crate) mod args;
 pub(crate) mod attach;
 pub mod briefing;

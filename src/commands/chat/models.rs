@@ -4,17 +4,15 @@
 
 use std::path::Path;
 
-use super::login::ChatKey;
-use crate::commands::chat::accounts::key::{KeyOrigin, VARIABLE};
+use super::login::{self, ChatKey};
 use crate::commands::chat::error::ChatError;
+use crate::commands::models::HOME_FILE;
 use crate::model::price::Usd;
-use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, retired, served};
+use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, Provider, retired, served};
 use crate::record::replay::Recording;
-use crate::run::context::ModelsProblem;
 use crate::run::context::{Context, ModelChoice};
-use crate::run::keys::KeySource;
 use crate::run::not_ready::NotReady;
-use crate::run::selection;
+use crate::run::selection::{self, ModelKey};
 use crate::run::selection::{Models, SelectedModel};
 use crate::run::sending;
 use crate::sys::error::Error;
@@ -26,25 +24,21 @@ use crate::ui::tui::Menu;
 #[cfg(test)]
 mod tests;
 
-/// The table's file, in the agent's home.
-const FILE: &str = "models.json";
 /// How much of a name that a server tells is shown, in characters.
 const SHOWN: usize = 60;
 
-/// The agent's table of models, which is made where it is missing.
+/// The table of models; the user's file in the agent's home is made where it is missing.
 ///
 /// # Errors
-/// When it cannot be read or made, or there is a mistake in it.
+/// When a file cannot be read or made, or there is a mistake in one.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
-    let path = home.join(FILE);
-    let own = home_file::read(&path).map_err(NotReady::of)?;
-    if own.is_none() {
+    let table = context.models.as_ref();
+    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
+    let path = home.join(HOME_FILE);
+    if !path.exists() {
         home_file::create(&path, CHAT_MODELS.as_bytes())?;
     }
-    let own = own.unwrap_or_else(|| CHAT_MODELS.into());
-    let table = ModelTable::for_chat(&path, &own, context.today());
-    let table = table.map_err(|problem| NotReady::of(ModelsProblem::from(problem)))?;
-    Ok(table)
+    Ok(table.clone().for_chat())
 }
 
 /// The table's entry of that name; without one, the default's.
@@ -69,40 +63,75 @@ pub fn selected(table: &ModelTable, name: Option<&str>) -> Result<ModelSpec, Err
     Err(problem.into())
 }
 
-/// The model that `choice` names, or that was recorded, or else the default, with this key. Without a key, one that must
-/// not be asked.
+/// The model of a session, before it is set up.
+pub struct ChosenModel {
+    /// The models that there are.
+    pub table: ModelTable,
+    /// The one to ask.
+    pub spec: ModelSpec,
+    /// The key to ask it with.
+    pub key: ChatKey,
+}
+
+/// The model that `choice` names, or that was recorded, or else the default, and the key for it, of the `account` if the
+/// user has chosen one. Without a `table`, that of the project and its user holds.
 ///
 /// # Errors
-/// When there is no such model, or its server has no address.
-pub fn models<'c>(
-    context: &Context<'c>,
+/// When there is no such model, or a file cannot be used. A missing key is no error.
+pub fn choose(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    account: Option<&str>,
+    table: Option<ModelTable>,
+) -> Result<ChosenModel, Error> {
+    let table = table.map_or_else(|| self::table(context, &login::home(context)?), Ok)?;
+    let spec = spec(context, choice, &table)?;
+    let key = login::key(context, choice, account, &spec)?;
+    Ok(ChosenModel { table, spec, key })
+}
+
+/// The model that `choice` names, or that was recorded, or else the default.
+///
+/// # Errors
+/// When there is no such model.
+pub fn spec(
+    context: &Context<'_>,
     choice: &ModelChoice,
     table: &ModelTable,
-    key: &ChatKey,
-) -> Result<Models<'c>, Error> {
-    if choice.tier.is_some() {
-        return Err(ChatError::NoTiers.into());
-    }
+) -> Result<ModelSpec, Error> {
     let recording = selection::find_recording(context, choice)?;
     let recorded = recording.as_ref().and_then(Recording::first_model);
     let recorded = recorded.filter(|name| table.named(name).is_some());
-    let spec = selected(table, choice.model.as_deref().or(recorded))?;
-    if let Some(recording) = &recording {
-        let first = SelectedModel::replayed(context, spec, recording);
+    selected(table, choice.model.as_deref().or(recorded))
+}
+
+/// The way to this model with this key. Without a key, it must not be asked.
+///
+/// # Errors
+/// When its server has no address, or something else is missing.
+pub fn models<'c>(
+    context: &Context<'c>,
+    choice: &ModelChoice,
+    spec: ModelSpec,
+    key: &ChatKey,
+) -> Result<Models<'c>, Error> {
+    if choice.tier.is_some() && spec.provider == Provider::Anthropic {
+        return Err(ChatError::NoTiers.into());
+    }
+    if let Some(recording) = selection::find_recording(context, choice)? {
+        let first = SelectedModel::replayed(context, spec, &recording);
         return Ok(Models::new(choice, true, first, Vec::new()));
     }
     let mut missing = NotReady::default();
     missing.extend(sending::without_price(choice, &spec));
-    let found = key.found().ok();
-    let own_key = found.map(|found| found.key.clone());
-    let first = SelectedModel::vendors(context, choice, spec, own_key, &mut missing);
-    let mut first = first
-        .filter(|_| missing.problems.is_empty())
-        .ok_or(missing)?;
-    if found.is_some_and(|found| found.origin == KeyOrigin::Environment) {
-        first.key_source = Some(KeySource::Variable(VARIABLE));
+    let key = ModelKey::of(key.found().cloned());
+    let first = SelectedModel::vendors(context, choice, spec, key, &mut missing);
+    let models = first.map(|first| Models::new(choice, false, first, Vec::new()));
+    if let Some(models) = &models {
+        models.note_missing(context, &mut missing, &|_| Ok(false))?;
     }
-    Ok(Models::new(choice, false, first, Vec::new()))
+    let models = models.filter(|_| missing.problems.is_empty());
+    models.ok_or_else(|| missing.into())
 }
 
 /// The models to choose from, in the table's order, with what the vendor's list has to say of them, if it is known; the
@@ -126,7 +155,9 @@ fn description(spec: &ModelSpec, listed: Option<&[ListedModel]>) -> String {
     });
     let name = match by_vendor {
         // Its server may have others.
-        Some(None) if spec.base_url.is_none() => Some("not offered for this key".to_owned()),
+        Some(None) if spec.base_url.is_none() && spec.provider == Provider::Anthropic => {
+            Some("not offered for this key".to_owned())
+        }
         Some(Some(model)) if !model.display_name.trim().is_empty() => {
             Some(one_line(&model.display_name, SHOWN))
         }

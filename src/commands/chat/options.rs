@@ -22,6 +22,8 @@ pub struct ChatOptions {
     pub mode: Option<Mode>,
     /// Which model is to be asked.
     pub choice: ModelChoice,
+    /// The account that pays, where the user has chosen one in the session.
+    pub account: Option<String>,
     /// How far commands are sandboxed.
     pub sandbox: SandboxMode,
     /// What commands may reach, in a strict sandbox.

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::entries::{STOPPED, ending, entries};
-use super::login::{ChatKey, home};
+use super::login::{self, ChatKey, home};
 use super::models;
+use super::models::ChosenModel;
 use super::options::ChatOptions;
 use crate::agent::Compressed;
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
@@ -18,7 +19,6 @@ use crate::agent::memory::truncate::{Meter, sent, tokens_of};
 use crate::agent::session::SessionState;
 use crate::agent::tool::Effect;
 use crate::agent::tools::place::Outside;
-use crate::commands::chat::accounts::key::AccountKey;
 use crate::commands::chat::briefing::Briefing;
 use crate::commands::chat::commands;
 use crate::commands::chat::commands::{COMMANDS, CommandFile};
@@ -37,7 +37,7 @@ use crate::exec::process::Processes;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::message::Role;
 use crate::model::usage::Usage;
-use crate::model::{ModelTable, Purpose};
+use crate::model::{ModelTable, Provider, Purpose};
 use crate::project::home::AGENT_FOLDER;
 use crate::project::home::CHAT;
 use crate::record::event::Event;
@@ -47,6 +47,7 @@ use crate::record::seconds::Seconds;
 use crate::record::step::Action;
 use crate::record::todos::Todo;
 use crate::run::context::Context;
+use crate::run::keys::FoundKey;
 use crate::run::not_ready::NotReady;
 use crate::run::selection::Models;
 use crate::sys::error::Error;
@@ -196,23 +197,22 @@ pub struct ChatPlace<'c> {
 }
 
 impl<'c> ChatPlace<'c> {
-    /// Sets it up; without a table of models, that of the user's home holds.
+    /// Sets it up, with the model that was chosen.
     ///
     /// # Errors
     /// When something is missing or wrong: settings, models, permissions, session, sandbox.
     pub fn open(
         context: &'c Context<'c>,
         options: &ChatOptions,
-        key: ChatKey,
+        chosen: ChosenModel,
         mode: SharedMode,
-        table: Option<ModelTable>,
     ) -> Result<Self, Error> {
+        let ChosenModel { table, spec, key } = chosen;
         check_keys(context)?;
         let root = context.project.root();
         let home = home(context)?;
         let settings = settings(&home)?;
-        let table = table.map_or_else(|| models::table(context, &home), Ok)?;
-        let models = models::models(context, &options.choice, &table, &key)?;
+        let models = models::models(context, &options.choice, spec, &key)?;
         let mut warnings = models.warnings(context);
         let trusted = TrustedFiles::load(&home, root).map_err(NotReady::of)?;
         let permissions = PermissionFile::load(root, trusted).map_err(NotReady::of)?;
@@ -232,7 +232,7 @@ impl<'c> ChatPlace<'c> {
         if options.choice.replay.is_some() {
             session.detach();
         }
-        let key_file = home.join(crate::commands::chat::accounts::FILE);
+        let key_file = home.join(crate::run::accounts::FILE);
         // A command must not make it; one that is there is closed to what is sandboxed.
         if options.sandbox != SandboxMode::Off {
             let _ = fs::create_dir(root.join(AGENT_FOLDER));
@@ -391,7 +391,7 @@ impl<'c> ChatPlace<'c> {
 
     /// Identity of the account that pays, if there is one.
     pub fn account(&self) -> Option<String> {
-        self.key.found().ok().map(AccountKey::identity)
+        self.key.found().map(FoundKey::identity)
     }
 
     /// The conversation, for the screen.
@@ -477,12 +477,16 @@ impl<'c> ChatPlace<'c> {
     /// When the user has stopped it.
     pub fn model_menu(&mut self, context: &Context<'_>) -> Result<Menu, Error> {
         // What the vendor adds is told where it can be had.
-        let listed = self.key.found().ok().and_then(|found| {
-            let server = super::login::server(context, &found.key).ok()?;
+        let is_anthropics = self.models.first.spec.provider == Provider::Anthropic;
+        let found = self.key.found().filter(|_| is_anthropics);
+        let listed = found.and_then(|found| {
+            let server = login::server(context, Provider::Anthropic, &found.key).ok()?;
             server.models().ok()
         });
         context.interrupt.check()?;
-        self.table.add_listed(listed.as_deref().unwrap_or_default());
+        let mut table = self.table.clone();
+        table.add_listed(listed.as_deref().unwrap_or_default());
+        self.table = table.for_chat();
         let current = &self.models.first.spec.name;
         Ok(models::menu(&self.table, listed.as_deref(), current))
     }
@@ -501,7 +505,11 @@ impl<'c> ChatPlace<'c> {
             model: Some(name.to_owned()),
             ..options.choice.clone()
         };
-        self.models = models::models(context, &choice, &self.table, &self.key)?;
+        let spec = models::spec(context, &choice, &self.table)?;
+        let account = options.account.as_deref();
+        let key = login::key(context, &choice, account, &spec)?.known_to(context.redactor)?;
+        self.models = models::models(context, &choice, spec, &key)?;
+        self.key = key;
         let spec = &self.models.first.spec;
         self.limits.max_context_tokens = spec.prompt_window();
         let thinker = thinker(&self.key, &spec.name);
@@ -591,10 +599,10 @@ pub fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) 
     commands::load(root, home, &taken)
 }
 
-/// Identifies the account and model that signed a thinking block; others reject it.
+/// Identifies the account and model that sign thoughts; others reject them.
 fn thinker(key: &ChatKey, model: &str) -> String {
     key.found().map_or_else(
-        |_| model.to_owned(),
+        || model.to_owned(),
         |found| format!("{} {model}", found.identity()),
     )
 }

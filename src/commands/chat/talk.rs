@@ -3,6 +3,7 @@
 //! What fails is told on the screen, and is no end.
 
 use super::entries::STOPPED_SHOWN;
+use super::login::SignedIn;
 use super::options::ChatOptions;
 use super::place::{ChatPlace, command_file};
 use super::slash::{self, SlashCommand};
@@ -16,9 +17,11 @@ use crate::commands::talk::undo_last;
 use crate::commands::workspace::{AnswerSource, SessionChoice};
 use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
+use crate::model::Provider;
 use crate::project::conventions::AGENTS_FILE;
 use crate::record::mode::Mode;
 use crate::record::todos::{Todo, TodoStatus};
+use crate::run::accounts;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
@@ -28,13 +31,13 @@ use crate::ui::tui::{Connection, Menu, Submission, ToScreen};
 /// So many sessions are there to choose from.
 const LISTED: usize = 50;
 
-/// How a talk goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The end of a talk.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TalkEnd {
     /// The user has left.
     Left,
-    /// The account is another one: all is to be set up anew.
-    Reopen,
+    /// All is to be set up anew with another account: this one, or that of the accounts' file.
+    Reopen(Option<String>),
 }
 
 /// A user at the screen.
@@ -71,7 +74,7 @@ pub fn talk<'c>(
     screen.tell(ToScreen::Settled);
     while let Some(submission) = screen.next() {
         talk.hear(&submission)?;
-        if let Some(end) = talk.end {
+        if let Some(end) = talk.end.take() {
             // What a command has made of the permissions must not count unseen.
             talk.look_at_permissions()?;
             return Ok(end);
@@ -281,7 +284,7 @@ impl Talk<'_, '_> {
             SlashCommand::Login(argument) => self.login(&argument)?,
             SlashCommand::Logout => {
                 let said = login::log_out(self.context)?;
-                self.reopen(said)
+                self.reopen(said, None)
             }
             SlashCommand::Init => return self.init(),
             SlashCommand::New(argument) => return self.new_command(&argument),
@@ -361,17 +364,17 @@ impl Talk<'_, '_> {
     fn login(&mut self, argument: &str) -> Result<String, Failure> {
         let said = match argument {
             "" => self.choose_account()?,
-            argument => Some(login::log_in(self.context, argument)?),
+            argument => Some(login::log_in(self.context, argument, self.provider())?),
         };
-        let Some(said) = said else {
+        let Some(SignedIn { said, account }) = said else {
             return Ok("the account stays the same".to_owned());
         };
-        Ok(self.reopen(said))
+        Ok(self.reopen(said, Some(account)))
     }
 
     /// Has all set up anew, which ends what runs in the background: the user and the model are told.
-    fn reopen(&mut self, said: String) -> String {
-        self.end = Some(TalkEnd::Reopen);
+    fn reopen(&mut self, said: String, account: Option<String>) -> String {
+        self.end = Some(TalkEnd::Reopen(account));
         let listed = self.place.processes.borrow_mut().list();
         let running = listed.iter();
         let running = running.filter(|process| process.state == ProcessState::Running);
@@ -386,8 +389,18 @@ impl Talk<'_, '_> {
         )
     }
 
+    /// The vendor of the model, if it has accounts; else the usual one.
+    fn provider(&self) -> Provider {
+        let provider = self.place.models.first.spec.provider;
+        if provider.vendor().key_file.is_some() {
+            provider
+        } else {
+            accounts::USUAL
+        }
+    }
+
     /// Signs in with the account that the user chooses, or with a key that they type unseen.
-    fn choose_account(&self) -> Result<Option<String>, Failure> {
+    fn choose_account(&self) -> Result<Option<SignedIn>, Failure> {
         let (names, active) = login::accounts(self.context)?;
         let another = ("another key".to_owned(), "type it unseen".to_owned());
         let items = names.iter().enumerate().map(|(at, name)| {
@@ -408,12 +421,18 @@ impl Talk<'_, '_> {
             return Ok(None);
         };
         if let Some(name) = names.get(at) {
-            return Ok(Some(login::log_in(self.context, name)?));
+            return Ok(Some(login::log_in(self.context, name, self.provider())?));
         }
         let Some(key) = self.screen.typed("API key: ", true)? else {
             return Ok(None);
         };
-        Ok(Some(login::log_in_with(self.context, &key)?))
+        let provider = login::provider_of(&key).unwrap_or(self.provider());
+        Ok(Some(login::log_in_with(
+            self.context,
+            &key,
+            None,
+            provider,
+        )?))
     }
 
     fn init(&mut self) -> Result<(), Failure> {

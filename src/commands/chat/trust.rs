@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::accounts::Accounts;
+use crate::run::accounts::Accounts;
 use crate::sys::files::PathError;
 use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::positions::{self, Misplaced, Positions};

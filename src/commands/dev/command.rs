@@ -84,7 +84,7 @@ fn work(
         mode: None,
     };
     let run = AgentRun::start(context, setup, request)?;
-    let form = place.models.first.spec.tools;
+    let form = place.models.first.spec.tools.unwrap_or_default();
     let patience = place.limits.command_timeout();
     let audit_commands = AuditCommands {
         root,

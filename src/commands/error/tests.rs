@@ -13,8 +13,6 @@ use crate::agent::mcp::{McpAddressProblem, McpError};
 use crate::agent::protocol::Fault;
 use crate::agent::session::SessionError;
 use crate::agent::settings::SettingsProblem;
-use crate::commands::chat::accounts::NoAccount;
-use crate::commands::chat::accounts::key::{CommandFailure, NoChatKey};
 use crate::commands::chat::error::{ChatError, hint_in_chat};
 use crate::commands::chat::permissions::NotPermitted;
 use crate::commands::chat::permissions::file::PermissionsProblem;
@@ -38,13 +36,15 @@ use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
 use crate::model::{
-    End, EndpointProblem, ServerProblem, Setup, Spent, TableProblem, TaskType, Unselected,
-    VendorError,
+    End, EndpointProblem, Provider, ServerProblem, Setup, Spent, TableProblem, TaskType,
+    Unselected, VendorError,
 };
 use crate::project::ProjectProblem;
 use crate::project::home::{CHAT, NoHome, PLAN};
 use crate::project::index::IndexProblem;
 use crate::record::replay::RecordingProblem;
+use crate::run::accounts::NoAccount;
+use crate::run::accounts::printed::CommandFailure;
 use crate::run::code_base::NoCodeBase;
 use crate::run::context::ModelsProblem;
 use crate::run::env_file::EnvFileProblem;
@@ -56,7 +56,7 @@ use crate::run::sending::SendingProblem;
 use crate::secret::KeyProblem;
 use crate::secret::credentials::Finding;
 use crate::sys::dotenv::DotenvProblem;
-use crate::sys::error::Error;
+use crate::sys::error::{Error, Problem as _};
 use crate::sys::files::PathError;
 use crate::sys::home_file::HomeFileProblem;
 use crate::sys::interrupt::Interrupted;
@@ -780,12 +780,16 @@ fn readiness(told: &mut Told) {
     let missing = || ProjectProblem::Missing(s("agent-config/gemini-key.txt"));
     for variable in [Some("GEMINI_API_KEY"), None] {
         told.problem(NoKey::Missing {
-            problem: missing(),
+            problem: missing().to_string(),
+            hint: missing().hint().unwrap(),
             variable,
             is_empty: variable,
         });
     }
-    told.problem(NoKey::File(missing()));
+    told.problem(NoKey::Unusable {
+        problem: missing().to_string(),
+        hint: missing().hint().unwrap(),
+    });
     told.problem(NoKey::Variable {
         variable: "GEMINI_API_KEY",
         problem: KeyProblem::NotVisibleAscii,
@@ -918,15 +922,25 @@ fn readiness_of_agents(told: &mut Told) {
         mistake: mistake(),
         without: "nothing is lost",
     });
-    told.problem(NoChatKey::Missing);
-    told.problem(NoChatKey::Variable(KeyProblem::Empty));
-    told.problem(NoChatKey::Command {
+    let signed_out = || NoKey::SignedOut(Provider::Anthropic);
+    told.problem(signed_out());
+    told.problem(NoKey::Variable {
+        variable: "ANTHROPIC_API_KEY",
+        problem: KeyProblem::Empty,
+    });
+    told.problem(NoKey::Ambiguous {
+        provider: Provider::OpenAi,
+        accounts: vec![s("home"), s("work")],
+    });
+    told.problem(NoKey::ByCommand(s("home")));
+    told.problem(NoKey::Command {
         account: s("home"),
         program: s("pass"),
         reason: CommandFailure::TimedOut,
+        variable: "ANTHROPIC_API_KEY",
     });
-    told.error(NotReady::of(NoChatKey::Missing));
-    told.error(NoChatKey::Interrupted(interrupted()));
+    told.error(signed_out().ending());
+    told.error(NoKey::Interrupted(interrupted()).ending());
     told.problem(NoSuchTool {
         server: s("https://host/mcp"),
         missing: s("push"),

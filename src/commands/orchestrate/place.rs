@@ -18,7 +18,7 @@ use crate::record::run_files::MCP;
 use crate::run::context::Context;
 use crate::run::context::ModelChoice;
 use crate::run::not_ready::NotReady;
-use crate::run::selection;
+use crate::run::selection::{self, ModelKey};
 use crate::run::selection::{Models, SelectedModel};
 use crate::run::sending;
 use crate::sys::error::Error;
@@ -192,9 +192,12 @@ fn models<'c>(
             let Some(table) = missing.note(context.models.as_ref().map_err(Clone::clone)) else {
                 return Ok(None);
             };
-            (selection::named(table, name)?, None)
+            (selection::named(table, name)?, ModelKey::ByRule)
         }
-        (None, Some(azure)) => (azure.spec.clone(), Some(azure.key.clone())),
+        (None, Some(azure)) => {
+            let key = ModelKey::Given(Some(azure.key.clone()), None);
+            (azure.spec.clone(), key)
+        }
         (None, None) => return Ok(None),
     };
     missing.extend(sending::without_price(choice, &spec));

@@ -139,10 +139,9 @@ pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let path = home.join(PLAN_MODELS);
     let own = own_models(context, &path)?;
-    let today = context.today();
-    let table = crate::commands::models::table_with(&context.project, |project| {
-        ModelTable::for_plan(&path, &own, project, today)
-    });
+    let (project, environment) = (&context.project, context.environment);
+    let plans = Some((&*path, &*own));
+    let table = crate::commands::models::table(project, environment, plans, context.today());
     Ok(table.map_err(NotReady::of)?)
 }
 

@@ -15,7 +15,7 @@ use crate::agent::permissions::{
     AskFirst, Consent, DenyPaths, DenyWrites, Everything, Permission, Permissions,
 };
 use crate::agent::protocol::Protocol;
-use crate::agent::protocol::tool_calls::ToolCalls;
+use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall, Toolbox};
 use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
@@ -63,6 +63,7 @@ const USE_TOOLS: &str = "When the user asks you to perform an action (read, writ
 
 /// The protocol of the steps.
 pub const PROTOCOL: ToolCalls = ToolCalls {
+    keys: &CLAUDE_CODE,
     format: RESPONSE_FORMAT,
     examples: EXAMPLES,
     no_tools: NO_TOOLS,

@@ -4,11 +4,14 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::*;
+use crate::model::message::ReplyPart;
 use crate::model::message::{Message, Role};
-use crate::model::{Form, Listener, ModelTable, ReasoningEffort, StepId, catalogue, retired};
+use crate::model::{
+    Form, Listener, ModelTable, Provider, ReasoningEffort, StepId, catalogue, retired,
+};
 
 /// What the vendor describes by this name.
-pub(super) fn described(name: &str) -> jsonschema::Validator {
+pub(in crate::model) fn described(name: &str) -> jsonschema::Validator {
     let text = include_str!("../../../fixtures/wires/anthropic.schema.json");
     let mut schema: Value = serde_json::from_str(text).unwrap();
     schema["$ref"] = format!("#/$defs/{name}").into();
@@ -16,7 +19,7 @@ pub(super) fn described(name: &str) -> jsonschema::Validator {
 }
 
 #[track_caller]
-pub(super) fn fits(validator: &jsonschema::Validator, value: &Value) {
+pub(in crate::model) fn fits(validator: &jsonschema::Validator, value: &Value) {
     let faults = validator.iter_errors(value);
     let faults: Vec<String> = faults.map(|fault| fault.to_string()).collect();
     assert!(faults.is_empty(), "{faults:#?}\n{value:#}");
@@ -68,7 +71,7 @@ fn the_request_has_what_the_entry_says_and_is_streamed() {
         thinking: Some(Thinking::Adaptive),
         reasoning_effort: Some(ReasoningEffort::XHigh),
         max_output_tokens: Some(128_000),
-        ..entry("claude-sonnet-5-5")
+        ..Provider::Anthropic.spec("claude-sonnet-5-5")
     };
     let request = request(&conversation(), form());
     let mark = json!({"type": "ephemeral"});
@@ -102,11 +105,15 @@ fn the_request_has_what_the_entry_says_and_is_streamed() {
 fn a_temperature_is_the_entrys_alone_and_takes_the_earlier_version() {
     let spec = ModelSpec {
         temperature: Some(0.5),
-        ..entry("claude-haiku-4-5")
+        ..Provider::Anthropic.spec("claude-haiku-4-5")
     };
     for (spec, temperature, version) in [
         (spec, json!(0.5), "2023-06-01"),
-        (entry("claude-haiku-4-5"), Value::Null, "2026-10-21"),
+        (
+            Provider::Anthropic.spec("claude-haiku-4-5"),
+            Value::Null,
+            "2026-10-21",
+        ),
     ] {
         let body: Value =
             serde_json::from_str(&written(&spec, &request(&conversation(), form()))).unwrap();
@@ -122,7 +129,7 @@ fn a_temperature_is_the_entrys_alone_and_takes_the_earlier_version() {
 
 #[test]
 fn tools_that_may_not_be_called_are_told_all_the_same() {
-    let spec = entry("m");
+    let spec = Provider::Anthropic.spec("m");
     let none = Form {
         tool_choice: ToolChoice::None,
         ..form()
@@ -451,9 +458,9 @@ fn what_is_no_message_is_an_error_and_no_panic() {
 #[test]
 fn the_chats_models_are_those_of_the_catalogue() {
     let today = "2026-11-23".parse().unwrap();
-    let chats = ModelTable::parse(CHAT_MODELS, today).unwrap();
+    let built_in = ModelTable::built_in();
     let mut names = Vec::new();
-    for spec in chats.models() {
+    for spec in built_in.models() {
         let Some(entry) = catalogue::known(&spec.id).and_then(|known| known.entry.as_ref()) else {
             continue;
         };
@@ -469,7 +476,7 @@ fn the_chats_models_are_those_of_the_catalogue() {
         "claude-haiku-5-5",
     ];
     assert_eq!(names, expected);
-    let haiku = chats.named("claude-haiku-5-5").unwrap();
+    let haiku = built_in.named("claude-haiku-5-5").unwrap();
     assert_eq!(haiku.thinking, Some(Thinking::Adaptive));
     let price = haiku.price.unwrap();
     let cost = |tokens| price.of(Usage::plain(tokens, 1_000_000)).dollars();

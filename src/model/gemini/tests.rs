@@ -1,8 +1,9 @@
 //! Gemini's wire by tables: the request that is written, and what each answer is read as. Pure.
 
 use super::*;
+use crate::model::message::ReplyPart;
 use crate::model::tests::written;
-use crate::model::{Form, Provider, StepId};
+use crate::model::{Form, Provider, StepId, Thinking};
 use serde_json::json;
 
 fn read(answer: &serde_json::Value) -> Result<Reply, ModelError> {
@@ -74,6 +75,161 @@ fn a_reply_is_held_to_a_schema_or_to_json_or_to_nothing() {
     ] {
         assert_eq!(config(constraint), expected);
     }
+}
+
+/// A request with a tool, of these messages.
+fn with_tool(messages: &[Message<'_>], tool_choice: ToolChoice) -> Value {
+    let request = Request {
+        step: StepId::INITIAL,
+        messages: messages.to_vec(),
+        form: Form {
+            tools: vec![ToolSchema {
+                name: "read file".to_owned(),
+                description: "Reads.".to_owned(),
+                schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+            }],
+            tool_choice,
+            ..Form::default()
+        },
+        max_output_tokens: None,
+        tier: Tier::Standard,
+        cached_by_marks: false,
+        once: false,
+    };
+    let spec = ModelSpec {
+        thinking: Some(Thinking::Adaptive),
+        ..ModelSpec::new("gemini-3.8-flash", Provider::Gemini)
+    };
+    let mut body = Vec::new();
+    let written = Gemini.write_request(&spec, &request, Delivery::Whole.into(), &mut body);
+    written.unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+#[test]
+fn tools_are_declared_by_their_schemas_and_called_by_native_parts() {
+    let sealed = |data: &str| {
+        Part::Thought(Thought::Sealed {
+            data: data.to_owned(),
+        })
+    };
+    let call = |id: &str, input: Value| {
+        Part::Call(Call {
+            id: id.to_owned(),
+            name: "read_file".to_owned(),
+            input,
+            written: None,
+        })
+    };
+    let result = |id: &str, is_error| {
+        Part::Result(CallResult {
+            id: id.to_owned(),
+            text: "x".to_owned(),
+            is_error,
+        })
+    };
+    let messages = [
+        Message::text(Role::User, "hello"),
+        Message {
+            role: Role::Assistant,
+            parts: vec![
+                Part::Thought(Thought::Shown {
+                    text: "hmm".to_owned(),
+                    signature: String::new(),
+                }),
+                sealed("one"),
+                Part::Text("I look.".into()),
+                sealed("two"),
+                call("v1", json!({"path": "a"})),
+                call("call-2", json!("no object")),
+            ],
+        },
+        Message {
+            role: Role::Tool,
+            parts: vec![result("v1", false), result("call-2", true)],
+        },
+        Message {
+            role: Role::Assistant,
+            parts: vec![Part::Text("Done.".into()), sealed("three")],
+        },
+        Message {
+            role: Role::User,
+            parts: vec![
+                Part::Image(Image {
+                    media_type: "image/png".to_owned(),
+                    data: "AAAA".to_owned(),
+                }),
+                Part::Text("and this?".into()),
+            ],
+        },
+    ];
+    let body = with_tool(&messages, ToolChoice::Auto);
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let expected = json!({
+        "contents": [
+            {"role": "user", "parts": [{"text": "hello"}]},
+            {"role": "model", "parts": [
+                {"text": "I look.", "thoughtSignature": "one"},
+                {"functionCall": {"id": "v1", "name": "read_file", "args": {"path": "a"}}, "thoughtSignature": "two"},
+                {"functionCall": {"name": "read_file", "args": {}}},
+            ]},
+            {"role": "user", "parts": [
+                {"functionResponse": {"id": "v1", "name": "read_file", "response": {"output": "x"}}},
+                {"functionResponse": {"name": "read_file", "response": {"error": "x"}}},
+            ]},
+            {"role": "model", "parts": [{"text": "Done."}, {"text": "", "thoughtSignature": "three"}]},
+            {"role": "user", "parts": [
+                {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}, {"text": "and this?"},
+            ]},
+        ],
+        "tools": [{"functionDeclarations": [
+            {"name": "read_file", "description": "Reads.", "parametersJsonSchema": schema},
+        ]}],
+        "generationConfig": {"thinkingConfig": {"includeThoughts": true}},
+    });
+    assert_eq!(body, expected);
+    let body = with_tool(&messages, ToolChoice::None);
+    assert_eq!(body["toolConfig"]["functionCallingConfig"]["mode"], "NONE");
+}
+
+#[test]
+fn calls_keep_their_place_and_their_signatures() {
+    let parts = json!([
+        {"text": "hmm", "thought": true},
+        {"text": "I look."},
+        {"functionCall": {"name": "read", "args": {"path": "a"}}, "thoughtSignature": "one"},
+        {"functionCall": {"id": "v2", "name": "list"}},
+    ]);
+    let mut stream = Box::new(GeminiStream::default());
+    let quiet = crate::model::tests::Quiet;
+    for part in elements(&parts) {
+        let chunk = json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]});
+        stream.event(chunk.to_string().as_bytes(), &quiet).unwrap();
+    }
+    let end =
+        json!({"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]});
+    stream.event(end.to_string().as_bytes(), &quiet).unwrap();
+    let streamed = stream.finish().unwrap();
+    for answer in [answer(parts, "STOP").to_string().into_bytes(), streamed] {
+        let reply = Gemini.read_reply(&answer).unwrap();
+        assert_eq!((reply.end, &**reply.text), (End::ToolCalls, "I look."));
+        let sealed = Thought::Sealed {
+            data: "one".to_owned(),
+        };
+        let expected = [
+            ReplyPart::Text("I look.".to_owned()),
+            ReplyPart::Thought(sealed),
+            ReplyPart::Call("call-1".to_owned()),
+            ReplyPart::Call("v2".to_owned()),
+        ];
+        assert_eq!(reply.parts, expected);
+        let calls = reply.calls.iter().map(|call| (&*call.name, &call.input));
+        let expected = [("read", &json!({"path": "a"})), ("list", &json!({}))];
+        assert!(calls.eq(expected));
+    }
+    let malformed = answer(json!([]), "MALFORMED_FUNCTION_CALL");
+    let error = read(&malformed).unwrap_err();
+    assert!(error.is_no_whole_reply(), "{error}");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::model::message::{Message, Role};
-use crate::model::{Form, Thinking};
+use crate::model::tests::Quiet;
+use crate::model::{Form, Thinking, Vendor, VendorError};
 use crate::sys::environment::SystemClock;
 
 /// Reads a request: its head, and its body.
@@ -90,16 +91,6 @@ fn failing(kind: &str) -> String {
     ])
 }
 
-/// Hears nothing.
-struct Deaf;
-
-impl Listener for Deaf {
-    fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
-    fn text(&self, _piece: &str) {}
-    fn thought(&self, _piece: &str) {}
-    fn restart(&self) {}
-}
-
 fn request() -> Request<'static> {
     Request {
         step: StepId::INITIAL,
@@ -131,7 +122,7 @@ fn asking<T>(route: Route, ask: impl FnOnce(&HttpModel<'_>) -> T) -> T {
 }
 
 fn said(model: &HttpModel<'_>) -> String {
-    let answer = model.ask(&request(), &Deaf).unwrap();
+    let answer = model.ask(&request(), &Quiet).unwrap();
     let reply = model.read(&StepId::INITIAL, &answer.json).unwrap();
     reply.text.to_string()
 }
@@ -171,7 +162,7 @@ fn a_connection_that_has_died_is_made_anew_at_once() {
         assert_eq!(said(model), "a");
         assert_eq!(said(model), "b");
         // Were it a try of its own, there would be a wait before the next.
-        let answer = model.try_once(&request(), Duration::from_secs(60), &Deaf);
+        let answer = model.try_once(&request(), Duration::from_secs(60), &Quiet);
         assert!(answer.is_ok());
     });
     let connections: Vec<usize> = asked.iter().map(|(connection, ..)| connection).collect();
@@ -189,13 +180,13 @@ fn an_error_in_a_stream_is_worth_another_try_where_it_passes() {
         let (route, _asked) = serving(vec![vec![failing(kind)], vec![failing(kind)]]);
         asking(route, |model| {
             let minute = Duration::from_secs(60);
-            let failed = model.try_once(&request(), minute, &Deaf).err().unwrap();
+            let failed = model.try_once(&request(), minute, &Quiet).err().unwrap();
             assert_eq!(failed.is_retryable, is_retryable, "{kind}");
             let once = Request {
                 once: true,
                 ..request()
             };
-            let failed = model.try_once(&once, minute, &Deaf).err().unwrap();
+            let failed = model.try_once(&once, minute, &Quiet).err().unwrap();
             assert!(!failed.is_retryable, "{kind}");
         });
     }
@@ -207,8 +198,82 @@ fn a_cut_stream_is_worth_another_try() {
     let cut = &whole[..whole.len() - 40];
     let (route, _asked) = serving(vec![vec![cut.to_owned()]]);
     asking(route, |model| {
-        let failed = model.try_once(&request(), Duration::from_secs(60), &Deaf);
+        let failed = model.try_once(&request(), Duration::from_secs(60), &Quiet);
         let failed = failed.err().unwrap();
         assert!(failed.is_retryable && matches!(failed.error, ModelError::Connection { .. }));
     });
+}
+
+/// A seventh vendor, to throw away: all of it is this type. Its reply is a JSON string.
+struct Seventh;
+
+static SEVENTH: Vendor = Vendor {
+    word: "seventh",
+    name: "Seventh",
+    key_file: Some("seventh-key.txt"),
+    key_variables: &["SEVENTH_API_KEY"],
+    url_variable: "SEVENTH_BASE_URL",
+    url: None,
+};
+
+impl Wire for Seventh {
+    fn vendor(&self) -> &'static Vendor {
+        &SEVENTH
+    }
+
+    fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, _delivery: Delivery) -> String {
+        endpoint.url(&format!("/say/{}", spec.id))
+    }
+
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("x-seventh-key", "")
+    }
+
+    fn write_request(
+        &self,
+        _spec: &ModelSpec,
+        request: &Request<'_>,
+        _manner: Manner,
+        out: &mut dyn Write,
+    ) -> serde_json::Result<()> {
+        let said: Vec<String> = request.messages.iter().map(ToString::to_string).collect();
+        serde_json::to_writer(out, &said)
+    }
+
+    fn assembler(&self) -> Box<dyn Assembler> {
+        Wire::assembler(&crate::model::openai::OpenAi)
+    }
+
+    fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
+        crate::model::parse_answer::<String>(json).map(Reply::said)
+    }
+
+    fn vendor_error(&self, error: &Value) -> VendorError {
+        VendorError {
+            code: Some(error.to_string()),
+            ..VendorError::default()
+        }
+    }
+}
+
+#[test]
+fn a_seventh_vendor_is_one_type() {
+    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n\"hi you\"";
+    let (route, asked) = serving(vec![vec![answer.to_owned()]]);
+    let clock = SystemClock::start();
+    let interrupt = Interrupt::never().unwrap();
+    let timeout = Duration::from_secs(60);
+    let spec = ModelSpec::new("m7", Provider::OpenAi);
+    let mut model = HttpModel::new(spec, route, Delivery::Whole, timeout, &clock, interrupt);
+    model.wire = &Seventh;
+    assert_eq!(said(&model), "hi you");
+    let (_, head, body) = asked.recv().unwrap();
+    let head = head.to_lowercase();
+    assert!(head.starts_with("post /say/m7 "), "{head}");
+    assert!(
+        head.contains("x-seventh-key: sk-ant-test-0123456789"),
+        "{head}"
+    );
+    assert_eq!(body, json!(["hello"]));
+    assert_eq!(Provider::named("seventh"), None);
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::task::TaskType;
+use super::{Place, TaskType};
 use crate::model::Endpoint;
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::model::prompt::PromptOrder;
@@ -102,7 +102,7 @@ pub struct ModelEntry {
     thinking: Option<Thinking>,
     #[serde(default, deserialize_with = "temperature")]
     temperature: Option<f64>,
-    pub tools: Option<ToolForm>,
+    tools: Option<ToolForm>,
     service_tier: Option<Tier>,
     prompt_order: Option<PromptOrder>,
     price: Option<PriceEntry>,
@@ -119,8 +119,18 @@ pub struct ModelEntry {
 }
 
 impl ModelEntry {
-    /// Changes `spec`; prices are those of `today`.
-    pub fn write_to(self, spec: &mut ModelSpec, today: NaiveDate) {
+    /// Changes `spec` as a file in that place says; prices are those of `today`.
+    pub fn write_to(self, spec: &mut ModelSpec, place: Place, today: NaiveDate) {
+        if place == Place::Home && self.base_url.is_none() && spec.base_url.is_none() {
+            // There, keys are those of the user's accounts.
+            spec.key_file =
+                spec.key_file
+                    .take()
+                    .or(spec.provider.vendor().key_file.map(str::to_owned));
+        }
+        if self.base_url.is_some() {
+            spec.base_url_from = place;
+        }
         if let Some(id) = self.id {
             // Another model has another price.
             spec.price = spec.price.filter(|_| spec.id == id);
@@ -136,7 +146,7 @@ impl ModelEntry {
         let thinks = spec.thinking.filter(|_| self.temperature.is_none());
         spec.thinking = self.thinking.or(thinks);
         spec.temperature = self.temperature.or(spec.temperature);
-        spec.tools = self.tools.unwrap_or(spec.tools);
+        spec.tools = self.tools.or(spec.tools);
         spec.tier = self.service_tier.unwrap_or(spec.tier);
         spec.prompt_order = self.prompt_order.unwrap_or(spec.prompt_order);
         spec.fallback = self.fallback.or(spec.fallback.take());

@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::Keys;
 use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
 
 /// All tools, each with an example of a call.
-pub(super) fn described(tools: &Toolbox<'_>) -> String {
+pub(super) fn described(tools: &Toolbox<'_>, keys: &Keys) -> String {
     joined(tools, |tool| {
-        format!("{}\n\n{}", outline(tool), example(tool))
+        format!("{}\n\n{}", outline(tool), example(tool, keys))
     })
 }
 
@@ -62,11 +63,11 @@ fn parameter(parameter: &Parameter) -> String {
 }
 
 /// A call with what is required, and nothing else.
-fn example(tool: &ToolSpec) -> String {
+fn example(tool: &ToolSpec, keys: &Keys) -> String {
     let needed = tool.parameters.iter().filter(|known| !known.is_optional);
     let given = needed.map(|known| (known.name.to_owned(), example_value(known)));
     let given: Map<String, Value> = given.collect();
-    let call = json!({"tool_calls": [{"name": tool.name, "parameters": given}]});
+    let call = json!({keys.calls: [{keys.tool: tool.name, keys.input: given}]});
     format!("**Example:**\n```json\n{call:#}\n```")
 }
 

@@ -10,6 +10,7 @@ use crate::agent::tool::{
 use crate::model::message::Role;
 
 const FORM: ToolCalls = ToolCalls {
+    keys: &CLAUDE_CODE,
     format: "Reply so.\n",
     examples: "# Example 1\n",
     no_tools: &[("analyze", "`analyze` is no tool but a step that needs none")],

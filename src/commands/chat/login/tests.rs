@@ -1,9 +1,18 @@
 //! What is stored and what is said when somebody signs in or out.
 
 use super::*;
+use crate::run::accounts::USUAL;
 use crate::sys::exit::Exit;
 
 const HOME_FILE: &str = "auth.json";
+
+fn none() -> Environment {
+    Environment::of(&[])
+}
+
+fn set() -> Environment {
+    Environment::of(&[("ANTHROPIC_API_KEY", "sk-set")])
+}
 
 /// The accounts in this home, the active one first.
 fn names(home: &Path) -> Vec<String> {
@@ -17,7 +26,11 @@ fn names(home: &Path) -> Vec<String> {
 
 #[test]
 fn what_stands_behind_the_command_is_a_key_or_a_name() {
-    let key = |key, account| LoginArgument::Key { key, account };
+    let key = |key, account| LoginArgument::Key {
+        key,
+        account,
+        provider: None,
+    };
     for (argument, expected) in [
         ("sk-ant-1", key("sk-ant-1", None)),
         (" sk-1  --account work ", key("sk-1", Some("work"))),
@@ -27,6 +40,15 @@ fn what_stands_behind_the_command_is_a_key_or_a_name() {
     ] {
         assert_eq!(LoginArgument::read(argument), Ok(expected), "{argument}");
     }
+    for (argument, provider) in [
+        ("AIza-1", None),
+        ("--provider openai k-1", Some(Provider::OpenAi)),
+    ] {
+        let read = LoginArgument::read(argument).unwrap();
+        assert!(matches!(read, LoginArgument::Key { provider: read, .. } if read == provider));
+    }
+    let unknown = LoginArgument::read("k-1 --provider bedrock");
+    assert_eq!(unknown, Err(NoAccount::NoProvider));
     for argument in ["", "a b", "sk-1 sk-2", "sk-1 --account", "--account a b c"] {
         let read = LoginArgument::read(argument);
         assert_eq!(read, Err(NoAccount::NotAName), "{argument}");
@@ -43,16 +65,32 @@ fn a_key_is_stored_and_counts_from_then_on() {
         ("work", &["work", "default", "work"]),
         (DEFAULT, &["default", "default", "work"]),
     ] {
-        let said = store(&home, false, account, " sk-sekret\n", &taken).unwrap();
+        let said = store(&home, &none(), (account, USUAL), " sk-sekret\n", &taken).unwrap();
         assert_eq!(said.markdown(), format!("Signed in as {account}"));
         assert_eq!(names(&home), expected);
     }
-    let said = switch(&home, true, "work").unwrap();
+    let said = switch(&home, &set(), "work").unwrap();
     assert_eq!(
         said.markdown(),
         "Signed in as work\n\n`ANTHROPIC_API_KEY` is set, and goes before it"
     );
     assert_eq!(names(&home), ["work", "default", "work"]);
+}
+
+#[test]
+fn an_account_names_its_vendor_and_what_goes_before_it_elsewhere() {
+    let taken = |_: &ApiKey| Ok(KeyCheck::Taken);
+    let dir = tempfile::tempdir().unwrap();
+    let key = "AIza-sekret";
+    let provider = provider_of(key).unwrap();
+    let environment = Environment::of(&[("GOOGLE_API_KEY", "x"), ("ANTHROPIC_API_KEY", "y")]);
+    let said = store(dir.path(), &environment, ("g", provider), key, &taken).unwrap();
+    assert_eq!(
+        said.signed_in("g").said,
+        "Signed in as g, for the models of Google\n\n`GOOGLE_API_KEY` is set, and goes before it in other sessions"
+    );
+    let accounts = Accounts::load(dir.path()).unwrap();
+    assert_eq!(accounts.active().unwrap().provider, Provider::Gemini);
 }
 
 #[test]
@@ -69,7 +107,9 @@ fn keys_that_are_stored_at_once_are_all_kept() {
         for at in 0..AT_ONCE {
             let (home, taken) = (&home, &taken);
             let account = format!("work{at}");
-            scope.spawn(move || store(home, false, &account, "sk-sekret", taken).unwrap());
+            scope.spawn(move || {
+                store(home, &none(), (&account, USUAL), "sk-sekret", taken).unwrap()
+            });
         }
     });
     assert_eq!(Accounts::load(&home).unwrap().names().count(), AT_ONCE);
@@ -80,12 +120,12 @@ fn keys_that_are_stored_at_once_are_all_kept() {
 fn a_key_that_is_refused_is_not_stored_and_one_that_cannot_be_checked_is() {
     let dir = tempfile::tempdir().unwrap();
     let refuse = |_: &ApiKey| Ok(KeyCheck::Refused("invalid x-api-key".to_owned()));
-    let refused = store(dir.path(), false, DEFAULT, "sk-sekret", &refuse).unwrap_err();
+    let refused = store(dir.path(), &none(), (DEFAULT, USUAL), "sk-sekret", &refuse).unwrap_err();
     assert_eq!(refused.to_string(), "the key is refused: invalid x-api-key");
     assert_eq!(refused.exit(), Exit::ModelFailed);
     assert!(!dir.path().join(HOME_FILE).exists());
     let unknown = |_: &ApiKey| Ok(KeyCheck::Unknown("no connection".to_owned()));
-    let said = store(dir.path(), false, DEFAULT, "sk-sekret", &unknown).unwrap();
+    let said = store(dir.path(), &none(), (DEFAULT, USUAL), "sk-sekret", &unknown).unwrap();
     let outcome = said.outcome();
     assert_eq!(outcome.summary, "Signed in as default");
     assert_eq!(
@@ -110,13 +150,13 @@ fn nothing_is_asked_with_what_cannot_be_stored() {
         ),
         ("a b", "sekret", Exit::Usage, "an account's name is made of"),
     ] {
-        let error = store(dir.path(), false, account, key, &asked).unwrap_err();
+        let error = store(dir.path(), &none(), (account, USUAL), key, &asked).unwrap_err();
         assert!(error.to_string().starts_with(expected), "{error}");
         assert_eq!(error.exit(), exit);
     }
     let path = dir.path().join(HOME_FILE);
     std::fs::write(&path, "{broken").unwrap();
-    let error = store(dir.path(), false, DEFAULT, "sk-sekret", &asked).unwrap_err();
+    let error = store(dir.path(), &none(), (DEFAULT, USUAL), "sk-sekret", &asked).unwrap_err();
     assert_eq!(error.exit(), Exit::NotReady);
     assert!(
         error.to_string().contains("auth.json`, line 1, column 2"),
@@ -129,19 +169,19 @@ fn nothing_is_asked_with_what_cannot_be_stored() {
 fn who_signs_out_is_told_what_counts_then() {
     let taken = |_: &ApiKey| Ok(KeyCheck::Taken);
     let dir = tempfile::tempdir().unwrap();
-    let out = |is_overridden| sign_out(dir.path(), is_overridden).unwrap().markdown();
-    assert_eq!(out(false), "Nobody is signed in");
+    let out = |environment: Environment| sign_out(dir.path(), &environment).unwrap().markdown();
+    assert_eq!(out(none()), "Nobody is signed in");
     assert!(!dir.path().join(HOME_FILE).exists());
     for account in ["a", "b"] {
-        store(dir.path(), false, account, "sk-1", &taken).unwrap();
+        store(dir.path(), &none(), (account, USUAL), "sk-1", &taken).unwrap();
     }
-    assert_eq!(out(false), "Signed out: the account `a` is active now");
+    assert_eq!(out(none()), "Signed out: the account `a` is active now");
     assert_eq!(
-        out(true),
+        out(set()),
         "Signed out\n\n`ANTHROPIC_API_KEY` is set, and its key still counts"
     );
     assert_eq!(names(dir.path()), Vec::<String>::new());
-    let unknown = switch(dir.path(), false, "a").unwrap_err();
+    let unknown = switch(dir.path(), &none(), "a").unwrap_err();
     assert_eq!(
         unknown.to_string(),
         "there is no account of that name: there is none at all"
@@ -152,8 +192,8 @@ fn who_signs_out_is_told_what_counts_then() {
 #[test]
 fn what_is_known_of_keys_shows_none() {
     let key = ChatKey {
-        found: Err(NoChatKey::Missing),
-        stored: vec![ApiKey::parse(b"sk-sekret").unwrap()],
+        found: Err(NoKey::SignedOut(USUAL)),
+        others: vec![ApiKey::parse(b"sk-sekret").unwrap()],
     };
     assert_eq!(key.exposed().collect::<Vec<_>>(), ["sk-sekret"]);
     assert!(!format!("{key:?}").contains("sekret"));

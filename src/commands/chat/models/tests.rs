@@ -4,8 +4,7 @@ use super::*;
 use crate::sys::exit::Exit;
 
 fn chat_table() -> ModelTable {
-    let today = "2026-11-23".parse().unwrap();
-    ModelTable::for_chat(Path::new("m"), b"{}", today).unwrap()
+    ModelTable::built_in().for_chat()
 }
 
 #[test]
@@ -34,7 +33,7 @@ fn a_name_is_in_the_table_retired_or_unknown() {
                 .contains(&format!("`--model {successor}`"))
         );
     }
-    for unknown in ["gpt-5", "claude-9"] {
+    for unknown in ["gpt-6", "claude-9"] {
         let error = name(Some(unknown)).unwrap_err();
         let expected =
             format!("there is no model `{unknown}`: known are claude-fable-5-1, claude-");
@@ -50,7 +49,7 @@ fn the_menu_has_windows_prices_and_what_the_vendor_adds() {
     let sonnet = "1M, $2/$10";
     let haiku = "1M, $0.10/$0.50, $0.50/$2.50 above 100k";
     let alone = menu(&table, None, "claude-sonnet-5-5");
-    assert_eq!((alone.items.len(), alone.at), (4, 2));
+    assert_eq!((alone.items.len(), alone.at), (6, 2));
     assert_eq!(
         alone.items[2],
         ("claude-sonnet-5-5".to_owned(), sonnet.to_owned())
@@ -72,9 +71,9 @@ fn the_menu_has_windows_prices_and_what_the_vendor_adds() {
     table.add_listed(&list);
     let menu = menu(&table, Some(&list), "claude-next");
     let told: Vec<&str> = menu.items.iter().map(|(_, told)| &**told).collect();
-    assert_eq!(menu.at, 4);
+    assert_eq!(menu.at, 6);
     assert!(told[0].starts_with("1M, $") && told[0].ends_with(", not offered for this key"));
     assert_eq!(told[2], format!("{sonnet}, Claude Sonnet 5.5"));
     assert_eq!(told[3], haiku);
-    assert_eq!(told[4], "500k, Next\u{fffd}[2J line");
+    assert_eq!(told[6], "500k, Next\u{fffd}[2J line");
 }

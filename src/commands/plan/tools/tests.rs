@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::agent::AgentError;
 use crate::agent::protocol::Protocol as _;
-use crate::agent::protocol::tool_calls::ToolCalls;
+use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
 use crate::agent::tool::ToolError;
 use crate::agent::tools::command::{AllowedCommand, Shell};
 use crate::agent::tools::files::PathEdit;
@@ -355,6 +355,7 @@ fn loose_ends(schema: &Value, at: &str, found: &mut Vec<String>) {
 fn files_contents_alone_have_no_end_in_the_schemas() {
     let world = World::new();
     let format = ToolCalls {
+        keys: &CLAUDE_CODE,
         format: "",
         examples: "",
         no_tools: NO_TOOLS,

@@ -1,10 +1,10 @@
-//! Whose API keys the agent at the terminal works with: `auth.json` in its home.
+//! The user's accounts at the vendors: `auth.json` in `~/.agent`.
 //!
 //! Touches that file. Guarantees that it is its owner's alone, is replaced in one step, and keeps fields that are not
 //! known; that a mistake in it is told with its place; and that no error shows a key, nor any other value.
 
 mod form;
-pub mod key;
+pub mod printed;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use crate::model::Provider;
 use crate::project::home;
 use crate::project::home::System;
 use crate::secret::ApiKey;
@@ -27,6 +28,8 @@ pub const FILE: &str = home::ACCOUNTS;
 const LOCK: &str = "auth.lock";
 /// The account of a key that came without a name.
 pub const DEFAULT: &str = "default";
+/// The vendor of accounts that name none.
+pub const USUAL: Provider = Provider::Anthropic;
 /// The version of the file's form.
 const VERSION: u64 = 1;
 /// How long an account's name may be.
@@ -48,6 +51,8 @@ pub enum Credential {
 pub struct Account {
     /// What the user calls it.
     pub name: String,
+    /// The vendor that the key is of.
+    pub provider: Provider,
     /// How it comes by its key.
     pub credential: Credential,
     /// What else stands in its entry.
@@ -75,6 +80,9 @@ pub enum NoAccount {
         "an account's name is made of up to {LONGEST_NAME} letters, digits, `.`, `_` and `-`, and a key begins with `sk-`"
     )]
     NotAName,
+    /// No vendor has that name.
+    #[error("a provider is `anthropic`, `gemini`, `openai` or `azure`")]
+    NoProvider,
     /// It is not in the file.
     #[error("there is no account of that name: {}", listed(.known))]
     Unknown {
@@ -147,6 +155,28 @@ impl Accounts {
         self.accounts.get(self.active)
     }
 
+    /// The account for a vendor's models: the active one if it is of that vendor, or else the vendor's only one.
+    ///
+    /// # Errors
+    /// With the names of the vendor's accounts, where there are several and none is active.
+    pub fn of(&self, provider: Provider) -> Result<Option<&Account>, Vec<String>> {
+        let is_its = |account: &&Account| account.provider == provider;
+        if let Some(active) = self.active().filter(is_its) {
+            return Ok(Some(active));
+        }
+        match *self.accounts.iter().filter(is_its).collect::<Vec<_>>() {
+            [] => Ok(None),
+            [only] => Ok(Some(only)),
+            ref several => Err(several.iter().map(|account| account.name.clone()).collect()),
+        }
+    }
+
+    /// The account of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&Account> {
+        self.accounts.iter().find(|account| account.name == name)
+    }
+
     /// The names of all of them, in the order of the file.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.accounts.iter().map(|account| &*account.name)
@@ -161,19 +191,23 @@ impl Accounts {
         })
     }
 
-    /// Gives the account of this name the key, and makes it the one that counts.
+    /// Gives the account of this name the vendor's key, and makes it the one that counts.
     ///
     /// # Errors
     /// When the name is none.
-    pub fn store(&mut self, name: &str, key: ApiKey) -> Result<(), NoAccount> {
+    pub fn store(&mut self, name: &str, provider: Provider, key: ApiKey) -> Result<(), NoAccount> {
         check_name(name)?;
         let credential = Credential::Key(key);
         let known = self.names().position(|known| known == name);
         self.active = known.unwrap_or(self.accounts.len());
         match self.accounts.get_mut(self.active) {
-            Some(account) => account.credential = credential,
+            Some(account) => {
+                account.provider = provider;
+                account.credential = credential;
+            }
             None => self.accounts.push(Account {
                 name: name.to_owned(),
+                provider,
                 credential,
                 further: Map::new(),
             }),
@@ -221,6 +255,9 @@ impl Account {
             Credential::Key(key) => json!({"name": self.name, "api_key": key.expose()}),
             Credential::Command(words) => json!({"name": self.name, "api_key_command": words}),
         };
+        if self.provider != USUAL {
+            entry["provider"] = self.provider.vendor().word.into();
+        }
         extend(&mut entry, &self.further);
         entry
     }
@@ -246,11 +283,10 @@ fn warning(path: &Path) -> Option<String> {
     }
 }
 
-/// The keys in the file of the user whose environment that is, as far as it can be read: to be kept out of sight,
-/// whatever else is wrong with it.
+/// The keys in the user's file, as far as it can be read: they are redacted whatever else is wrong with it.
 #[must_use]
 pub fn keys_in_file(environment: &Environment) -> Vec<String> {
-    let home = home::CHAT.directory(environment, System::current());
+    let home = home::SHARED.directory(environment, System::current());
     let Ok(path) = home.map(|home| home.join(FILE)) else {
         return Vec::new();
     };

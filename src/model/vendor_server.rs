@@ -1,4 +1,4 @@
-//! Anthropic's server, apart from its models' replies: which models a key may ask, and how long a prompt is.
+//! A vendor's server, apart from its models' replies: the models that a key may ask, and how long a prompt is.
 //!
 //! Touches the network. Guarantees an answer or an error within [`TIMEOUT`] for each call, whatever the server does,
 //! and that a signal ends it at once.
@@ -9,15 +9,15 @@ mod tests;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use ureq::http::Response;
 use ureq::{Body, RequestBuilder};
 
-use super::{Anthropic, body};
+use super::anthropic;
 use crate::model::error::{ModelError, Setup};
 use crate::model::http::{Route, model_error};
-use crate::model::{ModelSpec, Provider, Request, Wire as _, parse_answer};
+use crate::model::{ModelSpec, Provider, Request, Wire, parse_answer};
 use crate::secret::ApiKey;
 use crate::sys::http::HttpClient;
 use crate::sys::interrupt::Interrupt;
@@ -59,29 +59,45 @@ struct Counted {
     input_tokens: u64,
 }
 
-/// The server of Anthropic's API.
-pub struct AnthropicServer {
+/// The server of a vendor's API.
+pub struct VendorServer {
+    wire: &'static dyn Wire,
     client: HttpClient,
     key: Option<ApiKey>,
 }
 
-impl AnthropicServer {
+impl VendorServer {
     /// The server at the end of `route`. Nothing is sent yet.
     #[must_use]
-    pub fn new(route: Route, interrupt: &Interrupt) -> Self {
+    pub fn new(provider: Provider, route: Route, interrupt: &Interrupt) -> Self {
         Self {
+            wire: provider.wire(),
             client: HttpClient::keeping(route.endpoint, &route.proxies, interrupt),
             key: route.key,
         }
     }
 
-    /// The models that the key may ask, in the server's order.
+    /// Asks for the list of models, which needs a valid key.
+    ///
+    /// # Errors
+    /// When it does not come, or not in time: [`ModelError::refuses_key`] says whether that is the key's fault.
+    pub fn check_key(&self) -> Result<(), ModelError> {
+        let url = self.client.endpoint().url(self.wire.models_path());
+        let spec = ModelSpec::default();
+        let read: Result<IgnoredAny, _> = self.read(&spec, || {
+            let call = self.client.agent.get(&url);
+            self.prepared(call, &spec).call()
+        });
+        read.map(drop)
+    }
+
+    /// The models of Anthropic's that the key may ask, in the server's order.
     ///
     /// # Errors
     /// When it does not tell, or not in time: [`ModelError::refuses_key`] says whether that is the key's fault.
     pub fn models(&self) -> Result<Vec<ListedModel>, ModelError> {
         let mut models = Vec::new();
-        let mut path = "/v1/models?limit=1000".to_owned();
+        let mut path = self.wire.models_path().to_owned();
         for _ in 0..PAGES {
             let url = self.client.endpoint().url(&path);
             let spec = ModelSpec::new("", Provider::Anthropic);
@@ -104,7 +120,7 @@ impl AnthropicServer {
     /// When the server does not tell, or not in time.
     pub fn count_tokens(&self, spec: &ModelSpec, request: &Request<'_>) -> Result<u64, ModelError> {
         let url = self.client.endpoint().url("/v1/messages/count_tokens");
-        let asked = json!(body(spec, request, &Value::Null)).to_string();
+        let asked = json!(anthropic::body(spec, request, &Value::Null)).to_string();
         let counted: Counted = self.read(spec, || {
             let call = self.client.agent.post(&url);
             let call = call.header("content-type", "application/json");
@@ -115,11 +131,11 @@ impl AnthropicServer {
 
     /// A call about a model, with the key.
     fn prepared<B>(&self, mut call: RequestBuilder<B>, spec: &ModelSpec) -> RequestBuilder<B> {
-        for (name, value) in Anthropic.headers(spec) {
+        for (name, value) in self.wire.headers(spec) {
             call = call.header(*name, *value);
         }
         if let Some(key) = &self.key {
-            let (name, prefix) = Anthropic.key_header();
+            let (name, prefix) = self.wire.key_header();
             call = call.header(name, format!("{prefix}{}", key.expose()));
         }
         call.config().timeout_global(Some(TIMEOUT)).build()
@@ -140,7 +156,7 @@ impl AnthropicServer {
         }
         Err(ModelError::Status {
             status: status.as_u16(),
-            vendor: Anthropic.read_failure(&json),
+            vendor: self.wire.read_failure(&json),
             model: spec.id.clone(),
             tries: 1,
             answer: json.into(),

@@ -9,7 +9,8 @@ use regex::Regex;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Account, Accounts, Credential, VERSION, check_name};
+use super::{Account, Accounts, Credential, USUAL, VERSION, check_name};
+use crate::model::Provider;
 use crate::secret::ApiKey;
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 use crate::sys::text::regex;
@@ -98,12 +99,13 @@ fn accounts_of(at: &Positions<'_>, list: &RawValue) -> Result<Vec<Account>, Misp
 
 fn account(at: &Positions<'_>, entry: &RawValue) -> Result<Account, Misplaced> {
     let fields: Entries<'_> = at.object(entry.get())?;
-    let (mut name, mut key, mut command) = (None, None, None);
+    let (mut name, mut provider, mut key, mut command) = (None, USUAL, None, None);
     let mut further = Map::new();
     for (field, value) in fields.0 {
         let wrong = |expected| at.problem(value.get(), format!("`{field}` {expected}"));
         match &*field {
             "name" => name = Some(name_in(value.get()).map_err(wrong)?),
+            "provider" => provider = provider_in(value.get()).map_err(wrong)?,
             "api_key" => key = Some(key_in(value.get()).map_err(wrong)?),
             "api_key_command" => command = Some(command_in(value.get()).map_err(wrong)?),
             _ => {
@@ -122,6 +124,7 @@ fn account(at: &Positions<'_>, entry: &RawValue) -> Result<Account, Misplaced> {
     };
     Ok(Account {
         name: name.ok_or_else(|| incomplete("an account needs a `name`"))?,
+        provider,
         credential,
         further,
     })
@@ -137,6 +140,12 @@ fn name_in(json: &str) -> Result<String, String> {
     let name = text(json)?;
     let checked = check_name(&name).map_err(|problem| format!("is none: {problem}"));
     checked.map(|()| name)
+}
+
+fn provider_in(json: &str) -> Result<Provider, String> {
+    let provider = serde_json::from_str(json).ok();
+    let provider = provider.filter(|provider: &Provider| provider.vendor().key_file.is_some());
+    provider.ok_or_else(|| "must be `anthropic`, `gemini`, `openai` or `azure`".to_owned())
 }
 
 fn key_in(json: &str) -> Result<ApiKey, String> {

@@ -6,13 +6,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use super::*;
-use crate::model::anthropic::entry;
 use crate::model::anthropic::tests::{described, fits};
 use crate::model::message::{Message, Role};
 use crate::model::{Endpoint, Form, Proxies, StepId, Tier};
 
 /// A server that gives each request the next of these answers, and what it is asked: the head and the body.
-fn serving(answers: Vec<(u16, Value)>) -> (AnthropicServer, Receiver<(String, String)>) {
+fn serving(answers: Vec<(u16, Value)>) -> (VendorServer, Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (seen, asked) = channel();
@@ -42,7 +41,7 @@ fn serving(answers: Vec<(u16, Value)>) -> (AnthropicServer, Receiver<(String, St
         key: Some(ApiKey::parse(b"sk-ant-test-0123456789").unwrap()),
     };
     (
-        AnthropicServer::new(route, &Interrupt::never().unwrap()),
+        VendorServer::new(Provider::Anthropic, route, &Interrupt::never().unwrap()),
         asked,
     )
 }
@@ -99,7 +98,12 @@ fn tokens_are_counted_of_what_would_be_asked() {
         cached_by_marks: true,
         once: false,
     };
-    assert_eq!(server.count_tokens(&entry("m"), &request).unwrap(), 42);
+    assert_eq!(
+        server
+            .count_tokens(&Provider::Anthropic.spec("m"), &request)
+            .unwrap(),
+        42
+    );
     let (head, body) = asked.recv().unwrap();
     assert!(
         head.starts_with("POST /v1/messages/count_tokens "),

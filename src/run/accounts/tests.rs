@@ -43,7 +43,7 @@ fn what_is_stored_is_its_owners_alone_and_can_be_loaded() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("a/.agent");
     let mut accounts = Accounts::load(&home).unwrap();
-    accounts.store(DEFAULT, key("sk-ant-one")).unwrap();
+    accounts.store(DEFAULT, USUAL, key("sk-ant-one")).unwrap();
     accounts.save().unwrap();
     let path = home.join(FILE);
     assert_eq!((mode(&home), mode(&path)), (0o700, 0o600));
@@ -60,7 +60,7 @@ fn what_is_stored_is_its_owners_alone_and_can_be_loaded() {
 fn accounts_are_stored_switched_and_removed() {
     let mut accounts = Accounts::default();
     for (name, secret) in [("a", "one"), ("b", "two"), ("c", "three"), ("b", "four")] {
-        accounts.store(name, key(secret)).unwrap();
+        accounts.store(name, USUAL, key(secret)).unwrap();
     }
     assert_eq!(names(&accounts), (Some("b"), vec!["a", "b", "c"]));
     let keys: Vec<&str> = accounts.keys().map(ApiKey::expose).collect();
@@ -80,7 +80,7 @@ fn a_name_is_plain_and_known_and_never_shown_where_it_is_not() {
     let long = "n".repeat(65);
     for name in ["", "a b", "ä", "a/b", "sk-ant-sekret", &long] {
         let mut accounts = Accounts::default();
-        for problem in [accounts.store(name, key("k")), accounts.switch(name)] {
+        for problem in [accounts.store(name, USUAL, key("k")), accounts.switch(name)] {
             let problem = problem.unwrap_err().to_string();
             assert!(problem.starts_with("an account's name is made of up to 64 letters"));
             assert!(!problem.contains("sekret"));
@@ -93,12 +93,36 @@ fn a_name_is_plain_and_known_and_never_shown_where_it_is_not() {
         "there is no account of that name: there is none at all"
     );
     for name in ["a", "Z.9_-"] {
-        accounts.store(name, key("k")).unwrap();
+        accounts.store(name, USUAL, key("k")).unwrap();
     }
     assert_eq!(
         unknown(&mut accounts),
         "there is no account of that name: known are a, Z.9_-"
     );
+}
+
+#[test]
+fn a_vendors_models_have_its_active_account_or_its_only_one() {
+    let mut accounts = Accounts::default();
+    let counting = |accounts: &Accounts, provider| {
+        let account = accounts.of(provider);
+        account.map(|account| account.map(|account| account.name.clone()))
+    };
+    let named = |name: &str| Ok(Some(name.to_owned()));
+    assert_eq!(counting(&accounts, USUAL), Ok(None));
+    for (name, provider) in [("a", USUAL), ("g", Provider::Gemini), ("b", USUAL)] {
+        accounts.store(name, provider, key(name)).unwrap();
+    }
+    assert_eq!(counting(&accounts, USUAL), named("b"));
+    assert_eq!(counting(&accounts, Provider::Gemini), named("g"));
+    assert_eq!(counting(&accounts, Provider::OpenAi), Ok(None));
+    accounts.switch("g").unwrap();
+    let several = Err(vec!["a".to_owned(), "b".to_owned()]);
+    assert_eq!(counting(&accounts, USUAL), several);
+    let json = accounts.json().to_string();
+    let read = form::parse(json.as_bytes()).unwrap();
+    assert_eq!(counting(&read, Provider::Gemini), named("g"));
+    assert_eq!(json.matches("provider").count(), 1, "{json}");
 }
 
 #[test]
@@ -112,7 +136,7 @@ fn what_is_not_known_is_kept() {
     let command = ["pass", "show", "x"].map(str::to_owned).to_vec();
     let active = accounts.active().unwrap();
     assert_eq!(active.credential, Credential::Command(command));
-    accounts.store("old", key("new")).unwrap();
+    accounts.store("old", USUAL, key("new")).unwrap();
     accounts.save().unwrap();
     let content = fs::read_to_string(home.path().join(FILE)).unwrap();
     let content: Value = serde_json::from_str(&content).unwrap();
@@ -222,6 +246,10 @@ fn a_mistake_in_an_account_is_told_likewise() {
             "27: `api_key` must be a string",
         ),
         (
+            r#""name": "a", "provider": "sekret", "api_key": "sekret""#,
+            "28: `provider` must be `anthropic`, `gemini`, `openai` or `azure`",
+        ),
+        (
             r#""name": "a", "api_key": " ""#,
             "27: `api_key` is empty, which no key has",
         ),
@@ -286,7 +314,7 @@ fn a_home_that_was_open_is_closed_when_a_key_comes_into_it() {
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let mut accounts = Accounts::load(home.path()).unwrap();
     assert_eq!(mode(home.path()), 0o755);
-    accounts.store("a", key("k")).unwrap();
+    accounts.store("a", USUAL, key("k")).unwrap();
     accounts.save().unwrap();
     assert_eq!(mode(home.path()), 0o700);
 }
@@ -299,7 +327,7 @@ fn a_file_that_cannot_be_written_stays_as_it_was() {
     fs::write(&file, "").unwrap();
     // A file stands where the home is to be.
     let mut accounts = Accounts::load(&file).unwrap();
-    accounts.store("a", key("sk-sekret")).unwrap();
+    accounts.store("a", USUAL, key("sk-sekret")).unwrap();
     let problem = accounts.save().unwrap_err().to_string();
     assert!(problem.starts_with("cannot write `/"), "{problem}");
     assert!(!problem.contains("sekret"));
@@ -310,7 +338,7 @@ fn a_file_that_cannot_be_written_stays_as_it_was() {
     let path = home.path().join(FILE);
     symlink(&target, &path).unwrap();
     let mut accounts = Accounts::load(home.path()).unwrap();
-    accounts.store("a", key("sk-sekret")).unwrap();
+    accounts.store("a", USUAL, key("sk-sekret")).unwrap();
     accounts.save().unwrap();
     assert!(path.symlink_metadata().unwrap().is_file());
     assert!(!fs::read_to_string(target).unwrap().contains("sekret"));
@@ -344,7 +372,7 @@ proptest! {
             match what {
                 0 => drop(accounts.remove_active()),
                 1 => drop(accounts.switch(&name)),
-                _ => accounts.store(&name, key(&secret)).unwrap(),
+                _ => accounts.store(&name, USUAL, key(&secret)).unwrap(),
             }
             accounts.save().unwrap();
             let loaded = Accounts::load(home.path()).unwrap();
