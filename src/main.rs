@@ -10,14 +10,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use code_commit::Exit;
-use code_commit::World;
 use code_commit::exec::supervisor::{self, SupervisorPlace};
 use code_commit::secret::Redactor;
 use code_commit::sys::core_dump;
 use code_commit::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
 use code_commit::sys::interrupt::Interrupt;
-use code_commit::{Cli, CliMessage};
+use code_commit::{Cli, CliMessage, Exit, World};
 
 fn main() -> ExitCode {
     core_dump::forbid();

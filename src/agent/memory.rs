@@ -21,8 +21,7 @@ use super::protocol::Protocol;
 use super::tagged::{Tag, tagged};
 use crate::model::message::{Message, Role};
 use crate::model::prompt::Prompt;
-use crate::model::tokens;
-use crate::model::{ModelError, Purpose};
+use crate::model::{ModelError, Purpose, tokens};
 use crate::sys::excerpt::text::bounded;
 use crate::sys::text::regex;
 

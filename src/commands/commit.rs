@@ -20,16 +20,15 @@ use crate::record::run_log::BuildLog;
 use crate::run::active::Run;
 use crate::run::baseline::{Baseline, Passed};
 use crate::run::builds::{BuildOptions, describe};
-use crate::run::closing;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::problems::DoesNotFit;
 use crate::run::proof::Proof;
-use crate::run::ready;
 use crate::run::ready::Ready;
 use crate::run::resumption::{ResumedTree, Resumption};
 use crate::run::selection::{Models, RecordedReplies};
 use crate::run::tree::RunTree;
+use crate::run::{closing, ready};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 

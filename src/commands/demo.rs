@@ -1,9 +1,8 @@
 //! The demo: writes a small project with recorded replies, and runs the real pipeline on it, or has a recorded chat told.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use super::chat::command::chat;
 use super::chat::options::ChatOptions;
@@ -18,8 +17,7 @@ use crate::model::{Delivery, ModelTable};
 use crate::project::Project;
 use crate::project::home::CHAT;
 use crate::run::builds::BuildOptions;
-use crate::run::context::{Context, ModelChoice};
-use crate::run::context::{InputOptions, Stdin};
+use crate::run::context::{Context, InputOptions, ModelChoice, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::environment::Environment;
 use crate::sys::error::Error;

@@ -30,14 +30,12 @@ use crate::commands::plan::args::{PlanArgs, PlanCommand};
 use crate::model::{Delivery, Provider};
 use crate::run::baseline::Baseline;
 use crate::run::builds::BuildOptions;
-use crate::run::context::{Context, ModelChoice};
-use crate::run::context::{InputOptions, Stdin};
+use crate::run::context::{Context, InputOptions, ModelChoice, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::error::Error;
-use crate::ui::history;
 use crate::ui::input::{self, InputError, LineReader, PlainLines, PromptedLines};
-use crate::ui::{OutputFormat, is_dumb};
+use crate::ui::{OutputFormat, history, is_dumb};
 
 /// Starts what the command line asks for; `stdin` is where a user who is asked answers.
 ///

@@ -4,20 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::model::REPAIRS;
 use crate::model::estimate::{self, CostRange};
 use crate::model::prompt::Inputs;
 use crate::model::tokens::Size;
-use crate::model::{ModelSpec, Purpose, Tier};
+use crate::model::{ModelSpec, Purpose, REPAIRS, Tier};
 use crate::project::rollup;
 use crate::run::baseline::Baseline;
 use crate::run::builds::BuildOptions;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::ready;
-use crate::run::selection;
-use crate::run::sending;
 use crate::run::sending::share;
+use crate::run::{ready, selection, sending};
 use crate::sys::error::Error;
 use crate::sys::numbers::grouped;
 

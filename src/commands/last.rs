@@ -7,9 +7,8 @@ use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
 use crate::record::result::{RunRecord, TreeState};
 use crate::run::context::Context;
-use crate::run::past::history;
-use crate::run::past::naming;
 use crate::run::past::naming::NoSuchRun;
+use crate::run::past::{history, naming};
 use crate::sys::error::Error;
 
 /// The folder of `run`, relative to the root; where none is named, that of the last run that changed anything.

@@ -7,8 +7,7 @@ use std::fs;
 
 use crate::commands::cli::inputs::InputArgs;
 use crate::project::DRAFT;
-use crate::run::context::Context;
-use crate::run::context::{Freshness, InputOptions, QuerySource};
+use crate::run::context::{Context, Freshness, InputOptions, QuerySource};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError};
 use crate::ui::editor;

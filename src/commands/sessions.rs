@@ -11,8 +11,7 @@ use crate::project::home::{AgentHome, DEV};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
-use crate::sys::text::escaped;
-use crate::sys::text::truncated;
+use crate::sys::text::{escaped, truncated};
 use crate::ui::columns::{self, Align::Left};
 use crate::ui::editor;
 

@@ -10,9 +10,8 @@ use crate::record::result::RunRecord;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
 use crate::sys::text::line_end;
-use crate::ui::OutputFormat;
 use crate::ui::pager::Pager;
-use crate::ui::{Output, json};
+use crate::ui::{Output, OutputFormat, json};
 use chrono::{DateTime, FixedOffset};
 
 /// Tells it, and says how the process ends. `started` is when the command was; `pager` finds what shows a long text.

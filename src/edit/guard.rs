@@ -1,8 +1,7 @@
 //! Holds the new text of a file against the old one: what is lost in silence is a fault. Pure.
 
-use super::form;
 use super::loss::{self, Elision};
-use super::{Allowances, FaultKind};
+use super::{Allowances, FaultKind, form};
 
 /// Limits on what files may lose by a reply.
 #[derive(Debug, Clone, Default)]

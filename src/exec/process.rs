@@ -7,13 +7,12 @@
 //! seconds that a command has to end.
 
 use std::fs::File;
-use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use xxhash_rust::xxh3::xxh3_64;
 

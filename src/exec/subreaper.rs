@@ -8,11 +8,10 @@
 //! ended its supervisor goes on there. And nobody finds what ends its supervisor and this program both.
 
 use std::collections::HashSet;
-use std::io;
 use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};

@@ -24,11 +24,9 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal};
 
-use super::descriptors;
 use super::process_tree::{ProcessTree, Scope};
-use super::proxy;
-use super::subreaper;
 use super::wire::{CommandStatus, Leftovers, MAX_REQUEST, Notice, SpawnRequest, Streams};
+use super::{descriptors, proxy, subreaper};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 

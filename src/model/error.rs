@@ -3,11 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
+use std::{fmt, io};
 
 use memchr::memmem;
 use miette::Diagnostic;

@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::model::ModelSpec;
-use crate::model::REPAIRS;
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::{Prompt, PromptOrder};
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
+use crate::model::{ModelSpec, REPAIRS};
 use crate::sys::excerpt::Excerpt;
 
 /// How many files of the rollup are told.

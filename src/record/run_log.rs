@@ -18,8 +18,7 @@ use rustix::fs::{AtFlags, CWD, unlinkat};
 use serde::Serialize;
 
 use crate::model::StepId;
-use crate::project::run_folder::REPLACED;
-use crate::project::run_folder::{RunFolder, make_directory};
+use crate::project::run_folder::{REPLACED, RunFolder, make_directory};
 use crate::project::{CONFIG, LOGS};
 use crate::record::run_files;
 use crate::record::run_files::{Artifact, RESULT};

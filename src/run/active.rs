@@ -12,10 +12,9 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use crate::model::estimate::{self, Fit, OverBudget};
 use crate::model::price::{Price, Usd};
@@ -28,8 +27,7 @@ use crate::record::result::RunRecord;
 use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::seconds::Seconds;
-use crate::record::step::PartRecord;
-use crate::record::step::Step;
+use crate::record::step::{PartRecord, Step};
 use crate::run::context::Context;
 use crate::run::outcome::{Advice, Failure, Outcome};
 use crate::run::problems::DoesNotFit;

@@ -7,10 +7,9 @@ mod censor;
 mod places;
 mod private_key;
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
-use std::thread;
+use std::{fmt, thread};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use memchr::memmem;

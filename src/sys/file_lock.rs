@@ -4,10 +4,9 @@
 //! that a lock file can be removed while others wait for it.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::{io, thread};
 
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 

@@ -5,14 +5,13 @@
 //! signal that came earlier is never missed, unless it is the terminal's while that is [lent](Interrupt::lend). A SIGINT
 //! can be taken back, see [`Interrupt::take`]; SIGTERM and SIGHUP last.
 
-use std::fmt;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{fmt, io};
 
 use miette::Diagnostic;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -8,8 +8,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::secret::Redactor;
-use crate::secret::credentials;
+use crate::secret::{Redactor, credentials};
 use crate::sys::atomic_file;
 use crate::sys::file_lock::FileLock;
 use crate::sys::files::{self, Links, MIB};

@@ -3,12 +3,11 @@
 //! Waits for it, and ends it where this program is to end. Guarantees that it is not signalled once it has ended, and
 //! that what the terminal sends to both while it runs, as by Ctrl-C, is its own.
 
-use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use rustix::process::{Pid, Signal as Number, WaitId, WaitIdOptions, kill_process, waitid};
 

@@ -39,9 +39,8 @@ mod tests {
     use crate::agent::host::Host;
     use crate::agent::protocol::Protocol as _;
     use crate::agent::protocol::native::{Native, ResultForm};
-    use crate::model::Purpose;
-    use crate::model::Reply;
     use crate::model::prompt::Prompt;
+    use crate::model::{Purpose, Reply};
 
     struct Nobody;
 

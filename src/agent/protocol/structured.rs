@@ -4,10 +4,8 @@
 
 use serde_json::Value;
 
-use super::object;
-use super::results;
 use super::tool_calls::outlines;
-use super::{Decision, Fault, Offer, Protocol, Turn};
+use super::{Decision, Fault, Offer, Protocol, Turn, object, results};
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::tool::Toolbox;
 use crate::model::message::Message;

@@ -10,9 +10,7 @@ mod descriptions;
 
 use serde_json::{Map, Value, json};
 
-use super::object;
-use super::results;
-use super::{Decision, Fault, Offer, Protocol, Turn, tasks_in};
+use super::{Decision, Fault, Offer, Protocol, Turn, object, results, tasks_in};
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::schema;
 use crate::agent::tool::{ToolSpec, Toolbox};

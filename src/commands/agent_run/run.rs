@@ -11,13 +11,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::worktree::Worktree;
-use crate::agent::Compressed;
 use crate::agent::conversation::Conversation;
 use crate::agent::session::SessionState;
 use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Effect, ToolError, ToolOutput};
 use crate::agent::tools::notes::User;
-use crate::agent::{AgentError, Env, Host, Note, ToolUse};
+use crate::agent::{AgentError, Compressed, Env, Host, Note, ToolUse};
 use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping;
 use crate::commands::workspace::AnswerSource;

@@ -2,13 +2,13 @@
 //!
 //! Reads files and runs commands by the agent's own tools, so that the same is closed to both.
 
+use super::commands::Piece;
 use super::place::ChatPlace;
 use crate::agent::conversation::UserRequest;
 use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Arguments, Tool as _, ToolError};
 use crate::agent::tools::place::leads_into;
 use crate::agent::tools::read::{ReadFile, ReadPart};
-use crate::commands::chat::commands::Piece;
 use crate::commands::screen::Screen;
 use crate::record::mode::Mode;
 use crate::record::question::{Answer, Question};

@@ -5,15 +5,13 @@
 
 use super::options::ChatOptions;
 
+use super::error::ChatError;
+use super::place::ChatPlace;
+use super::slash::SlashCommand;
+use super::talk::TalkEnd;
+use super::{models, outgoing, settings};
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
-use crate::commands::chat::error::ChatError;
-use crate::commands::chat::models;
-use crate::commands::chat::outgoing;
-use crate::commands::chat::place::ChatPlace;
-use crate::commands::chat::settings;
-use crate::commands::chat::slash::SlashCommand;
-use crate::commands::chat::talk::TalkEnd;
 use crate::commands::screen::{Screen, ScreenSetup, at_screen};
 use crate::commands::workspace::{AnswerSource, SessionChoice};
 use crate::project::home::CHAT;
@@ -26,8 +24,7 @@ use crate::sys::error::Error;
 use crate::sys::home_file;
 use crate::ui::input::InputError;
 use crate::ui::is_dumb;
-use crate::ui::tui::composer;
-use crate::ui::tui::{Submission, ToScreen};
+use crate::ui::tui::{Submission, ToScreen, composer};
 
 /// History of the prompt, in the home.
 const HISTORY: &str = "history.jsonl";

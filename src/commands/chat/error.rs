@@ -1,7 +1,7 @@
 //! Why the agent at the terminal does not do what it is told, its exit codes and what to do about it. Pure.
 
+use super::permissions::NotPermitted;
 use crate::agent::AgentError;
-use crate::commands::chat::permissions::NotPermitted;
 use crate::model::estimate::OverBudget;
 use crate::model::{End, ModelError};
 use crate::run::accounts::NoAccount;

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::commands::chat::error::ChatError;
+use super::error::ChatError;
 use crate::model::{ModelError, ModelSpec, Provider, Route, VendorServer};
 use crate::project::home::{CHAT, System};
 use crate::run::accounts::{self, Accounts, DEFAULT, NoAccount, check_name};

@@ -4,16 +4,15 @@
 
 use std::path::Path;
 
+use super::error::ChatError;
 use super::login::{self, ChatKey};
-use crate::commands::chat::error::ChatError;
 use crate::commands::models::HOME_FILE;
 use crate::model::price::Usd;
 use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, Provider, retired, served};
 use crate::record::replay::Recording;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
-use crate::run::selection::{self, ModelKey};
-use crate::run::selection::{Models, SelectedModel};
+use crate::run::selection::{self, ModelKey, Models, SelectedModel};
 use crate::run::sending;
 use crate::sys::error::Error;
 use crate::sys::home_file;

@@ -21,8 +21,7 @@ use crate::model::Category;
 use crate::project::home::AGENT_FOLDER;
 use crate::project::index::TrackedPaths;
 use crate::record::mode::{Mode, SharedMode};
-use crate::record::question::Verdict;
-use crate::record::question::{Answer, Question};
+use crate::record::question::{Answer, Question, Verdict};
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 

@@ -2,14 +2,13 @@
 
 use serde_json::json;
 
+use super::permissions::file::REFUSED;
 use super::place::ChatPlace;
-use super::request;
+use super::{commands, request};
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::truncate::summarize;
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::agent::tools::files::Files as _;
-use crate::commands::chat::commands;
-use crate::commands::chat::permissions::file::REFUSED;
 use crate::commands::screen::Screen;
 use crate::edit::EditKind;
 use crate::model::Purpose;

@@ -7,6 +7,12 @@ use super::place::ChatPlace;
 use super::{spending, trusting};
 use crate::commands::screen::Screen;
 
+use super::error::{ChatError, hint_in_chat};
+use super::instructions::{PromptFacts, system_prompt};
+use super::outgoing;
+use super::permissions::{ChatPermissions, remembered};
+use super::reminders::StepFacts;
+use super::tools::ChatTools;
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
 use crate::agent::memory::truncate::{self, Meter, Truncate};
 use crate::agent::permissions::DenyPaths;
@@ -15,12 +21,6 @@ use crate::agent::tagged::without_reminders;
 use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
-use crate::commands::chat::error::{ChatError, hint_in_chat};
-use crate::commands::chat::instructions::{PromptFacts, system_prompt};
-use crate::commands::chat::outgoing;
-use crate::commands::chat::permissions::{ChatPermissions, remembered};
-use crate::commands::chat::reminders::StepFacts;
-use crate::commands::chat::tools::ChatTools;
 use crate::commands::keeping::Keeping as _;
 use crate::commands::workspace::{AnswerSource, Asker};
 use crate::model::message::Role;
@@ -32,8 +32,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::environment::Clock;
-use crate::sys::error::Error;
-use crate::sys::error::Problem as _;
+use crate::sys::error::{Error, Problem as _};
 use crate::sys::exit::Exit;
 
 /// Failures of tools in a row that end a request.

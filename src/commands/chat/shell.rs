@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use super::error::ChatError;
+use super::permissions::ChatPermissions;
 use super::place::ChatPlace;
 use super::request::{by_itself, censored};
 use crate::agent::conversation::HistoryMessage;
@@ -11,8 +13,6 @@ use crate::agent::tool::{Arguments, Tool as _, ToolCall};
 use crate::agent::tools::command::{EXECUTE_COMMAND, ExecuteCommand, RunCommand, Shell};
 use crate::agent::{AgentError, Host as _};
 use crate::commands::agent_run::AgentRun;
-use crate::commands::chat::error::ChatError;
-use crate::commands::chat::permissions::ChatPermissions;
 use crate::commands::screen::Screen;
 use crate::model::Purpose;
 use crate::record::event::Event;

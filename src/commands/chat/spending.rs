@@ -1,8 +1,8 @@
 //! What the agent at the terminal spends: noted for the account that pays, and told for `/cost`.
 
 use super::place::ChatPlace;
-use crate::commands::chat::spent;
-use crate::commands::chat::spent::Spent;
+use super::spent;
+use super::spent::Spent;
 use crate::commands::last;
 use crate::record::result::RunRecord;
 use crate::run::context::Context;

@@ -5,13 +5,13 @@
 
 use std::path::Path;
 
+use super::commands::CommandFile;
 use super::login::home;
+use super::permissions::file::{Choice, FILE, PermissionFile};
+use super::permissions::untrusted::Untrusted;
+use super::permissions::words_of;
 use super::place::{ChatPlace, commands_of};
-use crate::commands::chat::commands::CommandFile;
-use crate::commands::chat::permissions::file::{Choice, FILE, PermissionFile};
-use crate::commands::chat::permissions::untrusted::Untrusted;
-use crate::commands::chat::permissions::words_of;
-use crate::commands::chat::trust::TrustedFiles;
+use super::trust::TrustedFiles;
 use crate::commands::screen::Screen;
 use crate::record::question::{Answer, Question};
 use crate::run::context::Context;

@@ -23,21 +23,18 @@ use crate::commands::orchestrate::command::advice;
 use crate::commands::plan::document::PlanDocumentError;
 use crate::commands::plan::file::{NoPlanFile, PlanFileError};
 use crate::commands::plan::instructions::InstructionsProblem;
-use crate::edit::VerifyError;
 use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
-use crate::edit::{FaultKind, ReplyFault};
-use crate::exec::build_script::BuildError;
-use crate::exec::build_script::ScriptProblem;
+use crate::edit::{FaultKind, ReplyFault, VerifyError};
+use crate::exec::build_script::{BuildError, ScriptProblem};
 use crate::exec::process::ProcessError;
 use crate::exec::sandbox::SandboxProblem;
-use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
 use crate::model::{
-    End, EndpointProblem, Provider, ServerProblem, Setup, Spent, TableProblem, TaskType,
-    Unselected, VendorError,
+    End, EndpointProblem, ModelError, Provider, ServerProblem, Setup, Spent, TableProblem,
+    TaskType, Unselected, VendorError,
 };
 use crate::project::ProjectProblem;
 use crate::project::home::{CHAT, NoHome, PLAN};
@@ -59,8 +56,7 @@ use crate::sys::dotenv::DotenvProblem;
 use crate::sys::error::{Error, Problem as _};
 use crate::sys::files::PathError;
 use crate::sys::home_file::HomeFileProblem;
-use crate::sys::interrupt::Interrupted;
-use crate::sys::interrupt::Signal;
+use crate::sys::interrupt::{Interrupted, Signal};
 use crate::sys::positions::Misplaced;
 use crate::ui::editor::EditorProblem;
 use crate::ui::input::InputError;

@@ -5,21 +5,19 @@
 use std::cell::RefCell;
 use std::io;
 
+use super::config::{AgentConfig, AzureVariables};
 use super::options::{OpenUser, OrchestrateOptions};
+use super::publish::Publishing;
 use crate::commands::mcp_server::McpSource;
-use crate::commands::orchestrate::config::{AgentConfig, AzureVariables};
-use crate::commands::orchestrate::publish::Publishing;
 use crate::commands::query;
 use crate::commands::workspace::AnswerSource;
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem};
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::MCP;
-use crate::run::context::Context;
-use crate::run::context::ModelChoice;
+use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
-use crate::run::selection::{self, ModelKey};
-use crate::run::selection::{Models, SelectedModel};
+use crate::run::selection::{self, ModelKey, Models, SelectedModel};
 use crate::run::sending;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};

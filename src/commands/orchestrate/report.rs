@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use super::branches::{REVIEW_LOG, Specialist};
 use super::review::verdict_of;
 use super::specialists::Specialists;
-use crate::agent::Objection;
 use crate::agent::protocol::object;
-use crate::agent::schema;
 use crate::agent::tool::ToolError;
+use crate::agent::{Objection, schema};
 use crate::record::orchestration::ReviewVerdict;
 
 /// The model's final report.

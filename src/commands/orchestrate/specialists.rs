@@ -13,9 +13,8 @@ use super::branches::{
 use super::lineage::BranchTracker;
 use super::polling::PollDelays;
 use super::review::verdict_of;
-use crate::agent::AgentError;
-use crate::agent::Unsaid;
 use crate::agent::tool::{CallFailure, ToolError};
+use crate::agent::{AgentError, Unsaid};
 use crate::record::orchestration::Polling;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;

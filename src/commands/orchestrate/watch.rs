@@ -4,11 +4,11 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use super::lineage::BranchTracker;
+use super::specialists::{BranchWait, Watcher};
 use crate::agent::AgentError;
 use crate::commands::agent_run::AgentRun;
 use crate::commands::mcp_server::ExchangeLog;
-use crate::commands::orchestrate::lineage::BranchTracker;
-use crate::commands::orchestrate::specialists::{BranchWait, Watcher};
 use crate::record::event::Event;
 use crate::record::orchestration::Lineage;
 use crate::record::run_files::LINEAGE;

@@ -1,10 +1,10 @@
 //! Ends of a plan's steps: their errors, and the part that the session keeps. Pure.
 
+use super::session::{StepsEnd, WorkEnd};
+use super::types::PlanTask;
 use crate::agent::AgentError;
 use crate::agent::protocol::Fault;
 use crate::commands::agent_run::FailedBuild;
-use crate::commands::plan::session::{StepsEnd, WorkEnd};
-use crate::commands::plan::types::PlanTask;
 
 /// Tells whether the step has failed: the work is summed up then. Otherwise it can be resumed as it is.
 pub fn are_over(error: &AgentError) -> bool {

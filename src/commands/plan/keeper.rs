@@ -4,14 +4,14 @@
 
 use serde_json::json;
 
+use super::criteria::{add_open, objection, set_completed};
+use super::plan_tools::{PlanKeeper, PlanUpdate};
 use super::stages::Stages;
+use super::tools::SHELL_TOOL;
+use super::types::PlanDecision;
 use crate::agent::AgentError;
 use crate::agent::permissions::Permission;
 use crate::agent::tool::{Arguments, Tool as _, ToolError, ToolOutput};
-use crate::commands::plan::criteria::{add_open, objection, set_completed};
-use crate::commands::plan::plan_tools::{PlanKeeper, PlanUpdate};
-use crate::commands::plan::tools::SHELL_TOOL;
-use crate::commands::plan::types::PlanDecision;
 use crate::model::message::Call;
 
 impl PlanKeeper for Stages<'_, '_, '_> {

@@ -1,12 +1,12 @@
 //! A plan that cannot be read any more: it is set aside, and a model is asked once for what it was meant to be.
 
+use super::document::{PlanDocument, PlanDocumentError, retry_prompt};
+use super::session::{PlanStage, PlanState};
 use super::stages::Stages;
 use crate::agent::conversation::Conversation;
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::Native;
 use crate::agent::{Agent, AgentError, Brief, ToolTries};
-use crate::commands::plan::document::{PlanDocument, PlanDocumentError, retry_prompt};
-use crate::commands::plan::session::{PlanStage, PlanState};
 use crate::model::Purpose;
 use crate::sys::error::Error;
 use crate::sys::excerpt::text::bounded;

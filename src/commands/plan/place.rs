@@ -6,31 +6,27 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::document::{PlanDocument, PlanDocumentError};
+use super::file::NoPlanFile;
+use super::instructions;
 use super::options::PlanOptions;
+use super::session::{self, NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState};
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping;
-use crate::commands::plan::document::{PlanDocument, PlanDocumentError};
-use crate::commands::plan::file::NoPlanFile;
-use crate::commands::plan::instructions;
-use crate::commands::plan::session::{
-    self, NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState,
-};
 use crate::commands::workspace::{Recorded, SessionChoice, check_keys, processes, recorded};
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
-use crate::project::home;
 use crate::project::home::{PLAN_MODELS, System};
-use crate::project::place;
 use crate::project::repository::DOT_GIT;
+use crate::project::{home, place};
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::PLAN;
 use crate::record::seconds::Seconds;
-use crate::run::context::ModelsProblem;
-use crate::run::context::{Context, ModelChoice};
+use crate::run::context::{Context, ModelChoice, ModelsProblem};
 use crate::run::not_ready::NotReady;
 use crate::run::selection;
 use crate::run::selection::Models;

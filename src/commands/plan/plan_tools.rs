@@ -5,11 +5,11 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::forms::{CRITERIA, CRITERION_UPDATES, DECISIONS};
+use super::types::{Criterion, PlanDecision, line};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::commands::plan::forms::{CRITERIA, CRITERION_UPDATES, DECISIONS};
-use crate::commands::plan::types::{Criterion, PlanDecision, line};
 
 /// The description of the tool that begins a plan.
 pub static INITIALIZE_PLAN: ToolSpec = ToolSpec::new(

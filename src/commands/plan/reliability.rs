@@ -3,14 +3,13 @@
 
 use std::time::Duration;
 
-use super::place;
+use super::args::ReliabilityArgs;
 use super::stages::{PROTOCOL, WORKER};
+use super::tools::described;
+use super::{instructions, place};
 use crate::agent::AgentError;
 use crate::agent::protocol::Protocol as _;
 use crate::commands::error::CommandError;
-use crate::commands::plan::args::ReliabilityArgs;
-use crate::commands::plan::instructions;
-use crate::commands::plan::tools::described;
 use crate::model::message::{Message, Role};
 use crate::model::{Form, Listener, ModelTable, Purpose, Request, StepId, TaskType, Tier};
 use crate::record::event::Event;

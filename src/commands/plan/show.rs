@@ -1,10 +1,10 @@
 //! Showing a plan, and the sessions.
 
+use super::document::PlanDocument;
+use super::file::PlanFile;
 use super::place::home;
-use crate::commands::plan::document::PlanDocument;
-use crate::commands::plan::file::PlanFile;
-use crate::commands::plan::session;
-use crate::commands::plan::session::{PlanSessionFile, PlanSessionStore};
+use super::session;
+use super::session::{PlanSessionFile, PlanSessionStore};
 use crate::commands::sessions::{self, KEEPS_ALL};
 use crate::project::home::PLAN;
 use crate::run::context::Context;

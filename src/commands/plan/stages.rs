@@ -6,9 +6,18 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
+use super::args::StepGate;
+use super::criteria::{add_open, tick};
+use super::document::PlanDocument;
 use super::ends::{are_over, gate_failed, not_understood, step_failed};
+use super::file::PlanFile;
+use super::forms::{ANALYZE, TaskList};
+use super::instructions::{EXAMPLES, RESPONSE_FORMAT};
 use super::options::PlanOptions;
 use super::place::{self, PlanPlace, TRIES};
+use super::session::{StepsEnd, WorkEnd};
+use super::tools::{NO_TOOLS, PlanTools};
+use super::types::{Criterion, Plan, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
 use crate::agent::permissions::{
@@ -19,18 +28,8 @@ use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall, Toolbox};
 use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
-use crate::commands::agent_run::AgentRun;
-use crate::commands::agent_run::FailedBuild;
+use crate::commands::agent_run::{AgentRun, FailedBuild};
 use crate::commands::cli::replies::OnFailure;
-use crate::commands::plan::args::StepGate;
-use crate::commands::plan::criteria::{add_open, tick};
-use crate::commands::plan::document::PlanDocument;
-use crate::commands::plan::file::PlanFile;
-use crate::commands::plan::forms::{ANALYZE, TaskList};
-use crate::commands::plan::instructions::{EXAMPLES, RESPONSE_FORMAT};
-use crate::commands::plan::session::{StepsEnd, WorkEnd};
-use crate::commands::plan::tools::{NO_TOOLS, PlanTools};
-use crate::commands::plan::types::{Criterion, Plan, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::event::Event;

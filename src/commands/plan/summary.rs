@@ -3,14 +3,14 @@
 //! The model tells what was done; the program answers for the facts: which tools were used, how it ended, and which
 //! criteria hold.
 
+use super::criteria::{objection, tick};
 use super::ends::not_understood;
+use super::forms::WorkSummary;
+use super::session::WorkEnd;
 use super::stages::Stages;
+use super::types::{LogEntry, Plan, PlanStatus, PlanTask, line};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
-use crate::commands::plan::criteria::{objection, tick};
-use crate::commands::plan::forms::WorkSummary;
-use crate::commands::plan::session::WorkEnd;
-use crate::commands::plan::types::{LogEntry, Plan, PlanStatus, PlanTask, line};
 use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::event::Event;

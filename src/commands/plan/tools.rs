@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::plan_tools::{INITIALIZE_PLAN, InitializePlan, PlanKeeper, UPDATE_PLAN, UpdatePlan};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
 };
@@ -16,9 +17,6 @@ use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::search::{SEARCH_FILES, SearchFiles};
 use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
-use crate::commands::plan::plan_tools::{
-    INITIALIZE_PLAN, InitializePlan, PlanKeeper, UPDATE_PLAN, UpdatePlan,
-};
 use crate::record::tool::Verb;
 use crate::sys::interrupt::Interrupt;
 

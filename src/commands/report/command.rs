@@ -5,19 +5,18 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::page;
+use super::page::{RunPage, Scripting};
 use crate::commands::cli::command::ReportArgs;
 use crate::commands::output_file::OutputFile;
-use crate::commands::report::page;
-use crate::commands::report::page::{RunPage, Scripting};
 use crate::model::StepId;
 use crate::project::{LOGS, Project};
 use crate::record::run_files::{Artifact, ORCHESTRATE};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::past::history;
 use crate::run::past::history::PastRun;
-use crate::run::past::naming;
 use crate::run::past::naming::NoSuchRun;
+use crate::run::past::{history, naming};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError};
 use crate::ui::browser;

@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::*;
-use crate::model::message::ReplyPart;
-use crate::model::message::{Message, Role};
+use crate::model::message::{Message, ReplyPart, Role};
 use crate::model::{
     Form, Listener, ModelTable, Provider, ReasoningEffort, StepId, catalogue, retired,
 };

@@ -10,10 +10,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Place, TaskType};
-use crate::model::Endpoint;
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::model::prompt::PromptOrder;
-use crate::model::{ModelSpec, Provider, ReasoningEffort, Thinking, Tier, ToolForm};
+use crate::model::{Endpoint, ModelSpec, Provider, ReasoningEffort, Thinking, Tier, ToolForm};
 use crate::sys::positions::Entries;
 use crate::sys::text::regex;
 

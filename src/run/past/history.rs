@@ -18,11 +18,9 @@ use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
 use serde::de::DeserializeOwned;
 
 use crate::edit::changes::{Before, ChangeLog, kept_path};
-use crate::edit::undo_log;
-use crate::edit::{self, Digest, EditKind};
+use crate::edit::{self, Digest, EditKind, undo_log};
 use crate::model::{Purpose, StepId};
-use crate::project::LOGS;
-use crate::project::Project;
+use crate::project::{LOGS, Project};
 use crate::record::orchestration::Lineage;
 use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::{

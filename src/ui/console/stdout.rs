@@ -8,11 +8,10 @@ use super::{Console, WIDEST};
 use crate::record::event::Event;
 use crate::sys::text;
 use crate::ui::markdown::{rendered, uncolored};
-use crate::ui::mirror;
 use crate::ui::options::CiRunner;
 use crate::ui::pager::Pager;
 use crate::ui::paint::{diff_line, lines_taken, painted, size, told_line};
-use crate::ui::to_stdout;
+use crate::ui::{mirror, to_stdout};
 
 /// What a line of a result begins with that tells a path.
 const TELLING: [&str; 2] = ["log: ", "done: the page is in "];

@@ -20,8 +20,7 @@ use nucleo_matcher::{Config, Matcher};
 use self::question::QuestionDialog;
 use super::theme::Theme;
 use super::{FromScreen, Menu};
-use crate::record::question::Question;
-use crate::record::question::Verdict;
+use crate::record::question::{Question, Verdict};
 use crate::sys::text::printable;
 
 /// What closes a dialog, told in each.

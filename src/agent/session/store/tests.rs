@@ -1,8 +1,7 @@
 //! That sessions are kept, found, listed and removed as they are described, and nobody else reads them.
 
 use super::*;
-use crate::agent::conversation::Conversation;
-use crate::agent::conversation::HistoryMessage;
+use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::session::file::Outlined;
 use crate::agent::session::{Compression, SessionFile, SessionState};
 use crate::model::message::{Call, Role};

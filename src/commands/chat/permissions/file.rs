@@ -12,20 +12,18 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 
-#[cfg(test)]
-pub(crate) use self::form::TOOLS;
-pub(crate) use self::form::rule_words;
 use self::form::{Actions, CommandRule, PermissionForm};
 pub use self::form::{Choice, PermissionAction};
+#[cfg(test)]
+pub(crate) use self::form::{TOOLS, rule_words};
 use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::commands::chat::commands::CommandFile;
 use crate::commands::chat::trust::{TrustProblem, TrustedFiles};
 use crate::project::home::AGENT_FOLDER;
-use crate::sys::atomic_file;
-use crate::sys::diff;
 use crate::sys::diff::{FileChange, FileState, NEW_MODE};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::home_file::HomeFileProblem;
+use crate::sys::{atomic_file, diff};
 
 /// The file, relative to the project's root.
 pub const FILE: &str = ".agent/permissions.json";

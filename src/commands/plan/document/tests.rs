@@ -4,8 +4,7 @@ mod lists;
 mod properties;
 
 use super::*;
-use crate::commands::plan::types::PlanMetadata;
-use crate::commands::plan::types::{Criterion, LogEntry, PlanDecision, PlanTask};
+use crate::commands::plan::types::{Criterion, LogEntry, PlanDecision, PlanMetadata, PlanTask};
 use serde_json::json;
 
 /// The specification's example, and the template of a plan that nobody has made yet.

@@ -7,8 +7,7 @@ use super::output;
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, StatusMark, bytes};
 use crate::record::result::SectionRecord;
-use crate::record::step::Step;
-use crate::record::step::{BuildRecord, PartRecord};
+use crate::record::step::{BuildRecord, PartRecord, Step};
 use crate::sys::numbers::{grouped, percent};
 
 /// How much of a reply is shown, in lines and bytes.

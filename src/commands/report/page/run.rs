@@ -6,11 +6,9 @@ use maud::{Markup, html};
 
 use super::changes::DiffRenderer;
 use super::elements::{bar, columns, fact, left_out, numbers, prose, unseen_column};
-use super::orchestration;
-use super::steps;
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, bytes, count, seconds};
-use super::{RunPage, shell};
+use super::{RunPage, orchestration, shell, steps};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::result;

@@ -16,13 +16,11 @@ use ratatui::style::Color;
 use serde_json::Value;
 
 use super::*;
-use crate::model::Category;
 use crate::model::message::Image;
 use crate::model::price::Usd;
-use crate::model::{Purpose, StepId};
+use crate::model::{Category, Purpose, StepId};
 use crate::record::mode::Mode;
-use crate::record::question::Verdict;
-use crate::record::question::{Answer, Question};
+use crate::record::question::{Answer, Question, Verdict};
 use crate::record::tool::{CommandEnd, Verb};
 use crate::sys::counter::Counter;
 use crate::sys::text::is_deceptive;

@@ -9,8 +9,7 @@ use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{CANCEL, TypedLine, is_cancel, put};
-use crate::record::question::Verdict;
-use crate::record::question::{Answer, Question};
+use crate::record::question::{Answer, Question, Verdict};
 use crate::sys::text::printable;
 use crate::ui::columns::folded;
 use crate::ui::steps::HANG;

@@ -1,18 +1,16 @@
 //! The loop on a terminal that is a socket, and whose screen is read as a person would.
 
 use super::*;
-use std::fs;
 use std::num::NonZero;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::thread;
+use std::{fs, thread};
 
 use crate::model::price::Usd;
 use crate::record::event::Event;
-use crate::record::question::Verdict;
-use crate::record::question::{Answer, Question};
+use crate::record::question::{Answer, Question, Verdict};
 use crate::sys::environment::SystemClock;
 use crate::ui::tui::channel::{ScreenSender, channel as screen_channel};
 
