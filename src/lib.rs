@@ -93,11 +93,11 @@ pub struct World {
     pub interrupt: Interrupt,
     /// The program's own file: its absolute path, links resolved.
     pub program: Option<PathBuf>,
-    /// Whether stderr is a terminal.
+    /// True if stderr is a terminal.
     pub terminal: bool,
-    /// Whether stdout is a terminal.
+    /// True if stdout is a terminal.
     pub stdout_terminal: bool,
-    /// Whether stdin is a terminal.
+    /// True if stdin is a terminal.
     pub stdin_terminal: bool,
 }
 

@@ -23,7 +23,7 @@ pub enum AgentError {
         help("another model may keep to the form better; the replies are in the run's folder")
     )]
     NotUnderstood {
-        /// How many failures there were, the last one included.
+        /// The number of failures there were, the last one included.
         tries: u32,
         /// What is wrong with the last one, and where.
         fault: Fault,
@@ -35,7 +35,7 @@ pub enum AgentError {
         help("read the last steps in the run's folder; `--resume` goes on with the session")
     )]
     ToolsFailed {
-        /// How many failures there were, the last one included.
+        /// The number of failures there were, the last one included.
         tries: u32,
         /// The tool that failed last.
         tool: String,
@@ -51,7 +51,7 @@ pub enum AgentError {
         )
     )]
     AuditFailed {
-        /// How many audits there were, the last one included.
+        /// The number of audits there were, the last one included.
         audits: u32,
         /// What it says.
         feedback: String,
@@ -65,7 +65,7 @@ pub enum AgentError {
         )
     )]
     LoopLimit {
-        /// How many calls were made, which is how many were allowed.
+        /// The number of calls that were made, which is how many were allowed.
         loops: u32,
     },
     /// The conversation is too long, and a summary of it is not shorter.
@@ -97,7 +97,7 @@ pub enum AgentError {
     TooLong {
         /// What is left of it, in tokens.
         tokens: u64,
-        /// How many tokens a prompt may have.
+        /// The number of tokens a prompt may have.
         window: u64,
         /// A model that takes more.
         larger: Option<String>,
@@ -149,7 +149,7 @@ pub enum AgentError {
         )
     )]
     IterationLimit {
-        /// How many reviews came back, which is how many may.
+        /// The number of reviews that came back, which is how many may.
         reviews: u32,
     },
     /// An agent on a branch took too long.
@@ -165,7 +165,7 @@ pub enum AgentError {
         branch: String,
         /// The agent.
         agent: &'static str,
-        /// How long it was waited for.
+        /// The time it was waited for.
         waited: Duration,
     },
     /// The work was to be published, and was not, or nobody knows where.
@@ -339,7 +339,7 @@ impl Fault {
         Self { remedy, ..self }
     }
 
-    /// What the model is told of it.
+    /// Returns what the model is told of it.
     #[must_use]
     pub fn told(&self) -> String {
         let joint = match self.remedy.chars().next() {

@@ -39,7 +39,7 @@ pub struct CommitOptions {
     pub choice: ModelChoice,
     /// How builds are run.
     pub build: BuildOptions,
-    /// Whether the project is built before anything is sent.
+    /// True if the project is built before anything is sent.
     pub baseline: bool,
     /// What builds may reach, in a strict sandbox.
     pub hosts: Vec<AllowedHost>,
@@ -47,7 +47,7 @@ pub struct CommitOptions {
     pub replies: ReplyArgs,
     /// What becomes of the edits when the run fails.
     pub on_failure: OnFailure,
-    /// Whether the whole change is shown at the end.
+    /// True if the whole change is shown at the end.
     pub show_diff: bool,
 }
 
@@ -164,7 +164,7 @@ fn prepare_again<'c>(
 }
 
 impl CommitOptions {
-    /// What is built before anything is sent.
+    /// Returns what is built before anything is sent.
     fn as_baseline(&self) -> Baseline<'_> {
         Baseline {
             build: self.build,
@@ -295,7 +295,7 @@ impl<'c> Commit<'c> {
         }
     }
 
-    /// What a reply may lose; a recorded one whose edits are on the disk has passed already.
+    /// Returns what a reply may lose; a recorded one whose edits are on the disk has passed already.
     fn guard(&self, step: &StepId, query: &str) -> LossGuard {
         if self.resumed.applied(step).is_some() {
             return LossGuard::off();
@@ -339,7 +339,7 @@ fn apply<'r>(
     Ok(log)
 }
 
-/// What the replies came to; `None` where none was applied.
+/// Returns what the replies came to; `None` where none was applied.
 fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> Option<RunEdits> {
     let mut steps = run.record.steps.iter();
     let is_applied = steps.any(|step| step.edits.is_some());

@@ -13,7 +13,7 @@ use crate::run::past::history::PastRun;
 use crate::sys::diff;
 use crate::sys::diff::{FileChange, Stat};
 
-/// How many columns a stat takes.
+/// The number of columns a stat takes.
 const WIDTH: usize = 80;
 
 /// Shows the changes of `run`, or of the last run that changed anything; as a stat, if so.

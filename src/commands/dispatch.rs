@@ -257,7 +257,7 @@ fn chat_options(arguments: &ChatArgs, request: Option<String>) -> ChatOptions {
     }
 }
 
-/// What is to be done, which standard input may say.
+/// Returns what is to be done, which standard input may say.
 fn asked(prompt: Option<&str>, context: &Context<'_>) -> Result<Option<String>, Error> {
     match prompt {
         Some("-") => Ok(Some(query::from_stdin(context)?)),
@@ -306,7 +306,7 @@ fn talks(cli: &Cli, stdin: Stdin) -> Stdin {
 #[derive(Clone, Copy)]
 struct TalkPlace {
     stdin: Stdin,
-    /// Whether they do so on the screen, where the terminal can have one.
+    /// True if they do so on the screen, where the terminal can have one.
     wants_screen: bool,
 }
 
@@ -396,7 +396,7 @@ fn commit_options(cli: &Cli, context: &Context<'_>) -> Result<CommitOptions, Err
     })
 }
 
-/// What was started, for the record of what did not get as far as being a run.
+/// Returns what was started, for the record of what did not get as far as being a run.
 pub(crate) fn command_name(cli: &Cli) -> &'static str {
     match &cli.command {
         None if cli.consistency_check => "consistency",

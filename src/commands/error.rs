@@ -82,7 +82,7 @@ pub(crate) enum CommandError {
         help("see the build's log, `{log}`; `code-commit --resume last` asks for more repairs")
     )]
     BuildFailed {
-        /// How many repairs were tried.
+        /// The number of repairs that were tried.
         repairs: u16,
         /// How the last build ended.
         status: String,
@@ -93,9 +93,9 @@ pub(crate) enum CommandError {
     #[error("{percent} % of the replies are of the form, and {at_least} % are wanted")]
     #[diagnostic(code("unreliable"), help("another model may keep to the form better"))]
     Unreliable {
-        /// How many of a hundred do.
+        /// The number of a hundred that do.
         percent: u8,
-        /// How many were to.
+        /// The number of were to.
         at_least: u8,
     },
     /// Nothing was asked for, and there is nothing to go on with.

@@ -39,9 +39,9 @@ cd \"$(dirname \"$0\")\"
 exec code-commit rollup \"$@\"
 ";
 
-/// How long the build may take that says whether `build.sh` passes; as long as a run's, unless that is set.
+/// The time the build may take that says whether `build.sh` passes; as long as a run's, unless that is set.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// How many of its last lines are shown where it fails.
+/// The number of its last lines that are shown where it fails.
 const LAST_LINES: usize = 10;
 
 /// Prepares the project.
@@ -140,7 +140,7 @@ fn next_steps(
         .collect()
 }
 
-/// What git is to know, so that it shows a change alone.
+/// Returns what git is to know, so that it shows a change alone.
 fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
     let add = "git add --all: the rollup contains the files that git tracks";
     match TrackedPaths::below(root) {
@@ -251,7 +251,7 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
     })
 }
 
-/// What is in a directory.
+/// Returns what is in a directory.
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -296,7 +296,7 @@ fn ignore(
     Ok((GITIGNORE, add().map_err(PathError::of("write", GITIGNORE))?))
 }
 
-/// What builds of such projects leave, as far as git neither ignores it yet nor tracks anything of that name.
+/// Returns what builds of such projects leave, as far as git neither ignores it yet nor tracks anything of that name.
 fn left_by_builds(context: &Context<'_>, kinds: &[(&ProjectKind, &str)]) -> BTreeSet<&'static str> {
     let tracked = TrackedPaths::below(context.project.root()).unwrap_or_default();
     let tracked: BTreeSet<String> = tracked

@@ -54,7 +54,7 @@ pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, 
     Ok((changed, is_latest))
 }
 
-/// What the runs of an agent's session have spent, as far as they are still there.
+/// Returns what the runs of an agent's session have spent, as far as they are still there.
 ///
 /// # Errors
 /// When the runs cannot be read.

@@ -34,11 +34,11 @@ use crate::ui::columns::{
 };
 use crate::ui::json::record;
 
-/// How many lines of a build's output a story quotes.
+/// The number of lines of a build's output a story quotes.
 const QUOTED: usize = 12;
-/// How many columns a stat takes.
+/// The number of columns a stat takes.
 const WIDTH: usize = 76;
-/// How many characters of a query the list has.
+/// The number of characters of a query the list has.
 const QUERY: usize = 200;
 
 /// Lists the runs, or the last `number` of them, the newest last; or tells of `run`.
@@ -143,7 +143,7 @@ fn asked(run: &PastRun) -> String {
 /// What is said of a run without a record, which may go on.
 const UNFINISHED: &str = "unfinished";
 
-/// What became of runs without a record: where nobody holds the project, none goes on.
+/// Returns what became of runs without a record: where nobody holds the project, none goes on.
 fn no_record(project: &Project, runs: &[PastRun]) -> &'static str {
     let is_any = runs.iter().any(|run| run.record.is_none());
     if is_any && !project.is_held() {
@@ -267,7 +267,7 @@ impl Story {
         }
     }
 
-    /// What a change was asked for by.
+    /// Returns what a change was asked for by.
     fn query(&mut self, run: &PastRun) {
         if let Some(query) = run.request() {
             self.line("The query:");
@@ -356,7 +356,7 @@ impl Story {
         }
     }
 
-    /// What a reply says around its edits.
+    /// Returns what a reply says around its edits.
     fn prose(&mut self, reply: &str) {
         let prose = edit::parse(reply).prose;
         if !prose.trim().is_empty() {
@@ -397,7 +397,7 @@ impl Story {
         }
     }
 
-    /// What an agent did in a step.
+    /// Returns what an agent did in a step.
     fn agents(&mut self, past: &PastStep, reply: &str) {
         let step = &past.step;
         if let Some(thoughts) = &step.thoughts {
@@ -487,7 +487,7 @@ impl Story {
         }
     }
 
-    /// What a run as a whole has changed.
+    /// Returns what a run as a whole has changed.
     fn changed(&mut self, changes: &RunChanges) {
         if changes.files.is_empty() {
             return;

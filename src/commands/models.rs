@@ -135,7 +135,7 @@ struct Row<'m> {
     spec: &'m ModelSpec,
     /// The table that it is of.
     table: &'m ModelTable,
-    /// Whether that is the one of the agent `plan`.
+    /// True if that is the one of the agent `plan`.
     is_plans: bool,
     /// Where its key comes from.
     key: Option<KeySource>,

@@ -151,7 +151,7 @@ impl ProjectPlace {
         cli
     }
 
-    /// How a command has ended, with the run's folder as seen from the current directory.
+    /// Returns how a command has ended, with the run's folder as seen from the current directory.
     pub fn seen_from(&self, done: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
         let way = place::relative(&self.here, self.root());
         let seen = |log: String| {

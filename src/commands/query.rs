@@ -13,7 +13,7 @@ use crate::sys::files::{self, Links, PathError};
 use crate::ui::editor;
 use crate::ui::input::{self, InputError};
 
-/// What the flags ask for.
+/// Returns what the flags ask for.
 ///
 /// # Errors
 /// When the query is blank, or cannot be read.
@@ -50,7 +50,8 @@ pub fn from_stdin(context: &Context<'_>) -> Result<String, Error> {
     Ok(input::prompt_from(stdin)?)
 }
 
-/// What the user writes in their editor. It stays in its file until a run has begun: one that could not begin loses
+/// Returns what the user writes in their editor. It stays in its file until a run has begun: one that could not begin
+/// loses
 /// nothing.
 fn edited(context: &Context<'_>) -> Result<String, Error> {
     let command = editor::chosen(context.environment)?;

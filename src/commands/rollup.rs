@@ -15,7 +15,7 @@ use crate::sys::files::PathError;
 use crate::sys::numbers::{grouped, percent};
 use crate::ui::columns::{self, Align};
 
-/// How many files the table names.
+/// The number of files the table names.
 const NAMED: usize = 30;
 
 /// Rolls the project up.

@@ -45,7 +45,7 @@ pub struct ScreenSetup {
     pub first: Option<Submission>,
     /// The mode, where the agent has modes; else its steps are shown, and not its replies as they come.
     pub mode: Option<SharedMode>,
-    /// Whether the wheel scrolls.
+    /// True if the wheel scrolls.
     pub mouse: bool,
     /// The file of what was typed in earlier sessions, in the agent's home.
     pub history: PathBuf,
@@ -181,13 +181,13 @@ pub struct Screen {
     receiver: Receiver<FromScreen>,
     /// What the status bar shows.
     status: RefCell<Status>,
-    /// Whether the model is asked for the conversation itself, and not for a part that another agent works on.
+    /// True if the model is asked for the conversation itself, and not for a part that another agent works on.
     is_own_call: Cell<bool>,
     /// What has come of the reply that is under way, thoughts left out.
     begun: RefCell<String>,
-    /// How many tokens of it the status bar counts.
+    /// The number of tokens of it the status bar counts.
     came: Cell<u64>,
-    /// Whether the user wants to leave.
+    /// True if the user wants to leave.
     has_left: Cell<bool>,
     /// The last answer.
     last_words: RefCell<String>,
@@ -211,7 +211,7 @@ impl Screen {
         }
     }
 
-    /// What has come of a reply that did not come to its end.
+    /// Returns what has come of a reply that did not come to its end.
     pub fn take_begun(&self) -> String {
         self.redactor.borrow().text(&self.begun.take()).into_owned()
     }
@@ -239,7 +239,7 @@ impl Screen {
         self.tell(ToScreen::Said(words.into()));
     }
 
-    /// What the user does next; `None`: they leave, or the screen is gone.
+    /// Returns what the user does next; `None`: they leave, or the screen is gone.
     pub fn next(&self) -> Option<Submission> {
         while !self.has_left.get() {
             match self.receiver.recv() {
@@ -322,7 +322,7 @@ impl Screen {
         }
     }
 
-    /// What an event means for the status bar.
+    /// Returns what an event means for the status bar.
     fn note(&self, event: &Event) {
         match event {
             Event::Asking { step, .. } => {

@@ -22,13 +22,13 @@ use crate::sys::error::Error;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, is_deceptive, printable, without_ci_commands};
 
-/// How many warnings are listed.
+/// The number of warnings that are listed.
 const WARNINGS: usize = 50;
-/// How many files a table has.
+/// The number of files a table has.
 const FILES: usize = 50;
-/// How many characters of a quoted line are shown.
+/// The number of characters of a quoted line are shown.
 const LONGEST_LINE: usize = 500;
-/// How many lines of a failed build are quoted.
+/// The number of lines of a that failed build are quoted.
 const QUOTED: usize = 40;
 
 /// Where the summary of a run goes, as it was when the command began: what a build makes of that place is not followed.

@@ -372,7 +372,7 @@ pub fn undo_last(
     Ok((Some(run), outcome.summary))
 }
 
-/// Whether that is the command that ends.
+/// Returns whether that is the command that ends.
 pub fn is_exit(line: &str) -> bool {
     matches!(ReplCommand::read(line), Some(Ok(ReplCommand::Exit)))
 }
@@ -385,7 +385,8 @@ pub fn refused(line: &str) -> Option<String> {
         .then(|| format!("there is no command `{name}` here: `/exit` or Ctrl-D ends"))
 }
 
-/// What the user types next that is no blank line; `None` where they end it. `stopped` is when they have asked to stop,
+/// Returns what the user types next that is no blank line; `None` where they end it. `stopped` is when they have asked
+/// to stop,
 /// without anything else since: who does so again at once wants to leave.
 ///
 /// # Errors

@@ -120,7 +120,7 @@ fn failed(
     exit
 }
 
-/// What was asked for, what was done, and where to look.
+/// Returns what was asked for, what was done, and where to look.
 fn result_text(outcome: &Outcome) -> String {
     // An answer was told already.
     let said = Some(&outcome.summary).filter(|said| !said.is_empty() && !outcome.is_answer);

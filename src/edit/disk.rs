@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 #[cfg(target_os = "linux")]
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
+use rustix::fs::ResolveFlags;
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use crate::sys::files::{self, Links};

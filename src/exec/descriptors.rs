@@ -12,7 +12,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// How many are handed over at once, at the most.
+/// The number of are handed over at once, at the most.
 const MAX: usize = 3;
 
 #[cfg(target_os = "linux")]

@@ -13,7 +13,7 @@ use httparse::{EMPTY_HEADER, Header, Status};
 
 /// The ports of a host that was allowed without one.
 const USUAL_PORTS: [u16; 2] = [80, 443];
-/// How many header lines a request may have.
+/// The number of header lines a request may have.
 const MAX_HEADERS: usize = 64;
 /// What concerns the connection to the proxy alone, or is written anew.
 const NOT_SENT_ON: [&str; 8] = [
@@ -60,7 +60,7 @@ impl HostName {
         is_name.then_some(Self::Domain(name))
     }
 
-    /// What the user would have to allow.
+    /// Returns what the user would have to allow.
     fn with_unusual_port(&self, port: u16) -> String {
         if USUAL_PORTS.contains(&port) {
             self.to_string()
@@ -251,7 +251,8 @@ fn is_sent_on(header: &Header<'_>) -> bool {
     !others.any(|other| header.name.eq_ignore_ascii_case(other))
 }
 
-/// How many bytes of a body follow a head; only what says so plainly can be told from a second request.
+/// Returns the number of bytes of a body that follow a head; only what says so plainly can be told from a second
+/// request.
 fn body_length(headers: &[Header<'_>]) -> Result<u64, Denial> {
     let named = |name: &'static str| {
         let is_it = move |header: &&Header<'_>| header.name.eq_ignore_ascii_case(name);

@@ -39,19 +39,19 @@ const LOOPBACK: [(&str, &str); 3] = [
     ("127.0.0.1", "127.0.0.1"),
     ("::1", "[::1]"),
 ];
-/// How many connections there are at a time; more wait.
+/// The number of connections there are at a time; more wait.
 const MAX_CONNECTIONS: usize = 64;
-/// How often it is looked whether one has ended.
+/// The number of times it is looked whether one has ended.
 const TICK: Duration = Duration::from_millis(20);
-/// How long the head of a request may be, and how long it may take to come.
+/// The time the head of a request may be, and how long it may take to come.
 const MAX_HEAD: usize = 16 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(5);
-/// How many addresses of a host are tried, and for how long each.
+/// The number of addresses of a host that are tried, and for how long each.
 const MAX_ADDRESSES: usize = 4;
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// How long a host may not take what is sent, which would outlive the sandbox. A client may take its time.
+/// The time a host may not take what is sent, which would outlive the sandbox. A client may take its time.
 const WRITE_TIME: Duration = Duration::from_secs(60);
-/// How many refusals are told of.
+/// The number of refusals that are told of.
 const MAX_REFUSALS: usize = 20;
 
 /// The hosts that the commands of a run may reach, and what they were refused.
@@ -67,7 +67,7 @@ pub(super) struct HostProxy {
 #[derive(Debug, Default)]
 struct Refusals {
     all: Vec<String>,
-    /// How many of them were told.
+    /// The number of them that were told.
     told: usize,
 }
 
@@ -96,7 +96,7 @@ impl HostProxy {
         proxies.into_iter().chain(exceptions)
     }
 
-    /// What was refused, and has not been told yet: sentences without an end.
+    /// Returns what was refused, and has not been told yet: sentences without an end.
     pub fn new_refusals(&self) -> Vec<String> {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let new = refusals.all[refusals.told..].to_vec();

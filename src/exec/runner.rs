@@ -16,7 +16,7 @@ use super::wire::{CommandStatus, Leftovers, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
-/// How long the rest of an output may take to be read when nobody is left who could write it.
+/// The time the rest of an output may take to be read when nobody is left who could write it.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
 
 /// How and when a command has ended.
@@ -177,7 +177,7 @@ impl<'c> Running<'c> {
         matches!(self.stage, Stage::Over(_))
     }
 
-    /// How it has ended, if it has.
+    /// Returns how it has ended, if it has.
     pub fn ending(&self) -> Option<Ending> {
         match self.stage {
             Stage::Running => None,
@@ -185,7 +185,7 @@ impl<'c> Running<'c> {
         }
     }
 
-    /// How long it took, or has taken so far.
+    /// Returns the time it took, or has taken so far.
     pub fn took(&self) -> Duration {
         self.ending()
             .map_or_else(|| self.since_start(), |ending| ending.took)
@@ -195,7 +195,7 @@ impl<'c> Running<'c> {
         self.clock.elapsed().saturating_sub(self.started)
     }
 
-    /// How many processes it has left running, which were ended.
+    /// Returns the number of processes it has left running, which were ended.
     pub fn left_behind(&self) -> u64 {
         self.left_behind
     }

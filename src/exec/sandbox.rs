@@ -68,10 +68,10 @@ const PRIVATE: [&str; 4] = [TEMPORARY, "/var/tmp", "/dev/shm", "/run"];
 /// What of that programs are run from on NixOS.
 const NIX_SYSTEM: &str = "/run/current-system";
 
-/// How often a sandbox is set up anew where other projects, say, have come or gone meanwhile.
+/// The number of times a sandbox is set up anew where other projects, say, have come or gone meanwhile.
 const ATTEMPTS: u32 = 10;
 
-/// How far builds and commands are sandboxed.
+/// The extent to which builds and commands are sandboxed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
@@ -234,7 +234,8 @@ impl Sandbox {
         Nested::find(&self.policy.root, &self.policy.keys).repositories
     }
 
-    /// What must stay what and where it is, for as long as a run goes on; these repositories in a strict sandbox
+    /// Returns what must stay what and where it is, for as long as a run goes on; these repositories in a strict
+    /// sandbox
     /// alone.
     fn identities_with(&self, repositories: Vec<PathBuf>) -> BTreeMap<PathBuf, FileIdentity> {
         let policy = &self.policy;
@@ -497,7 +498,7 @@ impl Sandbox {
         }
     }
 
-    /// What is hidden, with links resolved: a link among the key files leads out of the folder with the keys.
+    /// Returns what is hidden, with links resolved: a link among the key files leads out of the folder with the keys.
     fn hidden(&self, others: &[PathBuf]) -> Vec<PathBuf> {
         let SandboxPolicy { root, keys, .. } = &self.policy;
         let mut wanted = self.policy.hidden.clone();
@@ -519,7 +520,7 @@ impl Sandbox {
     }
 }
 
-/// What is not in the policy and must stay what it is.
+/// Returns what is not in the policy and must stay what it is.
 fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<PathBuf> {
     let directories = policy.hidden.iter().map(|path| resolved(path));
     let mut watched: Vec<PathBuf> = directories.filter(|path| path.is_dir()).collect();
@@ -532,7 +533,7 @@ fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<Pa
     watched
 }
 
-/// What bubblewrap has to say about why it did not work.
+/// Returns what bubblewrap has to say about why it did not work.
 fn complaint(errors: &mut PipeReader) -> String {
     let mut text = vec![0; 2048];
     let mut length = 0;

@@ -26,10 +26,10 @@ use crate::model::message::{Call, Thought};
 use crate::model::openai::plain_name;
 use crate::model::usage::Usage;
 
-/// How many tokens an answer may have where nothing else is said: the API wants to be told.
+/// The number of tokens an answer may have where nothing else is said: the API wants to be told.
 const MAX_OUTPUT_TOKENS: u32 = 32_000;
 
-/// What the vendor's stop reasons mean.
+/// Returns what the vendor's stop reasons mean.
 fn end(finish: &str) -> End {
     match finish {
         "end_turn" | "stop_sequence" => End::Stop,
@@ -64,7 +64,7 @@ pub(super) struct MessagesBody<'a> {
     messages: Vec<Turn<'a>>,
 }
 
-/// What a model is asked, besides how it is to answer; `rest` are further fields, but for those that are null.
+/// Returns what a model is asked, besides how it is to answer; `rest` are further fields, but for those that are null.
 pub(super) fn body<'a>(
     spec: &'a ModelSpec,
     request: &'a Request<'_>,
@@ -241,7 +241,7 @@ impl<'a> AnswerBlock<'a> {
     }
 }
 
-/// What was used: `input_tokens` has neither what was read from the cache nor what was written to it, and
+/// Returns what was used: `input_tokens` has neither what was read from the cache nor what was written to it, and
 /// `output_tokens` counts the thoughts in; [`Usage`] has it the other way round.
 fn usage(told: &Value) -> Usage {
     let cached = count(&told["cache_read_input_tokens"]);

@@ -41,7 +41,7 @@ pub struct Known {
     /// The tiers of service besides the standard one.
     #[serde(default)]
     pub tiers: Vec<String>,
-    /// Whether it is told by marks what to cache, since what it caches costs more.
+    /// True if it is told by marks what to cache, since what it caches costs more.
     #[serde(default, rename = "cacheMarks")]
     pub cache_marks: bool,
     /// When its life ends, where that is known.
@@ -77,14 +77,14 @@ fn read(json: &str) -> serde_json::Result<Vec<(String, Known)>> {
         .collect()
 }
 
-/// What is known of the model of this vendor's name.
+/// Returns what is known of the model of this vendor's name.
 #[must_use]
 pub fn known(id: &str) -> Option<&'static Known> {
     let mut models = CATALOGUE.iter();
     models.find(|(name, _)| name == id).map(|(_, known)| known)
 }
 
-/// What is known of the model of this vendor's name, or of which it is a version.
+/// Returns what is known of the model of this vendor's name, or of which it is a version.
 #[must_use]
 pub fn matching(id: &str) -> Option<&'static Known> {
     let mut models = CATALOGUE.iter();
@@ -92,7 +92,7 @@ pub fn matching(id: &str) -> Option<&'static Known> {
     known.map(|(_, known)| known)
 }
 
-/// Whether the model of this vendor's name is told by marks what to cache.
+/// Returns whether the model of this vendor's name is told by marks what to cache.
 #[must_use]
 pub fn takes_cache_marks(id: &str) -> bool {
     matching(id).is_some_and(|known| known.cache_marks)
@@ -127,7 +127,7 @@ pub fn retired(id: &str) -> Option<&'static str> {
     Some(named.unwrap_or("claude-sonnet-5-5"))
 }
 
-/// How the successor is asked: by its name in the table, or else once it is there.
+/// Returns how the successor is asked: by its name in the table, or else once it is there.
 pub(super) fn way_to(successor: &str, in_table: Option<&str>) -> String {
     match in_table {
         Some(name) => format!(
@@ -138,7 +138,8 @@ pub(super) fn way_to(successor: &str, in_table: Option<&str>) -> String {
     }
 }
 
-/// What is to be told of a model whose life ends soon, or has ended; `in_table` is what the table calls its successor.
+/// Returns what is to be told of a model whose life ends soon, or has ended; `in_table` is what the table calls its
+/// successor.
 #[must_use]
 pub fn near_end(id: &str, today: NaiveDate, in_table: Option<&str>) -> Option<String> {
     let end = known(id)?.end.as_ref()?;
@@ -156,7 +157,8 @@ pub fn near_end(id: &str, today: NaiveDate, in_table: Option<&str>) -> Option<St
 }
 
 impl ModelSpec {
-    /// Whether the entry's price holds whatever its server says that it has served: the server is the user's own,
+    /// Returns whether the entry's price holds whatever its server says that it has served: the server is the user's
+    /// own,
     /// and the model none of the vendors'.
     #[must_use]
     pub(crate) fn has_own_price(&self) -> bool {

@@ -49,7 +49,7 @@ pub enum ModelError {
         vendor: VendorError,
         /// The model that was asked, by the vendor's name.
         model: String,
-        /// How many tries were made.
+        /// The number of tries that were made.
         tries: u32,
         /// The answer's body.
         answer: Box<[u8]>,
@@ -71,7 +71,7 @@ pub enum ModelError {
         host: String,
         /// What the last try died of.
         reason: String,
-        /// How many tries were made.
+        /// The number of tries that were made.
         tries: u32,
     },
     /// No server listens at this machine's own address.
@@ -109,7 +109,7 @@ pub enum ModelError {
     NoTimeLeft {
         /// What the last try died of.
         error: Box<ModelError>,
-        /// How long the wait would be.
+        /// The time the wait would be.
         wait: Duration,
     },
     /// The answer is larger than is ever read.
@@ -200,7 +200,7 @@ pub enum ModelError {
     Interrupted(#[from] Interrupted),
 }
 
-/// What there is to do where another model answers than the one that was asked.
+/// Returns what there is to do where another model answers than the one that was asked.
 fn ask_by_name(served: &str) -> String {
     format!(
         "nothing of the reply was applied; leave out `--require-model`, or ask `{served}` by its own name: \
@@ -223,7 +223,7 @@ impl Diagnostic for ModelError {
 }
 
 impl ModelError {
-    /// What the user can do about it.
+    /// Returns what the user can do about it.
     #[must_use]
     pub fn hint(&self) -> String {
         let hint = match self {
@@ -319,7 +319,7 @@ impl ModelError {
         hint.to_owned()
     }
 
-    /// What the user of an agent can do about it, whose settings name a server and a key of its own.
+    /// Returns what the user of an agent can do about it, whose settings name a server and a key of its own.
     #[must_use]
     pub fn hint_for_agent(&self) -> String {
         match self {
@@ -380,7 +380,7 @@ impl ModelError {
         self
     }
 
-    /// What is told of it before the next try.
+    /// Returns what is told of it before the next try.
     pub(super) fn brief(&self) -> String {
         match self {
             Self::Status { status, .. } => format!("the server answered {status}"),
@@ -413,7 +413,7 @@ impl ModelError {
         is_json.then_some(answer)
     }
 
-    /// Whether the server has no room at present: another model may have.
+    /// Returns whether the server has no room at present: another model may have.
     #[must_use]
     pub fn is_overload(&self) -> bool {
         match self {
@@ -426,7 +426,8 @@ impl ModelError {
         }
     }
 
-    /// Whether the server does not serve a tier other than the standard one: it has no room there at present, or does
+    /// Returns whether the server does not serve a tier other than the standard one: it has no room there at present,
+    /// or does
     /// not know it.
     #[must_use]
     pub fn refuses_tier(&self) -> bool {
@@ -445,13 +446,13 @@ impl ModelError {
         }
     }
 
-    /// Whether the vendor does not take the key.
+    /// Returns whether the vendor does not take the key.
     #[must_use]
     pub fn refuses_key(&self) -> bool {
         matches!(self, Self::Status { status, vendor, .. } if vendor.bad_key || matches!(status, 401 | 403))
     }
 
-    /// Whether the model or its vendor does not want to answer what it was asked.
+    /// Returns whether the model or its vendor does not want to answer what it was asked.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         match self {
@@ -461,13 +462,13 @@ impl ModelError {
         }
     }
 
-    /// Whether it is this machine that failed, and not the model.
+    /// Returns whether it is this machine that failed, and not the model.
     #[must_use]
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Unreadable { .. })
     }
 
-    /// Whether the model has answered with less than a whole reply; it may do better when asked again.
+    /// Returns whether the model has answered with less than a whole reply; it may do better when asked again.
     #[must_use]
     pub fn is_no_whole_reply(&self) -> bool {
         match self {
@@ -477,7 +478,7 @@ impl ModelError {
         }
     }
 
-    /// Whether the vendor says that nothing else will come of the same request.
+    /// Returns whether the vendor says that nothing else will come of the same request.
     #[must_use]
     pub fn is_bad_request(&self) -> bool {
         match self {
@@ -489,7 +490,7 @@ impl ModelError {
         }
     }
 
-    /// Whether the vendor says that the prompt is longer than the model's window.
+    /// Returns whether the vendor says that the prompt is longer than the model's window.
     #[must_use]
     pub fn is_context_exceeded(&self) -> bool {
         match self {
@@ -504,7 +505,7 @@ impl ModelError {
         }
     }
 
-    /// What an answer is that the parser does not take.
+    /// Returns what an answer is that the parser does not take.
     pub(super) fn not_json(answer: &[u8], source: serde_json::Error) -> Self {
         let snippet = Self::snippet(answer);
         Self::NotJson { snippet, source }
@@ -519,7 +520,7 @@ impl ModelError {
     }
 }
 
-/// What to do where the server does not know the model.
+/// Returns what to do where the server does not know the model.
 fn not_found(model: &str, in_table: Option<&str>) -> String {
     const HINT: &str = "the vendor does not know the model or the address: has the model been retired, or is the \
                         base URL wrong?";

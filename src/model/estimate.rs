@@ -9,13 +9,13 @@ use crate::model::usage::Usage;
 use crate::model::{ModelSpec, REPAIRS};
 use crate::sys::excerpt::Excerpt;
 
-/// How many files of the rollup are told.
+/// The number of files of the rollup that are told.
 const LARGEST: usize = 10;
 /// What a conversation of two messages takes besides their texts, by OpenAI's account of its format.
 pub const FRAMING: u64 = 3 + 2 * 3;
 /// A vendor's tokenizer makes about so few bytes of program text a token.
 const BYTES_A_TOKEN: u64 = 3;
-/// How many tokens of answer a call must be able to afford: a model that thinks has said nothing before.
+/// The number of tokens of answer a call must be able to afford: a model that thinks has said nothing before.
 const LEAST_ANSWER: u64 = 8192;
 /// No model answers with more tokens.
 const LONGEST_ANSWER: u64 = 128_000;
@@ -34,7 +34,7 @@ pub fn measure(prompt: &Prompt<'_>) -> Size {
     }
 }
 
-/// How a prompt of that size compares to the model's window.
+/// Returns how a prompt of that size compares to the model's window.
 #[must_use]
 pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
     match spec.prompt_window() {
@@ -44,7 +44,7 @@ pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
     }
 }
 
-/// Whether a prompt fits into a model's window.
+/// Says whether a prompt fits into a model's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     /// It does, as far as is known.
@@ -61,7 +61,7 @@ pub enum Fit {
     },
 }
 
-/// Whether a text of so many bytes fits in any case: no token is shorter than a byte.
+/// Returns whether a text of so many bytes fits in any case: no token is shorter than a byte.
 #[must_use]
 pub fn fits_in_any_case(bytes: u64, spec: &ModelSpec) -> bool {
     spec.prompt_window()
@@ -89,7 +89,7 @@ pub struct CostRange {
     pub most: Option<Usd>,
 }
 
-/// What the first call may cost.
+/// Returns what the first call may cost.
 #[must_use]
 pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
     let cost = |input, output| price.of(Usage::plain(input, output));
@@ -105,7 +105,7 @@ pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
     }
 }
 
-/// What a call costs at most: where nobody tells what it has cost.
+/// Returns what a call costs at most: where nobody tells what it has cost.
 #[must_use]
 pub fn dearest(size: &Size, spec: &ModelSpec) -> Usd {
     let range = spec.price.map(|price| first_call(size, spec, &price));
@@ -113,7 +113,7 @@ pub fn dearest(size: &Size, spec: &ModelSpec) -> Usd {
     range.unwrap_or_default()
 }
 
-/// What the first call and all repairs may cost, each by its model's price: a repair has the first prompt
+/// Returns what the first call and all repairs may cost, each by its model's price: a repair has the first prompt
 /// again, in the cached order from the vendor's cache, at most with a build's whole output as far as it is sent, and with all that was answered before.
 #[must_use]
 pub fn with_repairs(
@@ -188,14 +188,14 @@ pub enum OverBudget {
 }
 
 impl OverBudget {
-    /// Whether it is the first call of a run that is not made.
+    /// Returns whether it is the first call of a run that is not made.
     #[must_use]
     pub fn is_at_once(&self) -> bool {
         matches!(self, Self::TooLittle { spent, .. } if *spent == Usd::ZERO)
     }
 }
 
-/// How many tokens the answer to a prompt may have, so that the call does not cost more than `money`;
+/// The number of tokens the answer to a prompt may have, so that the call does not cost more than `money`;
 /// `None` where that is too little for an answer.
 #[must_use]
 #[expect(

@@ -26,7 +26,7 @@ use crate::model::message::{
 };
 use crate::model::usage::Usage;
 
-/// What the vendor's finish reasons mean.
+/// Returns what the vendor's finish reasons mean.
 fn end(finish: &str) -> End {
     match finish {
         "STOP" => End::Stop,
@@ -93,7 +93,7 @@ enum GeminiPartContent<'a> {
     FunctionResponse(Value),
 }
 
-/// How hard to think: the models of version 2.5 take a number of tokens, later ones a word. The numbers are
+/// Returns how hard to think: the models of version 2.5 take a number of tokens, later ones a word. The numbers are
 /// those that the vendor itself puts in the place of OpenAI's words (`ai.google.dev/gemini-api/docs/openai`);
 /// 128 is the least that gemini-2.5-pro takes.
 /// Agents that call tools natively show thoughts, which come if they are asked for.

@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// So long is the end of a streamed answer waited for behind its last event, and read on so often.
 const LAST_GRACE: Duration = Duration::from_millis(50);
 const LAST_READS: usize = 4;
-/// How large an error's answer may be; vendors' are a few hundred bytes.
+/// The largest size that an error's answer may have; vendors' are a few hundred bytes.
 const FAILURE_LIMIT: u64 = 1 << 20;
 
 /// The way to a model.
@@ -67,9 +67,9 @@ pub struct HttpModel<'a> {
 /// Why one try gave no answer.
 struct TryError {
     error: ModelError,
-    /// Whether another try may give one.
+    /// True if another try may give one.
     is_retryable: bool,
-    /// How long the server wants that one to wait.
+    /// The time the server wants that one to wait.
     wait: Option<Duration>,
 }
 
@@ -171,7 +171,8 @@ impl<'a> HttpModel<'a> {
         })
     }
 
-    /// How to make a call again whose answer says that the server does not take it as it was made: without the schema,
+    /// Returns how to make a call again whose answer says that the server does not take it as it was made: without the
+    /// schema,
     /// without the query's temperature, or without `stream_options`, by which it is asked for the usage. Where it does not say what is wrong with the
     /// request, it may be either.
     fn other_manner(
@@ -334,7 +335,7 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    /// What an error of a call means for the model's query.
+    /// Returns what an error of a call means for the model's query.
     fn failed(&self, error: HttpError) -> TryError {
         match error {
             // The user's own server is not there: nobody starts it within the seconds that tries are apart.
@@ -352,7 +353,7 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    /// Whether the server is the user's, and no vendor's.
+    /// Returns whether the server is the user's, and no vendor's.
     fn is_users_own(&self) -> bool {
         match self.spec.provider {
             Provider::Ollama => true,
@@ -407,7 +408,7 @@ impl Model for HttpModel<'_> {
     }
 }
 
-/// What an error of a call to `endpoint`, which may take so long, means for a model's query.
+/// Returns what an error of a call to `endpoint`, which may take so long, means for a model's query.
 pub(super) fn model_error(error: HttpError, endpoint: &Endpoint, timeout: Duration) -> ModelError {
     let host = endpoint.host().to_owned();
     match error {

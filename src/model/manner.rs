@@ -17,7 +17,7 @@ pub struct Manner {
     pub delivery: Delivery,
     /// How far it holds a reply to a schema.
     pub constraint: Constraint,
-    /// Whether it is told the temperature that a query asks for; that of the model's own entry is the user's word.
+    /// True if it is told the temperature that a query asks for; that of the model's own entry is the user's word.
     pub takes_temperature: bool,
 }
 
@@ -58,7 +58,8 @@ pub enum Constraint {
 }
 
 impl Constraint {
-    /// What is asked for of a reply that is to follow `schema`: `of_schema` makes it of the schema, and `json` stands
+    /// Returns what is asked for of a reply that is to follow `schema`: `of_schema` makes it of the schema, and `json`
+    /// stands
     /// for any JSON.
     pub fn ask<T>(
         self,
@@ -91,7 +92,8 @@ static REFUSED_SCHEMA: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Whether an answer of this `status` (none: a line of a stream) says in these `words` that it is the schema that is
+/// Returns whether an answer of this `status` (none: a line of a stream) says in these `words` that it is the schema
+/// that is
 /// refused.
 pub fn refuses_schema(status: Option<u16>, words: &str) -> bool {
     matches!(status, None | Some(400 | 422 | 500)) && REFUSED_SCHEMA.is_match(words)

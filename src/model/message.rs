@@ -34,7 +34,7 @@ impl<'a> Text<'a> {
         Self(self.0.into_iter().map(change).collect())
     }
 
-    /// Whether the text so far ends a line, as the empty text does.
+    /// Returns whether the text so far ends a line, as the empty text does.
     #[must_use]
     pub fn ends_line(&self) -> bool {
         self.0
@@ -171,7 +171,7 @@ pub struct CallResult {
     pub id: String,
     /// What the model is told.
     pub text: String,
-    /// Whether nothing came of it, and the text says why.
+    /// True if nothing came of it, and the text says why.
     pub is_error: bool,
 }
 
@@ -304,13 +304,13 @@ impl<'a> Message<'a> {
             .collect()
     }
 
-    /// Whether it ends at a cache mark.
+    /// Returns whether it ends at a cache mark.
     #[must_use]
     pub fn ends_marked(&self) -> bool {
         self.parts.last() == Some(&Part::CacheMark)
     }
 
-    /// Whether a part of it ends at a cache mark.
+    /// Returns whether a part of it ends at a cache mark.
     #[must_use]
     pub fn is_marked(&self) -> bool {
         self.parts.contains(&Part::CacheMark)
@@ -384,7 +384,7 @@ impl<'m> Words<'m> {
         Self(parts)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.texts().all(|text| text.pieces().all(str::is_empty))

@@ -57,7 +57,7 @@ pub(crate) use table::{CHAT_MODELS, ModelTable, TableFile, TableProblem, TaskTyp
 pub use tier::Tier;
 pub use vendor_server::{ListedModel, VendorServer};
 
-/// How large an answer may be, in bytes.
+/// The largest size that an answer may have, in bytes.
 const ANSWER_LIMIT: u64 = 256 << 20;
 
 /// A model of the table.
@@ -77,9 +77,9 @@ pub struct ModelSpec {
     pub api_version: Option<String>,
     /// The name of its key file in `agent-config`; `None`: it needs no key.
     pub key_file: Option<String>,
-    /// How many tokens a prompt may have, where that is known.
+    /// The number of tokens a prompt may have, where that is known.
     pub context_window: Option<u64>,
-    /// How many tokens an answer may have, thoughts included; `None`: the server decides.
+    /// The number of tokens an answer may have, thoughts included; `None`: the server decides.
     pub max_output_tokens: Option<u32>,
     /// How hard it is to think; `None`: the server decides.
     pub reasoning_effort: Option<ReasoningEffort>,
@@ -105,9 +105,9 @@ pub struct ModelSpec {
     pub recommended_for: Vec<String>,
     /// What it alone is told, behind an agent's instructions; `None`: nothing.
     pub prompt: Option<String>,
-    /// How many tokens of context Ollama is to load it with; `None`: its window, within limits.
+    /// The number of tokens of context Ollama is to load it with; `None`: its window, within limits.
     pub num_ctx: Option<u32>,
-    /// How long Ollama is to keep it loaded, in Ollama's words: a duration or a number of seconds.
+    /// The time Ollama is to keep it loaded, in Ollama's words: a duration or a number of seconds.
     pub keep_alive: Option<Value>,
     /// Where the entry comes from.
     pub origin: Origin,
@@ -131,7 +131,7 @@ impl ModelSpec {
         (self.provider != Provider::Azure).then_some(&*self.id)
     }
 
-    /// Whether it is one of OpenAI's own models, by its name: those take what is new in its API.
+    /// Returns whether it is one of OpenAI's own models, by its name: those take what is new in its API.
     #[must_use]
     pub fn is_openais_own(&self) -> bool {
         let id = self.id.rsplit('/').next().unwrap_or_default();
@@ -278,11 +278,11 @@ pub struct Form {
     pub schema: Option<Value>,
     /// How freely the model is to choose its words, unless its entry says so; `None`: the server decides.
     pub temperature: Option<f64>,
-    /// Whether it may call them.
+    /// True if it may call them.
     pub tool_choice: ToolChoice,
 }
 
-/// Whether a model may call the tools that it is told of.
+/// Says whether a model may call the tools that it is told of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolChoice {
     /// As it sees fit.
@@ -329,13 +329,13 @@ pub struct Request<'a> {
     pub messages: Vec<Message<'a>>,
     /// What the answer is to be besides words.
     pub form: Form,
-    /// How many tokens the answer may have, thoughts included; `None`: the server decides.
+    /// The number of tokens the answer may have, thoughts included; `None`: the server decides.
     pub max_output_tokens: Option<u32>,
     /// The tier of service in which it is to be answered.
     pub tier: Tier,
-    /// Whether the vendor is to cache up to the marks only, and without any nothing; else, as it likes.
+    /// True if the vendor is to cache up to the marks only, and without any nothing; else, as it likes.
     pub cached_by_marks: bool,
-    /// Whether a call whose answer has begun and then broke off is not to be made again.
+    /// True if a call whose answer has begun and then broke off is not to be made again.
     pub once: bool,
 }
 
@@ -426,7 +426,7 @@ pub trait Listener {
     /// A piece of what the model thinks, where it streams that. It is no part of the reply.
     fn thought(&self, piece: &str);
 
-    /// What came so far is void: the call is made anew.
+    /// Returns what came so far is void: the call is made anew.
     fn restart(&self);
 }
 
@@ -468,7 +468,7 @@ trait Wire: Sync {
     /// The vendor.
     fn vendor(&self) -> &'static Vendor;
 
-    /// What an entry that says nothing else begins with.
+    /// Returns what an entry that says nothing else begins with.
     fn entry(&self, new: ModelSpec) -> ModelSpec {
         new
     }
@@ -489,7 +489,7 @@ trait Wire: Sync {
         None
     }
 
-    /// Whether it streams lines of JSON, by whatever content type.
+    /// Returns whether it streams lines of JSON, by whatever content type.
     fn streams_lines(&self) -> bool {
         false
     }
@@ -514,7 +514,7 @@ trait Wire: Sync {
     /// Reads the JSON of an answer with status 200.
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError>;
 
-    /// What the `error` of an answer tells; what it does not say stays at its default.
+    /// Returns what the `error` of an answer tells; what it does not say stays at its default.
     fn vendor_error(&self, error: &Value) -> VendorError;
 
     /// The same, where it may be a mere sentence, as with some servers.
@@ -528,7 +528,8 @@ trait Wire: Sync {
         }
     }
 
-    /// What the user can do about an error of this status and the vendor's code, where that is not as with others.
+    /// Returns what the user can do about an error of this status and the vendor's code, where that is not as with
+    /// others.
     fn hint(&self, _status: u16, _code: Option<&str>) -> Option<&'static str> {
         None
     }
@@ -556,13 +557,13 @@ trait Assembler {
     /// When the event reports an error, or is not of the vendor's form.
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError>;
 
-    /// Whether nothing more is to come, though the connection may stay open.
+    /// Returns whether nothing more is to come, though the connection may stay open.
     fn is_over(&self) -> bool {
         // Only the end of the stream tells.
         false
     }
 
-    /// Whether the reply is whole: what may still come is what was used, and the end.
+    /// Returns whether the reply is whole: what may still come is what was used, and the end.
     fn is_whole(&self) -> bool;
 
     /// The whole answer's JSON; `None` where the stream ended before it was whole.
@@ -576,20 +577,21 @@ pub struct VendorError {
     pub code: Option<String>,
     /// The vendor's sentence.
     pub message: Option<String>,
-    /// How long to wait before the next try.
+    /// The time to wait before the next try.
     retry_delay: Option<Duration>,
-    /// Whether a quota is spent that waiting does not refill.
+    /// True if a quota is spent that waiting does not refill.
     quota_spent: bool,
-    /// Whether it is asked too often, and not that the server has no room.
+    /// True if it is asked too often, and not that the server has no room.
     is_rate_limit: bool,
-    /// Whether it is the key that is wrong.
+    /// True if it is the key that is wrong.
     pub bad_key: bool,
     /// What the user can do about it, where that is not as with other vendors.
     hint: Option<&'static str>,
 }
 
 impl VendorError {
-    /// Whether it passes with time, by Anthropic's words for that, which it also says behind a status that says all is
+    /// Returns whether it passes with time, by Anthropic's words for that, which it also says behind a status that
+    /// says all is
     /// well.
     fn may_pass(&self) -> bool {
         let passing = [

@@ -24,7 +24,7 @@ use super::{
 use crate::model::message::{Call, CallResult, Message, Part, Role, ToolNames, Words};
 use crate::model::usage::Usage;
 
-/// What `done_reason` means. There are others, like `load` and `unload`, which follow no reply.
+/// Returns what `done_reason` means. There are others, like `load` and `unload`, which follow no reply.
 fn end(reason: &str) -> End {
     match reason {
         "stop" => End::Stop,
@@ -194,13 +194,13 @@ impl Wire for Ollama {
         }
     }
 
-    /// What a runner says, or a proxy before the server, is an object like OpenAI's.
+    /// Returns what a runner says, or a proxy before the server, is an object like OpenAI's.
     fn vendor_error(&self, error: &Value) -> VendorError {
         openai::OpenAi.vendor_error(error)
     }
 }
 
-/// How hard to think, in the words that all versions of Ollama take: whether at all, or one of three.
+/// Returns how hard to think, in the words that all versions of Ollama take: whether at all, or one of three.
 fn think(effort: ReasoningEffort) -> Value {
     use ReasoningEffort::{High, Low, Max, Medium, Minimal, None, XHigh};
     match effort {

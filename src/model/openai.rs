@@ -25,7 +25,7 @@ use crate::sys::text::BYTE_ORDER_MARK;
 /// What is behind the last event of a stream; on record as the finish reason of one that has no other.
 const DONE: &str = "[DONE]";
 
-/// What the finish reasons mean: the vendor's, and those of servers that are compatible with it.
+/// Returns what the finish reasons mean: the vendor's, and those of servers that are compatible with it.
 fn end(finish: &str) -> End {
     if finish == DONE {
         return End::Stop;
@@ -134,9 +134,9 @@ pub(super) struct Dialect {
     pub system: &'static str,
     /// The field that bounds the answer, thoughts included.
     pub limit: &'static str,
-    /// Whether words with cache marks are told as several texts.
+    /// True if words with cache marks are told as several texts.
     pub in_segments: bool,
-    /// Whether the server is told by marks what to cache.
+    /// True if the server is told by marks what to cache.
     pub by_marks: bool,
     /// Further fields, but for those that are null.
     pub rest: Value,
@@ -273,7 +273,7 @@ impl Wire for OpenAi {
     }
 }
 
-/// What a content filter has found, by category: `filtered: violence (high), jailbreak`.
+/// Returns what a content filter has found, by category: `filtered: violence (high), jailbreak`.
 pub(super) fn filtered(results: &Value) -> Option<String> {
     let found = results.as_object().into_iter().flatten();
     let found = found.filter(|(_, result)| result["filtered"] == true);
@@ -285,7 +285,7 @@ pub(super) fn filtered(results: &Value) -> Option<String> {
     (!found.is_empty()).then(|| format!("filtered: {}", found.join(", ")))
 }
 
-/// What was used: `completion_tokens` counts the thoughts in, [`Usage::output_tokens`] does not.
+/// Returns what was used: `completion_tokens` counts the thoughts in, [`Usage::output_tokens`] does not.
 fn usage(told: &Value) -> Usage {
     let thoughts = count(&told["completion_tokens_details"]["reasoning_tokens"]);
     Usage {
@@ -375,7 +375,7 @@ pub(super) fn plain_name(name: &str) -> String {
     }
 }
 
-/// What holds a reply to `schema` as it is: the vendor's strict form would know only a part of JSON schema.
+/// Returns what holds a reply to `schema` as it is: the vendor's strict form would know only a part of JSON schema.
 fn by_schema(schema: &Value) -> Value {
     json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": false}})
 }

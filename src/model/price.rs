@@ -42,7 +42,7 @@ impl Usd {
         Self(self.0 / 2.0)
     }
 
-    /// What is left of it when `spent` is taken away.
+    /// Returns what is left of it when `spent` is taken away.
     #[must_use]
     pub fn less(self, spent: Self) -> Self {
         Self((self.0 - spent.0).max(0.0))
@@ -171,7 +171,7 @@ impl Price {
         }
     }
 
-    /// What a call costs that used so many tokens.
+    /// Returns what a call costs that used so many tokens.
     #[must_use]
     pub fn of(&self, usage: Usage) -> Usd {
         let (input, cached_input, cache_write, output) = match self.long_prompt {
@@ -189,7 +189,7 @@ impl Price {
             + per_token(output, usage.answered())
     }
 
-    /// How many tokens of answer `money` pays for, behind a prompt of `input_tokens`.
+    /// Returns the number of tokens of answer `money` pays for, behind a prompt of `input_tokens`.
     #[must_use]
     pub fn affordable_output(&self, money: Usd, input_tokens: u64) -> u64 {
         let prompt = self.of(Usage::plain(input_tokens, 0));

@@ -63,7 +63,8 @@ pub struct Prompt<'a> {
     pub form: Form,
     /// The conversation's sections: their names, and the pieces of the text that they begin with.
     sections: Vec<(&'static str, usize)>,
-    /// How many messages are in the run log already, and with them the system prompt; `None`: the log keeps all of
+    /// The number of messages that are in the run log already, and with them the system prompt; `None`: the log keeps
+    /// all of
     /// it, as it is sent.
     known: Option<usize>,
 }
@@ -153,7 +154,8 @@ impl<'a> Prompt<'a> {
         prompt
     }
 
-    /// Whether it is all that there is to say, or a conversation that goes on: the next request begins with all of
+    /// Returns whether it is all that there is to say, or a conversation that goes on: the next request begins with
+    /// all of
     /// it.
     #[must_use]
     pub fn goes_on(&self) -> bool {
@@ -214,7 +216,7 @@ impl<'a> Prompt<'a> {
         (system + conversation) as u64
     }
 
-    /// What the prompt is made of: `system` and the sections, each with its text in pieces.
+    /// Returns what the prompt is made of: `system` and the sections, each with its text in pieces.
     #[must_use]
     pub fn sections(&self) -> Vec<(&'static str, Vec<Cow<'_, str>>)> {
         let mut pieces: Vec<Cow<'_, str>> = self.pieces().collect();

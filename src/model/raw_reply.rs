@@ -18,7 +18,7 @@ pub(super) enum RawPart<'a> {
 /// The content of an answer, before it is known to be a whole reply.
 pub(super) struct RawReply<'a> {
     pub parts: Vec<RawPart<'a>>,
-    /// Whether the parts go back in their order, rather than all text before the calls.
+    /// True if the parts go back in their order, rather than all text before the calls.
     pub is_ordered: bool,
     /// The finish reason, where there is one.
     pub finish: Option<String>,

@@ -6,9 +6,9 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// How many repairs a commit may have.
+/// The number of repairs a commit may have.
 pub const REPAIRS: u16 = 3;
-/// How long a purpose's name may be.
+/// The time a purpose's name may be.
 const LONGEST_NAME: usize = 64;
 
 /// What a model is called for. An open name: a workflow or a profile may bring its own.
@@ -66,7 +66,7 @@ impl Purpose {
         &self.0
     }
 
-    /// Whether it is one of the commit workflow and its report, whose files the contract names.
+    /// Returns whether it is one of the commit workflow and its report, whose files the contract names.
     #[must_use]
     pub fn is_workflows(&self) -> bool {
         [Self::INITIAL, Self::REPAIR, Self::REPORT].contains(self)
@@ -86,7 +86,7 @@ pub struct StepId {
     pub purpose: Purpose,
     /// The number of the repair, or of the call among all calls of an agent's run, from 1 on; else 0.
     pub number: u16,
-    /// How many replies to this query were rejected before: so often it was asked again.
+    /// The number of replies to this query that were rejected before: so often it was asked again.
     pub reask: u16,
 }
 
@@ -121,7 +121,7 @@ impl StepId {
         }
     }
 
-    /// What it is called where a line begins with it: `The change`, `Repair 2`.
+    /// Returns what it is called where a line begins with it: `The change`, `Repair 2`.
     #[must_use]
     pub fn title(&self) -> String {
         let name = self.to_string();

@@ -66,7 +66,7 @@ pub struct ModelTable {
     /// The default of each file: the project's is for commits, the home's for `chat`, and plan's for `plan`.
     defaults: BTreeMap<Place, String>,
     by_task: BTreeMap<TaskType, String>,
-    /// Whether the agent `plan` has its own entries in it, so that its rules must name models that are here.
+    /// True if the agent `plan` has its own entries in it, so that its rules must name models that are here.
     is_plans: bool,
 }
 

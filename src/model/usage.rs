@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How many tokens a call took. What a vendor does not tell counts as 0.
+/// The number of tokens a call took. What a vendor does not tell counts as 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// The prompt's tokens, cached ones included.
@@ -43,7 +43,7 @@ impl Usage {
         }
     }
 
-    /// What is billed as output: the answer and the thoughts.
+    /// Returns what is billed as output: the answer and the thoughts.
     #[must_use]
     pub fn answered(&self) -> u64 {
         self.output_tokens.saturating_add(self.thought_tokens)

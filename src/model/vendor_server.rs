@@ -22,11 +22,11 @@ use crate::secret::ApiKey;
 use crate::sys::http::HttpClient;
 use crate::sys::interrupt::Interrupt;
 
-/// How long a call may take.
+/// The time a call may take.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// How large an answer may be, in bytes.
+/// The largest size that an answer may have, in bytes.
 const LIMIT: u64 = 4 << 20;
-/// How many pages of models are read: of a thousand models each.
+/// The number of pages of models that are read: of a thousand models each.
 const PAGES: usize = 10;
 
 /// A model that the server tells of.
@@ -40,9 +40,9 @@ pub struct ListedModel {
     /// When it came out, in RFC 3339.
     #[serde(default)]
     pub created_at: String,
-    /// How many tokens a prompt may have, where the server tells.
+    /// The number of tokens a prompt may have, where the server tells.
     pub max_input_tokens: Option<u64>,
-    /// How many tokens an answer may have, where the server tells.
+    /// The number of tokens an answer may have, where the server tells.
     pub max_tokens: Option<u64>,
 }
 
@@ -114,7 +114,7 @@ impl VendorServer {
         Ok(models)
     }
 
-    /// How many tokens the prompt of `request` has for the model `spec`, by the vendor's own count.
+    /// Returns the number of tokens the prompt of `request` has for the model `spec`, by the vendor's own count.
     ///
     /// # Errors
     /// When the server does not tell, or not in time.
@@ -165,7 +165,7 @@ impl VendorServer {
     }
 }
 
-/// Whether an id needs no escaping in a URL.
+/// Returns whether an id needs no escaping in a URL.
 fn is_plain(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
     !id.is_empty() && id.chars().all(plain)

@@ -21,7 +21,7 @@ use gix_glob::wildmatch::Mode;
 use super::repository::Repository;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError, is_no_file};
 
-/// Whether letters of either case are the same.
+/// True if letters of either case are the same.
 pub use gix_glob::pattern::Case;
 
 /// The name of git's ignore files.
@@ -47,7 +47,7 @@ impl IgnoreFile {
         )
     }
 
-    /// What this file says of `path`, which is relative to the file's directory: `Some(true)` where
+    /// Returns what this file says of `path`, which is relative to the file's directory: `Some(true)` where
     /// it is to be ignored, `Some(false)` where a `!` line takes it back, `None` where no line
     /// matches. The last matching line counts.
     #[must_use]
@@ -58,7 +58,7 @@ impl IgnoreFile {
     }
 }
 
-/// Whether `pattern` matches `path`. A pattern with a slash is matched as git does it: first the
+/// Returns whether `pattern` matches `path`. A pattern with a slash is matched as git does it: first the
 /// letters before the first wildcard, then the rest of the pattern against the rest of the path,
 /// which makes a difference for `.**/**`.
 fn matches(pattern: &Pattern, path: &[u8], is_dir: bool, case: Case) -> bool {
@@ -93,7 +93,7 @@ pub struct IgnoreRules {
     top: PathBuf,
     /// The directory, relative to `top`.
     prefix: Vec<u8>,
-    /// Whether git takes letters of either case for the same here: `core.ignoreCase`.
+    /// True if git takes letters of either case for the same here: `core.ignoreCase`.
     case: Case,
     /// `info/exclude`, which every `.gitignore` overrides.
     exclude: IgnoreFile,
@@ -134,7 +134,8 @@ impl IgnoreRules {
         })
     }
 
-    /// Whether git would ignore the file `path`, plain names joined by `/`, relative to the root that was loaded.
+    /// Returns whether git would ignore the file `path`, plain names joined by `/`, relative to the root that was
+    /// loaded.
     ///
     /// # Errors
     /// When an ignore file on the way is there but cannot be read.
@@ -164,7 +165,7 @@ impl IgnoreRules {
         Ok(false)
     }
 
-    /// Whether a rule excludes this very path; the deepest file with an opinion decides.
+    /// Returns whether a rule excludes this very path; the deepest file with an opinion decides.
     fn is_excluded(&self, path: &[u8], is_dir: bool) -> Result<bool, PathError> {
         let mut level = path;
         while let Some(slash) = level.rfind_byte(b'/') {
@@ -192,7 +193,7 @@ impl IgnoreRules {
     }
 }
 
-/// What one of git's files holds; nothing, where there is none or something that is no file.
+/// Returns what one of git's files holds; nothing, where there is none or something that is no file.
 fn read_git(path: &Path, links: Links) -> Result<Vec<u8>, PathError> {
     match files::read(path, links, LARGEST).if_there() {
         Err(error) if is_no_file(&error) => Ok(Vec::new()),
@@ -202,7 +203,7 @@ fn read_git(path: &Path, links: Links) -> Result<Vec<u8>, PathError> {
     }
 }
 
-/// What `core.ignoreCase` says, which `git init` sets on systems that need it.
+/// Returns what `core.ignoreCase` says, which `git init` sets on systems that need it.
 fn case(repository: &Repository) -> io::Result<Case> {
     let folds = repository.config()?.boolean("core.ignoreCase");
     // git refuses to work where the value is none.

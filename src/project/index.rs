@@ -62,7 +62,8 @@ impl From<PathError> for IndexProblem {
 pub struct TrackedPaths(Vec<String>);
 
 impl TrackedPaths {
-    /// What git tracks below `root`, an absolute directory. Where git has not made an index yet, it tracks nothing.
+    /// Returns what git tracks below `root`, an absolute directory. Where git has not made an index yet, it tracks
+    /// nothing.
     ///
     /// # Errors
     /// When there is no repository, or its index cannot be read.
@@ -80,7 +81,7 @@ impl TrackedPaths {
         self.0.into_iter().filter(|path| !path.ends_with('/'))
     }
 
-    /// What git tracks at `path`, or on the way there, whatever the letters' case.
+    /// Returns what git tracks at `path`, or on the way there, whatever the letters' case.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<&str> {
         let tracked = self.0.iter().map(|tracked| tracked.trim_end_matches('/'));
@@ -115,7 +116,7 @@ pub(super) fn for_each_below(
     })
 }
 
-/// What stands in the index before the paths below `root`.
+/// Returns what stands in the index before the paths below `root`.
 fn prefix(root: &Path, repository: &Repository) -> Vec<u8> {
     // `top` is an ancestor of `root`, or `root` itself.
     let prefix = root.strip_prefix(&repository.top).unwrap_or(Path::new(""));
@@ -132,7 +133,7 @@ fn below(prefix: &[u8], path: &[u8]) -> Option<String> {
     (!inside.is_empty()).then(|| String::from_utf8_lossy(inside).into_owned())
 }
 
-/// How the repository names its objects.
+/// Returns how the repository names its objects.
 fn object_format(repository: &Repository) -> io::Result<Kind> {
     let format = repository.config()?.string("extensions.objectFormat");
     let is_sha256 = format.is_some_and(|format| format.eq_ignore_ascii_case(b"sha256"));

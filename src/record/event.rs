@@ -37,7 +37,7 @@ pub enum Event {
         step: StepId,
         /// The model's name, as `--model` takes it.
         model: String,
-        /// How large the prompt is, where that was counted.
+        /// The size of the prompt, where that was counted.
         prompt: Option<Size>,
         /// What the run has cost so far.
         spent: Usd,
@@ -47,12 +47,12 @@ pub enum Event {
         /// The piece; of a thought as of an answer.
         #[serde(skip)]
         piece: String,
-        /// Whether the model thinks it, rather than says it.
+        /// True if the model thinks it, rather than says it.
         #[serde(skip)]
         is_thought: bool,
-        /// How many tokens of answer there are, about.
+        /// The number of tokens of answer, about.
         output_tokens: u64,
-        /// How many tokens the model has thought with, as far as it shows that.
+        /// The number of tokens the model has thought with, as far as it shows that.
         thought_tokens: u64,
         /// What the run has cost so far, this call included, about.
         spent: Usd,
@@ -61,7 +61,7 @@ pub enum Event {
     Retrying {
         /// The number of the next try.
         next_try: u32,
-        /// How long until then.
+        /// The time until then.
         #[serde(serialize_with = "seconds")]
         wait: Duration,
         /// Why the last one failed.
@@ -78,7 +78,7 @@ pub enum Event {
         /// The tier of service, where it is not the standard one, or another one was wanted.
         #[serde(skip_serializing_if = "Option::is_none")]
         tier: Option<Tier>,
-        /// How long it took.
+        /// The time it took.
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },
@@ -92,7 +92,7 @@ pub enum Event {
     Progress {
         /// What is done.
         message: String,
-        /// How many files are done by now.
+        /// The number of files that are done by now.
         done: Counter,
         /// Of how many.
         total: u64,
@@ -113,12 +113,12 @@ pub enum Event {
     Built {
         /// How, in words.
         status: String,
-        /// Whether it passed.
+        /// True if it passed.
         passed: bool,
         /// Why it failed: a few lines of its output.
         #[serde(skip)]
         reasons: Vec<String>,
-        /// How long it took.
+        /// The time it took.
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },
@@ -128,7 +128,7 @@ pub enum Event {
     Reviewed {
         /// All warnings of the run.
         warnings: Vec<String>,
-        /// How many of them were told before.
+        /// The number of them that were told before.
         #[serde(skip)]
         told: usize,
         /// The change in lines, file by file.
@@ -171,7 +171,7 @@ pub enum Event {
     Session {
         /// The session's id, by which it is resumed.
         id: String,
-        /// Whether it goes on with an earlier one.
+        /// True if it goes on with an earlier one.
         resumed: bool,
     },
     /// An agent has said what it thinks.
@@ -198,7 +198,7 @@ pub enum Event {
         /// What the tool works on, where it is known.
         #[serde(skip)]
         category: Option<Category>,
-        /// Whether it talks with the user: what moves on the screen would disturb their typing.
+        /// True if it talks with the user: what moves on the screen would disturb their typing.
         #[serde(skip)]
         asks: bool,
         /// What the tool does.
@@ -226,15 +226,15 @@ pub enum Event {
         /// What the tool does.
         #[serde(skip)]
         verb: Verb,
-        /// Whether the tool failed.
+        /// True if the tool failed.
         failed: bool,
         /// How the command came out that it ran.
         #[serde(skip)]
         command: CommandEnd,
-        /// Whether the agent says by it that it is done.
+        /// True if the agent says by it that it is done.
         #[serde(skip)]
         is_end: bool,
-        /// How long it took.
+        /// The time it took.
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },
@@ -242,9 +242,9 @@ pub enum Event {
     Malformed {
         /// What is wrong, and where.
         fault: String,
-        /// How many failures in a row this is.
+        /// The number of failures in a row this is.
         failures: u32,
-        /// How many there may be.
+        /// The number of there that may be.
         allowed: u32,
     },
     /// A tool server has answered.
@@ -262,7 +262,7 @@ pub enum Event {
         branch: String,
         /// The branch's status, in the server's words.
         status: String,
-        /// How long since it was started.
+        /// The time since it was started.
         #[serde(serialize_with = "seconds")]
         waited: Duration,
     },
@@ -274,7 +274,7 @@ pub enum Event {
         branch: String,
         /// The branch's status, in the server's words.
         status: String,
-        /// How long it took.
+        /// The time it took.
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },
@@ -282,7 +282,7 @@ pub enum Event {
     Auditing,
     /// The work was judged.
     Audited {
-        /// Whether it passed.
+        /// True if it passed.
         passed: bool,
         /// What the auditor says.
         text: String,
@@ -336,10 +336,10 @@ pub trait Reporter {
     /// Tells of what has just happened.
     fn event(&self, event: &Event);
 
-    /// Whether somebody looks on while things happen, so that counting along is worth the while.
+    /// Returns whether somebody looks on while things happen, so that counting along is worth the while.
     fn is_live(&self) -> bool;
 
-    /// How many columns a result may take; `None`: as many as it likes.
+    /// Returns the number of columns a result may take; `None`: as many as it likes.
     fn columns(&self) -> Option<usize> {
         None
     }

@@ -60,7 +60,7 @@ impl SharedMode {
         shared
     }
 
-    /// What it is now.
+    /// Returns what it is now.
     #[must_use]
     pub fn get(&self) -> Mode {
         let index = usize::from(self.0.load(Ordering::SeqCst));
@@ -87,7 +87,7 @@ impl SharedMode {
         now
     }
 
-    /// What it is from now on.
+    /// Returns what it is from now on.
     pub fn set(&self, mode: Mode) {
         self.0.store(mode as u8, Ordering::SeqCst);
     }

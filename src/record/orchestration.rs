@@ -44,7 +44,7 @@ impl OrchestrationStatus {
         }
     }
 
-    /// Whether the task is done: work that no review has passed, or that could not be published, is not.
+    /// Returns whether the task is done: work that no review has passed, or that could not be published, is not.
     #[must_use]
     pub fn is_finished(self) -> bool {
         self == Self::Completed
@@ -83,7 +83,7 @@ pub struct BranchRecord {
     pub agent: String,
     /// What the server has said of it last; "" where it has not been asked yet.
     pub status: String,
-    /// How long it was waited for.
+    /// The time it was waited for.
     pub seconds: Seconds,
     /// What its review's log says; left out where it is no review, or the log has no verdict or was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ pub struct Lineage {
     /// The agent that is being started, on a branch whose id is not known yet; left out where none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starting: Option<String>,
-    /// How many reviews have come back.
+    /// The number of reviews that have come back.
     pub iterations: u32,
     /// All that were made, in their order.
     pub branches: Vec<BranchRecord>,
@@ -117,7 +117,7 @@ pub struct OrchestrationRecord {
     pub summary: String,
     /// How it has ended.
     pub status: OrchestrationStatus,
-    /// Whether it is done.
+    /// True if it is done.
     pub is_finished: bool,
     /// The branch that it began from.
     pub start_branch_id: String,
@@ -134,7 +134,7 @@ pub struct OrchestrationRecord {
     /// Why nothing was published; left out where that was not tried, or has succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish_error: Option<String>,
-    /// How many reviews have come back.
+    /// The number of reviews that have come back.
     pub iterations: u32,
     /// The run's folder.
     pub log: String,
@@ -155,20 +155,20 @@ pub struct OrchestrationSettings {
     pub project_name: String,
     /// The directory that the agents work in.
     pub workspace_dir: String,
-    /// Whether the work is published in the end.
+    /// True if the work is published in the end.
     pub publishes: bool,
-    /// How often a branch is asked for.
+    /// The number of times a branch is asked for.
     pub polling: Polling,
 }
 
-/// How often a branch is asked for, and for how long.
+/// The number of times a branch is asked for, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Polling {
     /// The first wait.
     pub initial: Seconds,
     /// The longest wait.
     pub max: Seconds,
-    /// How long an agent may take.
+    /// The time an agent may take.
     pub timeout: Seconds,
     /// By how much each wait is longer than the one before; above 1.
     pub factor: f64,

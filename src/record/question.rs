@@ -11,15 +11,15 @@ pub struct Question {
     pub subject: String,
     /// Why it is asked about, each in a word or two: `overwrites`, `deletes`.
     pub reasons: Vec<String>,
-    /// Whether a yes may be for good: what is asked about always is allowed but once.
+    /// True if a yes may be for good: what is asked about always is allowed but once.
     pub may_last: bool,
     /// Of a command, the prefixes of the rules that a yes for good writes; none: it is for the tool.
     pub rules: Vec<String>,
     /// The same in words; "": there are none.
     pub lasting: String,
-    /// Whether a no may be for good, too: the tool is never used in this project then.
+    /// True if a no may be for good, too: the tool is never used in this project then.
     pub may_forbid: bool,
-    /// Whether somebody is there who can be told what to do instead.
+    /// True if somebody is there who can be told what to do instead.
     pub may_redirect: bool,
 }
 
@@ -73,9 +73,9 @@ impl Answer {
 /// What a user says of something that is to be allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it may be done now.
+    /// True if it may be done now.
     pub answer: Answer,
-    /// Whether that holds for the tool in this project from now on.
+    /// True if that holds for the tool in this project from now on.
     pub is_for_good: bool,
 }
 

@@ -151,7 +151,7 @@ impl Recording {
         last.max(REPAIRS)
     }
 
-    /// How often a query was asked again, because the reply was rejected.
+    /// Returns the number of times a query was asked again, because the reply was rejected.
     #[must_use]
     pub fn reasks(&self) -> usize {
         self.steps.iter().filter(|(id, _)| id.reask > 0).count()
@@ -163,7 +163,7 @@ impl Recording {
         self.base_urls.get(model).map(String::as_str)
     }
 
-    /// What the run was about, if it was an agent's.
+    /// Returns what the run was about, if it was an agent's.
     #[must_use]
     pub fn agent(&self) -> Option<AgentRecord> {
         let read = |name| files::read(&self.folder.join(name), Links::Refused, LARGEST).ok();

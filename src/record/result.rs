@@ -28,7 +28,7 @@ pub struct AgentRecord {
     pub session: Option<String>,
     /// What the user asked for; null where the run went on with what was asked for before.
     pub request: Option<String>,
-    /// Whether the user was there to answer.
+    /// True if the user was there to answer.
     pub interactive: bool,
     /// What the user answered to the agent's questions, in their order; null where nothing was.
     pub answers: Vec<Option<String>>,
@@ -55,7 +55,7 @@ pub struct AgentRecord {
 }
 
 impl AgentRecord {
-    /// What the user was asked, as far as that is known, and what they have answered.
+    /// Returns what the user was asked, as far as that is known, and what they have answered.
     pub fn asked(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         let answers = self.answers.iter().enumerate();
         answers.map(|(nth, answer)| {
@@ -110,7 +110,7 @@ pub struct LimitsRecord {
     pub max_retries: u32,
     /// The same without one, and in audits.
     pub max_retries_automated: u32,
-    /// How many calls to the model there may be.
+    /// The number of calls to the model there may be.
     pub max_loops: u16,
     /// A command that takes longer goes on in the background, or is ended; left out where none is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,13 +118,13 @@ pub struct LimitsRecord {
 }
 
 impl LimitsRecord {
-    /// How long a command may take.
+    /// Returns the time a command may take.
     #[must_use]
     pub fn command_timeout(&self) -> Duration {
         self.command_timeout.unwrap_or_default().0
     }
 
-    /// How many tokens of a conversation are sent at the most.
+    /// Returns the number of tokens of a conversation that are sent at the most.
     #[must_use]
     pub fn context(&self) -> u64 {
         self.max_context_tokens.unwrap_or(u64::MAX)
@@ -134,7 +134,7 @@ impl LimitsRecord {
 /// How much a run has changed, as `git diff --shortstat` counts it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatRecord {
-    /// How many files have changed.
+    /// The number of files that have changed.
     pub files: u64,
     /// Lines that are new.
     pub added: u64,
@@ -252,7 +252,7 @@ pub struct RunRecord {
     /// When the run began.
     #[serde(serialize_with = "local_time")]
     pub started: DateTime<FixedOffset>,
-    /// How long it took.
+    /// The time it took.
     pub seconds: Seconds,
     /// What the calls cost together; null where the cost of one is not known.
     pub cost: Option<Usd>,
@@ -312,20 +312,20 @@ impl RunRecord {
         used.reduce(Usage::plus)
     }
 
-    /// What the calls cost together; `None` where the cost of one is not known.
+    /// Returns what the calls cost together; `None` where the cost of one is not known.
     #[must_use]
     pub fn total_cost(&self) -> Option<Usd> {
         self.steps.iter().map(|step| step.cost).sum()
     }
 
-    /// How many repairs were tried.
+    /// Returns the number of repairs that were tried.
     #[must_use]
     pub fn repairs(&self) -> usize {
         let is_repair = |step: &&Step| step.purpose == Purpose::REPAIR && step.reask == 0;
         self.steps.iter().filter(is_repair).count()
     }
 
-    /// How many queries were asked again, because the reply was rejected.
+    /// Returns the number of queries that were asked again, because the reply was rejected.
     #[must_use]
     pub fn reasks(&self) -> usize {
         self.steps.iter().filter(|step| step.reask > 0).count()

@@ -34,7 +34,7 @@ pub fn workflow(folder: &str) -> &str {
     folder.trim_matches(|c: char| c == '-' || c.is_ascii_digit())
 }
 
-/// Whether the run in this folder holds the project while it goes on, so that nobody else's does.
+/// Returns whether the run in this folder holds the project while it goes on, so that nobody else's does.
 #[must_use]
 pub fn holds_project(folder: &str) -> bool {
     workflow(folder) != ORCHESTRATE

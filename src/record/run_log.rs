@@ -49,7 +49,7 @@ pub struct RunLog<'r> {
     folder: Arc<RunFolder>,
     name: String,
     redactor: &'r Redactor,
-    /// Whether the folder has an ignore file of its own.
+    /// True if the folder has an ignore file of its own.
     is_kept_from_git: bool,
 }
 

@@ -24,18 +24,18 @@ pub struct BuildRecord {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Whether it was ended because its time was over.
+    /// True if it was ended because its time was over.
     #[serde(default)]
     pub timed_out: bool,
-    /// How long it ran.
+    /// The time it ran.
     pub seconds: Seconds,
-    /// How far it was sandboxed.
+    /// The extent to which it was sandboxed.
     #[serde(default)]
     pub sandbox: SandboxMode,
 }
 
 impl BuildRecord {
-    /// Whether it ended as it was to.
+    /// Returns whether it ended as it was to.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.code == Some(0)
@@ -43,7 +43,7 @@ impl BuildRecord {
 }
 
 impl Display for BuildRecord {
-    /// How it ended: `passed`, `exit code 1`, `signal 9`, `timed out`.
+    /// Returns how it ended: `passed`, `exit code 1`, `signal 9`, `timed out`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code, self.signal) {
             (Some(0), _) => f.write_str("passed"),
@@ -71,7 +71,7 @@ pub struct Step {
     pub purpose: Purpose,
     /// The number of the repair, from 1 on, or of an agent's call, from 1 on; else 0.
     pub number: u16,
-    /// How many replies to this query were rejected before, so that it was asked again.
+    /// The number of replies to this query that were rejected before, so that it was asked again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reask: u16,
     /// The model that was asked.
@@ -88,7 +88,7 @@ pub struct Step {
     /// What the reply is made of, in its order: `text`, `call`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply: Vec<PartRecord>,
-    /// How long the model took, retries included.
+    /// The time the model took, retries included.
     pub seconds: Seconds,
     /// The vendor's finish reason.
     pub finish: Option<String>,
@@ -99,7 +99,7 @@ pub struct Step {
     /// The folder of the run that the reply was taken from, since this one resumes that; it was paid there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<String>,
-    /// Whether the reply's edits were on the disk already.
+    /// True if the reply's edits were on the disk already.
     #[serde(
         rename = "on_disk",
         default,
@@ -119,7 +119,7 @@ pub struct Step {
     /// The words with which an agent has ended its work, in the place of a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// Whether the step ends an audit, and the audit passes the work.
+    /// True if the step ends an audit, and the audit passes the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
     /// The tools that an agent used, in their order.
@@ -142,7 +142,7 @@ pub struct Action {
     /// The tool's name.
     #[serde(rename = "name")]
     pub tool: Cow<'static, str>,
-    /// Whether it failed.
+    /// True if it failed.
     pub failed: bool,
     /// The call's id, by which its result is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ pub struct Action {
     /// The exit code of the command that it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// How long it took.
+    /// The time it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<Seconds>,
     /// What it changed of the project's files, as a unified diff; none where that would be very long.
@@ -189,7 +189,7 @@ impl Step {
         }
     }
 
-    /// Whether the program has taken it by itself: no model was asked, and that it cost nothing is known.
+    /// Returns whether the program has taken it by itself: no model was asked, and that it cost nothing is known.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.model.is_none() && self.cost == Some(Usd::ZERO)
@@ -205,7 +205,7 @@ impl Step {
         }
     }
 
-    /// Whether an agent took it: it used tools, or ended in a verdict or a summary.
+    /// Returns whether an agent took it: it used tools, or ended in a verdict or a summary.
     #[must_use]
     pub fn is_agents(&self) -> bool {
         !self.purpose.is_workflows()
@@ -233,7 +233,7 @@ impl Step {
 }
 
 impl Action {
-    /// Whether it came to nothing: it failed, or the command that it ran did.
+    /// Returns whether it came to nothing: it failed, or the command that it ran did.
     #[must_use]
     pub fn is_bad(&self) -> bool {
         self.failed || self.exit_code.is_some_and(|code| code != 0)
@@ -255,7 +255,8 @@ pub(super) fn brief<S: Serializer>(steps: &[Step], out: S) -> Result<S::Ok, S::E
     }))
 }
 
-/// What a tool is given, as a person reads it: each argument below the other, those of one line first; texts as they
+/// Returns what a tool is given, as a person reads it: each argument below the other, those of one line first; texts
+/// as they
 /// are, and the rest as JSON.
 #[must_use]
 pub fn input_text(input: &Value) -> String {

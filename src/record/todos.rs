@@ -29,7 +29,7 @@ pub struct Todo {
 }
 
 impl Todo {
-    /// What a list says of it now.
+    /// Returns what a list says of it now.
     #[must_use]
     pub fn shown(&self) -> &str {
         match (&self.active_form, self.status) {

@@ -69,7 +69,7 @@ impl CommandEnd {
         }
     }
 
-    /// Whether the command has failed.
+    /// Returns whether the command has failed.
     #[must_use]
     pub fn is_failure(self) -> bool {
         !matches!(self, Self::None | Self::InBackground | Self::Exited(0))

@@ -15,7 +15,7 @@ pub const FORM: &str = "when you know enough, end your answer, in the place of a
 /// What an auditor found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether the work is accepted.
+    /// True if the work is accepted.
     pub passed: bool,
     /// What is to be done, for the one who did the work. Never blank where the work is not accepted.
     pub feedback: String,
@@ -24,7 +24,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// What is told of it to a reader: of work that is accepted, what was looked at, too.
+    /// Returns what is told of it to a reader: of work that is accepted, what was looked at, too.
     #[must_use]
     pub fn told(&self) -> String {
         match (self.passed, self.seen.as_str(), self.feedback.as_str()) {
@@ -75,12 +75,12 @@ pub fn read(text: &str) -> Result<Verdict, String> {
 #[derive(Debug, Clone, Copy)]
 struct AnswerLine<'t> {
     text: &'t str,
-    /// Whether it stands outside code fences.
+    /// True if it stands outside code fences.
     is_outside: bool,
 }
 
 impl AnswerLine<'_> {
-    /// Whether it is a table's row in which a cell says FAIL: at its beginning and in capitals, or as its only
+    /// Returns whether it is a table's row in which a cell says FAIL: at its beginning and in capitals, or as its only
     /// word. Others may tell of failures that are handled.
     fn is_failed_row(&self) -> bool {
         let is_row = self.is_outside && self.text.trim_start().starts_with('|');
@@ -118,7 +118,7 @@ fn lines(text: &str) -> Vec<AnswerLine<'_>> {
     lines.collect()
 }
 
-/// What stands behind a label and its colon, less the marks of bold text.
+/// Returns what stands behind a label and its colon, less the marks of bold text.
 fn value(line: &AnswerLine<'_>, label: &str) -> Option<String> {
     let plain = line.text.replace("**", "").replace("__", "");
     let plain = plain.trim_start_matches(['#', '-', '*', '_', ' ', '\t']);
@@ -127,7 +127,7 @@ fn value(line: &AnswerLine<'_>, label: &str) -> Option<String> {
     (line.is_outside && start.eq_ignore_ascii_case(label)).then(|| value.trim().to_owned())
 }
 
-/// What the first word says, with or without marks, if the words behind it do not say that work fails.
+/// Returns what the first word says, with or without marks, if the words behind it do not say that work fails.
 fn passes(value: &str) -> Option<bool> {
     let words = words(value);
     match words.as_slice() {
@@ -155,7 +155,7 @@ fn words(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// What stands behind `Feedback:`, to the end; without that, all that is there.
+/// Returns what stands behind `Feedback:`, to the end; without that, all that is there.
 fn feedback(lines: &[AnswerLine<'_>]) -> String {
     let labelled = |line| value(line, "feedback");
     let at = lines.iter().position(|line| labelled(line).is_some());

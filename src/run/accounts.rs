@@ -32,7 +32,7 @@ pub const DEFAULT: &str = "default";
 pub const USUAL: Provider = Provider::Anthropic;
 /// The version of the file's form.
 const VERSION: u64 = 1;
-/// How long an account's name may be.
+/// The time an account's name may be.
 const LONGEST_NAME: usize = 64;
 /// What becomes of accounts whose file is removed.
 const WITHOUT: &str = "`code-commit chat login` then signs in anew";

@@ -330,7 +330,7 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// How long the answer may be, so that the run does not cost more than it may.
+    /// Returns the time the answer may be, so that the run does not cost more than it may.
     fn allowed_answer(
         &self,
         models: &Models<'_>,
@@ -501,7 +501,7 @@ impl<'c> Run<'c> {
     }
 }
 
-/// What a reply is made of. Its words are in a file of their own.
+/// Returns what a reply is made of. Its words are in a file of their own.
 fn reply_parts(reply: &Reply) -> Vec<PartRecord> {
     let text = (!reply.text.is_empty()).then(|| PartRecord {
         part: "text".into(),

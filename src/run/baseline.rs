@@ -19,7 +19,7 @@ use crate::record::run_log::{LogError, RunLog};
 use crate::record::step::BuildRecord;
 use crate::sys::error::Error;
 
-/// How many of the last lines are shown where the build fails.
+/// The number of the last lines that are shown where the build fails.
 const LAST_LINES: usize = 20;
 
 /// What is built before anything is sent, and how.
@@ -38,7 +38,7 @@ pub struct Passed {
     pub build: Option<BuildRecord>,
     /// What the user should know of it.
     pub warnings: Vec<String>,
-    /// Whether the build has changed the tree: what was read of it before is old.
+    /// True if the build has changed the tree: what was read of it before is old.
     pub has_changed: bool,
 }
 

@@ -30,9 +30,9 @@ use crate::sys::error::Error;
 /// How builds are to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildOptions {
-    /// How long a build may take.
+    /// The time a build may take.
     pub timeout: Duration,
-    /// How far it is sandboxed.
+    /// The extent to which it is sandboxed.
     pub sandbox: SandboxMode,
 }
 
@@ -44,7 +44,7 @@ pub struct Builds<'c> {
     sandbox: Option<Sandbox>,
     /// Why there is none, though there should be one; until somebody has taken note of it.
     uncontained: Option<String>,
-    /// Whether a build was sandboxed already: from then on there is no doing without.
+    /// True if a build was sandboxed already: from then on there is no doing without.
     sandboxed: bool,
 }
 
@@ -134,7 +134,7 @@ impl<'c> Builds<'c> {
             && !matches!(problem, SandboxProblem::Moved(_))
     }
 
-    /// How far the last build was sandboxed.
+    /// Returns the extent to which the last build was sandboxed.
     pub fn record(&self) -> SandboxMode {
         match self.sandbox {
             None => SandboxMode::Off,
@@ -148,7 +148,7 @@ impl<'c> Builds<'c> {
         self.uncontained = Some(tell_uncontained(self.context, problem));
     }
 
-    /// What the run's record is to say of builds that are not sandboxed, once.
+    /// Returns what the run's record is to say of builds that are not sandboxed, once.
     pub fn take_warning(&mut self) -> Option<String> {
         self.uncontained.take()
     }
@@ -203,7 +203,8 @@ pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
     try_out(context, SandboxMode::Strict, None, Vec::new()).map(drop)
 }
 
-/// What an agent's commands are sandboxed by, with `key_file` hidden from them besides the project's own keys; or what
+/// Returns what an agent's commands are sandboxed by, with `key_file` hidden from them besides the project's own keys;
+/// or what
 /// the run's record is to say where they are not, though they should be.
 ///
 /// # Errors

@@ -40,7 +40,7 @@ pub fn review<'f>(
     });
 }
 
-/// What the run has changed so far: a line for each file, with how many lines were added and removed.
+/// Returns what the run has changed so far: a line for each file, with how many lines were added and removed.
 pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
     let (changes, too_large) = changes(tree, tree.changed().map(|path| (path, None)));
     let mark = |path: &str| match changes.iter().find(|change| change.path == path) {
@@ -61,7 +61,7 @@ pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
     .collect()
 }
 
-/// What the run has changed so far, as a unified diff.
+/// Returns what the run has changed so far, as a unified diff.
 pub fn diff_so_far(tree: &RunTree<'_>) -> String {
     let (changes, _) = changes(tree, tree.changed().map(|path| (path, None)));
     diff::text(&changes)
@@ -100,7 +100,7 @@ pub fn with_diff(
     }
 }
 
-/// What the folder of a run says, which is named relative to the root.
+/// Returns what the folder of a run says, which is named relative to the root.
 pub fn past_run(context: &Context<'_>, log: Option<&str>) -> PastRun {
     let name = log.and_then(|log| log.rsplit('/').next());
     PastRun::read(&context.project, name.unwrap_or_default())

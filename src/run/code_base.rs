@@ -116,12 +116,12 @@ impl CodeBase {
         rollup
     }
 
-    /// How many tokens it has, about.
+    /// Returns the number of tokens it has, about.
     pub fn tokens(&self) -> u64 {
         self.files.iter().map(|file| file.tokens).sum()
     }
 
-    /// How much is in it, in words.
+    /// Returns how much is in it, in words.
     pub fn summary(&self) -> String {
         format!(
             "{}, about {}; {} left out",

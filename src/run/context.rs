@@ -100,15 +100,15 @@ pub struct ModelChoice {
     pub replay: Option<PathBuf>,
     /// The run to resume.
     pub resume: Option<PathBuf>,
-    /// How long a call may take, its retries included.
+    /// The time a call may take, its retries included.
     pub timeout: Duration,
-    /// Whether the answer comes piece by piece.
+    /// True if the answer comes piece by piece.
     pub delivery: Delivery,
-    /// Whether credentials are sent, but for the project's own keys.
+    /// True if credentials are sent, but for the project's own keys.
     pub allow_secrets: bool,
     /// What is sent.
     pub inputs: InputOptions,
-    /// Whether a reply of another model than the one that was asked is none.
+    /// True if a reply of another model than the one that was asked is none.
     pub require_model: bool,
     /// The tier of service to ask for; `None`: that of the model's entry.
     pub tier: Option<Tier>,
@@ -121,7 +121,7 @@ pub struct ModelChoice {
 pub struct InputOptions {
     /// The query.
     pub query: QuerySource,
-    /// Whether the code base is rolled up for the run; else, where the query is a file, it is one, too.
+    /// True if the code base is rolled up for the run; else, where the query is a file, it is one, too.
     pub roll_up: bool,
     /// How the code base must compare to the disk.
     pub freshness: Freshness,
@@ -142,7 +142,7 @@ pub enum QuerySource {
 }
 
 impl QuerySource {
-    /// What it is to be called.
+    /// Returns what it is to be called.
     pub fn name(&self) -> &'static str {
         match self {
             Self::File => QUERY,
@@ -152,7 +152,7 @@ impl QuerySource {
         }
     }
 
-    /// Whether it lies in a file that is the program's to remove.
+    /// Returns whether it lies in a file that is the program's to remove.
     pub fn is_draft(&self) -> bool {
         matches!(self, Self::Edited(_))
     }
@@ -173,9 +173,9 @@ pub enum Freshness {
 /// What standard input is.
 #[derive(Debug, Clone, Copy)]
 pub struct Stdin {
-    /// Whether somebody types there.
+    /// True if somebody types there.
     pub is_terminal: bool,
-    /// Whether they see what they type: stdout is a terminal, too.
+    /// True if they see what they type: stdout is a terminal, too.
     pub is_seen: bool,
 }
 

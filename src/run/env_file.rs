@@ -115,7 +115,7 @@ impl EnvFile {
         self.problems.iter().cloned().chain(tracked).collect()
     }
 
-    /// What to tell of a file that git would take.
+    /// Returns what to tell of a file that git would take.
     #[must_use]
     pub fn exposure(&self) -> Option<&'static str> {
         let directory = self.directory.as_deref()?;

@@ -145,14 +145,14 @@ fn add(path: PathBuf, kind: Option<FileType>, files: &mut Vec<PathBuf>) {
 pub struct GateChanged {
     files: Vec<(String, Change)>,
     repositories: Vec<(String, RepositoryChange)>,
-    /// Whether git would take the keys now.
+    /// True if git would take the keys now.
     exposes_keys: bool,
     /// The change, for the log.
     pub diff: String,
 }
 
 impl GateChanged {
-    /// What the user can do about it.
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> String {
         let diff = format!("see `{}` in the run's folder", run_files::GATE);
         let is_git = |path: &str| Path::new(path).iter().any(|name| name == DOT_GIT);

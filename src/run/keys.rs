@@ -52,7 +52,7 @@ pub enum KeySource {
 }
 
 impl KeySource {
-    /// Whether it is no key file of the project.
+    /// Returns whether it is no key file of the project.
     #[must_use]
     pub fn is_elsewhere(&self) -> bool {
         !matches!(self, Self::File(_))
@@ -220,7 +220,7 @@ pub fn find(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<FoundKey>,
     })
 }
 
-/// Whether an account's key may go to the model's server.
+/// Returns whether an account's key may go to the model's server.
 #[must_use]
 pub fn takes_accounts(spec: &ModelSpec) -> bool {
     spec.key_file.is_some() && (spec.base_url.is_none() || spec.base_url_from == Place::Home)

@@ -25,7 +25,7 @@ pub struct NotSandboxed(pub SandboxProblem);
 ))]
 pub struct SecretsFound(pub Vec<Finding>);
 
-/// Whether `code-commit init` makes what is missing.
+/// Returns whether `code-commit init` makes what is missing.
 fn is_inits(problem: &Error) -> bool {
     use ProjectProblem::{Missing, NoGitignore, NotIgnored};
     match (problem.downcast_ref(), problem.downcast_ref()) {
@@ -35,7 +35,7 @@ fn is_inits(problem: &Error) -> bool {
     }
 }
 
-/// How many findings are told one by one.
+/// The number of findings that are told one by one.
 const LISTED: usize = 20;
 
 /// Findings in a list; of many, the first.
@@ -103,7 +103,7 @@ impl NotReady {
         self.extend(context.env_file.problems());
     }
 
-    /// What is there; what is not is noted, once.
+    /// Returns what is there; what is not is noted, once.
     pub fn note<T, E: Into<Error>>(&mut self, result: Result<T, E>) -> Option<T> {
         let note = |problem: E| {
             let problem: Error = problem.into();

@@ -11,11 +11,11 @@ use crate::sys::error::Error;
 pub struct Outcome {
     /// What was done; nothing, where the command is quiet about it.
     pub summary: String,
-    /// Whether that is a model's answer, in Markdown.
+    /// True if that is a model's answer, in Markdown.
     pub is_answer: bool,
     /// What was asked for, as the text that it is: a diff, a list.
     pub text: Option<String>,
-    /// Whether a pager shows it where it is longer than the terminal.
+    /// True if a pager shows it where it is longer than the terminal.
     pub is_paged: bool,
     /// The same for programs.
     pub data: Option<Value>,
@@ -81,7 +81,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What the user can do about it, and what has become of the project.
+    /// Returns what the user can do about it, and what has become of the project.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         result::hint((self.advice)(&self.error), self.tree)

@@ -40,12 +40,12 @@ impl<'p> PassedTrees<'p> {
         Self { project, how }
     }
 
-    /// Whether any tree was remembered yet.
+    /// Returns whether any tree was remembered yet.
     pub fn are_kept(&self) -> bool {
         self.list().symlink_metadata().is_ok()
     }
 
-    /// Whether a tree is one of them.
+    /// Returns whether a tree is one of them.
     pub fn contains(&self, tree: Option<Digest>) -> bool {
         let read = files::read(&self.list(), Links::Refused, MIB).unwrap_or_default();
         let known = String::from_utf8_lossy(&read);
@@ -99,7 +99,7 @@ impl<'p> PassedTrees<'p> {
     }
 }
 
-/// What a file comes down to; a link is where it leads.
+/// Returns what a file comes down to; a link is where it leads.
 fn state(
     root: &Path,
     handle: &Root,

@@ -20,7 +20,7 @@ use crate::sys::text::line_end;
 pub struct Proof<'c> {
     context: &'c Context<'c>,
     how: Baseline<'c>,
-    /// Whether what passes is remembered in any case.
+    /// True if what passes is remembered in any case.
     remembers: bool,
     builds: Builds<'c>,
     gate: Gate,

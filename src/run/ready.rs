@@ -64,7 +64,7 @@ impl<'a> Survey<'a> {
         models.map(Models::base_urls).unwrap_or_default()
     }
 
-    /// What is to be said of the way to the models.
+    /// Returns what is to be said of the way to the models.
     pub fn exposed(&self) -> Vec<String> {
         let models = self.models.as_ref();
         models.map_or_else(Vec::new, |models| models.exposed().collect())
@@ -76,7 +76,7 @@ impl<'a> Survey<'a> {
         models.map(Models::key_sources).unwrap_or_default()
     }
 
-    /// What a run starts from.
+    /// Returns what a run starts from.
     ///
     /// # Errors
     /// When anything is missing.
@@ -234,7 +234,7 @@ fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
     directories
 }
 
-/// What is sent though it looks like a credential.
+/// Returns what is sent though it looks like a credential.
 fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<String> {
     findings.retain(|finding| !finding.is_redacted());
     let is_sent = choice.allow_secrets && !findings.is_empty();
@@ -297,7 +297,7 @@ fn redact(context: &Context<'_>, inputs: &mut Inputs) {
     }
 }
 
-/// Whether the project can be built as is asked for, if it is.
+/// Returns whether the project can be built as is asked for, if it is.
 fn check_build(
     context: &Context<'_>,
     build: Option<BuildOptions>,

@@ -38,7 +38,7 @@ pub struct Resumption {
     inputs: Inputs,
     /// The steps with a whole reply, in their order.
     steps: Vec<PastStep>,
-    /// Whether all of its repairs were used.
+    /// True if all of its repairs were used.
     used_up: bool,
     /// The number of the last repair that was asked for, with or without a reply.
     last_repair: u16,
@@ -111,7 +111,7 @@ impl Resumption {
         }
     }
 
-    /// What the user is told of it.
+    /// Returns what the user is told of it.
     pub fn notice(&self, tree: &ResumedTree) -> String {
         let steps = counted(self.steps.len() as u64, "step");
         let edits = if tree.applied.is_empty() {
@@ -130,7 +130,8 @@ impl Resumption {
         self.steps.iter().map(|past| past.step.id()).collect()
     }
 
-    /// How often rejected replies may be followed by another question, besides what is allowed anew: as often as they
+    /// Returns the number of times rejected replies may be followed by another question, besides what is allowed anew:
+    /// as often as they
     /// were, and once more where the last reply was rejected.
     pub fn reasks(&self) -> usize {
         let asked = self.steps.iter().filter(|past| past.step.reask > 0).count();
@@ -228,7 +229,8 @@ impl Resumption {
         applied.collect()
     }
 
-    /// What the run has changed, and those that it went on with: by path, what was there before and what they left.
+    /// Returns what the run has changed, and those that it went on with: by path, what was there before and what they
+    /// left.
     fn changes(&self, context: &Context<'_>) -> Result<BTreeMap<String, States>, Error> {
         let mut changes: BTreeMap<String, States> = BTreeMap::new();
         let mut folder = Some(self.folder.clone());
@@ -282,7 +284,7 @@ fn past(context: &Context<'_>, folder: &str) -> PastRun {
     PastRun::read(&context.project, name.unwrap_or_default())
 }
 
-/// What was sent with the first query: taken out of its file, by the sizes of its parts.
+/// Returns what was sent with the first query: taken out of its file, by the sizes of its parts.
 fn sent(run: &PastRun, first: &Step) -> Option<Inputs> {
     let text = run.text(&StepId::INITIAL, Artifact::Query)?;
     let mut rest = text.as_str();

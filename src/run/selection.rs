@@ -33,11 +33,11 @@ pub use self::recorded::recorded_model;
 pub struct Models<'a> {
     /// What the run may cost.
     pub max_cost: Option<Usd>,
-    /// Whether a reply of another model than the one that was asked is none.
+    /// True if a reply of another model than the one that was asked is none.
     pub require_model: bool,
-    /// Whether nothing is sent, because replies are replayed.
+    /// True if nothing is sent, because replies are replayed.
     pub is_replay: bool,
-    /// How often queries were asked again in the run that is replayed, because replies were rejected.
+    /// The number of times queries were asked again in the run that is replayed, because replies were rejected.
     pub reasks: usize,
     /// The number of the last repair that there may be.
     pub repairs: u16,
@@ -214,7 +214,7 @@ impl<'a> RecordedReplies<'a> {
 }
 
 impl Models<'_> {
-    /// What is to be said of the way to models.
+    /// Returns what is to be said of the way to models.
     pub fn exposed(&self) -> impl Iterator<Item = String> {
         let exposed = self.all().filter(|model| model.is_exposed);
         exposed.map(|model| {
@@ -274,7 +274,7 @@ pub struct SelectedModel<'a> {
     pub fallback: Option<Box<SelectedModel<'a>>>,
     /// Its server, where that is Ollama's and not replayed.
     pub server: Option<OllamaServer>,
-    /// Whether what is sent travels unencrypted to another machine.
+    /// True if what is sent travels unencrypted to another machine.
     is_exposed: bool,
     /// The steps that it has answered in the run that is replayed, if it is a fallback.
     recorded: Vec<StepId>,
@@ -285,7 +285,7 @@ pub struct SelectedModel<'a> {
 }
 
 impl<'a> SelectedModel<'a> {
-    /// How it is asked.
+    /// Returns how it is asked.
     pub fn setup(&self, context: &Context<'_>) -> Setup {
         let table = context.models.as_ref().ok();
         let successor = table.and_then(|table| table.successor(&self.spec.id));
@@ -378,7 +378,7 @@ impl<'a> SelectedModel<'a> {
     }
 }
 
-/// What is to be told of models whose lives end soon, at their vendors.
+/// Returns what is to be told of models whose lives end soon, at their vendors.
 pub fn near_ends<'s>(
     context: &Context<'_>,
     specs: impl IntoIterator<Item = &'s ModelSpec>,

@@ -13,7 +13,7 @@ use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::numbers::{grouped, percent};
 
-/// How many files are named.
+/// The number of files that are named.
 const NAMED: usize = 100;
 
 /// Why something is not sent.
@@ -25,7 +25,7 @@ pub enum SendingProblem {
         "let the run roll up by `--rollup`, or do so with `code-commit rollup` or `./codeRollup.sh`; `--allow-stale` sends it as it is"
     ))]
     Stale(String),
-    /// Whether it is cannot be told.
+    /// True if it is cannot be told.
     #[error(
         "there is no file in `agent-config/codeRollup.txt`, behind a line like `--- src/main.rs ---`"
     )]
@@ -59,7 +59,7 @@ pub enum SendingProblem {
         limit: Usd,
         /// What the prompt costs.
         least: Usd,
-        /// How large the prompt is.
+        /// The size of the prompt.
         size: Size,
     },
     /// A limit in dollars for a model without a price.

@@ -38,7 +38,7 @@ impl Served {
         Some(Self { name, price })
     }
 
-    /// What the user is told of it.
+    /// Returns what the user is told of it.
     pub fn warning(&self, asked: &str) -> String {
         let price = match self.price {
             Some(price) => format!(

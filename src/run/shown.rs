@@ -36,11 +36,11 @@ pub struct Shown {
     root: PathBuf,
     /// By path.
     files: BTreeMap<String, ShownFile>,
-    /// Whether these are all that the model knows; else what the code base holds cannot be told.
+    /// True if these are all that the model knows; else what the code base holds cannot be told.
     is_known: bool,
     /// When the model was asked.
     asked: Stamp,
-    /// Whether a reply may replace what it does not know.
+    /// True if a reply may replace what it does not know.
     may_be_stale: bool,
 }
 
@@ -51,7 +51,7 @@ struct ShownFile {
     shown: Option<Digest>,
     /// As it was on the disk when the model was asked.
     asked: Option<Digest>,
-    /// Whether a reply of this run has made it.
+    /// True if a reply of this run has made it.
     is_own: bool,
 }
 

@@ -13,7 +13,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the server has refused the tier, and the standard one is asked for from now on.
+    /// Returns whether the server has refused the tier, and the standard one is asked for from now on.
     pub(crate) fn falls_back_to_standard(&mut self, spec: &ModelSpec, error: &ModelError) -> bool {
         let tier = self.tier(spec);
         if tier == Tier::Standard || !error.refuses_tier() {

@@ -83,7 +83,7 @@ impl<'c> RunTree<'c> {
         files.keys().map(String::as_str)
     }
 
-    /// Whether every file is as it was before the run, whatever was applied.
+    /// Returns whether every file is as it was before the run, whatever was applied.
     pub fn is_as_before(&self) -> bool {
         self.undo_log.changes().are_none()
     }
@@ -95,7 +95,7 @@ impl<'c> RunTree<'c> {
         Some((self.context.project.root().join(kept), before.mode))
     }
 
-    /// What a build has made of a file, where that is not what the reply made of it.
+    /// Returns what a build has made of a file, where that is not what the reply made of it.
     pub fn built(&self, path: &str, replied: Option<&str>) -> Option<Vec<u8>> {
         let changed = self.undo_log.changes().files.get(path)?;
         let left = changed.after.last()?.as_ref()?;
@@ -106,7 +106,7 @@ impl<'c> RunTree<'c> {
         (Digest::of(&content) == *left).then_some(content)
     }
 
-    /// What is in a file; `None` where it is none: whatever has run since may have made a pipe of it.
+    /// Returns what is in a file; `None` where it is none: whatever has run since may have made a pipe of it.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let (directory, name) = split(path);
         let directory = Root::open(self.context.project.root())?.directory(directory)?;
@@ -243,7 +243,7 @@ fn now(context: &Context<'_>) -> Stamp {
     stamp(context.clock.now().into())
 }
 
-/// How many of the files that have lost something are named.
+/// The number of the files that that have lost something are named.
 const MAX_NAMED: usize = 20;
 
 /// Warns of what is not as it should be about files that were replaced all the same.

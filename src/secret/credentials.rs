@@ -234,13 +234,13 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether this is one of the project's own keys.
+    /// Returns whether this is one of the project's own keys.
     #[must_use]
     pub fn is_own_key(&self) -> bool {
         self.kind == OWN_KEY
     }
 
-    /// Whether the redactor knows this, and so takes it out of whatever is sent.
+    /// Returns whether the redactor knows this, and so takes it out of whatever is sent.
     #[must_use]
     pub fn is_redacted(&self) -> bool {
         self.is_own_key() || self.kind == VARIABLE
@@ -361,14 +361,14 @@ fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
     groups.find_map(|(group, (name, ..))| Some((group?.range(), name)))
 }
 
-/// Whether what has a shape may be a real one, in all that there is of a text.
+/// Returns whether what has a shape may be a real one, in all that there is of a text.
 fn is_credential(bytes: &[u8], place: &Range<usize>, kind: &str) -> bool {
     let (token, behind) = (&bytes[place.clone()], &bytes[place.end..]);
     is_plausible(token)
         && (kind != PRIVATE_KEY || private_key::is_key(token, behind).unwrap_or(false))
 }
 
-/// Whether this may be a real one: not what documentation puts there, and no long name in code.
+/// Returns whether this may be a real one: not what documentation puts there, and no long name in code.
 fn is_plausible(token: &[u8]) -> bool {
     let lower = String::from_utf8_lossy(token).to_ascii_lowercase();
     let like_a_name = ["hf_", "cio", "sk-admin-"]

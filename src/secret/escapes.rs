@@ -29,7 +29,7 @@ pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether any may be in `text`. Most have none, and the pattern takes long to compile.
+/// Returns whether any may be in `text`. Most have none, and the pattern takes long to compile.
 fn has_any(text: &str) -> bool {
     let begins = ['\u{1b}', '\u{9b}', '\u{9d}'];
     begins.iter().any(|begin| text.contains(*begin))

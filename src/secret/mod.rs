@@ -295,14 +295,14 @@ pub struct RedactingWriter<'a, W: Write> {
     redactor: &'a Redactor,
     /// The end of what was written, that may be the beginning of a key.
     held: Vec<u8>,
-    /// Whether there was a key so far.
+    /// True if there was a key so far.
     found: bool,
     inner: W,
 }
 
 /// Passes a stream on, and holds its end back while it is not known what that is.
 trait HoldingBack {
-    /// What is held back.
+    /// Returns what is held back.
     fn held(&mut self) -> &mut Vec<u8>;
 
     /// Of how much of `held` it is known what it is.
@@ -331,7 +331,7 @@ trait HoldingBack {
 }
 
 impl<W: Write> RedactingWriter<'_, W> {
-    /// What this writes to.
+    /// Returns what this writes to.
     pub fn inner(&self) -> &W {
         &self.inner
     }
@@ -448,7 +448,7 @@ fn forms(key: &str) -> Vec<String> {
     forms
 }
 
-/// What JSON writers escape besides what they must: nothing; `/`; what HTML gives a meaning to, in
+/// Returns what JSON writers escape besides what they must: nothing; `/`; what HTML gives a meaning to, in
 /// several tastes; all but letters and digits; everything.
 fn json_forms(key: &str) -> Vec<String> {
     const HTML: [&str; 5] = ["/", "<>&", "<>&'", "<>&='", "<>&'+`\""];

@@ -72,7 +72,7 @@ impl FileState {
 }
 
 impl FileChange {
-    /// What becomes of a file by its bytes alone: its mode is taken for that of a new one, and stays.
+    /// Returns what becomes of a file by its bytes alone: its mode is taken for that of a new one, and stays.
     #[must_use]
     pub fn of(path: String, before: Option<Vec<u8>>, after: Option<Vec<u8>>) -> Self {
         let state = |content| FileState {
@@ -113,7 +113,7 @@ fn content(state: Option<&FileState>) -> &[u8] {
     state.map_or(&[], |state| &state.content)
 }
 
-/// What git shows of `changes`, in git's order: by the paths' bytes.
+/// Returns what git shows of `changes`, in git's order: by the paths' bytes.
 pub(crate) fn in_order(changes: &[FileChange]) -> Vec<&FileChange> {
     let mut shown: Vec<&FileChange> = changes.iter().filter(|change| change.is_shown()).collect();
     shown.sort_by(|one, other| one.path.cmp(&other.path));

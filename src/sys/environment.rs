@@ -84,7 +84,7 @@ impl Environment {
             .map(|(name, _)| name.as_os_str())
     }
 
-    /// What these hold, as far as it is to be looked for.
+    /// Returns what these hold, as far as it is to be looked for.
     pub fn secrets(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let values = self
             .secret_names()
@@ -123,7 +123,7 @@ pub trait Clock: Sync {
     fn now(&self) -> DateTime<FixedOffset>;
     /// Time since some fixed point; never goes back.
     fn elapsed(&self) -> Duration;
-    /// What the local time zone is called at that time, as `MST` or `+03`; `None` where that is not known.
+    /// Returns what the local time zone is called at that time, as `MST` or `+03`; `None` where that is not known.
     fn zone(&self, _at: DateTime<FixedOffset>) -> Option<String> {
         None
     }

@@ -21,14 +21,14 @@ impl Error {
         Problem::hint(&**self)
     }
 
-    /// How the process ends.
+    /// Returns how the process ends.
     #[must_use]
     pub fn exit(&self) -> Exit {
         let name = self.code().map(|name| name.to_string());
         name.map_or(Exit::LocalIo, |name| Exit::named(&name))
     }
 
-    /// Whether it is an error of this type.
+    /// Returns whether it is an error of this type.
     #[must_use]
     pub fn is<E: Diagnostic + Send + Sync + 'static>(&self) -> bool {
         self.0.downcast_ref::<E>().is_some()

@@ -16,9 +16,9 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// How many bytes are kept.
+    /// The number of bytes that are kept.
     pub const LIMIT: usize = 1 << 20;
-    /// How many of them are of the end.
+    /// The number of them that are of the end.
     pub const HALF: usize = Self::LIMIT / 2;
 
     /// The same with more behind it.
@@ -55,7 +55,8 @@ impl Excerpt {
         lossy(text)
     }
 
-    /// What is to follow where the first `kept` bytes of the stream are, half the limit or more, or less a part of a
+    /// Returns what is to follow where the first `kept` bytes of the stream are, half the limit or more, or less a
+    /// part of a
     /// character: all the rest; or, behind a line that says how many bytes were left out, the end. `ends_line` is
     /// whether a line ends before it.
     #[must_use]
@@ -86,7 +87,8 @@ impl Excerpt {
 const BEFORE: &str = "[... ";
 const BEHIND: &str = " bytes left out ...]";
 
-/// How many bytes this line says were left out, if it is such a line, with or without a count of lines. Such a
+/// Returns the number of bytes this line says were left out, if it is such a line, with or without a count of lines.
+/// Such a
 /// line is believed, wherever it comes from.
 fn left_out(line: &str) -> Option<u64> {
     let told = line.strip_prefix(BEFORE)?.strip_suffix(BEHIND)?;

@@ -8,7 +8,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fence<'t> {
     pub mark: char,
-    /// How many marks it has: at least three.
+    /// The number of marks it has: at least three.
     pub length: usize,
     /// The info string: what stands behind the marks, trimmed.
     pub info: &'t str,

@@ -10,7 +10,7 @@ use std::{io, thread};
 
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 
-/// How often a lock is tried for that nobody seems to hold.
+/// The number of times a lock is tried for that nobody seems to hold.
 const TRIES: usize = 1000;
 
 /// Why a lock is not to be had.

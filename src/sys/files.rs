@@ -17,7 +17,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 /// A mebibyte, in which limits are told.
 pub(crate) const MIB: u64 = 1 << 20;
-/// How long a pipe or a device may take no bytes.
+/// The time a pipe or a device may take no bytes.
 const SLOWEST_STREAM: Duration = Duration::from_secs(10);
 
 /// What could not be done to a file.

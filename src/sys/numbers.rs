@@ -36,7 +36,7 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-/// How long something took, or has taken so far, in whole seconds: `42s`, `3m 05s`, `2h 00m 07s`.
+/// Returns the time something took, or has taken so far, in whole seconds: `42s`, `3m 05s`, `2h 00m 07s`.
 #[must_use]
 pub fn elapsed(duration: Duration) -> String {
     let whole = duration.as_secs();

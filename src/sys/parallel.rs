@@ -26,7 +26,7 @@ pub fn in_parallel<T: Send, E: Send>(
     Ok(vec![first?, second?])
 }
 
-/// What a thread has come to. A panic there goes on here.
+/// Returns what a thread has come to. A panic there goes on here.
 pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()

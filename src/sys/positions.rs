@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::sys::text::cut;
 
-/// How many characters of serde's word on a mistake are told.
+/// The number of characters of serde's word on a mistake that are told.
 const REASON_LIMIT: usize = 300;
 
 /// A mistake in a text, and its place.

@@ -29,7 +29,7 @@ pub struct Events {
     id: Option<String>,
     /// The id of the last event that has ended, and had one.
     last_id: Option<String>,
-    /// How long the server wants a client to wait before it connects again.
+    /// The time the server wants a client to wait before it connects again.
     retry: Option<Duration>,
     /// Tells whether anything has come: a byte order mark at the very beginning is passed over.
     begun: bool,
@@ -74,13 +74,13 @@ impl Events {
         self.last_id.as_deref()
     }
 
-    /// How long the server wants a client to wait before it takes the stream up again, as said last.
+    /// Returns the time the server wants a client to wait before it takes the stream up again, as said last.
     #[must_use]
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// How many bytes are kept of the event that has not ended yet.
+    /// Returns the number of bytes that are kept of the event that has not ended yet.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.line.len() + self.data.as_ref().map_or(0, Vec::len)

@@ -100,7 +100,7 @@ pub(crate) fn escaped(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// What a line that follows `text` needs before it.
+/// Returns what a line that follows `text` needs before it.
 pub(crate) fn line_end(text: &str) -> &'static str {
     if text.is_empty() || text.ends_with('\n') {
         ""

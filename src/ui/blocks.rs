@@ -102,7 +102,7 @@ pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-/// How many bytes of `text` are the first line of it; at least a character, at most all.
+/// Returns the number of bytes of `text` are the first line of it; at least a character, at most all.
 fn first_piece(text: &str, width: usize) -> usize {
     let mut taken = 0;
     let mut beyond = text.char_indices().filter(|(at, c)| {
@@ -125,7 +125,7 @@ fn first_piece(text: &str, width: usize) -> usize {
     blank.map_or(fit.len(), |at| at + 1)
 }
 
-/// How many columns a character takes by itself.
+/// Returns the number of columns a character takes by itself.
 fn width(c: char) -> usize {
     if matches!(c, ' '..='~') {
         return 1;

@@ -4,7 +4,7 @@ use crate::sys::text::{text_width, truncated};
 
 use super::blocks::wrapped;
 
-/// How many blanks stand between columns.
+/// The number of blanks that stand between columns.
 const GAP: usize = 2;
 /// So many columns of a terminal the last column of a table is to have.
 const LAST: usize = 24;

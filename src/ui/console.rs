@@ -44,15 +44,15 @@ pub struct Console<'r> {
     in_tool: AtomicBool,
     /// What was shown of an agent's work at a terminal.
     steps: Mutex<Steps>,
-    /// Whether the call that is under way is an agent's.
+    /// True if the call that is under way is an agent's.
     is_agents_call: AtomicBool,
     /// The branch that was told last to be waited for, and its status.
     told_awaited: Mutex<String>,
 }
 
-/// How many columns a stat takes, as in git's when nobody looks on.
+/// The number of columns a stat takes, as in git's when nobody looks on.
 const WIDTH: usize = 80;
-/// How many files of a reply are listed by name.
+/// The number of files of a reply that are listed by name.
 const LISTED: usize = 20;
 /// What stands before their names.
 const INDENT: &str = "            ";
@@ -60,9 +60,9 @@ const INDENT: &str = "            ";
 const PROSE: usize = 12;
 /// So much of a branch's id is shown where something moves.
 const SHORT_ID: usize = 8;
-/// How many columns are kept there for how long it has been waited.
+/// The number of columns that are kept there for how long it has been waited.
 const TIMER: usize = 20;
-/// How many columns a line may take where nobody says how many there are.
+/// The number of columns a line may take where nobody says how many.
 const WIDEST: usize = 400;
 
 impl<'r> Console<'r> {
@@ -132,12 +132,12 @@ impl<'r> Console<'r> {
         self.spinner.stop();
     }
 
-    /// Whether something may move while an agent works: who wants no colours wants plain text.
+    /// Returns whether something may move while an agent works: who wants no colours wants plain text.
     fn is_decorated(&self) -> bool {
         self.options.colors.stderr
     }
 
-    /// How text may look on stderr.
+    /// Returns how text may look on stderr.
     fn look(&self) -> Look {
         let columns = size(io::stderr()).map_or(0, |(_, columns)| columns);
         Look::of_terminal(columns, self.options.colors.stderr)
@@ -174,7 +174,7 @@ impl<'r> Console<'r> {
         }
     }
 
-    /// Whether something else was told last of what is waited for.
+    /// Returns whether something else was told last of what is waited for.
     fn is_news(&self, awaited: String) -> bool {
         let Ok(mut told) = self.told_awaited.lock() else {
             return true;
@@ -184,7 +184,7 @@ impl<'r> Console<'r> {
         is_news
     }
 
-    /// What the tool that is under way has printed last, behind what turns.
+    /// Returns what the tool that is under way has printed last, behind what turns.
     fn show_printing(&self) {
         if let Ok(steps) = self.steps.lock() {
             self.spinner.beside(steps.printing(self.look()));
@@ -226,7 +226,7 @@ impl<'r> Console<'r> {
         self.asides(text.lines().map(str::to_owned).collect());
     }
 
-    /// What a model says around its edits: the beginning of it.
+    /// Returns what a model says around its edits: the beginning of it.
     fn prose(&self, text: &str) {
         // Before the text is broken into lines, which would break a key as well.
         let text = self.redactor.text(text.trim()).replace('\t', "    ");
@@ -477,7 +477,8 @@ impl Console<'_> {
         self.sentence("warning:", Style::new().yellow(), text);
     }
 
-    /// What a reviewer reads first: the warnings, again on a terminal where they have scrolled by, and the change as git shows it.
+    /// Returns what a reviewer reads first: the warnings, again on a terminal where they have scrolled by, and the
+    /// change as git shows it.
     fn review(&self, warnings: &[String], told: usize, stat: &Stat) {
         self.spinner.stop();
         let again = self.options.stderr_terminal && !self.options.quiet;
@@ -524,7 +525,7 @@ impl Console<'_> {
     }
 }
 
-/// How many columns stderr has for what stands behind [`INDENT`].
+/// Returns the number of columns stderr has for what stands behind [`INDENT`].
 fn room() -> usize {
     let columns = size(io::stderr()).map_or(WIDEST, |(_, columns)| columns);
     columns.saturating_sub(INDENT.len() + 1).max(1)

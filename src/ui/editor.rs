@@ -27,7 +27,7 @@ const SYSTEM: &str = if cfg!(target_os = "macos") {
     "xdg-open"
 };
 
-/// How large a text may be that comes from the editor.
+/// The largest size that a text may have that comes from the editor.
 const LARGEST_EDITED: u64 = 10 * MIB;
 
 /// The way out of all of them.
@@ -112,7 +112,7 @@ pub fn open(command: &str, path: &Path, interrupt: &Interrupt) -> Result<(), Edi
     }
 }
 
-/// What the user makes of `text` in their editor; else why nothing, in which case the text is as it was.
+/// Returns what the user makes of `text` in their editor; else why nothing, in which case the text is as it was.
 ///
 /// # Errors
 /// When `draft`, in which it is edited, cannot be written or read, or the editor does not open it.

@@ -15,11 +15,11 @@ use crate::sys::files::{self, Links, MIB};
 
 /// The file, in an agent's home.
 pub const FILE: &str = "history";
-/// How many entries are kept, the last ones.
+/// The number of entries that are kept, the last ones.
 const KEPT: usize = 1000;
-/// How many bytes an entry may have.
+/// The number of bytes an entry may have.
 const LONGEST: usize = 4 << 10;
-/// How large the file may be.
+/// The largest size that the file may have.
 const LARGEST: u64 = 8 * MIB;
 /// From this size on it is shortened.
 const LARGE: u64 = 4 * MIB;

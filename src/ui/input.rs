@@ -17,9 +17,9 @@ use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::text::printable;
 use crate::ui::tui::{CommandHint, Menu, Status};
 
-/// How many bytes a line may have.
+/// The number of bytes a line may have.
 pub const LINE_LIMIT: usize = 1 << 20;
-/// How many bytes a whole prompt may have.
+/// The number of bytes a whole prompt may have.
 pub const PROMPT_LIMIT: usize = 10 << 20;
 
 /// What came of asking for a line.
@@ -115,7 +115,7 @@ pub trait LineReader {
     /// Shows how things stand, and which commands there are, where these have a place of their own.
     fn stands(&mut self, _status: Status, _commands: Vec<CommandHint>) {}
 
-    /// Whether it is a screen.
+    /// Returns whether it is a screen.
     fn is_screen(&self) -> bool {
         false
     }

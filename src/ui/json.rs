@@ -119,7 +119,8 @@ fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
     super::all_to_stdout(&format!("{text}\n"))
 }
 
-/// Whether a terminal obeys `c`, or shows nothing of it. What else JSON allows of such is the end of a line between
+/// Returns whether a terminal obeys `c`, or shows nothing of it. What else JSON allows of such is the end of a line
+/// between
 /// values.
 fn is_unseen(c: char) -> bool {
     c != '\n' && (is_deceptive(c) || is_ignorable(c))
@@ -135,7 +136,7 @@ fn visible(c: char) -> String {
     units.map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
-/// What happened, as `{"name": {"field": …}}`.
+/// Returns what happened, as `{"name": {"field": …}}`.
 fn named_fields(event: &Event) -> Value {
     match event {
         Event::Asking {

@@ -13,9 +13,9 @@ use rustix::process::{Pid, Signal as Number, WaitId, WaitIdOptions, kill_process
 
 use crate::sys::interrupt::{Interrupt, Signal, is_readable_within};
 
-/// How often it is looked whether this program is to end.
+/// The number of times it is looked whether this program is to end.
 const TICK: Duration = Duration::from_millis(100);
-/// How long the other one may take to end then.
+/// The time the other one may take to end then.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Starts the program, does `feed`, and waits until it has ended, which a signal that lasts has it do.

@@ -65,7 +65,7 @@ struct Renderer<'c> {
     out: Vec<Line<'static>>,
     /// The words of the paragraph that is under way, line by line.
     lines: Vec<Vec<Word>>,
-    /// Whether the next text goes on with the last word.
+    /// True if the next text goes on with the last word.
     is_open: bool,
     /// Prefixes of the next line and of those after it, for each list or quotation around it.
     prefixes: Vec<(String, String)>,
@@ -369,7 +369,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// How many columns there are beside the prefixes.
+    /// Returns the number of columns there are beside the prefixes.
     fn width(&self) -> usize {
         let prefixes = self.prefixes.iter();
         let taken: usize = prefixes.map(|(_, rest)| text_width(rest)).sum();
@@ -416,7 +416,7 @@ fn painted(line: &str, part: Range<usize>, pieces: &Pieces) -> Vec<Span<'static>
     spans
 }
 
-/// How a piece of code looks; code of which no pieces are known is of no class.
+/// Returns how a piece of code looks; code of which no pieces are known is of no class.
 fn code_style(class: CssClass) -> Style {
     let style = Style::new();
     match class {

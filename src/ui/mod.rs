@@ -73,7 +73,7 @@ impl<'r> Output<'r> {
         self
     }
 
-    /// What stdout gets.
+    /// Returns what stdout gets.
     #[must_use]
     pub fn format(&self) -> OutputFormat {
         self.format

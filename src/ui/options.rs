@@ -31,7 +31,7 @@ pub struct ConsoleOptions {
     pub stderr_terminal: bool,
     /// stdout is a terminal.
     pub stdout_terminal: bool,
-    /// Whether a CI runner reads what is printed, and looks for its commands in it.
+    /// True if a CI runner reads what is printed, and looks for its commands in it.
     pub runner: CiRunner,
     /// Where colours may be used.
     pub colors: Colors,
@@ -44,7 +44,7 @@ pub struct ConsoleOptions {
 }
 
 impl ConsoleOptions {
-    /// What stdout and stderr, which may be terminals, are capable of by the environment.
+    /// Returns what stdout and stderr, which may be terminals, are capable of by the environment.
     #[must_use]
     pub fn new(quiet: bool, (stdout, stderr): (bool, bool), environment: &Environment) -> Self {
         let dumb = is_dumb(environment);
@@ -82,13 +82,13 @@ impl ConsoleOptions {
     }
 }
 
-/// Whether a terminal cannot move its cursor, by its name, or has none.
+/// Returns whether a terminal cannot move its cursor, by its name, or has none.
 pub fn is_dumb(environment: &Environment) -> bool {
     let is_such = |term: &str| ["dumb", "cons25", "emacs"].contains(&&*term.to_ascii_lowercase());
     environment.get("TERM").is_none_or(is_such)
 }
 
-/// Whether there is a CI runner.
+/// Says whether there is a CI runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CiRunner {
     /// Nobody but a person reads.
@@ -102,9 +102,9 @@ pub enum CiRunner {
 /// Where colours may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Colors {
-    /// Whether stdout takes them.
+    /// True if stdout takes them.
     pub stdout: bool,
-    /// Whether stderr takes them.
+    /// True if stderr takes them.
     pub stderr: bool,
 }
 

@@ -31,7 +31,7 @@ pub struct Shown {
     pub style: Style,
     /// The text below.
     pub body: Vec<Part>,
-    /// Whether the verb is a title for text that a person at a terminal recognises without it.
+    /// True if the verb is a title for text that a person at a terminal recognises without it.
     pub is_title_spared: bool,
 }
 
@@ -203,7 +203,7 @@ pub fn asked(question: &str) -> Shown {
     }
 }
 
-/// What an agent's model is doing while it is asked; `None` for what is no agent's call.
+/// Returns what an agent's model is doing while it is asked; `None` for what is no agent's call.
 pub fn doing(step: &StepId) -> Option<&'static str> {
     match step.purpose.name() {
         _ if step.purpose.is_workflows() => None,
@@ -269,7 +269,7 @@ pub struct ToolEnd {
     pub text: String,
     /// The same in a few words.
     pub brief: Option<String>,
-    /// Whether the tool failed.
+    /// True if the tool failed.
     pub failed: bool,
     /// How the command came out that it ran.
     pub command: CommandEnd,
@@ -302,7 +302,7 @@ impl ToolEnd {
 }
 
 impl ToolUse {
-    /// What it does: `Running cargo test`.
+    /// Returns what it does: `Running cargo test`.
     pub fn doing(&self) -> String {
         let (doing, _) = self.verb.words(&self.name);
         format!("{doing} {}", self.subject).trim_end().to_owned()

@@ -39,7 +39,7 @@ struct Turning {
 #[derive(Debug, Default)]
 struct SpinnerState {
     activity: Option<Activity>,
-    /// Whether there is a thread that draws.
+    /// True if there is a thread that draws.
     is_turning: bool,
 }
 
@@ -54,7 +54,7 @@ struct Activity {
     printed: String,
     /// What stands between text and time.
     gap: &'static str,
-    /// Whether it is an agent's call: all that is seen of it is how it counts along.
+    /// True if it is an agent's call: all that is seen of it is how it counts along.
     is_call: bool,
     tick: Duration,
     ticks: usize,
@@ -207,7 +207,7 @@ fn counting(tokens: u64) -> String {
     format!(" [{}]{KEYS}", counted(tokens, "token"))
 }
 
-/// How many of some tokens are such, behind their count; nothing where none are.
+/// Returns the number of some tokens that are such, behind their count; nothing where none are.
 pub(super) fn aside(tokens: u64, such: &str) -> String {
     match tokens {
         0 => String::new(),
@@ -215,7 +215,7 @@ pub(super) fn aside(tokens: u64, such: &str) -> String {
     }
 }
 
-/// What was spent, where it is anything.
+/// Returns what was spent, where it is anything.
 pub(super) fn dollars(spent: Usd) -> String {
     if spent == Usd::ZERO {
         return String::new();

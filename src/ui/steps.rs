@@ -48,7 +48,7 @@ const COLUMNS: usize = 80;
 pub(super) struct Look {
     /// Columns that may be written to.
     pub width: usize,
-    /// Whether lines are shown in their styles.
+    /// True if lines are shown in their styles.
     pub is_styled: bool,
     /// How much of it is shown.
     pub folding: Folding,
@@ -288,7 +288,7 @@ pub(super) struct Steps {
     tasks: Vec<Task>,
     /// The tool that is at work.
     tool: ToolUse,
-    /// Whether it talks with the user, who sees that by itself.
+    /// True if it talks with the user, who sees that by itself.
     asks: bool,
 }
 
@@ -337,7 +337,7 @@ impl Steps {
         present(event).map_or_else(Vec::new, |shown| look.shown(&shown))
     }
 
-    /// What the tool that is under way does: `Running cargo test`.
+    /// Returns what the tool that is under way does: `Running cargo test`.
     pub fn doing(&self, look: Look) -> String {
         // The time stands behind it, and what it prints.
         truncated(&one_line(&self.tool.doing()), look.width / 2).into_owned()

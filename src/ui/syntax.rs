@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-/// How many bytes of text are coloured on a page.
+/// The number of bytes of text that are coloured on a page.
 const ALL: usize = 400 << 10;
-/// How many bytes of one file's two versions are coloured.
+/// The number of bytes of one file's two versions are coloured.
 pub const FILE: usize = 96 << 10;
 /// A longer line is not coloured, in bytes: what patterns take for it grows with its square.
 const LINE: usize = 400;
-/// How long all of that may take.
+/// The time all of that may take.
 const TIME: Duration = Duration::from_secs(3);
 /// A longer first line is not looked at to tell the language, in bytes.
 const FIRST_LINE: usize = 200;
@@ -144,7 +144,7 @@ impl<'a> Highlighter<'a> {
         }
     }
 
-    /// What the innermost scope that says anything says.
+    /// Returns what the innermost scope that says anything says.
     fn class(&self, scopes: &ScopeStack) -> Option<CssClass> {
         scopes.as_slice().iter().rev().find_map(|scope| {
             let mut rules = self.rules.iter();

@@ -71,7 +71,7 @@ pub enum PlainReplies {
 /// Replies in Markdown sections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Markdown {
-    /// Whether the agent may answer in words rather than use a tool.
+    /// True if the agent may answer in words rather than use a tool.
     pub plain_replies: PlainReplies,
 }
 
@@ -93,7 +93,7 @@ impl Protocol for Markdown {
 }
 
 impl Markdown {
-    /// What a reply without a header is.
+    /// Returns what a reply without a header is.
     fn answer(self, lines: &[ReplyLine<'_>]) -> Result<Turn, Fault> {
         let text = joined(lines).trim().to_owned();
         if self.plain_replies == PlainReplies::Taken && !text.is_empty() {
@@ -184,7 +184,7 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
     })
 }
 
-/// What the model is told where other responses stood above the one that counts.
+/// Returns what the model is told where other responses stood above the one that counts.
 fn not_done(others: usize) -> String {
     format!(
         "Your reply had {} responses. Only the last was carried out: nothing was done of what stood above it. \

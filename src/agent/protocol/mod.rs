@@ -82,7 +82,7 @@ pub struct Offer {
 
 /// A way to talk with a model about tools.
 pub trait Protocol {
-    /// What the model is offered.
+    /// Returns what the model is offered.
     fn offer(&self, tools: &Toolbox<'_>) -> Offer;
 
     /// Reads a reply.
@@ -91,12 +91,13 @@ pub trait Protocol {
     /// What is wrong with it, and where.
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault>;
 
-    /// Whether the calls are no part of a reply's words, and are remembered beside them.
+    /// Returns whether the calls are no part of a reply's words, and are remembered beside them.
     fn remembers_calls(&self) -> bool {
         false
     }
 
-    /// What the model is told of a call: its output, as text and, where the tool has that, as JSON; or why it came to
+    /// Returns what the model is told of a call: its output, as text and, where the tool has that, as JSON; or why it
+    /// came to
     /// nothing.
     fn result(&self, done: Result<(&str, Option<&Value>), &CallFailure>) -> String {
         in_words(done)
@@ -121,7 +122,7 @@ pub fn of(form: ToolForm, plain_replies: PlainReplies) -> Box<dyn Protocol> {
 /// What stands before why a call came to nothing, where the model is told.
 pub(crate) const FAILED: &str = "ERROR: ";
 
-/// What came of a call, in words.
+/// Returns what came of a call, in words.
 fn in_words(done: Result<(&str, Option<&Value>), &CallFailure>) -> String {
     match done {
         Ok((text, _)) => text.to_owned(),

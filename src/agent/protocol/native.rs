@@ -136,7 +136,7 @@ impl Protocol for Native {
     }
 }
 
-/// What the user, a tool or the program says, as text; pictures stand before it.
+/// Returns what the user, a tool or the program says, as text; pictures stand before it.
 fn of_user(said: &HistoryMessage) -> Message<'static> {
     let images = said.images.iter().cloned().map(Part::Image);
     let texts = as_text(std::slice::from_ref(said));

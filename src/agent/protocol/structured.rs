@@ -19,7 +19,7 @@ pub struct Structured<'a> {
     pub format: &'static str,
     /// What the model is shown beside what is wrong with its reply; may be "".
     pub counter_example: &'static str,
-    /// Whether an object is of the form; else what is wrong with it, for the model.
+    /// True if an object is of the form; else what is wrong with it, for the model.
     pub check: &'a dyn Fn(&Value) -> Result<(), String>,
 }
 

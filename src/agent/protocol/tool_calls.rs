@@ -21,9 +21,9 @@ use crate::sys::text::one_line;
 
 pub(super) use self::descriptions::outlines;
 
-/// How many calls a reply may have where the server holds the model to the schema.
+/// The number of calls a reply may have where the server holds the model to the schema.
 const MOST_CALLS: u32 = 10;
-/// How long a response may be there, in characters. Grammars of llama.cpp take no bound of 2,000 or more.
+/// The time a response may be there, in characters. Grammars of llama.cpp take no bound of 2,000 or more.
 const LONGEST_RESPONSE: u32 = 1900;
 
 /// How much of a response is kept, in bytes: it is sent again and again.

@@ -55,7 +55,8 @@ pub fn request(
     }
 }
 
-/// What is in a file, by the tool that reads for the agent; why it is not shown, in a sentence. `None`: nothing is there,
+/// Returns what is in a file, by the tool that reads for the agent; why it is not shown, in a sentence. `None`:
+/// nothing is there,
 /// and the word is no path.
 fn shown_file(
     context: &Context<'_>,
@@ -100,7 +101,8 @@ fn named(text: &str) -> Vec<&str> {
     paths
 }
 
-/// What one of the user's own commands asks for; else why it is not carried out, in a sentence. Without a screen, nobody
+/// Returns what one of the user's own commands asks for; else why it is not carried out, in a sentence. Without a
+/// screen, nobody
 /// is there to allow what would be asked about.
 ///
 /// # Errors
@@ -159,7 +161,7 @@ pub fn expand(
     Ok(Ok(asked))
 }
 
-/// Whether a command of the project's may switch to this mode.
+/// Returns whether a command of the project's may switch to this mode.
 fn may_switch(screen: Option<&Screen>, name: &str, mode: Mode) -> Result<bool, Failure> {
     let Some(screen) = screen else {
         return Ok(false);

@@ -150,7 +150,8 @@ impl Briefing {
         self.reminders.undone(paths);
     }
 
-    /// What was said for the last request is no longer in the conversation, though these files were changed for it, and
+    /// Returns what was said for the last request is no longer in the conversation, though these files were changed
+    /// for it, and
     /// these commands have run.
     pub fn taken_out(&mut self, files: &[String], commands: &[String]) {
         for path in files {
@@ -283,7 +284,7 @@ mod tests {
             self.briefing.acted(&action, effect);
         }
 
-        /// What the model is told with the next call, which is made.
+        /// Returns what the model is told with the next call, which is made.
         fn says(&mut self, expected: &str) {
             let now = StepFacts {
                 mode: Mode::Planning,

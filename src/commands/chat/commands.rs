@@ -85,7 +85,8 @@ impl CommandFile {
         commands.collect()
     }
 
-    /// What it says with what the user has typed behind its name. Where it does not say what becomes of that, it stands
+    /// Returns what it says with what the user has typed behind its name. Where it does not say what becomes of that,
+    /// it stands
     /// at the end.
     #[must_use]
     pub fn expand(&self, arguments: &str) -> Vec<Piece> {

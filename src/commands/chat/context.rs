@@ -152,7 +152,8 @@ impl ContextFiles {
         self.deeper.iter().map(|file| file.path.clone()).collect()
     }
 
-    /// What the model is to be told since it reads or changes the file at `path`, which is absolute: what the directories
+    /// Returns what the model is to be told since it reads or changes the file at `path`, which is absolute: what the
+    /// directories
     /// ask of agents that lead there, as far as it does not know. And warnings of files that cannot be used.
     pub fn deeper(&mut self, path: &Path) -> (Vec<HistoryMessage>, Vec<String>) {
         let (mut told, mut warnings) = (Vec::new(), Vec::new());

@@ -59,7 +59,7 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
     entries
 }
 
-/// What the agent has said, and which tools it has called.
+/// Returns what the agent has said, and which tools it has called.
 fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
     let thoughts = said.parts.iter().filter_map(|part| match part {
         ReplyPart::Thought(Thought::Shown { text, .. }) if !text.trim().is_empty() => {

@@ -24,16 +24,16 @@ pub struct ChatOptions {
     pub choice: ModelChoice,
     /// The account that pays, where the user has chosen one in the session.
     pub account: Option<String>,
-    /// How far commands are sandboxed.
+    /// The extent to which commands are sandboxed.
     pub sandbox: SandboxMode,
     /// What commands may reach, in a strict sandbox.
     pub hosts: Vec<AllowedHost>,
-    /// Whether it may leave the project.
+    /// True if it may leave the project.
     pub outside: Outside,
 }
 
 impl ChatOptions {
-    /// Whether nobody is talked to.
+    /// Returns whether nobody is talked to.
     pub(crate) fn is_headless(&self) -> bool {
         self.request.is_some() || self.choice.replay.is_some()
     }

@@ -18,7 +18,8 @@ pub fn censored(text: &str) -> String {
     in_our_words(String::from_utf8_lossy(&written).into_owned())
 }
 
-/// Whether `text` may be written: not with a mark in it that stands for a credential which was kept from the model, unless
+/// Returns whether `text` may be written: not with a mark in it that stands for a credential which was kept from the
+/// model, unless
 /// the mark stood in what it takes the place of.
 ///
 /// # Errors
@@ -35,7 +36,7 @@ pub fn check_marks(text: &str, before: &str) -> Result<(), String> {
     }
 }
 
-/// What commands print comes with the marks of who has read it.
+/// Returns what commands print comes with the marks of who has read it.
 fn in_our_words(mut text: String) -> String {
     const THEIRS: &str = "[REDACTED: ";
     if text.contains(THEIRS) {

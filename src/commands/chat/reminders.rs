@@ -104,7 +104,8 @@ impl Reminders {
         );
     }
 
-    /// What was said for the last request is no longer in the conversation, though these files were changed for it, and
+    /// Returns what was said for the last request is no longer in the conversation, though these files were changed
+    /// for it, and
     /// these commands have run.
     pub fn taken_out(&mut self, files: &[String], commands: &[String]) {
         let done = files.iter().chain(commands).cloned();

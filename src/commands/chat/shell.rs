@@ -52,7 +52,7 @@ pub fn run_for_user(
     Ok(())
 }
 
-/// What a command prints that one of the user's own commands has in it, with these arguments in the variable
+/// Returns what a command prints that one of the user's own commands has in it, with these arguments in the variable
 /// `ARGUMENTS`; else why it has printed nothing, in a sentence. It is allowed, asked about and refused as the agent's
 /// commands are; without a screen, nobody is there to be asked.
 ///

@@ -143,7 +143,7 @@ pub fn hints() -> Vec<CommandHint> {
     COMMANDS.map(hint).into()
 }
 
-/// What `/help` says, Markdown.
+/// Returns what `/help` says, Markdown.
 pub fn help(commands: &[CommandHint]) -> String {
     let lines = commands.iter().map(|command| {
         let argument = match &*command.argument {

@@ -23,7 +23,7 @@ pub fn count(context: &Context<'_>, place: &ChatPlace<'_>, record: &RunRecord) {
     }
 }
 
-/// What the session has spent, and the account.
+/// Returns what the session has spent, and the account.
 ///
 /// # Errors
 /// When that cannot be read.

@@ -31,7 +31,7 @@ pub struct Spent {
     pub tokens: u64,
     /// Dollars, as far as they are known.
     pub dollars: Usd,
-    /// How many calls have cost nobody knows how much.
+    /// The number of calls that have cost nobody knows how much.
     pub unpriced: u64,
 }
 
@@ -42,7 +42,7 @@ struct Sums {
 }
 
 impl Spent {
-    /// What a run has spent.
+    /// Returns what a run has spent.
     #[must_use]
     pub fn in_run(record: &RunRecord) -> Self {
         let usage = record.usage().unwrap_or_default();
@@ -75,7 +75,7 @@ impl fmt::Display for Spent {
     }
 }
 
-/// What the account of this identity has spent.
+/// Returns what the account of this identity has spent.
 ///
 /// # Errors
 /// When the file cannot be read, or there is a mistake in it.

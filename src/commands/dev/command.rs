@@ -38,7 +38,7 @@ const AUDITOR: &str = include_str!("../../../prompts/dev_audit.txt");
 /// Instructions for summaries.
 const SUMMARIZER: &str = include_str!("../../../prompts/dev_compress.txt");
 
-/// How long an auditor's checks may take at the least: the project's build and tests are among them, and nothing of
+/// The time an auditor's checks may take at the least: the project's build and tests are among them, and nothing of
 /// its goes on in the background.
 const CHECKS: Duration = Duration::from_secs(600);
 
@@ -54,6 +54,19 @@ pub fn dev<'c>(
     talk::serve(context, NAME, options, input, &work)
 }
 
+/// Reads the project's `AGENTS.md`; where it cannot be used, warns.
+fn conventions(
+    context: &Context<'_>,
+    place: &Workspace<'_>,
+    warnings: &mut Vec<String>,
+) -> Option<String> {
+    place.conventions(context).unwrap_or_else(|problem| {
+        context.warn(problem.clone());
+        warnings.push(problem);
+        None
+    })
+}
+
 /// Works on one request until the audit passes it.
 fn work(
     context: &Context<'_>,
@@ -63,11 +76,7 @@ fn work(
 ) -> Result<Outcome, Failure> {
     let (root, outside) = (context.project.root(), place.outside);
     let mut warnings: Vec<String> = place.uncontained.iter().cloned().collect();
-    let conventions = place.conventions(context).unwrap_or_else(|problem| {
-        context.warn(problem.clone());
-        warnings.push(problem);
-        None
-    });
+    let conventions = conventions(context, place, &mut warnings);
     let setup = AgentSetup {
         advice: Error::hint,
         name: NAME,
@@ -159,9 +168,11 @@ fn work(
         work_until_passed(&worker, &auditor, conversation, request)
     });
     run.warn_of_commands(&place.processes.borrow());
-    let mut outcome = run.finish(result)?;
-    outcome.is_answer = true;
-    Ok(outcome)
+    let outcome = run.finish(result)?;
+    Ok(Outcome {
+        is_answer: true,
+        ..outcome
+    })
 }
 
 /// Tells the developer of commands that take longer than this.

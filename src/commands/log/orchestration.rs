@@ -90,7 +90,7 @@ impl Story {
         ));
     }
 
-    /// How it has ended, and what is to be done.
+    /// Returns how it has ended, and what is to be done.
     pub(crate) fn report(&mut self, report: &OrchestrationRecord) {
         self.line(&format!(
             "\n{}, after {}; the latest branch is {}.",

@@ -42,7 +42,7 @@ const SCRIPT: &str = include_str!("page/script.js");
 /// What a browser may do with a page: show it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// Whether a page has a script.
+/// Says whether a page has a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scripting {
     /// It has none.
@@ -52,7 +52,7 @@ pub enum Scripting {
 }
 
 impl Scripting {
-    /// What a browser may do with the page.
+    /// Returns what a browser may do with the page.
     fn policy(self) -> String {
         match self {
             Self::None => POLICY.to_owned(),
@@ -63,7 +63,7 @@ impl Scripting {
         }
     }
 
-    /// What the page says of itself.
+    /// Returns what the page says of itself.
     fn promise(self) -> &'static str {
         match self {
             Self::None => ". This page loads nothing and runs no script.",
@@ -90,7 +90,7 @@ pub struct RunPage<'a> {
     pub changes: Option<&'a RunChanges>,
     /// Knows the keys.
     pub redactor: &'a Redactor,
-    /// Whether it has a script.
+    /// True if it has a script.
     pub scripting: Scripting,
     /// The time since some fixed point: colouring ends when it has taken too long.
     pub elapsed: &'a dyn Fn() -> Duration,

@@ -106,7 +106,7 @@ pub fn hints() -> Vec<CommandHint> {
     COMMANDS.map(hint).into()
 }
 
-/// What can be typed, a line each.
+/// Returns what can be typed, a line each.
 pub fn help() -> String {
     let rows = COMMANDS.iter().filter(|(name, ..)| *name != "/quit");
     let rows = rows.map(|(name, takes, does)| {

@@ -13,16 +13,16 @@ pub struct Tally {
     requests: u64,
     /// What they cost, less those whose cost is not known.
     spent: Option<Usd>,
-    /// How many of them have cost nobody knows how much.
+    /// The number of them that have cost nobody knows how much.
     unpriced: u64,
     took: Duration,
-    /// How long the last one took.
+    /// The time the last one took.
     last_took: Option<Duration>,
-    /// How many tokens the conversation has, as the last call of the agent counted it.
+    /// The number of tokens the conversation has, as the last call of the agent counted it.
     context: Option<u64>,
     /// The folders of the runs that have changed something and were not undone, the last one at the end.
     pub changed: Vec<String>,
-    /// Whether the last of them was the last request.
+    /// True if the last of them was the last request.
     pub is_latest: bool,
 }
 
@@ -76,7 +76,7 @@ impl Tally {
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
-    /// What was used so far; `tokens` are the session's.
+    /// Returns what was used so far; `tokens` are the session's.
     pub fn cost(&self, tokens: u64) -> String {
         let spent = match (self.spent, self.unpriced) {
             (None, 0) => "nothing spent".to_owned(),

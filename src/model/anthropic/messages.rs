@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Thought, Words};
 use crate::model::openai::plain_name;
 
-/// How many messages may end with a mark of the cache; a further one stands behind the system's.
+/// The number of messages that may end with a mark of the cache; a further one stands behind the system's.
 const MARKS: usize = 3;
 
 /// What stands in the place of a result that nobody knows.
@@ -143,7 +143,7 @@ impl Marks {
     }
 }
 
-/// What the system says, in the blocks that stand at the top.
+/// Returns what the system says, in the blocks that stand at the top.
 pub fn system<'a>(messages: &'a [Message<'_>], marks: Marks) -> Vec<Block<'a>> {
     let system = messages.iter();
     let system = system.filter(|message| message.role == Role::System);
@@ -157,7 +157,8 @@ pub fn system<'a>(messages: &'a [Message<'_>], marks: Marks) -> Vec<Block<'a>> {
     blocks
 }
 
-/// What is said besides. Without tools in the request, the API takes no calls and no results: they are told in words.
+/// Returns what is said besides. Without tools in the request, the API takes no calls and no results: they are told in
+/// words.
 pub fn turns<'a>(messages: &'a [Message<'_>], has_tools: bool, marks: Marks) -> Vec<Turn<'a>> {
     let mut writer = Writer {
         has_tools,
@@ -355,7 +356,7 @@ fn words<'a>(part: &'a Part<'a>) -> Option<Block<'a>> {
     is_text.then(|| Block::new(Content::Text { text }))
 }
 
-/// What is neither a text nor a result nor a mark.
+/// Returns what is neither a text nor a result nor a mark.
 fn seen<'a>(part: &'a Part<'a>) -> Option<Block<'a>> {
     let content = match part {
         Part::Image(Image { media_type, data }) => Content::Image {

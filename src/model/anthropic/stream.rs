@@ -15,7 +15,7 @@ pub struct MessageStream {
     message: Value,
     usage: Value,
     blocks: BTreeMap<u64, PartialBlock>,
-    /// Whether its end has come.
+    /// True if its end has come.
     done: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::model::{
     Form, Listener, ModelTable, Provider, ReasoningEffort, StepId, catalogue, retired,
 };
 
-/// What the vendor describes by this name.
+/// Returns what the vendor describes by this name.
 pub(in crate::model) fn described(name: &str) -> jsonschema::Validator {
     let text = include_str!("../../../fixtures/wires/anthropic.schema.json");
     let mut schema: Value = serde_json::from_str(text).unwrap();
@@ -240,7 +240,7 @@ fn stream(stop_reason: &str) -> String {
     ])
 }
 
-/// What is put together of a stream, and what the listener hears.
+/// Returns what is put together of a stream, and what the listener hears.
 fn assembled(stream: &str) -> Result<(Option<Vec<u8>>, Vec<String>), ModelError> {
     let heard = Heard::default();
     let mut assembler = Anthropic.assembler();

@@ -23,13 +23,13 @@ use crate::sys::http::{HttpClient, HttpError};
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::ndjson::Lines;
 
-/// How long the server may take to say which models it has.
+/// The time the server may take to say which models it has.
 const TIMEOUT: Duration = Duration::from_secs(4);
-/// How long a pull may be silent: what was loaded is verified without a word.
+/// The time a pull may be silent: what was loaded is verified without a word.
 const PULL_SILENCE: Duration = Duration::from_secs(15 * 60);
-/// How large an answer may be, in bytes: a thousand models take half a megabyte.
+/// The largest size that an answer may have, in bytes: a thousand models take half a megabyte.
 const LIMIT: u64 = 16 << 20;
-/// How many models are named.
+/// The number of models that are named.
 const NAMED: usize = 20;
 
 /// Why a model of an Ollama server cannot be asked.
@@ -109,9 +109,9 @@ pub struct PullProgress {
     /// What the server does, in its words.
     #[serde(default)]
     pub status: String,
-    /// How many bytes of the layer that is being loaded are there.
+    /// The number of bytes of the layer that is being loaded are there.
     pub completed: Option<u64>,
-    /// How many it has.
+    /// The number of it that has.
     pub total: Option<u64>,
 }
 
@@ -191,7 +191,7 @@ impl OllamaServer {
             .collect())
     }
 
-    /// What is to be said where `model` is none of those that it has installed.
+    /// Returns what is to be said where `model` is none of those that it has installed.
     #[must_use]
     pub fn lack(&self, model: &str, installed: &[String]) -> Option<ServerProblem> {
         let is_there = installed.iter().any(|name| is_same(name, model));
@@ -260,7 +260,7 @@ impl OllamaServer {
         call.header(name, format!("{prefix}{}", key.expose()))
     }
 
-    /// What became of a call without an answer.
+    /// Returns what became of a call without an answer.
     fn not_there(&self, error: &HttpError) -> ServerProblem {
         let reason = match error {
             HttpError::Interrupted(interrupted) => return (*interrupted).into(),
@@ -277,7 +277,7 @@ impl OllamaServer {
     }
 }
 
-/// Whether `installed` is the model that is called `asked`: one without a tag is the `latest`.
+/// Returns whether `installed` is the model that is called `asked`: one without a tag is the `latest`.
 fn is_same(installed: &str, asked: &str) -> bool {
     let plain = |name: &str| {
         name.strip_suffix(":latest")
@@ -287,7 +287,7 @@ fn is_same(installed: &str, asked: &str) -> bool {
     plain(installed) == plain(asked)
 }
 
-/// What an answer with an error's status says.
+/// Returns what an answer with an error's status says.
 fn refusal(status: StatusCode, body: &[u8]) -> String {
     let status = status.as_u16();
     let VendorError { message, .. } = Ollama.read_failure(body);

@@ -4,26 +4,30 @@
 
 use crate::model::{ModelSpec, Provider};
 
-/// How many tokens of context are loaded at the most, unless the entry says `numCtx`: they take memory, used or not.
+/// The number of tokens of context that are loaded at the most, unless the entry says `numCtx`: they take memory, used
+/// or not.
 const LARGEST_CONTEXT: u64 = 32_768;
 /// The same where nothing is known of a model: about what 7B models run with beside other programs on 8 GB.
 const USUAL_CONTEXT: u64 = 8_192;
 
-/// How many tokens of context Ollama is to load the model with: its entry's `numCtx`, or else its window, within limits.
+/// Returns the number of tokens of context Ollama is to load the model with: its entry's `numCtx`, or else its window,
+/// within limits.
 pub fn num_ctx(spec: &ModelSpec) -> u64 {
     let by_window = spec.context_window.unwrap_or(USUAL_CONTEXT);
     let known = spec.num_ctx.map(u64::from);
     known.unwrap_or(by_window.min(LARGEST_CONTEXT))
 }
 
-/// How many tokens an answer may have: as many as `wanted`, or else a quarter of the context. Without a limit, a model
+/// Returns the number of tokens an answer may have: as many as `wanted`, or else a quarter of the context. Without a
+/// limit, a model
 /// that is held to a schema can print blanks for ever.
 pub fn num_predict(spec: &ModelSpec, wanted: Option<u32>) -> u64 {
     wanted.map_or(num_ctx(spec) / 4, u64::from).max(1)
 }
 
 impl ModelSpec {
-    /// How many tokens a prompt may have, where that is known. Of Ollama's models it is known: what is loaded, less the
+    /// Returns the number of tokens a prompt may have, where that is known. Of Ollama's models it is known: what is
+    /// loaded, less the
     /// answer. One that says that its answers may fill all of it has half of it for the prompt.
     #[must_use]
     pub fn prompt_window(&self) -> Option<u64> {

@@ -11,7 +11,7 @@ use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::Interrupt;
 
-/// How long a command may take: somebody may have to unlock a keychain.
+/// The time a command may take: somebody may have to unlock a keychain.
 const COMMAND_TIME: Duration = Duration::from_secs(60);
 /// How much it may print, in bytes.
 const COMMAND_OUTPUT: usize = 64 << 10;

@@ -50,7 +50,7 @@ pub struct GateFiles {
 }
 
 impl GateFiles {
-    /// What is at these paths.
+    /// Returns what is at these paths.
     ///
     /// # Errors
     /// When one cannot be looked at.
@@ -68,7 +68,8 @@ impl GateFiles {
         Ok(Self { states })
     }
 
-    /// What has become of them, and of those at `more` paths, where nothing was; by paths as a user of the project in
+    /// Returns what has become of them, and of those at `more` paths, where nothing was; by paths as a user of the
+    /// project in
     /// `root` is to see them. What there is to log of it is added to `diff`.
     ///
     /// # Errors
@@ -151,7 +152,7 @@ impl Change {
         }
     }
 
-    /// What is to be said of it.
+    /// Returns what is to be said of it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Made => "created",
@@ -167,7 +168,7 @@ impl Change {
 struct OpenBase(Option<(PathBuf, Root, OpenDirectory)>);
 
 impl OpenBase {
-    /// What is at the path, without following a link.
+    /// Returns what is at the path, without following a link.
     fn look(&mut self, place: &GatePath, room: usize) -> Result<GateFile, PathError> {
         match self.found(place, room) {
             // A build may have seen to that.
@@ -199,7 +200,7 @@ impl OpenBase {
     }
 }
 
-/// Whether a build may have seen to that.
+/// Returns whether a build may have seen to that.
 pub fn is_denied(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }

@@ -34,7 +34,7 @@ pub enum RepositoryChange {
 }
 
 impl RepositoryChange {
-    /// What is to be said behind the path.
+    /// Returns what is to be said behind the path.
     pub fn words(self) -> &'static str {
         match self {
             Self::Made => "is a git repository now",
@@ -68,7 +68,7 @@ impl Repositories {
         used.map(|(path, _)| path.as_path())
     }
 
-    /// What has become of them, by paths as a user is to see them.
+    /// Returns what has become of them, by paths as a user is to see them.
     ///
     /// # Errors
     /// When a directory cannot be read.

@@ -8,7 +8,7 @@ use crate::sys::numbers::grouped;
 /// What a run took, as cells of a table: empty where it does not apply, `?` where nobody knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// How many repairs; an agent does not repair, it goes on.
+    /// The number of repairs; an agent does not repair, it goes on.
     pub repairs: String,
     /// The prompts' tokens.
     pub tokens_in: String,
@@ -40,7 +40,7 @@ impl Figures {
     }
 }
 
-/// What calls cost together, as far as that is known: `known` is all of it where no cost is unknown.
+/// Returns what calls cost together, as far as that is known: `known` is all of it where no cost is unknown.
 pub fn cost(known: Usd, is_all: bool) -> String {
     match (is_all, known == Usd::ZERO) {
         (true, _) => known.to_string(),
@@ -57,7 +57,7 @@ pub fn cost_of_run(record: &RunRecord) -> String {
         .map_or_else(|| cost(known, false), |cost| cost.to_string())
 }
 
-/// What stands behind a run's result, where its edits were taken back.
+/// Returns what stands behind a run's result, where its edits were taken back.
 pub fn taken_back(tree: TreeState) -> &'static str {
     match tree {
         TreeState::PutBack => ", reverted",

@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::secret::escapes::without_escapes;
 use crate::sys::text::{cut, regex};
 
-/// How many lines of each kind are found at most.
+/// The number of lines of each kind that are found at most.
 pub const MOST: usize = 200;
 /// How far behind a compiler's message its place is looked for, in lines.
 const NEAR: usize = 3;
@@ -17,7 +17,7 @@ const REASONS: usize = 10;
 const EXCERPT: usize = 12;
 /// How far above a message its place is looked for, in lines.
 const ABOVE: usize = 5;
-/// How many characters of a line are told.
+/// The number of characters of a line that are told.
 const LONGEST: usize = 300;
 
 /// How bad a line is.
@@ -227,7 +227,7 @@ impl Diagnostic {
         }
     }
 
-    /// Whether it tells what is wrong and where, without what stands around it.
+    /// Returns whether it tells what is wrong and where, without what stands around it.
     fn is_telling(&self, lines: &[&str]) -> bool {
         let line = lines[self.line];
         !line.ends_with(':') && (self.place.is_some() || IN_LINE.is_match(line))

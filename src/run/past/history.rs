@@ -72,7 +72,7 @@ pub struct PastStep {
     pub tools: Option<String>,
     /// What the reply changed, compared to what the steps before it had left.
     pub changes: Vec<FileChange>,
-    /// Whether the model leads an orchestration: its words are for the user, or a report.
+    /// True if the model leads an orchestration: its words are for the user, or a report.
     pub is_orchestrators: bool,
 }
 
@@ -103,7 +103,7 @@ impl PastStep {
         })
     }
 
-    /// How the build ended, by the first line of its log, and its output.
+    /// Returns how the build ended, by the first line of its log, and its output.
     pub fn build_log(&self) -> Option<(&str, &str)> {
         let log = self.log.as_ref()?;
         let (status, output) = log.split_once('\n').unwrap_or((log, ""));
@@ -187,7 +187,7 @@ impl PastRun {
         Some(lossy(bytes))
     }
 
-    /// What was asked for: the request of an agent's run, or the beginning of a change's query.
+    /// Returns what was asked for: the request of an agent's run, or the beginning of a change's query.
     pub fn request(&self) -> Option<String> {
         if let Some(agent) = self.agent() {
             return agent.request.clone();
@@ -197,7 +197,7 @@ impl PastRun {
         query_of(&lossy(beginning.ok()?)).map(str::to_owned)
     }
 
-    /// What an agent's run was about: by its record, or, where it was killed, by a file of its own.
+    /// Returns what an agent's run was about: by its record, or, where it was killed, by a file of its own.
     pub fn agent(&self) -> Option<&AgentRecord> {
         match &self.record {
             Some(record) => record.agent.as_ref(),
@@ -222,7 +222,7 @@ impl PastRun {
         })
     }
 
-    /// Whether it does not hold the project while it goes on: nobody can tell whether it does, or was killed.
+    /// Returns whether it does not hold the project while it goes on: nobody can tell whether it does, or was killed.
     pub fn may_go_on(&self) -> bool {
         self.record.is_none() && !holds_project(&self.name)
     }
@@ -266,7 +266,7 @@ impl PastRun {
         read.collect()
     }
 
-    /// What the run as a whole has changed, by path.
+    /// Returns what the run as a whole has changed, by path.
     ///
     /// # Errors
     /// When its record of that cannot be read.
@@ -324,7 +324,7 @@ impl PastRun {
         Ok(changes)
     }
 
-    /// What other runs have changed.
+    /// Returns what other runs have changed.
     fn others(&self, project: &Project) -> Vec<(Self, ChangeLog)> {
         let names = names(project).unwrap_or_default().into_iter();
         let others = names.filter(|name| *name != self.name);
@@ -444,7 +444,7 @@ impl FileStates {
         Self(before.collect())
     }
 
-    /// What the reply changes.
+    /// Returns what the reply changes.
     fn apply(&mut self, reply: &str) -> Vec<FileChange> {
         let parsed = edit::parse(reply);
         if !parsed.faults.is_empty() {
@@ -548,7 +548,7 @@ pub fn stamp(name: &str) -> &str {
     name.get(..STAMP_LENGTH - 1).unwrap_or(name)
 }
 
-/// Whether the name begins with a run's stamp: `2026-11-21-20-15-03-`.
+/// Returns whether the name begins with a run's stamp: `2026-11-21-20-15-03-`.
 fn has_stamp(name: &str) -> bool {
     // By hand: there may be thousands of them, and chrono reads its format anew each time.
     let part = |place: Range<usize>| name.get(place)?.parse::<u32>().ok();

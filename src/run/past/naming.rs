@@ -105,7 +105,7 @@ fn time_of_day(named: &str) -> Option<String> {
     Some(parts.join("-") + "-")
 }
 
-/// How many names an error lists.
+/// The number of names an error lists.
 const LISTED: usize = 10;
 
 /// Names in a sentence.

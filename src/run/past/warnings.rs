@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 4 << 20;
 /// Farther from its line's beginning, a sign is none: what has such lines was not written by hand.
 const MAX_COLUMN: usize = 500;
 
-/// How many things one sentence names, and how many sentences of a kind there are.
+/// The number of things one sentence names, and how many sentences of a kind.
 const MOST: usize = 20;
 
 /// By concern, and last of manifests: what a file with one sign more is said to do, with several, and what the files
@@ -40,7 +40,7 @@ const WORDS: [[&str; 3]; 5] = [
     ["", "", "manifests have changed"],
 ];
 
-/// What is worth a look, one sentence each, without a full stop: first lost tests, then skipped ones,
+/// Returns what is worth a look, one sentence each, without a full stop: first lost tests, then skipped ones,
 /// silenced lints, and manifests.
 pub fn warnings(changes: &[FileChange]) -> Vec<String> {
     let mut sentences: [Vec<String>; 5] = Default::default();
@@ -76,7 +76,7 @@ fn is_read(language: &Language, change: &FileChange) -> bool {
         && change.before().len().max(change.after().len()) <= MAX_BYTES
 }
 
-/// Whether it names dependencies, by its name; one that is deleted has none.
+/// Returns whether it names dependencies, by its name; one that is deleted has none.
 fn is_manifest(change: &FileChange) -> bool {
     let (path, name) = (&change.path, change.path.rsplit('/').next());
     let is_pips = path.contains("requirements")
@@ -186,7 +186,7 @@ fn listed(things: &[String]) -> String {
     }
 }
 
-/// What is quoted from a file or is a path: on one line, short, and without control characters.
+/// Returns what is quoted from a file or is a path: on one line, short, and without control characters.
 fn code(text: &str) -> String {
     const LONGEST: usize = 120;
     let quoted = printable(&cut(text, LONGEST), &[]).replace('`', "'");

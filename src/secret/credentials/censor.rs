@@ -31,12 +31,12 @@ static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
 #[derive(Debug)]
 pub struct Censor<W: Write> {
     held: Vec<u8>,
-    /// How many bytes were left out behind the beginning of a private key whose end has not come.
+    /// The number of bytes that were left out behind the beginning of a private key whose end has not come.
     private_key: Option<u64>,
     kinds: BTreeSet<&'static str>,
     /// What stands before the kind of what was taken out.
     marker: &'static str,
-    /// Whether nothing is taken out.
+    /// True if nothing is taken out.
     is_open: bool,
     inner: W,
 }
@@ -70,7 +70,8 @@ impl<W: Write> Censor<W> {
         &self.kinds
     }
 
-    /// What is held back of a line that has not ended, for a reader who follows along; none of it where a credential
+    /// Returns what is held back of a line that has not ended, for a reader who follows along; none of it where a
+    /// credential
     /// may be in it.
     pub fn pending(&self) -> &[u8] {
         let mut words = WORDS.iter();
@@ -94,7 +95,8 @@ impl<W: Write> Censor<W> {
         Ok((self.inner, self.kinds))
     }
 
-    /// How many of the bytes up to `settled` belong to the private key that has begun, of which so many were left out.
+    /// Returns the number of the bytes up to `settled` belong to the private key that has begun, of which so many were
+    /// left out.
     fn pass_over(&mut self, bytes: &[u8], settled: usize, left_out: u64) -> usize {
         let end = END.as_ref().and_then(|end| end.find(bytes));
         if let Some(end) = end.filter(|end| end.start() < settled) {

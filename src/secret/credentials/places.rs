@@ -72,7 +72,8 @@ pub const SECRET_PLACES: [&str; 63] = [
 /// Of those, what projects have, too, with settings that hold none. Outside of the project, they are as any other.
 const SETTINGS: [&str; 4] = [".yarnrc", ".yarnrc.yml", ".azure", ".bundle"];
 
-/// Whether a file at this path, from the project's root or absolute, commonly holds a credential, whatever else is in it.
+/// Returns whether a file at this path, from the project's root or absolute, commonly holds a credential, whatever
+/// else is in it.
 #[must_use]
 pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
     const NAMES: [&str; 15] = [
@@ -117,7 +118,7 @@ pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
         || is_secret_place(Path::new(&path))
 }
 
-/// Whether a path, in small letters, is in one of the known places, in whatever directory.
+/// Returns whether a path, in small letters, is in one of the known places, in whatever directory.
 fn is_secret_place(path: &Path) -> bool {
     let is_known = |rest: &Path| {
         let is_setting = path.is_relative() && SETTINGS.iter().any(|it| rest.starts_with(it));

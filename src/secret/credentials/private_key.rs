@@ -20,7 +20,8 @@ const ANY_RUN: usize = 40;
 
 static FIRST_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(BEGIN).ok());
 
-/// Whether a token that has the shape of a private key, and is followed by `behind`, is one; `None` where what may still
+/// Returns whether a token that has the shape of a private key, and is followed by `behind`, is one; `None` where what
+/// may still
 /// come decides.
 pub(super) fn is_key(token: &[u8], behind: &[u8]) -> Option<bool> {
     if token.starts_with(b"-----BEGIN ") {
@@ -37,7 +38,7 @@ pub(super) fn undecided(bytes: &[u8]) -> Option<usize> {
     undecided.map(|line| line.start())
 }
 
-/// Whether base64 follows, in whatever quotes, colors and escapes.
+/// Returns whether base64 follows, in whatever quotes, colors and escapes.
 fn has_material(behind: &[u8]) -> Option<bool> {
     let window = &behind[..behind.len().min(WINDOW)];
     let next = memchr::memmem::find(window, b"-----");

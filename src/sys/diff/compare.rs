@@ -90,7 +90,7 @@ fn changes(input: &InternedInput<&[u8]>) -> Vec<LineChange> {
     changes.collect()
 }
 
-/// How many pairs are equal before the first that is not.
+/// Returns the number of pairs that are equal before the first that is not.
 fn common<T: PartialEq>(pairs: impl Iterator<Item = (T, T)>) -> usize {
     pairs.take_while(|(one, other)| one == other).count()
 }

@@ -2,7 +2,7 @@
 
 use super::compare::{Comparison, LineChange};
 
-/// How many common lines are shown around a change.
+/// The number of common lines are shown around a change.
 const CONTEXT: usize = 3;
 
 /// Changes of a file that are near each other, with the lines around them.
@@ -47,13 +47,13 @@ pub enum LineKind {
 }
 
 impl Hunk<'_> {
-    /// How many lines it has in the file before.
+    /// Returns the number of lines it has in the file before.
     #[must_use]
     pub fn before_count(&self) -> usize {
         self.count(LineKind::Added)
     }
 
-    /// How many lines it has in the file after.
+    /// Returns the number of lines it has in the file after.
     #[must_use]
     pub fn after_count(&self) -> usize {
         self.count(LineKind::Removed)
@@ -65,7 +65,7 @@ impl Hunk<'_> {
     }
 }
 
-/// What changed between two texts, with three lines of context. `None` where one of them is binary
+/// Returns what changed between two texts, with three lines of context. `None` where one of them is binary
 /// or too large to compare; nothing where they are equal.
 #[must_use]
 pub fn hunks<'a>(before: &'a [u8], after: &'a [u8]) -> Option<Vec<Hunk<'a>>> {
@@ -116,7 +116,7 @@ fn number(start: usize, end: usize) -> usize {
 /// Takes a hunk's lines from the two texts.
 struct HunkBuilder<'a, 'c> {
     comparison: &'c Comparison<'a>,
-    /// How many lines of each text are behind it.
+    /// The number of lines of each text that are behind it.
     before: usize,
     after: usize,
     taken: Vec<Line<'a>>,

@@ -20,9 +20,9 @@ pub struct Stat {
 pub struct FileStat {
     /// As in the [`FileChange`].
     pub path: String,
-    /// How many lines were added; 0 where it is binary.
+    /// The number of lines that were added; 0 where it is binary.
     pub added: u64,
-    /// How many lines were removed; 0 where it is binary.
+    /// The number of lines that were removed; 0 where it is binary.
     pub removed: u64,
     /// What kind of file it is.
     #[serde(skip)]
@@ -89,19 +89,19 @@ impl FileStat {
 }
 
 impl Stat {
-    /// How many lines were added in all.
+    /// Returns the number of lines that were added in all.
     #[must_use]
     pub fn added(&self) -> u64 {
         self.files.iter().map(|file| file.added).sum()
     }
 
-    /// How many lines were removed in all.
+    /// Returns the number of lines that were removed in all.
     #[must_use]
     pub fn removed(&self) -> u64 {
         self.files.iter().map(|file| file.removed).sum()
     }
 
-    /// What `git diff --stat=<width> --no-renames` prints: a line for each file, and the summary.
+    /// Returns what `git diff --stat=<width> --no-renames` prints: a line for each file, and the summary.
     /// Each ends with a newline. Nothing where nothing changed.
     #[must_use]
     pub fn text(&self, width: usize) -> String {

@@ -39,7 +39,8 @@ const LONGEST_SECRET: usize = 4096;
 /// Nor are its parts behind so many bytes.
 const LONGEST_IN_PARTS: usize = 8192;
 
-/// What is to be looked for of a URL whose query is a secret, whatever its fields are called: all of the query, and each
+/// Returns what is to be looked for of a URL whose query is a secret, whatever its fields are called: all of the
+/// query, and each
 /// field's value.
 pub fn query_secrets(url: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
@@ -57,7 +58,8 @@ pub(super) fn is_secret(name: &str, value: &str) -> bool {
     is_secret_name(name) || password(value).is_some()
 }
 
-/// What is to be looked for of the value of such a variable: all of it, its password where it is a URL, and the parts of
+/// Returns what is to be looked for of the value of such a variable: all of it, its password where it is a URL, and
+/// the parts of
 /// one that has several, like the lines of a private key or what is in a service account's JSON.
 pub(super) fn searched(value: &str) -> Vec<Cow<'_, str>> {
     let value = value.trim();

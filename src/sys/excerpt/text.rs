@@ -6,7 +6,7 @@ use super::left_out;
 use crate::sys::numbers::counted;
 use crate::sys::text::line_end;
 
-/// How many bytes more such a character is in JSON: `\u0000`.
+/// The number of bytes more such a character is in JSON: `\u0000`.
 const GROWTH: usize = 5;
 
 /// Returns whether JSON writes `c` as a number.
@@ -41,7 +41,7 @@ pub fn bounded(text: &str, limit: usize) -> String {
     format!("{head}{newline}[... {} left out ...]\n{tail}", size(middle))
 }
 
-/// How much is left out with this. Something may have been left out of it before: how many lines those were,
+/// Returns how much is left out with this. Something may have been left out of it before: how many lines those were,
 /// nobody knows.
 fn size(middle: &str) -> String {
     let before = middle

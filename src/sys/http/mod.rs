@@ -29,9 +29,9 @@ use self::transport::{InterruptibleResolver, Silence, TcpConnector};
 use super::interrupt::{Interrupt, Interrupted};
 use super::text::one_line;
 
-/// How long a connection may take to be made.
+/// The time a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection is kept for the next call: as long as the least patient NATs do.
+/// The time a connection is kept for the next call: as long as the least patient NATs do.
 const LONGEST_IDLE: Duration = Duration::from_secs(60);
 /// How much of an answer is read at once, in bytes.
 const CHUNK: usize = 64 << 10;
@@ -87,7 +87,7 @@ pub struct HttpClient {
     pub agent: Agent,
     /// Says how long a connection may be silent.
     pub silence: Silence,
-    /// How many connections were opened.
+    /// The number of connections that were opened.
     opened: Arc<AtomicUsize>,
     endpoint: Endpoint,
 }
@@ -220,7 +220,7 @@ impl HttpClient {
         }
     }
 
-    /// What an error of ureq's means for the call.
+    /// Returns what an error of ureq's means for the call.
     #[must_use]
     pub fn classify(&self, error: ureq::Error) -> HttpError {
         let reason = error.to_string();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
-/// How often a call is tried at the most.
+/// The number of times a call is tried at the most.
 pub const MAX_TRIES: u32 = 5;
 
 /// What an answer with an error's status says about trying again.
@@ -45,7 +45,7 @@ pub fn is_retryable(status: u16, advice: &Advice) -> bool {
     advice.should_retry.unwrap_or(may_pass)
 }
 
-/// How long to wait after `failed` tries where the server does not say: 0.5 s, doubling up to 8 s,
+/// Returns the time to wait after `failed` tries where the server does not say: 0.5 s, doubling up to 8 s,
 /// less up to a quarter. `jitter` is between 0 and 1.
 #[must_use]
 pub fn backoff(failed: u32, jitter: f64) -> Duration {

@@ -32,7 +32,7 @@ use crate::sys::interrupt::Interrupt;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(45);
 /// Time between further probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// How often a wait for the resolver's thread looks for a signal.
+/// The number of times a wait for the resolver's thread looks for a signal.
 const RESOLVER_TICK: Duration = Duration::from_millis(50);
 
 /// Opens TCP connections, unless an earlier connector of the chain (a proxy) has done so.
@@ -43,13 +43,13 @@ pub struct TcpConnector {
     /// The only addresses that connections go to, whatever a name resolves to; `None`: what they carry is
     /// encrypted.
     pub only: Option<PlainAddresses>,
-    /// How long silence may last, where that is said.
+    /// The time silence may last, where that is said.
     pub silence: Silence,
-    /// How many connections were opened.
+    /// The number of connections that were opened.
     pub opened: Arc<AtomicUsize>,
 }
 
-/// How long a connection may be silent before a read of it ends as one whose time is over; as long as all may take,
+/// The time a connection may be silent before a read of it ends as one whose time is over; as long as all may take,
 /// until it is said.
 #[derive(Debug, Clone, Default)]
 pub struct Silence(Arc<Mutex<Option<Duration>>>);

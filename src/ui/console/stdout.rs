@@ -94,7 +94,7 @@ impl Console<'_> {
         }
     }
 
-    /// How many columns stdout has, where it is a terminal.
+    /// Returns the number of columns stdout has, where it is a terminal.
     pub fn columns(&self) -> Option<usize> {
         let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
         size.map(|(_, columns)| columns)

@@ -25,17 +25,17 @@ use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::numbers::elapsed;
 use crate::ui::present;
 
-/// How long a hint is shown.
+/// The time a hint is shown.
 const HINT: Duration = Duration::from_secs(4);
-/// How long one Escape waits for the other.
+/// The time one Escape waits for the other.
 const ARMED: Duration = Duration::from_secs(2);
-/// How long a letter waits for the next one, before it answers.
+/// The time a letter waits for the next one, before it answers.
 const HELD: Duration = Duration::from_millis(200);
 /// Who presses a letter this soon after another is typing, and answers nothing.
 const TYPING: Duration = Duration::from_millis(500);
 /// What is said from a stop on until it is done.
 const STOPPING: &str = "Stopping...";
-/// How often colours are looked for that are being found.
+/// The number of times colours are looked for that are being found.
 const COLORS: Duration = Duration::from_millis(20);
 
 /// What the loop of the terminal has to do.
@@ -77,7 +77,7 @@ enum EngineState {
 pub struct App {
     theme: Theme,
     mode: SharedMode,
-    /// Whether the agent has modes and streams prose; else its replies have a form, of which only the steps are shown.
+    /// True if the agent has modes and streams prose; else its replies have a form, of which only the steps are shown.
     has_modes: bool,
     composer: Composer,
     dialog: Option<Dialog>,
@@ -89,7 +89,7 @@ pub struct App {
     engine: EngineState,
     /// What is sent when it is done with that.
     queue: VecDeque<Submission>,
-    /// Whether the user has stopped that: what waits is sent when they say so.
+    /// True if the user has stopped that: what waits is sent when they say so.
     is_stopping: bool,
     call: CallProgress,
     times: CallTimes,
@@ -113,7 +113,7 @@ pub struct App {
 struct CallProgress {
     /// When it began.
     since: Duration,
-    /// How large its prompt is.
+    /// The size of its prompt.
     tokens: u64,
     /// How much of its answer has come, in bytes.
     bytes: u64,
@@ -200,7 +200,7 @@ impl App {
         (self.letter_at, self.held) = (None, None);
     }
 
-    /// What was sent is done; the next that waits is sent.
+    /// Returns what was sent is done; the next that waits is sent.
     fn settled(&mut self) -> Vec<ScreenEffect> {
         self.transcript.settle();
         (self.engine, self.wait, self.armed) = (EngineState::Idle, None, None);
@@ -371,7 +371,7 @@ impl App {
         self.is_changed
     }
 
-    /// How long until [`Self::tick`] is due, if nothing else happens; `None`: not at all.
+    /// Returns the time until [`Self::tick`] is due, if nothing else happens; `None`: not at all.
     #[must_use]
     pub fn next_tick(&self, now: Duration) -> Option<Duration> {
         let wait = self.wait.as_ref().filter(|_| self.dialog.is_none());
@@ -384,13 +384,13 @@ impl App {
         ends.chain(turns).chain(colors).min()
     }
 
-    /// Whether one Escape waits for the other.
+    /// Returns whether one Escape waits for the other.
     #[must_use]
     pub fn is_armed(&self) -> bool {
         self.armed.is_some()
     }
 
-    /// Whether something stands in the input: a question that comes now interrupts somebody.
+    /// Returns whether something stands in the input: a question that comes now interrupts somebody.
     #[must_use]
     pub fn is_typing(&self) -> bool {
         !self.composer.is_empty()
@@ -410,7 +410,7 @@ fn todo(task: &Task) -> Todo {
     }
 }
 
-/// What is shown of something that is sent.
+/// Returns what is shown of something that is sent.
 fn shown(submission: &Submission) -> &str {
     submission
         .shown
@@ -418,7 +418,7 @@ fn shown(submission: &Submission) -> &str {
         .map_or_else(|| public(&submission.text), public)
 }
 
-/// What may be seen of a text.
+/// Returns what may be seen of a text.
 fn public(text: &str) -> &str {
     if is_secret(text) {
         // What stands behind it is a key.

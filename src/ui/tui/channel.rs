@@ -17,7 +17,7 @@ use crate::record::event::Event;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::is_readable_within;
 
-/// How long an engine has to end.
+/// The time an engine has to end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Makes the two ends.
@@ -156,7 +156,7 @@ impl ScreenReceiver {
         (is_woken || !all.is_empty()).then_some(all)
     }
 
-    /// What wakes the screen without a message.
+    /// Returns what wakes the screen without a message.
     #[must_use]
     pub fn wake(&self) -> Wake {
         self.wake.clone()

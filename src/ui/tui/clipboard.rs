@@ -16,9 +16,9 @@ use crate::sys::environment::Environment;
 use crate::sys::git::program_outside;
 use crate::sys::interrupt::Interrupt;
 
-/// How large a picture may be.
+/// The largest size that a picture may have.
 const LARGEST: usize = 5 << 20;
-/// How long it may be silent.
+/// The time it may be silent.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The variable that tells of a desktop, and the command that prints its clipboard's picture.
 const TOOLS: [(&str, &str, &[&str]); 2] = [

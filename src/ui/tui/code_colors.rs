@@ -82,7 +82,7 @@ impl CodeColors {
         true
     }
 
-    /// Whether something is being looked for.
+    /// Returns whether something is being looked for.
     pub fn is_pending(&self) -> bool {
         self.state.borrow().pending.is_some()
     }

@@ -18,9 +18,9 @@ use crate::project::gitignore::IgnoreRules;
 use crate::project::walk::{EntryKind, Walk};
 use crate::sys::text::is_deceptive;
 
-/// How many entries of the project are looked at.
+/// The number of entries of the project that are looked at.
 const LOOKED_AT: usize = 100_000;
-/// How many candidates there are at most; they are scrolled through.
+/// The number of candidates there are at most; they are scrolled through.
 const MOST: usize = 50;
 
 /// Something that can be put in the place of what was typed.
@@ -82,7 +82,7 @@ impl ProjectPaths {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = paths;
     }
 
-    /// What was listed last.
+    /// Returns what was listed last.
     #[must_use]
     pub fn listed(&self) -> Arc<Vec<String>> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +129,8 @@ fn typed_path(text: &str) -> Option<(usize, &str)> {
     Some((text.len() - typed.len(), typed))
 }
 
-/// What stands right before the cursor, if it can be completed: an `@` that begins a word, or a `/` that begins the text.
+/// Returns what stands right before the cursor, if it can be completed: an `@` that begins a word, or a `/` that
+/// begins the text.
 #[must_use]
 pub fn completing(before: &str) -> Option<Completing<'_>> {
     if let Some((start, typed)) = typed_path(before) {

@@ -77,9 +77,9 @@ pub struct Composer {
     paths: ProjectPaths,
     /// The candidate that is marked.
     marked: usize,
-    /// Whether the candidates were closed, until the word is another.
+    /// True if the candidates were closed, until the word is another.
     is_closed: bool,
-    /// How many columns the text had when it was drawn last.
+    /// The number of columns the text had when it was drawn last.
     columns: Cell<usize>,
     /// What could be completed, and with what; see [`Self::candidates`].
     candidates: RefCell<Option<Candidates>>,
@@ -118,7 +118,7 @@ impl Composer {
         self.candidates.take();
     }
 
-    /// Whether nothing stands in it.
+    /// Returns whether nothing stands in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.buffer.text().is_empty() && self.search.is_none()
@@ -174,7 +174,7 @@ impl Composer {
         })
     }
 
-    /// What may be edited elsewhere; `None` where a key may stand in it, which is to be in no file.
+    /// Returns what may be edited elsewhere; `None` where a key may stand in it, which is to be in no file.
     #[must_use]
     pub fn editable_text(&self) -> Option<String> {
         (!is_secret(self.buffer.text())).then(|| self.text())
@@ -336,7 +336,7 @@ impl Composer {
         }
     }
 
-    /// What is sent: pastes written out, and pictures beside the text.
+    /// Returns what is sent: pastes written out, and pictures beside the text.
     fn submission(&self) -> Result<Submission, String> {
         // What a shell is to run, or a key, is sent as it is.
         let text = self.buffer.text();
@@ -421,7 +421,7 @@ impl Composer {
 
 /// Candidates.
 impl Composer {
-    /// What the word before the cursor may become; nothing while it is closed.
+    /// Returns what the word before the cursor may become; nothing while it is closed.
     fn candidates(&self) -> Vec<Completion> {
         if self.is_closed || self.search.is_some() {
             return Vec::new();
@@ -441,7 +441,7 @@ impl Composer {
         found.found.clone()
     }
 
-    /// What a key does to the candidates; `None` where there are none, or the key is not theirs.
+    /// Returns what a key does to the candidates; `None` where there are none, or the key is not theirs.
     fn candidate_key(&mut self, key: KeyEvent) -> Option<ComposerAction> {
         let candidates = self.candidates();
         let marked = candidates.get(self.marked.min(candidates.len().checked_sub(1)?))?;
@@ -545,7 +545,7 @@ impl Composer {
     }
 }
 
-/// What an editing key does.
+/// Returns what an editing key does.
 fn edit_of(key: KeyEvent) -> Option<EditCommand> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     let alt = key.modifiers.contains(KeyModifiers::ALT);

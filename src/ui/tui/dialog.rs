@@ -25,7 +25,7 @@ use crate::sys::text::printable;
 
 /// What closes a dialog, told in each.
 const CANCEL: &str = "Press Esc to cancel";
-/// How many rows and columns its border takes.
+/// The number of rows and columns its border takes.
 const BORDER: u16 = 2;
 
 /// What the user has answered.
@@ -87,7 +87,7 @@ impl Dialog {
         Self(Kind::Line(LineDialog { prompt, line }))
     }
 
-    /// How many rows it wants at this width.
+    /// Returns the number of rows it wants at this width.
     #[must_use]
     pub fn height(&self, width: u16) -> u16 {
         let rows = match &self.0 {
@@ -134,7 +134,7 @@ impl Dialog {
         }
     }
 
-    /// Whether a key is a letter that may answer a question.
+    /// Returns whether a key is a letter that may answer a question.
     #[must_use]
     pub fn is_letter(&self, key: KeyEvent) -> bool {
         matches!(&self.0, Kind::Question(question) if question.is_letter(key))
@@ -249,7 +249,7 @@ impl LineDialog {
     }
 }
 
-/// Whether a key closes a dialog.
+/// Returns whether a key closes a dialog.
 pub(super) fn is_cancel(key: KeyEvent) -> bool {
     let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
     key.code == KeyCode::Esc || is_ctrl_c

@@ -8,7 +8,7 @@ use crate::ui::history::History;
 /// What follows these commands is a secret; nothing of them is kept.
 const SECRET_COMMANDS: [&str; 2] = ["/login", "/logout"];
 
-/// Whether `text` may hold a key that its user is typing: it is neither kept nor shown.
+/// Returns whether `text` may hold a key that its user is typing: it is neither kept nor shown.
 #[must_use]
 pub fn is_secret(text: &str) -> bool {
     let command = text.split_whitespace().next();
@@ -84,7 +84,7 @@ impl Recall {
         found.map(|(at, entry)| (at, entry.as_str()))
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -111,7 +111,7 @@ impl HistorySearch {
         }
     }
 
-    /// What is seen of it in so many columns: the line that has what is wanted, and of a long one that part.
+    /// Returns what is seen of it in so many columns: the line that has what is wanted, and of a long one that part.
     #[must_use]
     pub fn seen(&self, columns: usize) -> String {
         let wanted = self.wanted.to_lowercase();

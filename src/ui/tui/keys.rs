@@ -52,7 +52,8 @@ impl KeyDecoder {
         inputs
     }
 
-    /// Whether something has come whose meaning depends on what follows, or that nothing follows: an Escape may begin
+    /// Returns whether something has come whose meaning depends on what follows, or that nothing follows: an Escape
+    /// may begin
     /// a sequence.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -115,7 +116,7 @@ fn key(code: KeyCode, modifiers: KeyModifiers) -> TerminalInput {
     TerminalInput::Key(KeyEvent::new(code, modifiers))
 }
 
-/// What `bytes`, of which there are some, begin with. Where they are settled, it is never open.
+/// Returns what `bytes`, of which there are some, begin with. Where they are settled, it is never open.
 fn parse(bytes: &[u8], is_settled: bool) -> Parsed {
     let open = |otherwise: Parsed| if is_settled { otherwise } else { Parsed::Open };
     let escape = || Parsed::Whole(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1);
@@ -196,7 +197,7 @@ fn character(bytes: &[u8], is_settled: bool) -> Parsed {
     Parsed::Whole(Some(key(code, modifiers)), 1)
 }
 
-/// What stands behind `ESC [`.
+/// Returns what stands behind `ESC [`.
 fn control_sequence(bytes: &[u8]) -> Parsed {
     // The Linux console's F1 to F5.
     if let [b'[', rest @ ..] = bytes {
@@ -347,7 +348,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a terminal means that sends nothing more.
+    /// Returns what a terminal means that sends nothing more.
     fn inputs(bytes: &[u8]) -> Vec<TerminalInput> {
         let mut decoder = KeyDecoder::default();
         let mut inputs = decoder.read(bytes);

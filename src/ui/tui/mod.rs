@@ -52,7 +52,7 @@ pub enum ToScreen {
     Type {
         /// What stands before it.
         prompt: String,
-        /// Whether it is not shown.
+        /// True if it is not shown.
         is_secret: bool,
     },
     /// The slash commands that there are: those of the program and the user's own.
@@ -115,7 +115,7 @@ pub enum Entry {
         subject: String,
         /// What came of it.
         result: String,
-        /// Whether that was nothing.
+        /// True if that was nothing.
         failed: bool,
     },
     /// The program's own words.
@@ -127,9 +127,9 @@ pub enum Entry {
 pub struct Status {
     /// The model's name.
     pub model: String,
-    /// How many tokens of context the last call had, and what came since, about.
+    /// The number of tokens of context the last call had, and what came since, about.
     pub used: u64,
-    /// How many the model takes.
+    /// The number of the model takes.
     pub window: u64,
     /// How the vendor was reached last.
     pub connection: Connection,

@@ -16,7 +16,7 @@ const FROM: u16 = 100;
 /// So many lines it may take above the input.
 const MOST_LINES: usize = 5;
 
-/// How many columns it takes of a screen of so many; 0 where it stands above the input.
+/// Returns the number of columns it takes of a screen of so many; 0 where it stands above the input.
 #[must_use]
 pub fn width(columns: u16) -> u16 {
     if columns < FROM {
@@ -26,7 +26,7 @@ pub fn width(columns: u16) -> u16 {
     }
 }
 
-/// How many lines it takes above the input.
+/// Returns the number of lines it takes above the input.
 #[must_use]
 pub fn height(todos: &[Todo]) -> u16 {
     u16::try_from(todos.len().min(MOST_LINES)).unwrap_or_default()

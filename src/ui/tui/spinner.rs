@@ -103,7 +103,7 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// What is waited for while a tool of this category is used on `subject`.
+    /// Returns what is waited for while a tool of this category is used on `subject`.
     #[must_use]
     pub fn for_tool(name: &str, category: Option<Category>, subject: &str) -> Self {
         let operation = match category {
@@ -122,7 +122,7 @@ impl Waiting {
         }
     }
 
-    /// Whether it is the same as before, perhaps further on.
+    /// Returns whether it is the same as before, perhaps further on.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
@@ -164,7 +164,7 @@ impl Waiting {
         }
     }
 
-    /// Whether it says that Escape stops it; Escape stops all of them.
+    /// Returns whether it says that Escape stops it; Escape stops all of them.
     fn has_hint(&self) -> bool {
         !matches!(self, Self::Api { .. } | Self::File { .. })
     }
@@ -192,7 +192,7 @@ impl Wait {
         (frame, waited.as_secs())
     }
 
-    /// How long until the next frame.
+    /// Returns the time until the next frame.
     #[must_use]
     pub fn next_frame(&self, now: Duration) -> Duration {
         let interval = self.waiting.frames().0.interval.as_millis().max(1);
@@ -252,7 +252,7 @@ impl Wait {
     }
 }
 
-/// What is said after this time: the last message whose time has passed.
+/// Returns what is said after this time: the last message whose time has passed.
 fn smart(waited: Duration) -> &'static str {
     let passed = MESSAGES.iter().rfind(|(after, _)| waited >= *after);
     passed.map_or("", |(_, message)| message)
@@ -274,7 +274,8 @@ impl CallTimes {
         self.tokens += tokens;
     }
 
-    /// How long one with so many may take, in whole seconds: half of it as earlier ones on average, half by their rate;
+    /// Returns the time one with so many may take, in whole seconds: half of it as earlier ones on average, half by
+    /// their rate;
     /// `None` before there was any.
     #[must_use]
     pub fn estimate(&self, tokens: u64) -> Option<Duration> {
@@ -290,7 +291,7 @@ impl CallTimes {
     }
 }
 
-/// What waits to be sent, or has come where nobody looks: `3 new lines`.
+/// Returns what waits to be sent, or has come where nobody looks: `3 new lines`.
 #[must_use]
 pub fn more_below(lines: usize) -> String {
     match lines {

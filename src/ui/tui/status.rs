@@ -18,7 +18,7 @@ use crate::ui::blocks::one_line;
 const KEYS: &str = "shift+tab: cycle mode | esc×2: stop | /help: commands";
 /// The same of an agent without modes.
 const KEYS_WITHOUT_MODES: &str = "esc×2: stop | ctrl+d: leave | /help: commands";
-/// How many lines it takes where there is room for a border.
+/// The number of lines it takes where there is room for a border.
 pub const HEIGHT: u16 = 3;
 
 /// Draws it; without a border, where there is no room for one.

@@ -13,7 +13,7 @@ const LONGEST: usize = 8 << 10;
 pub struct MarkdownBlock {
     /// The Markdown.
     pub text: String,
-    /// Whether it goes on with the block before, so that nothing stands between them.
+    /// True if it goes on with the block before, so that nothing stands between them.
     pub continues: bool,
 }
 

@@ -42,26 +42,26 @@ use crate::ui::editor;
 use crate::ui::history::History;
 use crate::ui::pager::Pager;
 
-/// How long from one frame to the next, on the average at least.
+/// The time from one frame to the next, on the average at least.
 const FRAME: Duration = Duration::from_millis(18);
 /// How much earlier one may come that shows what was typed: three frames. In no second are there more than sixty.
 const AHEAD: Duration = Duration::from_millis(54);
-/// How long an Escape waits for what it may begin.
+/// The time an Escape waits for what it may begin.
 const ESCAPE: Duration = Duration::from_millis(25);
 /// Who has paused for so long has seen what is asked.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often a stop is looked after that nobody has taken yet.
+/// The number of times a stop is looked after that nobody has taken yet.
 const STOP: Duration = Duration::from_millis(100);
 
 /// What the screen works with.
 pub struct ScreenOptions<'c> {
     /// The time.
     pub clock: &'c dyn Clock,
-    /// Whether there are to be no colours.
+    /// True if there are to be no colours.
     pub no_color: bool,
-    /// Whether the agent has modes and streams prose; else only its steps are shown.
+    /// True if the agent has modes and streams prose; else only its steps are shown.
     pub has_modes: bool,
-    /// Whether the wheel scrolls.
+    /// True if the wheel scrolls.
     pub mouse: bool,
     /// The project's root.
     pub root: PathBuf,
@@ -134,7 +134,7 @@ fn terminal_size() -> Size {
     }
 }
 
-/// How long until the frame is drawn that may be drawn at `next`, or earlier where something was typed.
+/// Returns the time until the frame is drawn that may be drawn at `next`, or earlier where something was typed.
 fn due_in(next: Duration, is_typed: bool, now: Duration) -> Duration {
     let ahead = if is_typed { AHEAD } else { Duration::ZERO };
     next.saturating_sub(now + ahead)
@@ -173,9 +173,9 @@ struct ScreenLoop<'t, W> {
     app: App,
     painter: Painter,
     decoder: KeyDecoder,
-    /// Whether something may look different.
+    /// True if something may look different.
     is_changed: bool,
-    /// Whether that is by what was typed.
+    /// True if that is by what was typed.
     is_typed: bool,
     /// When the next frame may be drawn; [`AHEAD`] of that, where something was typed.
     next_frame: Duration,
@@ -333,7 +333,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         })
     }
 
-    /// How long an Escape still waits for what it may begin; `None`: there is none.
+    /// Returns the time an Escape still waits for what it may begin; `None`: there is none.
     fn escape_wait(&self) -> Option<Duration> {
         let waited = self.now().saturating_sub(self.read_at);
         let is_open = self.decoder.is_open();
@@ -384,7 +384,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         self.write(&frame)
     }
 
-    /// What was typed before a question was seen: that it is closed was not meant either.
+    /// Returns what was typed before a question was seen: that it is closed was not meant either.
     fn before_question(&mut self, inputs: Vec<TerminalInput>) -> io::Result<()> {
         for input in inputs {
             self.typed_at = self.now();
@@ -580,12 +580,12 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     }
 }
 
-/// Whether a key is to stop the process, as the terminal has it where keys are no bytes to read.
+/// Returns whether a key is to stop the process, as the terminal has it where keys are no bytes to read.
 fn is_suspend(key: KeyEvent) -> bool {
     key.code == KeyCode::Char('z') && key.modifiers == KeyModifiers::CONTROL
 }
 
-/// Whether a key is a command that answers no question but by closing it.
+/// Returns whether a key is a command that answers no question but by closing it.
 fn works_anytime(key: KeyEvent) -> bool {
     match key.code {
         KeyCode::Char(_) => key.modifiers.contains(KeyModifiers::CONTROL),

@@ -31,7 +31,7 @@ pub struct Theme {
     pub border: Style,
     /// The one of a list that is marked.
     pub selected: Style,
-    /// Whether there are colours.
+    /// True if there are colours.
     is_colored: bool,
 }
 

@@ -32,11 +32,11 @@ const SETTLING: usize = 1 << 10;
 #[derive(Debug)]
 struct TranscriptItem {
     body: ItemBody,
-    /// How many tools are at work around it.
+    /// The number of tools that are at work around it.
     depth: usize,
-    /// Whether it came of the reply that is under way.
+    /// True if it came of the reply that is under way.
     is_streamed: bool,
-    /// How many lines it has, the blank one before it included; `None`: not known at this width.
+    /// The number of lines it has, the blank one before it included; `None`: not known at this width.
     height: Option<usize>,
     /// Its lines; `None`: not made, or given up again.
     lines: Option<Vec<Line<'static>>>,
@@ -67,13 +67,13 @@ pub struct Transcript {
     tools: Vec<usize>,
     /// Where what came of the latest call begins.
     step: usize,
-    /// Whether that call was answered.
+    /// True if that call was answered.
     is_answered: bool,
     /// The size from which on the last block is looked at again.
     settle_at: usize,
     code: CodeColors,
     theme: Theme,
-    /// Whether only an agent's steps are shown, and not its replies as they come.
+    /// True if only an agent's steps are shown, and not its replies as they come.
     has_steps: bool,
 }
 
@@ -142,7 +142,7 @@ impl Transcript {
         is_any
     }
 
-    /// Whether colours are being looked for: [`Self::poll`] is to be called again soon.
+    /// Returns whether colours are being looked for: [`Self::poll`] is to be called again soon.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         self.code.is_pending()
@@ -313,7 +313,7 @@ impl Transcript {
         LinePosition { item: 0, line: 0 }
     }
 
-    /// How many lines there are that were not there when the user scrolled away.
+    /// Returns the number of lines there are that were not there when the user scrolled away.
     fn new_lines(&mut self) -> usize {
         let (items, lines) = self.seen;
         let from = items.saturating_sub(1);
@@ -321,7 +321,7 @@ impl Transcript {
         all.saturating_sub(lines)
     }
 
-    /// How many lines an item has, the blank one before it included.
+    /// Returns the number of lines an item has, the blank one before it included.
     fn height(&mut self, at: usize) -> usize {
         match self.items.get(at).map(|item| item.height) {
             Some(Some(height)) => height,

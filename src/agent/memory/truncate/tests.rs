@@ -64,7 +64,7 @@ fn frame<'f>(host: &'f dyn Host, system: &'f [String], protocol: &'f Native) -> 
     }
 }
 
-/// What is sent next, and how much shorter it was made.
+/// Returns what is sent next, and how much shorter it was made.
 fn next(
     truncate: &Truncate<'_>,
     conversation: &mut Conversation,

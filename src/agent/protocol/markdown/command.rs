@@ -70,7 +70,7 @@ pub fn raw(lines: &[ReplyLine<'_>]) -> Result<String, Fault> {
     Ok(joined(lines))
 }
 
-/// Whether `behind` has nothing but words about the command above it, which the lines of a code block are. A
+/// Returns whether `behind` has nothing but words about the command above it, which the lines of a code block are. A
 /// here-document may go on behind the fence that closes the block.
 pub fn are_words(behind: &[ReplyLine<'_>], command: &[ReplyLine<'_>]) -> bool {
     let is_heading = |line: &ReplyLine<'_>| line.text().trim_start().starts_with('#');
@@ -78,7 +78,7 @@ pub fn are_words(behind: &[ReplyLine<'_>], command: &[ReplyLine<'_>]) -> bool {
     !may_go_on && !behind.iter().any(|line| is_odd(line) || is_heading(line))
 }
 
-/// Whether a line is neither a command's own nor words.
+/// Returns whether a line is neither a command's own nor words.
 fn is_odd(line: &ReplyLine<'_>) -> bool {
     line.fence().is_some() || line.heading().is_some() || NO_COMMAND.is_match(line.text())
 }
@@ -96,7 +96,7 @@ fn check_backticks(lines: &[ReplyLine<'_>]) -> Result<(), Fault> {
     }
 }
 
-/// What stands between two backticks, as models write a short piece of code.
+/// Returns what stands between two backticks, as models write a short piece of code.
 fn quoted(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('`')?.strip_suffix('`')?;
     (!inner.contains('`') && !inner.trim().is_empty()).then_some(inner)

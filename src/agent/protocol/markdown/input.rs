@@ -294,7 +294,7 @@ fn path(text: &str) -> Option<&str> {
     }
 }
 
-/// What the group of `pattern` has that takes part in the match.
+/// Returns what the group of `pattern` has that takes part in the match.
 fn inner<'t>(pattern: &Regex, text: &'t str) -> Option<&'t str> {
     let found = pattern.captures(text)?;
     let group = found.iter().skip(1).flatten().next();

@@ -106,7 +106,7 @@ impl<'r> ReplyLine<'r> {
         (name != Name::Response || is_header).then_some((name, value))
     }
 
-    /// Whether it is the header that a response begins with: at any level, or in bold.
+    /// Returns whether it is the header that a response begins with: at any level, or in bold.
     pub fn is_header(&self) -> bool {
         matches!(self.heading(), Some((Name::Response, _)))
     }

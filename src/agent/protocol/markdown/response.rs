@@ -19,7 +19,7 @@ pub struct Response<'a, 'r> {
     pub lines: &'a [ReplyLine<'r>],
     /// What stands above all responses.
     pub above: &'a [ReplyLine<'r>],
-    /// How many others stand above it that name a tool.
+    /// The number of others that stand above it that name a tool.
     pub others: usize,
 }
 
@@ -113,7 +113,7 @@ fn alone<'a, 'r>(
     })
 }
 
-/// What stands in the block that is opened at `opening` above a first header, where that is a block around the
+/// Returns what stands in the block that is opened at `opening` above a first header, where that is a block around the
 /// whole reply: where words stand beside it, it may be a file's content, or an example.
 fn unwrapped<'a, 'r>(
     lines: &'a [ReplyLine<'r>],
@@ -132,7 +132,8 @@ fn unwrapped<'a, 'r>(
     inner.get(..inner.len() - usize::from(is_end))
 }
 
-/// How many tools a response above another names; `None` where what stands behind it may be part of it: content of a
+/// Returns the number of tools a response above another names; `None` where what stands behind it may be part of it:
+/// content of a
 /// file that is not closed where it seems, or a here-document. Whole contents before another use of the same tool
 /// are a draft of it.
 fn draft(lines: &[ReplyLine<'_>], last: Option<&ToolSpec>, tools: &Toolbox<'_>) -> Option<usize> {

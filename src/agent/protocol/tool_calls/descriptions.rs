@@ -25,7 +25,7 @@ fn joined(tools: &Toolbox<'_>, described: impl Fn(&ToolSpec) -> String) -> Strin
         .join("\n\n---\n\n")
 }
 
-/// What a tool is for, and what it takes.
+/// Returns what a tool is for, and what it takes.
 fn outline(tool: &ToolSpec) -> String {
     let parameters: Vec<String> = match &tool.schema {
         Some(schema) => vec![format!("  - an object that follows {schema}")],

@@ -93,7 +93,7 @@ fn read(text: &str) -> Result<Turn, Fault> {
     FORM.read(&Reply::said(text), &tools())
 }
 
-/// What is wrong with a reply.
+/// Returns what is wrong with a reply.
 fn problem(text: &str) -> String {
     match read(text) {
         Ok(turn) => panic!("{text} was taken for {turn:?}"),

@@ -23,7 +23,7 @@ fn project() -> (TempDir, PathBuf) {
     (dir, root)
 }
 
-/// What the model is told, and what the user was shown before.
+/// Returns what the model is told, and what the user was shown before.
 fn delete(
     files: &Plain<'_>,
     outside: Outside,

@@ -9,7 +9,8 @@ use super::super::place::Outside;
 use super::super::write::tests::Plain;
 use super::*;
 
-/// What the model is told of an edit of a file with this content, what the user was shown before, and the content then.
+/// Returns what the model is told of an edit of a file with this content, what the user was shown before, and the
+/// content then.
 fn edit(content: &str, mut input: Value) -> (Result<String, String>, Option<String>, String) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();

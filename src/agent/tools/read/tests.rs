@@ -149,7 +149,7 @@ fn what_is_no_file_fails_with_the_way_out() {
     }
 }
 
-/// What the model is told of a part of a file; the tool says what it takes.
+/// Returns what the model is told of a part of a file; the tool says what it takes.
 fn read_part(root: &Path, input: &serde_json::Value) -> Result<String, String> {
     let outside = Outside::Refused;
     let tool = ReadPart(ReadFile { root, outside });

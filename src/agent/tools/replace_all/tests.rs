@@ -22,7 +22,7 @@ fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     (dir, root)
 }
 
-/// What the model is told, and what the user was shown before; `closed` is left alone.
+/// Returns what the model is told, and what the user was shown before; `closed` is left alone.
 fn replace(
     files: &Plain<'_>,
     closed: &[PathBuf],

@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 
+#[cfg(test)]
+pub(crate) use self::form::TOOLS;
+pub(crate) use self::form::rule_words;
 use self::form::{Actions, CommandRule, PermissionForm};
 pub use self::form::{Choice, PermissionAction};
-#[cfg(test)]
-pub(crate) use self::form::{TOOLS, rule_words};
 use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::commands::chat::commands::CommandFile;
 use crate::commands::chat::trust::{TrustProblem, TrustedFiles};

@@ -20,7 +20,7 @@ use crate::ui::syntax::{self, Highlighter, Pieces};
 const MARKUP: usize = 4 << 20;
 /// The same for one file.
 const FILE_MARKUP: usize = 400 << 10;
-/// How many rows a list of files may have.
+/// The number of rows a list of files may have.
 const ROWS: usize = 5000;
 /// Up to so many files of a step are shown opened.
 const OPENED: usize = 6;
@@ -256,7 +256,7 @@ fn colored(text: &str, pieces: Option<&Pieces>) -> Markup {
     }
 }
 
-/// What became of the file, beside its lines.
+/// Returns what became of the file, beside its lines.
 fn kind(change: &FileChange) -> Option<String> {
     match (&change.before, &change.after) {
         (None, _) => Some("new".to_owned()),
@@ -279,7 +279,7 @@ fn anchor(id: &str, number: usize) -> String {
     format!("{id}-f{}", number + 1)
 }
 
-/// How many digits the largest line number has.
+/// Returns the number of digits the largest line number has.
 fn digits(hunks: &[Hunk<'_>]) -> usize {
     let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
     let numbers = lines.flat_map(|line| [line.before_line, line.after_line]);

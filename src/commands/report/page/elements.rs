@@ -53,7 +53,7 @@ pub fn bar(class: &str, one: u64, other: u64, most: u64) -> Markup {
     }
 }
 
-/// What others wrote, as it is, fenced code in a code font: at most so many lines and bytes of it.
+/// Returns what others wrote, as it is, fenced code in a code font: at most so many lines and bytes of it.
 pub fn prose(escaper: HtmlEscaper<'_>, text: &str, limit: (usize, usize)) -> Markup {
     let text = escaper.text(text);
     let (shown, is_all) = beginning(text.trim_matches('\n'), limit.0, limit.1);

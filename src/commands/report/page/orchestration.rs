@@ -8,7 +8,7 @@ use super::words::{self, StatusMark, count};
 use crate::record::orchestration::{BranchRecord, Lineage, OrchestrationRecord, ReviewVerdict};
 use crate::run::past::history::PastRun;
 
-/// How many branches have a row.
+/// The number of branches that have a row.
 const ROWS: usize = 200;
 /// How much of a text is shown, in lines and bytes.
 const TEXT: (usize, usize) = (100, 16 << 10);

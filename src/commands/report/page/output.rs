@@ -18,13 +18,13 @@ const LOOKED_AT: usize = 1 << 20;
 const SHOWN: usize = 256 << 10;
 /// What a line takes beside its text, about.
 const LINE_COST: usize = 40;
-/// How many lines of the beginning are shown.
+/// The number of lines of the beginning that are shown.
 const FIRST: usize = 500;
-/// How many lines of the end are shown.
+/// The number of lines of the end that are shown.
 const LAST: usize = 1500;
-/// How many lines are shown around an error.
+/// The number of lines that are shown around an error.
 const AROUND: usize = 8;
-/// How many errors and warnings are listed.
+/// The number of errors and warnings are listed.
 const LISTED: usize = 30;
 
 /// An output, as far as it is looked at.
@@ -158,7 +158,7 @@ impl ScannedOutput {
     }
 }
 
-/// What stands in place of lines that are left out.
+/// Returns what stands in place of lines that are left out.
 fn gap(last: usize, next: usize, width: usize) -> Option<Markup> {
     let left_out = next.saturating_sub(last + 1);
     (left_out > 0).then(|| {

@@ -21,9 +21,9 @@ use crate::run::past::history::PastRun;
 use crate::secret::Redactor;
 use crate::sys::numbers::{counted, grouped, percent};
 
-/// How many runs are listed; the latest.
+/// The number of runs that are listed; the latest.
 const ROWS: usize = 2000;
-/// How many days have a row; the latest.
+/// The number of days that have a row; the latest.
 const DAYS: usize = 400;
 
 /// What may stand in a link as it is. A folder's name could be anything, `javascript:` too.
@@ -98,7 +98,7 @@ struct Sum {
     tokens_in: u64,
     /// The answers' tokens, thoughts included.
     tokens_out: u64,
-    /// How long each finished run took.
+    /// The time each finished run took.
     took: Vec<Duration>,
 }
 

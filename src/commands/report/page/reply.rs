@@ -14,12 +14,12 @@ use crate::sys::numbers::{grouped, percent};
 const REPLY: (usize, usize) = (1000, 32 << 10);
 /// How much of a report is shown.
 const REPORT: (usize, usize) = (20_000, 1 << 20);
-/// How many parts of a prompt are shown; it has five at the most.
+/// The number of parts of a prompt that are shown; it has five at the most.
 const PARTS: usize = 12;
-/// How many sections of a report are listed; it has five.
+/// The number of sections of a report that are listed; it has five.
 const SECTIONS: usize = 50;
 
-/// What the prompt is made of, by size.
+/// Returns what the prompt is made of, by size.
 pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
     let parts = &step.prompt[..step.prompt.len().min(PARTS)];
     let total = parts.iter().map(|part| part.bytes);
@@ -124,7 +124,7 @@ pub fn report(
     }
 }
 
-/// How a build ended, and its output, by its log.
+/// Returns how a build ended, and its output, by its log.
 pub fn build(
     escaper: HtmlEscaper<'_>,
     id: &str,

@@ -23,11 +23,11 @@ use crate::sys::numbers::{counted, grouped, percent};
 const QUERY: (usize, usize) = (12, 1500);
 /// How much of it can be opened.
 const WHOLE_QUERY: (usize, usize) = (2000, 64 << 10);
-/// How many warnings are shown.
+/// The number of warnings that are shown.
 const WARNINGS: usize = 100;
-/// How many of the user's answers are shown.
+/// The number of the user's answers that are shown.
 const ANSWERS: usize = 50;
-/// How many steps have a row in the lists; an agent takes up to a thousand, unless it is set otherwise.
+/// The number of steps that have a row in the lists; an agent takes up to a thousand, unless it is set otherwise.
 const ROWS: usize = 1000;
 
 /// The page about one run.
@@ -88,7 +88,7 @@ fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
     }
 }
 
-/// What went wrong, and what the user should look at.
+/// Returns what went wrong, and what the user should look at.
 fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     let more = record.warnings.len().saturating_sub(WARNINGS);
     html! {
@@ -113,7 +113,7 @@ fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     }
 }
 
-/// What an agent was asked for.
+/// Returns what an agent was asked for.
 fn request(escaper: HtmlEscaper<'_>, agent: &AgentRecord) -> Markup {
     let more = agent.answers.len().saturating_sub(ANSWERS);
     let asked = agent.asked().take(ANSWERS);
@@ -190,7 +190,7 @@ fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     }
 }
 
-/// How many of the prompts' tokens came from the vendor's cache, and their share.
+/// Returns the number of the prompts' tokens came from the vendor's cache, and their share.
 fn from_cache(usage: Usage) -> Option<String> {
     let Usage {
         input_tokens,
@@ -297,7 +297,7 @@ fn token_cells(usage: Option<Usage>) -> Markup {
     numbers(cells.unwrap_or_else(|| ["\u{2013}"; 4].map(str::to_owned)))
 }
 
-/// What a run as a whole has changed: an undo's, an agent's, or that of a run with repairs.
+/// Returns what a run as a whole has changed: an undo's, an agent's, or that of a run with repairs.
 fn whole_run(whole: &RunChanges, steps: &[PastStep], changes: &mut DiffRenderer<'_>) -> Markup {
     let has_own = steps.iter().any(|past| !past.step.is_agents());
     html! {

@@ -19,7 +19,7 @@ use crate::run::past::history::{IdleReply, PastStep};
 const LEAST: usize = 12;
 /// How much markup the steps of a page may take beyond these, in bytes; the last one may go beyond.
 const MARKUP: usize = 4 << 20;
-/// How many tools of a step are shown, and how many of its files are named.
+/// The number of tools of a step that are shown, and how many of its files are named.
 const NAMED: usize = 50;
 /// How much of a tool's input is shown, in lines and bytes.
 const INPUT: (usize, usize) = (1000, 32 << 10);
@@ -31,7 +31,7 @@ pub fn anchor(number: usize) -> String {
     format!("a{}", number + 1)
 }
 
-/// How the step ended, in a word or two.
+/// Returns how the step ended, in a word or two.
 pub fn ended(past: &PastStep) -> (StatusMark, String) {
     let step = &past.step;
     let (status, words) = match (&past.reply, &step.build, step.passed) {
@@ -80,7 +80,7 @@ fn actions_ended(actions: &[Action]) -> (StatusMark, String) {
     }
 }
 
-/// How a tool ended.
+/// Returns how a tool ended.
 fn done_in_words(action: &Action) -> String {
     match action.exit_code {
         Some(code) if !action.failed => format!("exit code {code}"),
@@ -122,7 +122,7 @@ pub fn show(
     })
 }
 
-/// What an agent said: its words, and its whole reply; of one that was not understood, that alone.
+/// Returns what an agent said: its words, and its whole reply; of one that was not understood, that alone.
 fn said(escaper: HtmlEscaper<'_>, step: &Step, text: &str) -> Markup {
     let thoughts = step.thoughts.as_deref();
     if thoughts.is_none() && [Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose) {
@@ -154,7 +154,7 @@ fn edits(
     }
 }
 
-/// What an agent did in a step.
+/// Returns what an agent did in a step.
 fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Markup {
     let step = &past.step;
     let actions = step.actions.iter().take(NAMED);

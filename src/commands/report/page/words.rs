@@ -29,7 +29,7 @@ impl StatusMark {
     }
 }
 
-/// How a run ended, at a glance.
+/// Returns how a run ended, at a glance.
 pub fn status(run: &PastRun) -> StatusMark {
     match &run.record {
         None => StatusMark::Open,
@@ -38,7 +38,7 @@ pub fn status(run: &PastRun) -> StatusMark {
     }
 }
 
-/// How a run ended, as a sentence without its full stop.
+/// Returns how a run ended, as a sentence without its full stop.
 pub fn headline(run: &PastRun) -> String {
     let Some(record) = &run.record else {
         return "Not finished: it goes on, or it was killed".to_owned();
@@ -79,7 +79,7 @@ fn after_repairs(record: &RunRecord) -> String {
     }
 }
 
-/// What a run was to do.
+/// Returns what a run was to do.
 pub fn workflow(name: &str) -> &str {
     match name {
         "commit" => "a change",
@@ -91,7 +91,7 @@ pub fn workflow(name: &str) -> &str {
     }
 }
 
-/// How many calls an agent has made, by what for.
+/// Returns the number of calls an agent has made, by what for.
 pub fn calls(record: &RunRecord) -> String {
     let mut calls: Vec<(&str, usize)> = Vec::new();
     for step in record.steps.iter().filter(|step| !step.is_own()) {
@@ -108,7 +108,7 @@ pub fn calls(record: &RunRecord) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// How a build ended.
+/// Returns how a build ended.
 pub fn build(record: &BuildRecord) -> (StatusMark, String) {
     if record.passed() {
         (StatusMark::Good, record.to_string())

@@ -10,7 +10,7 @@ use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
 use crate::ui::tui::dialog::is_cancel;
 
-/// How many lines a notch of the wheel scrolls.
+/// The number of lines a notch of the wheel scrolls.
 const NOTCH: i32 = 3;
 
 impl App {

@@ -63,7 +63,7 @@ impl App {
         }
     }
 
-    /// What is said for a while, in lines of at most so many columns.
+    /// Returns what is said for a while, in lines of at most so many columns.
     fn said(&self, columns: u16) -> (Vec<String>, Style) {
         let (text, style) = match (&self.armed, &self.hint) {
             (Some(_), _) => ("(esc again to stop)", self.theme.warning),
@@ -73,7 +73,7 @@ impl App {
         (wrapped(&one_line(text), columns.max(1).into()), style)
     }
 
-    /// What is waited for; it gives way to what is said.
+    /// Returns what is waited for; it gives way to what is said.
     fn draw_wait(&self, area: Rect, buf: &mut Buffer) {
         let (lines, style) = self.said(area.width);
         let columns = lines.iter().map(|line| line.width()).max();
@@ -89,7 +89,7 @@ impl App {
         }
     }
 
-    /// What waits to be sent.
+    /// Returns what waits to be sent.
     fn draw_queue(&self, area: Rect, buf: &mut Buffer) {
         let how = if self.engine == EngineState::Idle {
             "Enter sends it, Up takes it back"

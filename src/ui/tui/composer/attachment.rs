@@ -19,7 +19,7 @@ use crate::sys::numbers::grouped;
 use crate::sys::text::regex;
 use crate::ui::tui::Submission;
 
-/// How large a picture may be.
+/// The largest size that a picture may have.
 const LARGEST: u64 = 5 * MIB;
 /// The ends of names that are pictures.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
@@ -33,7 +33,7 @@ pub enum Attachment {
     Image(Image),
 }
 
-/// What is shown for each: numbers count each kind for itself.
+/// Returns what is shown for each: numbers count each kind for itself.
 pub fn labels(attachments: &[Attachment]) -> Vec<String> {
     let (mut pastes, mut images) = (0, 0);
     let label = |attachment: &Attachment| match attachment {
@@ -50,7 +50,7 @@ pub fn labels(attachments: &[Attachment]) -> Vec<String> {
     attachments.iter().map(label).collect()
 }
 
-/// What stands for a picture, in the input as in what is sent.
+/// Returns what stands for a picture, in the input as in what is sent.
 pub fn image_label(number: usize) -> String {
     format!("[Image #{number}]")
 }
@@ -80,13 +80,13 @@ pub enum ImageProblem {
     },
 }
 
-/// Whether a name is that of a picture.
+/// Returns whether a name is that of a picture.
 fn is_image_name(path: &str) -> bool {
     let end = Path::new(path).extension().and_then(|end| end.to_str());
     end.is_some_and(|end| ENDS.contains(&&*end.to_ascii_lowercase()))
 }
 
-/// What kind of picture begins so.
+/// Returns what kind of picture begins so.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -140,7 +140,7 @@ pub fn pasted_image(text: &str, root: &Path) -> Option<Result<Image, ImageProble
     path.is_file().then(|| load(path))
 }
 
-/// What is sent of a text that was not typed at the screen: the pictures that it names by `@path` beside it.
+/// Returns what is sent of a text that was not typed at the screen: the pictures that it names by `@path` beside it.
 ///
 /// # Errors
 /// When one of them cannot be attached.
@@ -148,7 +148,8 @@ pub fn submission(text: &str, root: &Path) -> Result<Submission, ImageProblem> {
     with_images(text, &[], root)
 }
 
-/// What is sent of a text with placeholders: pastes are written out; pictures, and what an `@` names as such, go beside
+/// Returns what is sent of a text with placeholders: pastes are written out; pictures, and what an `@` names as such,
+/// go beside
 /// it, and the text says where they belong. So do pictures that a word names without an `@`, which stays: it may be
 /// about the file.
 pub fn with_images(
@@ -183,7 +184,7 @@ pub fn with_images(
 pub struct NamedPath<'t> {
     /// The path, without what stands around it.
     pub path: &'t str,
-    /// Whether an `@` says that it is one.
+    /// True if an `@` says that it is one.
     pub is_marked: bool,
     /// Where it stands, with its `@` and its quotes.
     range: Range<usize>,

@@ -300,7 +300,7 @@ fn is_letter(c: char) -> bool {
 /// What stands for each attachment.
 pub type Labels = [String];
 
-/// What is shown of a grapheme: nothing of it moves the cursor or turns the text around.
+/// Returns what is shown of a grapheme: nothing of it moves the cursor or turns the text around.
 pub fn shown<'t>(grapheme: &'t str, labels: &'t Labels) -> Cow<'t, str> {
     if let Some(index) = placeholder(grapheme) {
         let label = labels.get(index).map_or("\u{fffd}", String::as_str);
@@ -318,12 +318,13 @@ pub fn shown<'t>(grapheme: &'t str, labels: &'t Labels) -> Cow<'t, str> {
     }
 }
 
-/// How many columns a grapheme takes.
+/// Returns the number of columns a grapheme takes.
 pub fn width(grapheme: &str, labels: &Labels) -> usize {
     shown(grapheme, labels).width()
 }
 
-/// How `text` falls into rows of `columns`: broken at blanks where there are any. There is always one, and behind a
+/// Returns how `text` falls into rows of `columns`: broken at blanks where there are any. There is always one, and
+/// behind a
 /// newline at the end an empty one.
 pub fn rows(text: &str, columns: usize, labels: &Labels) -> Vec<TextRow> {
     let mut rows = Vec::new();

@@ -14,11 +14,11 @@ use crate::ui::tui::completion::Completion;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::theme::Theme;
 
-/// How many rows of text are shown.
+/// The number of rows of text that are shown.
 const MOST_ROWS: usize = 10;
-/// How many candidates, where there is room.
+/// The number of candidates, where there is room.
 const MOST_CANDIDATES: usize = 16;
-/// How many columns stand before the text: its sign and a blank.
+/// The number of columns that stand before the text: its sign and a blank.
 const SIGN: u16 = 2;
 /// What stands for a letter that nobody is to see.
 const HIDDEN: &str = "•";
@@ -26,7 +26,7 @@ const HIDDEN: &str = "•";
 const HINT: &str = "Ask for something, or / for commands";
 
 impl Composer {
-    /// How many rows it wants at this width.
+    /// Returns the number of rows it wants at this width.
     #[must_use]
     pub fn height(&self, width: u16) -> u16 {
         if self.search.is_some() {
@@ -171,7 +171,7 @@ impl Composer {
     }
 }
 
-/// How many columns the text has: the last one is for a cursor behind it.
+/// Returns the number of columns the text has: the last one is for a cursor behind it.
 fn columns(width: u16) -> usize {
     usize::from(width.saturating_sub(SIGN + 1)).max(1)
 }

@@ -28,10 +28,10 @@ pub struct QuestionDialog {
     body: RefCell<(usize, Vec<(String, Look)>)>,
     /// The first line of it that is seen.
     first: Cell<usize>,
-    /// How many lines were seen at once, and how many there are.
+    /// The number of lines that were seen at once, and how many.
     seen: Cell<usize>,
     all: Cell<usize>,
-    /// Whether the keys stood there in a word each.
+    /// True if the keys stood there in a word each.
     is_short: Cell<bool>,
     /// What is to be done instead, while that is typed.
     instead: Option<TypedLine>,
@@ -68,7 +68,7 @@ impl QuestionDialog {
         }
     }
 
-    /// What can be scrolled: the subject, and what would be changed.
+    /// Returns what can be scrolled: the subject, and what would be changed.
     fn body(&self, columns: usize) -> Ref<'_, [(String, Look)]> {
         if self.body.borrow().0 != columns {
             let Question {
@@ -95,7 +95,7 @@ impl QuestionDialog {
         Ref::map(self.body.borrow(), |(_, lines)| lines.as_slice())
     }
 
-    /// What each key does.
+    /// Returns what each key does.
     fn keys(&self, columns: usize) -> Vec<String> {
         let question = &self.question;
         let keys = [
@@ -123,7 +123,7 @@ impl QuestionDialog {
         listed(&keys, "  ", columns)
     }
 
-    /// How many rows it wants.
+    /// Returns the number of rows it wants.
     pub fn height(&self, columns: usize) -> usize {
         let above = self.reason(columns).len() + self.body(columns).len();
         let below = if self.instead.is_some() {
@@ -174,7 +174,8 @@ impl QuestionDialog {
         }
     }
 
-    /// What stands in the border below it: what closes it, where that has no row and there is room for it, and which of
+    /// Returns what stands in the border below it: what closes it, where that has no row and there is room for it, and
+    /// which of
     /// its lines were seen, where those were not all.
     pub fn border(&self, columns: usize) -> [String; 2] {
         let (first, seen, all) = (self.first.get(), self.seen.get(), self.all.get());
@@ -189,7 +190,7 @@ impl QuestionDialog {
         [if is_there { cancel } else { String::new() }, position]
     }
 
-    /// Whether a key is a letter that may answer it.
+    /// Returns whether a key is a letter that may answer it.
     pub fn is_letter(&self, key: KeyEvent) -> bool {
         let is_bare = (key.modifiers - KeyModifiers::SHIFT).is_empty();
         self.instead.is_none() && matches!(key.code, KeyCode::Char(_)) && is_bare
@@ -266,7 +267,7 @@ fn broken(text: &str, columns: usize, hang: usize) -> Vec<String> {
     text.split('\n').map(str::to_owned).collect()
 }
 
-/// How a line of a unified diff looks.
+/// Returns how a line of a unified diff looks.
 fn look_of(line: &str) -> Look {
     match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => |theme| theme.heading,

@@ -39,20 +39,20 @@ struct Drawing {
     size: Size,
     /// What is drawn.
     cells: Buffer,
-    /// Whether anything but the cursor was drawn.
+    /// True if anything but the cursor was drawn.
     has_cells: bool,
     /// Where the cursor is; `None`: it is hidden.
     cursor: Option<Position>,
 }
 
-/// Whether terminals disagree on how wide a cell is: it is made of several characters, or is half a flag.
+/// Returns whether terminals disagree on how wide a cell is: it is made of several characters, or is half a flag.
 fn is_disputed(cell: &Cell) -> bool {
     let mut chars = cell.symbol().chars();
     let first = chars.next();
     chars.next().is_some() || matches!(first, Some('\u{1f1e6}'..='\u{1f1ff}'))
 }
 
-/// Whether nothing is seen in a cell of a cleared line.
+/// Returns whether nothing is seen in a cell of a cleared line.
 fn is_blank(cell: &Cell) -> bool {
     let is_plain =
         cell.bg == Color::Reset && (cell.modifier - Modifier::DIM - Modifier::BOLD).is_empty();
@@ -249,7 +249,7 @@ mod tests {
         "❤️ 👍🏽 👩‍💻 é",
     ];
 
-    /// What a terminal shows that is given frames whose first line is that of each of `tops`.
+    /// Returns what a terminal shows that is given frames whose first line is that of each of `tops`.
     fn shown(tops: &[usize]) -> Vec<String> {
         let mut painter = Painter::new(Size::new(30, 5)).unwrap();
         let size = |length| NonZero::new(length).unwrap();

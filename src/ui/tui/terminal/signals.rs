@@ -20,9 +20,9 @@ use signal_hook::low_level::emulate_default_handler;
 pub struct Signals {
     /// Can be read when one has come.
     came: UnixStream,
-    /// Whether the process goes on after a stop, in which the shell had the terminal.
+    /// True if the process goes on after a stop, in which the shell had the terminal.
     continued: Arc<AtomicBool>,
-    /// Whether the process is to stop.
+    /// True if the process is to stop.
     stops: Arc<AtomicBool>,
     registered: Vec<signal_hook::SigId>,
 }
@@ -75,7 +75,7 @@ impl Signals {
     }
 }
 
-/// Whether the parent has this process as a job, in the same session and another group: only a shell does.
+/// Returns whether the parent has this process as a job, in the same session and another group: only a shell does.
 ///
 /// In a container, the session and the group can be ones outside of it, which have the number 0: the types of rustix
 /// have none such. A parent outside has it, too; as an argument it means this process, which is no shell of its own.

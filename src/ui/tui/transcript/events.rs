@@ -145,7 +145,7 @@ impl Transcript {
         }
     }
 
-    /// What was sent is done: no tool is at work any more, whether that was told or not.
+    /// Returns what was sent is done: no tool is at work any more, whether that was told or not.
     pub fn settle(&mut self) {
         for at in std::mem::take(&mut self.tools) {
             self.with_tool_at(at, |tool| {

@@ -21,13 +21,13 @@ const UNFOLDED: usize = 2000;
 /// What lines depend on besides the item.
 #[derive(Clone, Copy)]
 pub struct ItemLook<'l> {
-    /// How many columns there are.
+    /// The number of columns.
     pub width: usize,
     /// The styles.
     pub theme: &'l Theme,
     /// The colours of code.
     pub code: &'l CodeColors,
-    /// Whether all of it is shown.
+    /// True if all of it is shown.
     pub is_unfolded: bool,
 }
 
@@ -54,7 +54,7 @@ pub enum ItemBody {
 }
 
 impl ItemBody {
-    /// Whether it goes on with the one before, so that nothing stands between them.
+    /// Returns whether it goes on with the one before, so that nothing stands between them.
     pub fn continues(&self, before: &Self) -> bool {
         match (before, self) {
             (Self::Tool(_), Self::Tool(_)) => true,

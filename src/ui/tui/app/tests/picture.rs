@@ -29,7 +29,7 @@ const OUTPUT: &str = "ok: 'Hello' -> 'hello'\nok: 'Hello World' -> 'hello-world'
                       FAILED: 'Hello   World' -> 'hello---world', \
                       wanted 'hello-world'\nFAILED: '  Hello ' -> '--hello-', wanted 'hello'\n";
 
-/// What the n-th recorded reply says, and the todos that it sets.
+/// Returns what the n-th recorded reply says, and the todos that it sets.
 fn recorded(number: usize) -> (String, Vec<Todo>) {
     let root = env!("CARGO_MANIFEST_DIR");
     let path = format!("{root}/fixtures/chat-demo/000{number}-step-response.json");
@@ -41,7 +41,7 @@ fn recorded(number: usize) -> (String, Vec<Todo>) {
     (text.unwrap().to_owned(), todos.unwrap_or_default())
 }
 
-/// What comes of a tool; "": what it has changed says that.
+/// Returns what comes of a tool; "": what it has changed says that.
 fn ended(name: &str, told: &str) -> Event {
     let mut ended = result(name, told);
     if let Event::ToolResult {
@@ -129,7 +129,7 @@ fn hex(color: Color) -> &'static str {
     }
 }
 
-/// How a cell's text looks, as attributes.
+/// Returns how a cell's text looks, as attributes.
 fn look(cell: &Cell) -> String {
     let mut look = format!("fill=\"{}\"", hex(cell.fg));
     for (modifier, attribute) in [

@@ -61,7 +61,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     )
 }
 
-/// What the engine may tell at any time.
+/// Returns what the engine may tell at any time.
 fn message(nth: u8) -> ToScreen {
     let todo = Todo {
         content: "Write it".to_owned(),
