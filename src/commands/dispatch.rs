@@ -12,8 +12,7 @@ use super::screen::{ScreenLines, ScreenSetup, at_screen};
 use super::talk::OpenInput;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
-    add_model, consistency, demo, diff, dry_run, init, log, mcp, models, query, rollup, sessions,
-    undo,
+    add_model, consistency, demo, diff, dry_run, init, log, mcp, models, query, rollup, undo,
 };
 use crate::agent::tools::place::Outside;
 use crate::commands::chat::args::{ChatArgs, ChatCommand};
@@ -81,8 +80,8 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
 
 fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
-        Some(DevCommand::Config) => sessions::config(context),
-        Some(DevCommand::Sessions(_)) => sessions::sessions(context),
+        Some(DevCommand::Config) => super::dev::sessions::config(context),
+        Some(DevCommand::Sessions(_)) => super::dev::sessions::sessions(context),
         None => {
             let request = asked(arguments.prompt.as_deref(), context)?;
             let options = agent_options(arguments, request);

@@ -1,13 +1,11 @@
-//! The list of an agent's sessions, and `dev config`.
+//! The list of an agent's sessions, and the files of a home in the user's editor.
 
 use std::path::Path;
 
 use chrono::FixedOffset;
 
-use super::workspace::{home, settings};
-use crate::agent::session::{SessionFile, SessionForm, SessionStore, SessionSummary};
-use crate::agent::settings::FILE;
-use crate::project::home::{AgentHome, DEV};
+use crate::agent::session::{SessionForm, SessionStore, SessionSummary};
+use crate::project::home::AgentHome;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
@@ -44,15 +42,6 @@ pub fn store<'c, F: SessionForm>(
     Ok(store)
 }
 
-/// Lists the sessions of `dev`.
-///
-/// # Errors
-/// When they cannot be read.
-pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let (home, settings) = settings(context)?;
-    list::<SessionFile>(context, &DEV, &home, settings.session_retention_days)
-}
-
 /// Lists the sessions of an agent; the arguments are those of [`store`].
 ///
 /// # Errors
@@ -71,17 +60,6 @@ pub fn list<F: SessionForm>(
         text::<F>(&sessions, zone, context.reporter.columns()),
         SessionStore::<F>::json(&sessions),
     ))
-}
-
-/// Opens `config.json` in the user's editor, and checks that the result can be used.
-///
-/// # Errors
-/// When there is no editor, or the configuration cannot be used.
-pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let home = home(context)?;
-    // What is wrong with it now is what the editor is for.
-    let _ = settings(context);
-    edit(context, &home.join(FILE), || settings(context).map(drop))
 }
 
 /// Opens a settings file in the user's editor, and has `check` look at the result.
@@ -171,6 +149,7 @@ fn name_of(directory: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::session::SessionFile;
     use crate::agent::session::{Outline, SessionState};
     use chrono::DateTime;
     use serde_json::json;

@@ -43,6 +43,12 @@ pub fn openat2(
     rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve)
 }
 
+/// Opens a directory.
+pub fn open(path: &Path) -> io::Result<File> {
+    point()?;
+    files::open_directory(path)
+}
+
 pub fn mkdirat(dir: impl AsFd, path: &str, mode: Mode) -> Result<(), Errno> {
     point()?;
     rustix::fs::mkdirat(dir, path, mode)

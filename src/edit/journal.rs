@@ -85,9 +85,9 @@ impl Journal {
         let write = || {
             let mut file = disk::create_new(&unfinished)?;
             disk::write_all(&mut file, &serde_json::to_vec(record)?)?;
+            disk::sync(&file)?;
             disk::rename(&unfinished, &path)?;
-            // With the file, its name reaches the disk on every file system that keeps the order of renames.
-            disk::sync(&file)
+            disk::sync(&disk::open(directory)?)
         };
         write().map(|()| journal).map_err(|error| {
             // Should one be there all the same, it speaks of nothing that has happened.

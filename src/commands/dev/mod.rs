@@ -2,3 +2,4 @@
 
 pub(crate) mod args;
 pub(crate) mod command;
+pub(crate) mod sessions;
