@@ -122,13 +122,13 @@ fn plan(criterion: &mut Criterion) {
         ..LogEntry::default()
     };
     let mut document = PlanDocument::empty(1);
-    document.add_log_entries(&vec![entry.clone(); 1000]);
+    document.edit(|plan| plan.execution_log = vec![entry.clone(); 1000]);
     let bytes = document.text().into_bytes();
     criterion.bench_function("plan/1,000 entries", |bench| {
         bench.iter(|| {
             let mut document = PlanDocument::parse(black_box(&bytes)).unwrap();
             assert_eq!(document.plan().execution_log.len(), 1000);
-            document.add_log_entries(std::slice::from_ref(&entry));
+            document.edit(|plan| plan.execution_log.push(entry.clone()));
             document.save(1).unwrap();
             document.text()
         });

@@ -20,8 +20,7 @@ use crate::commands::chat::trust::TrustProblem;
 use crate::commands::mcp::NoToken;
 use crate::commands::mcp_server::NoSuchTool;
 use crate::commands::orchestrate::command::advice;
-use crate::commands::orchestrate::config::ConfigProblem;
-use crate::commands::plan::document::{DamagedPlan, PlanDocumentError};
+use crate::commands::plan::document::PlanDocumentError;
 use crate::commands::plan::file::{NoPlanFile, PlanFileError};
 use crate::commands::plan::instructions::InstructionsProblem;
 use crate::edit::VerifyError;
@@ -730,7 +729,7 @@ fn agents(told: &mut Told) {
 fn plan_unreadable() -> PlanFileError {
     PlanFileError::Unreadable {
         path: p("plan.md"),
-        source: PlanDocumentError::Damaged(DamagedPlan::NoHeading),
+        source: PlanDocumentError::NoHeading,
     }
 }
 
@@ -947,7 +946,6 @@ fn readiness_of_agents(told: &mut Told) {
         missing: s("push"),
         known: s("`pull`"),
     });
-    config(told);
     let without = "nothing is lost";
     let trust = || {
         TrustProblem::Unreadable(HomeFileProblem::Mistake {
@@ -963,40 +961,6 @@ fn readiness_of_agents(told: &mut Told) {
     told.problem(trust());
     told.problem(TrustProblem::Unwritable(path_error("write")));
     told.problem(TrustProblem::NotUtf8(path()));
-}
-
-fn config(told: &mut Told) {
-    for (variable, is_empty) in [
-        ("PROJECT_NAME", true),
-        ("GITHUB_TOKEN", false),
-        ("MODEL", false),
-    ] {
-        told.problem(ConfigProblem::Unset { variable, is_empty });
-    }
-    let variable = "A_VARIABLE";
-    let version = "AZURE_OPENAI_API_VERSION";
-    for problem in [
-        ConfigProblem::NotUtf8 { variable },
-        ConfigProblem::NoKey {
-            variable,
-            problem: KeyProblem::Empty,
-        },
-        ConfigProblem::NotAUrl { variable },
-        ConfigProblem::Insecure { variable },
-        ConfigProblem::NotAName { variable: version },
-        ConfigProblem::NotAName { variable },
-        ConfigProblem::NotSeconds { variable },
-        ConfigProblem::NotAFactor,
-        ConfigProblem::NotBelow {
-            variable,
-            seconds: 3.0,
-            limit: "LIMIT",
-            limit_seconds: 2.0,
-        },
-        ConfigProblem::NotAbsolute,
-    ] {
-        told.problem(problem);
-    }
 }
 
 /// The list of a run of this test that failed is in `target/golden.txt`.

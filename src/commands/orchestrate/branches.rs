@@ -1,4 +1,4 @@
-//! Where specialists work: on branches, each of which begins as another one is.
+//! Branches for specialists to work on, each of which begins as another one is.
 //!
 //! Plain data and a trait; who implements it decides where the branches are.
 
@@ -6,36 +6,29 @@ use crate::agent::tool::ToolError;
 
 /// A place where agents work on branches.
 pub trait Branches {
-    /// Starts an agent on a new branch that begins as `parent` is; the new branch's id. Never done twice for one call.
+    /// Starts an agent on a new branch of `project` that begins as `parent` is; returns the new branch's id. Never done twice for one call.
     ///
     /// # Errors
-    /// When no agent was started, or it is not known whether one was.
-    fn start(&self, start: &BranchStart<'_>) -> Result<String, ToolError>;
+    /// If no agent was started, or it is not known whether one was.
+    fn start(
+        &self,
+        agent: Specialist,
+        prompt: &str,
+        parent: &str,
+        project: &str,
+    ) -> Result<String, ToolError>;
 
-    /// How the agent on a branch is getting on.
+    /// The state of the agent on a branch.
     ///
     /// # Errors
-    /// When that cannot be told.
+    /// If that cannot be told.
     fn state(&self, branch: &str) -> Result<BranchState, ToolError>;
 
-    /// What is in a file of a branch.
+    /// Reads a file of a branch.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn read(&self, branch: &str, path: &str) -> Result<String, ToolError>;
-}
-
-/// What an agent is started with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BranchStart<'s> {
-    /// The agent.
-    pub agent: Specialist,
-    /// What it is told.
-    pub prompt: &'s str,
-    /// The branch that the new one begins as.
-    pub parent: &'s str,
-    /// The project that the branches are of.
-    pub project: &'s str,
 }
 
 /// An agent that works on a branch.
@@ -67,12 +60,12 @@ impl Specialist {
     }
 }
 
-/// How the agent on a branch is getting on.
+/// The state of the agent on a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchState {
     /// The same in the words of the place, for people.
     pub status: String,
-    /// Whether it is done.
+    /// The progress.
     pub progress: BranchProgress,
     /// The agent's answer, of any length and with whatever keys are in it; "" where it has given none.
     pub output: String,
@@ -90,7 +83,7 @@ impl BranchState {
     }
 }
 
-/// How far the agent on a branch has come.
+/// The progress of the agent on a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BranchProgress {
     /// It works, or is about to.
@@ -106,7 +99,7 @@ pub const WORKLOG: &str = "worklog.md";
 /// The log of the last review, in the workspace.
 pub const REVIEW_LOG: &str = "codex_review.log";
 
-/// Where a file of a branch is; a relative path lies in the workspace, whose path has no slash at its end.
+/// The path of a file of a branch; a relative one lies in the workspace, whose path has no slash at its end.
 #[must_use]
 pub fn in_workspace(workspace: &str, path: &str) -> String {
     if path.starts_with('/') {

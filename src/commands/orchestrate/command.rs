@@ -5,7 +5,7 @@
 //! folder ends with a report, however it ends.
 
 use super::options::{OpenUser, OrchestrateOptions};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
 use crate::commands::orchestrate::branches::Specialist;
-use crate::commands::orchestrate::handover::Handover;
+use crate::commands::orchestrate::handover::instructions;
 use crate::commands::orchestrate::instructions::{FORM, initial_messages, system_prompt};
 use crate::commands::orchestrate::lineage::BranchTracker;
 use crate::commands::orchestrate::pantheon;
@@ -42,16 +42,16 @@ use crate::sys::exit::Exit;
 /// The workflow's name.
 const NAME: &str = "orchestrate";
 
-/// What stands before what a user types whom the model has asked something.
+/// The prompt before the user's answers to the model.
 const PROMPT: &str = "you> ";
 
-/// How many calls in a row may fail.
+/// The limit of failed calls in a row.
 const TOOL_TRIES: u32 = 10;
 
 /// Has the task done, reviewed, and published.
 ///
 /// # Errors
-/// When no review has passed it, or it was to be published and is not.
+/// If no review has passed it, or it was to be published and is not.
 pub fn orchestrate(
     context: &Context<'_>,
     options: &OrchestrateOptions,
@@ -117,7 +117,7 @@ struct Orchestration<'o, 'c> {
     exchanges: &'o ExchangeLog<'c>,
     /// Tells how long agents take, in a replay as it was then.
     clock: &'o RecordedClock<'o>,
-    /// What the model says of the work that it has signed off.
+    /// The model's summary of the work that it has signed off.
     summary: RefCell<String>,
 }
 
@@ -125,7 +125,13 @@ impl Orchestration<'_, '_> {
     /// Works on the task, has the work published, and tells how that has ended.
     fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
         let place = self.place;
-        let watcher = RunWatcher::new(self.run, self.context, self.exchanges, place.is_replay());
+        let watcher = RunWatcher {
+            run: self.run,
+            context: self.context,
+            exchanges: self.exchanges,
+            is_replay: place.is_replay(),
+            was_waiting: Cell::default(),
+        };
         let specialists = Specialists {
             branches: &Pantheon {
                 tools: client,
@@ -156,34 +162,23 @@ impl Orchestration<'_, '_> {
         };
         let status = status(&result);
         let lineage = specialists.lineage.borrow();
-        let instructions = Handover {
-            status,
-            task: &place.task,
-            project: &place.settings.project_name,
-            workspace: &place.settings.workspace_dir,
-            lineage: &lineage,
-            publishes: place.settings.publishes,
-            is_published: publish_report.is_some(),
-            is_publishing_failed: publish_error.is_some()
-                && status != OrchestrationStatus::PublishFailed,
-        }
-        .instructions();
         let latest = lineage.latest().to_owned();
-        let report = OrchestrationRecord {
+        let mut report = OrchestrationRecord {
             task: place.task.clone(),
             summary,
             status,
             is_finished: status.is_finished(),
-            start_branch_id: lineage.start().to_owned(),
+            start_branch_id: lineage.start.clone(),
             latest_branch_id: latest.clone(),
-            instructions,
+            instructions: String::new(),
             publish_pantheon_branch_id: publish_report.as_ref().map(|_| latest),
             publish_report,
             publish_error,
-            iterations: lineage.reviews(),
+            iterations: lineage.reviews,
             log: self.run.folder(),
-            branches: lineage.records().to_vec(),
+            branches: lineage.records.clone(),
         };
+        report.instructions = instructions(&report, &place.settings, &lineage);
         (report, result)
     }
 
@@ -229,7 +224,7 @@ impl Orchestration<'_, '_> {
         Ok(())
     }
 
-    /// What stands against the model's last words. Words that are no report are for the user, where there is one.
+    /// Checks the model's last words. Words that are not a report are for the user, if there is one.
     fn ending(&self, ended: &Ended, specialists: &Specialists<'_>) -> Result<(), Objection> {
         let words = &ended.words;
         self.context.reporter.event(&Event::Words(words.clone()));
@@ -253,7 +248,7 @@ impl Orchestration<'_, '_> {
                 Ok(())
             }
             // Nothing else is left to the model: another agent would end the work, too.
-            Err(Objection::Words(_)) if specialists.lineage.borrow().reviews() >= MAX_REVIEWS => {
+            Err(Objection::Words(_)) if specialists.lineage.borrow().reviews >= MAX_REVIEWS => {
                 let reviews = MAX_REVIEWS;
                 Err(Objection::Over(AgentError::IterationLimit { reviews }))
             }
@@ -309,7 +304,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
     }
 }
 
-/// How an orchestration has ended that ends so.
+/// The status of an orchestration with this result.
 fn status(result: &Result<(), Error>) -> OrchestrationStatus {
     let Err(error) = result else {
         return OrchestrationStatus::Completed;

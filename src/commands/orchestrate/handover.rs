@@ -1,39 +1,25 @@
-//! What the user is told to do with what came of the work. Pure.
+//! The instructions for the user at the end of an orchestration. Pure.
 
 use super::branches::{REVIEW_LOG, WORKLOG, in_workspace};
 use super::lineage::BranchTracker;
 use super::tools::MAX_REVIEWS;
-use crate::record::orchestration::OrchestrationStatus;
+use crate::record::orchestration::{
+    OrchestrationRecord, OrchestrationSettings, OrchestrationStatus,
+};
 
-/// How the work ended, and what there is of it.
-#[derive(Debug, Clone, Copy)]
-pub struct Handover<'h> {
-    /// How it ended.
-    pub status: OrchestrationStatus,
-    /// The task, in the user's words.
-    pub task: &'h str,
-    /// The project that the branches are of.
-    pub project: &'h str,
-    /// The directory of each branch in which the work is, without a slash at its end.
-    pub workspace: &'h str,
-    /// The branches.
-    pub lineage: &'h BranchTracker,
-    /// Whether the work was to be published.
-    pub publishes: bool,
-    /// Whether it was.
-    pub is_published: bool,
-    /// Whether that was tried in vain, where it is not how the work ended.
-    pub is_publishing_failed: bool,
-}
-
-impl Handover<'_> {
-    /// What to do now, in sentences; with the command that goes on, unless all is done.
-    #[must_use]
-    pub fn instructions(&self) -> String {
-        let (start, latest) = (self.lineage.start(), self.lineage.latest());
-        let worklog = in_workspace(self.workspace, WORKLOG);
-        let log = in_workspace(self.workspace, REVIEW_LOG);
-        let mut told = match (self.status, self.is_published) {
+/// Tells the user in sentences what to do now, with the command that goes on unless all is done. The instructions of
+/// the report are not looked at.
+#[must_use]
+pub fn instructions(
+    report: &OrchestrationRecord,
+    settings: &OrchestrationSettings,
+    lineage: &BranchTracker,
+) -> String {
+    let (status, latest) = (report.status, &report.latest_branch_id);
+    let is_published = report.publish_report.is_some();
+    let worklog = in_workspace(&settings.workspace_dir, WORKLOG);
+    let log = in_workspace(&settings.workspace_dir, REVIEW_LOG);
+    let mut told = match (status, is_published) {
             (OrchestrationStatus::Completed, true) => vec![
                 "A review has passed the work, and it is published: `publish_report` names the GitHub repository, \
                  the branch and the commit. Open a pull request from that branch."
@@ -62,56 +48,55 @@ impl Handover<'_> {
                 "The work was interrupted. The last branch that succeeded is `{latest}`."
             )],
         };
-        if self.status == OrchestrationStatus::Completed {
-            return told.join(" ");
-        }
-        if self.is_publishing_failed {
-            told.push("It could not be published, either: `publish_error` tells why.".to_owned());
-        }
-        if self.is_published {
-            told.push(
+    if status == OrchestrationStatus::Completed {
+        return told.join(" ");
+    }
+    if report.publish_error.is_some() && status != OrchestrationStatus::PublishFailed {
+        told.push("It could not be published, either: `publish_error` tells why.".to_owned());
+    }
+    if is_published {
+        told.push(
                 "It was published all the same, though no review has passed it: `publish_report` names the GitHub \
                  repository, the branch and the commit."
                     .to_owned(),
             );
-        }
-        told.extend(self.lineage.working().map(|branch| {
+    }
+    told.extend(lineage.working().map(|branch| {
             format!("On Pantheon branch `{branch}` an agent may still be at work: look at it before you go on.")
         }));
-        if let Some(agent) = self.lineage.is_starting() {
-            told.push(format!(
+    if let Some(agent) = lineage.starting {
+        told.push(format!(
                 "`{}` may have been started on a further branch, whose id is not known: look at the project on the server \
                  before you go on.",
                 agent.name()
             ));
-        }
-        if start == latest {
-            told.push("No branch has succeeded yet: to begin again, run".to_owned());
-        } else {
-            told.push(format!("To go on from `{latest}`, run"));
-        }
-        format!("{}:\n\n{}", told.join(" "), self.command())
     }
+    if report.start_branch_id == *latest {
+        told.push("No branch has succeeded yet: to begin again, run".to_owned());
+    } else {
+        told.push(format!("To go on from `{latest}`, run"));
+    }
+    format!("{}:\n\n{}", told.join(" "), command(report, settings))
+}
 
-    /// The command that goes on from the last branch that succeeded, for a shell.
-    fn command(&self) -> String {
-        let mut words = vec![
-            "dev-agent",
-            "--parent-branch-id",
-            self.lineage.latest(),
-            "--project-name",
-            self.project,
-        ];
-        if !self.publishes {
-            words.push("--no-publish");
-        }
-        let known = words.len();
-        words.extend(["--task", self.task]);
-        let command = shlex::try_join(words.iter().copied());
-        // A task with a NUL in it is none that a command can have: it is asked for.
-        let command = command.or_else(|_| shlex::try_join(words[..known].iter().copied()));
-        command.unwrap_or_default()
+/// The command for a shell that goes on from the last branch that succeeded.
+fn command(report: &OrchestrationRecord, settings: &OrchestrationSettings) -> String {
+    let mut words = vec![
+        "dev-agent",
+        "--parent-branch-id",
+        &report.latest_branch_id,
+        "--project-name",
+        &settings.project_name,
+    ];
+    if !settings.publishes {
+        words.push("--no-publish");
     }
+    let task = ["--task", &report.task];
+    let command = shlex::try_join(words.iter().copied().chain(task));
+    // A task with a NUL in it is none that a command can have: it is asked for.
+    command
+        .or_else(|_| shlex::try_join(words))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -124,11 +109,36 @@ mod tests {
 
     const COMMAND: &str = "dev-agent --parent-branch-id b7 --project-name 'my demo' --task ";
 
-    fn instructions(
+    fn told(
         status: OrchestrationStatus,
-        working: Option<&str>,
-        is_published: bool,
+        task: &str,
+        lineage: &BranchTracker,
+        (project, publishes, is_published): (&str, bool, bool),
     ) -> String {
+        let report = OrchestrationRecord {
+            task: task.to_owned(),
+            summary: String::new(),
+            status,
+            is_finished: status.is_finished(),
+            start_branch_id: lineage.start.clone(),
+            latest_branch_id: lineage.latest().to_owned(),
+            instructions: String::new(),
+            publish_report: is_published.then(String::new),
+            publish_pantheon_branch_id: None,
+            publish_error: None,
+            iterations: 0,
+            log: String::new(),
+            branches: Vec::new(),
+        };
+        let settings: OrchestrationSettings = serde_json::from_value(serde_json::json!({
+            "model": "m", "provider": "azure", "parent_branch_id": "b0", "project_name": project,
+            "workspace_dir": "/w", "publishes": publishes,
+            "polling": {"initial": 1.0, "max": 2.0, "timeout": 3.0, "factor": 2.0}}))
+        .unwrap();
+        instructions(&report, &settings, lineage)
+    }
+
+    fn told_of(status: OrchestrationStatus, working: Option<&str>, is_published: bool) -> String {
         let mut lineage = BranchTracker::new("b0");
         lineage.started("b7", "b0", Specialist::Codex);
         lineage.ended();
@@ -136,17 +146,12 @@ mod tests {
         if let Some(working) = working {
             lineage.started(working, "b7", Specialist::Codex);
         }
-        Handover {
+        told(
             status,
-            task: "don't stop",
-            project: "my demo",
-            workspace: "/w",
-            lineage: &lineage,
-            publishes: true,
-            is_published,
-            is_publishing_failed: false,
-        }
-        .instructions()
+            "don't stop",
+            &lineage,
+            ("my demo", true, is_published),
+        )
     }
 
     #[test]
@@ -208,7 +213,7 @@ mod tests {
                 &["interrupted", "`b7`", "On Pantheon branch `b8` an agent"],
             ),
         ] {
-            let told = instructions(status, working, is_published);
+            let told = told_of(status, working, is_published);
             for said in expected {
                 assert!(told.contains(said), "{status:?}: {told}");
             }
@@ -234,17 +239,7 @@ mod tests {
             ("a\n`b` $c", "--no-publish --task 'a\n`b` $c'"),
             ("a\0b", "--no-publish"),
         ] {
-            let told = Handover {
-                status: Failed,
-                task,
-                project: "demo",
-                workspace: "/w",
-                lineage: &lineage,
-                publishes: false,
-                is_published: false,
-                is_publishing_failed: false,
-            }
-            .instructions();
+            let told = told(Failed, task, &lineage, ("demo", false, false));
             let expected = format!(
                 "No branch has succeeded yet: to begin again, run:\n\n\
                  dev-agent --parent-branch-id b0 --project-name demo {expected}"

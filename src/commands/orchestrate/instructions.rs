@@ -1,4 +1,4 @@
-//! What the model that leads the work is told. Pure.
+//! The instructions for the model that leads the work. Pure.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::agent::conversation::HistoryMessage;
 /// The prompt, with `{workspace}` in the place of the directory.
 const SYSTEM: &str = include_str!("../../../prompts/orchestrate_system.txt").trim_ascii_end();
 
-/// How a reply is made, for the protocol of the vendor's own tool calls.
+/// The form of a reply, for the protocol of the vendor's own tool calls.
 pub const FORM: &str = "Use the tools that you are given, one call a turn. A reply without a tool call is the final \
                         report, a JSON object and nothing else; it ends the work.";
 
@@ -17,7 +17,7 @@ pub fn system_prompt(workspace: &str) -> String {
     SYSTEM.replace("{workspace}", workspace)
 }
 
-/// What the conversation begins with: the task, the branch where the work begins, and where that is, as JSON.
+/// The beginning of the conversation: the task, the branch where the work begins, and its place, as JSON.
 #[must_use]
 pub fn initial_messages(
     task: &str,

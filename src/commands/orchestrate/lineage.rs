@@ -1,4 +1,4 @@
-//! Which branches there are, and which of them the work goes on from. Pure.
+//! The branches of an orchestration, and the one that the work goes on from. Pure.
 //!
 //! Guarantees that nothing is cloned but the last branch that succeeded, so that the work is one line from the branch
 //! where it began.
@@ -11,44 +11,36 @@ use crate::record::orchestration::{BranchRecord, Lineage, ReviewVerdict};
 use crate::record::seconds::Seconds;
 use crate::sys::text::one_line;
 
-/// How much of a branch's id is told that is none of this work's, in characters.
+/// The limit of an unknown branch's id in a message, in characters.
 const SHOWN: usize = 80;
 
 /// The branches of a piece of work.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct BranchTracker {
-    start: String,
-    records: Vec<BranchRecord>,
+    /// The branch where the work began.
+    pub start: String,
+    /// All branches on which an agent was started, in their order.
+    pub records: Vec<BranchRecord>,
+    /// The agent that is being started, on a branch whose id is not known yet.
+    pub starting: Option<Specialist>,
+    /// The number of reviews that came back.
+    pub reviews: u32,
     /// The last run that succeeded: its place among the records, and its agent.
     latest: Option<(usize, Specialist)>,
     /// The run that is waited for, by its place.
     waiting: Option<usize>,
-    /// The agent that is being started, on a branch whose id is not known yet.
-    starting: Option<Specialist>,
-    /// The runs that are not waited for any more and are not known to have ended, by their places.
+    /// The runs that are no longer waited for and not known to have ended, by their places.
     left: Vec<usize>,
-    reviews: u32,
 }
 
 impl BranchTracker {
-    /// One of work that begins at this branch.
+    /// Tracks work that begins at this branch.
     #[must_use]
     pub fn new(start: &str) -> Self {
         Self {
             start: start.to_owned(),
-            records: Vec::new(),
-            latest: None,
-            waiting: None,
-            starting: None,
-            left: Vec::new(),
-            reviews: 0,
+            ..Self::default()
         }
-    }
-
-    /// The branch where the work began.
-    #[must_use]
-    pub fn start(&self) -> &str {
-        &self.start
     }
 
     /// The branch that the next one begins as.
@@ -64,10 +56,10 @@ impl BranchTracker {
         Some((agent, &self.records.get(at)?.id))
     }
 
-    /// Whether a branch may be cloned, or, where it is blank, nothing is said of it.
+    /// Checks that a branch may be cloned; a blank one stands for the right one.
     ///
     /// # Errors
-    /// When it may not: names the one that may.
+    /// If it may not: names the one that may.
     pub fn check_parent(&self, branch: &str) -> Result<(), CallFailure> {
         let (branch, latest) = (branch.trim(), self.latest());
         if branch.is_empty() || branch == latest {
@@ -83,21 +75,10 @@ impl BranchTracker {
         ))
     }
 
-    /// Whether a branch is of this work.
+    /// Tells whether a branch belongs to this work.
     #[must_use]
     pub fn has(&self, branch: &str) -> bool {
         self.start == branch || self.records.iter().any(|record| record.id == branch)
-    }
-
-    /// The server is asked to start an agent, or has said that it has not.
-    pub fn starting(&mut self, agent: Option<Specialist>) {
-        self.starting = agent;
-    }
-
-    /// The agent of which it is not known whether it was started, if there is one.
-    #[must_use]
-    pub fn is_starting(&self) -> Option<Specialist> {
-        self.starting
     }
 
     /// An agent was started on a new branch, and is waited for.
@@ -143,12 +124,6 @@ impl BranchTracker {
         record.is_some_and(|record| record.verdict.replace(verdict) != Some(verdict))
     }
 
-    /// How many reviews came back.
-    #[must_use]
-    pub fn reviews(&self) -> u32 {
-        self.reviews
-    }
-
     /// The branches whose agents may be at work: those that were waited for and are not known to have ended.
     pub fn working(&self) -> impl Iterator<Item = &str> {
         let places = self.left.iter().chain(&self.waiting);
@@ -159,12 +134,6 @@ impl BranchTracker {
     #[must_use]
     pub fn waiting(&self) -> Option<&BranchRecord> {
         self.waiting.and_then(|at| self.records.get(at))
-    }
-
-    /// All branches on which an agent was started, in their order.
-    #[must_use]
-    pub fn records(&self) -> &[BranchRecord] {
-        &self.records
     }
 }
 
@@ -205,10 +174,10 @@ mod tests {
                 tracker.succeeded(agent);
             }
             assert_eq!(tracker.waiting(), None);
-            assert_eq!((tracker.latest(), tracker.reviews()), (latest, reviews));
+            assert_eq!((tracker.latest(), tracker.reviews), (latest, reviews));
         }
         assert_eq!(tracker.last_success(), Some((Codex, "b3")));
-        assert_eq!((tracker.start(), tracker.latest()), ("b0", "b3"));
+        assert_eq!((&*tracker.start, tracker.latest()), ("b0", "b3"));
         tracker.started("b5", "b3", Codex);
         let lineage = serde_json::to_value(Lineage::from(&tracker)).unwrap();
         let waiting = (&lineage["waiting_for"], &lineage["latest_branch_id"]);
@@ -219,7 +188,7 @@ mod tests {
         tracker.ended();
         assert!(tracker.working().eq(["b5"]));
         assert_eq!(tracker.waiting(), None);
-        let last = &tracker.records()[3];
+        let last = &tracker.records[3];
         assert_eq!(
             serde_json::to_value(last).unwrap(),
             serde_json::json!({"id": "b4", "parent": "b3", "agent": "claude_code", "status": "running", "seconds": 3.0})
@@ -268,7 +237,7 @@ mod tests {
         ] {
             assert_eq!(tracker.reviewed(branch, verdict), is_news, "{branch}");
         }
-        let verdicts = tracker.records().iter().map(|record| record.verdict);
+        let verdicts = tracker.records.iter().map(|record| record.verdict);
         assert!(verdicts.eq([None, Some(ReviewVerdict::Issues)]));
     }
 }

@@ -1,4 +1,4 @@
-//! What `orchestrate` is asked to do. Plain data.
+//! The options of `orchestrate`. Plain data.
 
 use uuid::Uuid;
 
@@ -9,19 +9,19 @@ use crate::ui::input::{InputError, LineReader};
 /// Makes the input when somebody is to be asked.
 pub type OpenUser<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
 
-/// What the command line asks for.
+/// The options of an orchestration.
 #[derive(Debug, Clone)]
 pub struct OrchestrateOptions {
     /// The branch to begin from; `None` in a replay alone.
     pub parent_branch: Option<Uuid>,
-    /// What is to be done, not blank; `None` where the user is to be asked for it.
+    /// The task, not blank; `None` to ask the user for it.
     pub task: Option<String>,
-    /// Whether nobody is asked anything but for the task.
+    /// True to ask for nothing but the task.
     pub headless: bool,
-    /// Whether somebody types at standard input.
+    /// True if standard input is a terminal.
     pub stdin_is_terminal: bool,
-    /// What the configuration is read with.
+    /// The flags for the configuration.
     pub config: ConfigFlags,
-    /// Where replies come from.
+    /// The choice of a model, or of a recorded run.
     pub choice: ModelChoice,
 }

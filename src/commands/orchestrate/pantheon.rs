@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::branches::{BranchProgress, BranchStart, BranchState, Branches};
+use super::branches::{BranchProgress, BranchState, Branches, Specialist};
 use crate::agent::mcp::{McpError, McpTools, Repeat};
 use crate::agent::tool::{CallFailure, ToolError};
 use crate::secret::Redactor;
@@ -15,14 +15,14 @@ const EXPLORE: &str = "parallel_explore";
 const GET_BRANCH: &str = "get_branch";
 const READ_FILE: &str = "branch_read_file";
 
-/// What the server calls an agent's work that is done.
+/// The server's words for an agent that is done.
 const SUCCEEDED: [&str; 4] = ["succeed", "finished", "ready_for_manifest", "manifesting"];
 const FAILED: &str = "failed";
 
-/// Where the server has an agent's answer: the first of these that is there.
+/// The places of an agent's answer; the first that is there counts.
 const OUTPUTS: [&str; 3] = ["/output", "/latest_snap/output", "/manifest/summary"];
 
-/// Where it has a file's content.
+/// The places of a file's content.
 const CONTENTS: [&str; 5] = [
     "/content",
     "/file_content",
@@ -31,7 +31,7 @@ const CONTENTS: [&str; 5] = [
     "/file/content",
 ];
 
-/// How much is told of an answer that has no branch in it, in characters.
+/// The limit of an answer without a branch in a message, in characters.
 const SHOWN: usize = 500;
 
 /// Branches on a server.
@@ -43,13 +43,13 @@ pub struct Pantheon<'a> {
 }
 
 impl Branches for Pantheon<'_> {
-    fn start(&self, start: &BranchStart<'_>) -> Result<String, ToolError> {
-        let BranchStart {
-            agent,
-            prompt,
-            parent,
-            project,
-        } = *start;
+    fn start(
+        &self,
+        agent: Specialist,
+        prompt: &str,
+        parent: &str,
+        project: &str,
+    ) -> Result<String, ToolError> {
         let arguments = json!({"project_name": project, "parent_branch_id": parent,
             "shared_prompt_sequence": [prompt], "num_branches": 1, "agent": agent.name()});
         let answer = self.call(EXPLORE, arguments, Repeat::UnlessBegun)?;
@@ -91,7 +91,7 @@ impl Pantheon<'_> {
     }
 }
 
-/// What kind of failure it is where the server says no.
+/// The kind of failure if the server refuses.
 const MCP_ERROR: &str = "mcp_error";
 
 /// The model is told what the server says; a server that is gone, or a signal, ends the work.
@@ -138,7 +138,7 @@ fn state_in(mut answer: Value) -> BranchState {
     }
 }
 
-/// Whether a state is still that of the parent, which the branch began as.
+/// Tells whether a state is still that of the parent, which the branch began as.
 fn is_parents(state: &Value) -> bool {
     let (snap, parent) = (&state["latest_snap_id"], &state["parent_id"]);
     !snap.is_null() && snap == parent
@@ -147,7 +147,7 @@ fn is_parents(state: &Value) -> bool {
 /// A file's content: the answer itself, or the first text of the names that servers give it.
 ///
 /// # Errors
-/// What the answer says in its place.
+/// The answer's own words.
 fn content_of(mut answer: Value) -> Result<String, String> {
     if !answer["error"].is_null() || answer["status"] == "error" {
         return Err(one_line(&answer.to_string(), SHOWN));
@@ -189,7 +189,6 @@ mod tests {
     use std::cell::RefCell;
     use std::sync::LazyLock;
 
-    use super::super::branches::Specialist;
     use super::*;
     use crate::sys::interrupt::{Interrupted, Signal};
 
@@ -224,18 +223,14 @@ mod tests {
         }
     }
 
-    const START: BranchStart<'static> = BranchStart {
-        agent: Specialist::Codex,
-        prompt: "review it",
-        parent: "b0",
-        project: "demo",
-    };
+    fn start(server: &Answer) -> Result<String, ToolError> {
+        pantheon(server).start(Specialist::Codex, "review it", "b0", "demo")
+    }
 
     #[test]
     fn tools_are_called_with_what_they_take() {
         let server = Answer::new(Ok(json!({"branch_id": "b1"})));
-        let tools = &server;
-        assert_eq!(pantheon(tools).start(&START).unwrap(), "b1");
+        assert_eq!(start(&server).unwrap(), "b1");
         let explore = json!({"project_name": "demo", "parent_branch_id": "b0",
             "shared_prompt_sequence": ["review it"], "num_branches": 1, "agent": "codex"});
         let asked = ("parallel_explore".to_owned(), explore, Repeat::UnlessBegun);
@@ -284,7 +279,7 @@ mod tests {
             assert_eq!(id_in(&answer), expected, "{answer}");
         }
         let server = Answer::new(Ok(json!({"message": "queued"})));
-        match pantheon(&server).start(&START) {
+        match start(&server) {
             Err(ToolError::Failed(failure)) => assert_eq!(
                 failure.message,
                 "`parallel_explore` has named no new branch; it says: {\"message\":\"queued\"}"

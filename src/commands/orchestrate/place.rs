@@ -1,4 +1,4 @@
-//! What an orchestration has before it begins: its configuration, the model, the task, and who may be asked.
+//! An orchestration's surroundings: its configuration, the model, the task, and who may be asked.
 //!
 //! Guarantees that all that is missing or wrong is told at once, before anything is sent.
 
@@ -26,12 +26,12 @@ use crate::sys::files::{self, Links, MIB, PathError};
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, LineReader, Typed};
 
-/// What stands before the task that a user is asked for.
+/// The prompt for the task.
 const TASK_PROMPT: &str = "task> ";
 
-/// How many replies in a row may be neither a call nor a report.
+/// The limit of replies in a row that are neither a call nor a report.
 const TRIES: u32 = 3;
-/// How often the model may be asked. Eight rounds of work, review and reading take 25 calls.
+/// The limit of model calls. Eight rounds of work, review and reading take 25.
 const MOST_LOOPS: u16 = 100;
 
 /// So large a record of a server's answers is read, in bytes: every one of them may have 16 MB.
@@ -40,23 +40,23 @@ const LARGEST: u64 = 4096 * MIB;
 /// A user who types.
 pub type Typing = RefCell<Box<dyn LineReader>>;
 
-/// What an orchestration has before it begins.
+/// An orchestration's surroundings, set up before a run.
 pub struct OrchestratePlace<'c> {
     /// The model.
     pub models: Models<'c>,
-    /// What is to be done.
+    /// The work to do.
     pub task: String,
-    /// What a replay has to know.
+    /// The settings that a replay has to know.
     pub settings: OrchestrationSettings,
-    /// What the publishing agent is told; `None`: nothing is published.
+    /// The publishing agent's data; `None` if nothing is published.
     pub publishing: Option<Publishing>,
-    /// Who may be asked; `None`: nobody.
+    /// The user who may be asked, if any.
     pub user: Option<Typing>,
-    /// How far the model can go.
+    /// The limits of the model.
     pub limits: LimitsRecord,
-    /// Where the server's answers come from.
+    /// The source of the server's answers.
     pub server: McpSource,
-    /// What the run was about that is replayed, if one is.
+    /// The record of the run that is replayed, if any.
     recorded: Option<AgentRecord>,
 }
 
@@ -64,7 +64,7 @@ impl<'c> OrchestratePlace<'c> {
     /// Looks for all of it.
     ///
     /// # Errors
-    /// When something is missing or wrong, or nothing is asked for.
+    /// If something is missing or wrong, or nothing is asked for.
     pub fn open(
         context: &Context<'c>,
         options: &OrchestrateOptions,
@@ -162,12 +162,12 @@ impl<'c> OrchestratePlace<'c> {
         })
     }
 
-    /// Whether all of it happens once more, as it was recorded.
+    /// Tells whether a recorded run is replayed.
     pub fn is_replay(&self) -> bool {
         self.recorded.is_some()
     }
 
-    /// Where answers to the model's questions come from.
+    /// The source of answers to the model's questions.
     pub fn answers(&self) -> AnswerSource<'_> {
         match (&self.recorded, &self.user) {
             (Some(record), _) => AnswerSource::recorded(record),
@@ -180,7 +180,7 @@ impl<'c> OrchestratePlace<'c> {
 /// The model: the one that `--model` names, or the deployment of the variables. What is missing is noted.
 ///
 /// # Errors
-/// When there is no such model.
+/// If there is no such model.
 fn models<'c>(
     context: &Context<'c>,
     choice: &ModelChoice,
@@ -205,10 +205,10 @@ fn models<'c>(
     Ok(first.map(|first| Models::new(choice, false, first, Vec::new())))
 }
 
-/// What is to be done, and who was asked for it, who may be asked more.
+/// The task, and the user who was asked for it, who may be asked more.
 ///
 /// # Errors
-/// When nothing is.
+/// If nothing is.
 fn task(
     context: &Context<'_>,
     options: &OrchestrateOptions,

@@ -14,7 +14,7 @@ use crate::secret::ApiKey;
 /// The prompt, with names in braces in the place of what differs.
 const PROMPT: &str = include_str!("../../../prompts/orchestrate_publish.txt").trim_ascii_end();
 
-/// What the agent that publishes needs beside the work.
+/// The publishing agent's data.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Publishing {
     /// By which it may push; `None` in a replay, where nobody does.
@@ -62,7 +62,7 @@ fn quoted(word: &str) -> String {
     shlex::try_quote(word).unwrap_or_default().into_owned()
 }
 
-/// What may stand around a value in a line of a report.
+/// Characters that may stand around a value in a line of a report.
 const MARKS: &[char] = &['*', '`', '_', '"', ' ', '\t'];
 
 /// Sees that an answer tells where the work is now: in the last JSON object that has a `repository`, or, where there is

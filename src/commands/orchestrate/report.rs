@@ -15,10 +15,10 @@ use crate::agent::schema;
 use crate::agent::tool::ToolError;
 use crate::record::orchestration::ReviewVerdict;
 
-/// What the model says at the end.
+/// The model's final report.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FinalReport {
-    /// What was done.
+    /// The work.
     pub summary: String,
     is_finished: bool,
 }
@@ -27,7 +27,7 @@ impl FinalReport {
     /// Reads a reply that is a report: a JSON object, alone or in one code fence.
     ///
     /// # Errors
-    /// Why it is none, for the model.
+    /// The mistake, for the model.
     pub fn read(reply: &str) -> Result<Self, String> {
         let text = json!({"type": "string"});
         let form = json!({"type": "object", "required": ["is_finished", "task", "summary"],
@@ -53,7 +53,7 @@ impl FinalReport {
     }
 }
 
-/// What stands against a model's final report: that no review has passed the work. That counts as a reply that is not
+/// Checks that a review has passed the work of a model's final report. If none has, the report counts as a reply that is not
 /// understood.
 ///
 /// # Errors
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// What stands against a report after runs of these agents, where the review's log is such.
+    /// Checks a report after runs of these agents, with this review's log.
     fn objection(runs: &[(Specialist, bool)], log: Option<&'static str>) -> Result<(), String> {
         let states = runs.iter().map(|(_, succeeds)| match succeeds {
             true => succeeded(""),

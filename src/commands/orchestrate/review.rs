@@ -1,4 +1,4 @@
-//! What a review's log says of the change. Pure.
+//! The verdict of a review's log. Pure.
 
 use std::sync::LazyLock;
 
@@ -12,10 +12,10 @@ use crate::sys::text::regex;
 static VERDICT: LazyLock<Regex> =
     LazyLock::new(|| regex(r#"(?i)\bverdict["*_`]*[ \t]*:(?<said>[^\n]*)"#));
 
-/// What may stand around a verdict: marks of Markdown and JSON.
+/// Characters that may stand around a verdict: marks of Markdown and JSON.
 const MARKS: &[char] = &['*', '_', '`', '"', ',', '.', '}', ' ', '\t', '\r'];
 
-/// What stands behind the log's first `VERDICT:`: clean where that is `CLEAN` and nothing more. `None`: there is none.
+/// The verdict behind the log's first `VERDICT:`: clean if that is `CLEAN` and nothing more. `None` if there is none.
 #[must_use]
 pub fn verdict_of(log: &str) -> Option<ReviewVerdict> {
     let log = without_escapes(log);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::branches::{BranchProgress, BranchStart, BranchState, Branches};
+use super::branches::{BranchProgress, BranchState, Branches, Specialist};
 use super::lineage::BranchTracker;
 use super::specialists::{BranchWait, Specialists, Watcher};
 use crate::agent::AgentError;
@@ -49,13 +49,13 @@ pub(crate) fn failed_state(output: &str) -> State {
 #[derive(Default)]
 pub(crate) struct Scripted {
     states: RefCell<VecDeque<State>>,
-    /// What is in the files that are there: path, content.
+    /// The files: path, content.
     pub(crate) files: RefCell<Vec<(&'static str, &'static str)>>,
-    /// What has happened.
+    /// The events so far.
     pub(crate) log: RefCell<Vec<String>>,
-    /// How many branches there are.
+    /// The number of branches.
     pub(crate) started: Cell<i32>,
-    /// What comes during the next wait.
+    /// The interruption of the next wait.
     pub(crate) signal: Cell<Option<Signal>>,
     clock: Waited,
 }
@@ -93,13 +93,13 @@ impl Scripted {
 }
 
 impl Branches for Scripted {
-    fn start(&self, start: &BranchStart<'_>) -> Result<String, ToolError> {
-        let BranchStart {
-            agent,
-            prompt,
-            parent,
-            project,
-        } = start;
+    fn start(
+        &self,
+        agent: Specialist,
+        prompt: &str,
+        parent: &str,
+        project: &str,
+    ) -> Result<String, ToolError> {
         let agent = agent.name();
         self.note(format!(
             "start {agent} from {parent} in {project}: {prompt}"
@@ -140,7 +140,7 @@ impl Watcher for Scripted {
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
         let waiting = lineage.waiting();
         let waiting = waiting.map(|record| format!("{} ({})", record.id, record.status));
-        let starting = lineage.is_starting().map(|agent| agent.name().to_owned());
+        let starting = lineage.starting.map(|agent| agent.name().to_owned());
         let waiting = waiting.or(starting);
         let waiting = waiting.unwrap_or_else(|| "nothing".to_owned());
         let latest = lineage.latest();
@@ -158,7 +158,7 @@ impl Watcher for Scripted {
     }
 }
 
-/// How many seconds were waited.
+/// The number of seconds waited.
 #[derive(Default)]
 struct Waited(AtomicU64);
 

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::branches::{
-    BranchProgress, BranchStart, BranchState, Branches, REVIEW_LOG, Specialist, in_workspace,
+    BranchProgress, BranchState, Branches, REVIEW_LOG, Specialist, in_workspace,
 };
 use super::lineage::BranchTracker;
 use super::polling::PollDelays;
@@ -23,14 +23,14 @@ use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::{bounded, tail_of};
 use crate::sys::interrupt::Interrupted;
 
-/// How much is told of an answer or a file, in bytes: eight rounds of them fit into a window of 128,000 tokens.
+/// The limit of an answer or a file, in bytes: eight rounds of them fit into a window of 128,000 tokens.
 const LONGEST_TEXT: usize = 12 << 10;
-/// How often in a row a branch may be asked for in vain.
+/// The number of failed polls in a row that ends the wait.
 const POLL_TRIES: u32 = 5;
-/// How much is told of the answer of an agent that has failed, in bytes.
+/// The limit of a failed agent's answer, in bytes.
 const END: usize = 4 << 10;
 
-/// Who hears how specialists get on, and lets time pass.
+/// Observes the specialists, and lets time pass.
 pub trait Watcher {
     /// A branch was asked for, and will be again after `delay`.
     fn waiting(&self, waiting: &BranchWait<'_>);
@@ -38,13 +38,13 @@ pub trait Watcher {
     /// The lineage has changed: an agent was started, or has ended, or the work goes on from another branch.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// If that cannot be kept.
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError>;
 
     /// Waits for so long.
     ///
     /// # Errors
-    /// When a signal comes.
+    /// If a signal comes.
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted>;
 }
 
@@ -57,13 +57,13 @@ pub struct BranchWait<'w> {
     pub branch: &'w str,
     /// Its status, in the server's words; may be "".
     pub status: &'w str,
-    /// How long it was waited for so far.
+    /// The time waited so far.
     pub waited: Duration,
-    /// When it is asked for again.
+    /// The time until the next poll.
     pub delay: Duration,
 }
 
-/// What came of an agent on a branch.
+/// The result of an agent on a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedBranch {
     /// The branch's id.
@@ -76,21 +76,21 @@ pub struct FinishedBranch {
 
 /// The specialists, and the branches they work on.
 pub struct Specialists<'a> {
-    /// Where the branches are.
+    /// The place of the branches.
     pub branches: &'a dyn Branches,
-    /// Who hears of it.
+    /// Observes the work.
     pub watcher: &'a dyn Watcher,
     /// Tells how long an agent takes.
     pub clock: &'a dyn Clock,
     /// Knows the keys.
     pub redactor: &'a Redactor,
-    /// How often a branch is asked for.
+    /// The times between polls of a branch.
     pub polling: Polling,
     /// The project that the branches are of.
     pub project: &'a str,
     /// The directory of each branch in which the work is, without a slash at its end.
     pub workspace: &'a str,
-    /// Which branches there are.
+    /// The branches.
     pub lineage: RefCell<BranchTracker>,
 }
 
@@ -122,16 +122,11 @@ impl Specialists<'_> {
     pub fn run(&self, agent: Specialist, prompt: &str) -> Result<FinishedBranch, ToolError> {
         let parent = self.lineage.borrow().latest().to_owned();
         // A kill meanwhile must not lose that there may be an agent.
-        self.lineage.borrow_mut().starting(Some(agent));
+        self.lineage.borrow_mut().starting = Some(agent);
         self.tell_change()?;
-        let started = self.branches.start(&BranchStart {
-            agent,
-            prompt,
-            parent: &parent,
-            project: self.project,
-        });
+        let started = self.branches.start(agent, prompt, &parent, self.project);
         if !matches!(started, Err(ToolError::Fatal(_))) {
-            self.lineage.borrow_mut().starting(None);
+            self.lineage.borrow_mut().starting = None;
         }
         let id = started?;
         let began = self.clock.elapsed();
@@ -152,17 +147,17 @@ impl Specialists<'_> {
     /// The work goes on from the branch on which an agent was started last.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// If that cannot be kept.
     pub fn go_on_from_last(&self, agent: Specialist) -> Result<(), AgentError> {
         self.lineage.borrow_mut().succeeded(agent);
         self.tell_change()
     }
 
-    /// What is in a file of a branch, of any length and with whatever keys are in it; a relative path lies in the
+    /// Reads a file of a branch, of any length and with whatever keys are in it; a relative path lies in the
     /// workspace. What the log of a review says is noted.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
         let path = in_workspace(self.workspace, path);
         let content = self.branches.read(branch, &path)?;
@@ -281,7 +276,7 @@ impl Specialists<'_> {
     /// Tells how the branches stand.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// If that cannot be kept.
     pub fn tell_change(&self) -> Result<(), AgentError> {
         self.watcher.changed(&self.lineage.borrow())
     }
@@ -328,7 +323,7 @@ mod tests {
             ]
         );
         let lineage = specialists.lineage.borrow();
-        assert_eq!(lineage.records()[0].seconds.0, Duration::from_secs(6));
+        assert_eq!(lineage.records[0].seconds.0, Duration::from_secs(6));
     }
 
     #[test]
@@ -355,7 +350,7 @@ mod tests {
             }
             let lineage = specialists.lineage.borrow();
             assert_eq!((lineage.latest(), lineage.waiting()), ("b0", None));
-            assert_eq!(lineage.records()[0].status, "failed");
+            assert_eq!(lineage.records[0].status, "failed");
         }
     }
 
@@ -374,7 +369,7 @@ mod tests {
         let specialists = script.specialists();
         let done = specialists.execute(Codex, "review", "");
         assert!(matches!(done, Err(ToolError::Failed(failure)) if failure.code == "no_new_branch"));
-        assert!(specialists.lineage.borrow().records().is_empty());
+        assert!(specialists.lineage.borrow().records.is_empty());
     }
 
     #[test]

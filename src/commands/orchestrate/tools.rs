@@ -16,10 +16,10 @@ use crate::record::tool::Verb;
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 
-/// How many reviews may come back.
+/// The limit of reviews.
 pub const MAX_REVIEWS: u32 = 8;
 
-/// How much of a wrong name is told, in characters.
+/// The limit of a wrong name in a message, in characters.
 const SHOWN: usize = 80;
 
 /// The description of `execute_agent`.
@@ -86,7 +86,7 @@ impl Tool for ExecuteAgent<'_, '_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let reviews = self.0.lineage.borrow().reviews();
+        let reviews = self.0.lineage.borrow().reviews;
         if reviews >= MAX_REVIEWS {
             return Err(AgentError::IterationLimit { reviews }.into());
         }
@@ -170,7 +170,7 @@ mod tests {
     use super::super::scripted::{Scripted, failed_state, succeeded};
     use super::*;
 
-    /// What a tool says that is given this: its data, or code and message of its failure.
+    /// Calls a tool; its data, or code and message of its failure.
     fn call(tool: &dyn Tool, input: &Value) -> Result<Value, String> {
         let arguments = tool.spec().check(input);
         let arguments = arguments.map_err(|problem| format!("unfit: {problem}"))?;
@@ -261,7 +261,7 @@ mod tests {
                 "fatal: the iteration limit is reached: 8 reviews came back, and the work was not signed off"
             );
         }
-        assert_eq!(specialists.lineage.borrow().records().len(), 9);
+        assert_eq!(specialists.lineage.borrow().records.len(), 9);
     }
 
     #[test]

@@ -15,40 +15,24 @@ use crate::record::run_files::LINEAGE;
 use crate::run::context::Context;
 use crate::sys::interrupt::Interrupted;
 
-/// Who hears it.
+/// Shows an orchestration's progress, and keeps its branches.
 pub struct RunWatcher<'w, 'c> {
-    run: &'w AgentRun<'c>,
-    context: &'w Context<'w>,
-    exchanges: &'w ExchangeLog<'c>,
-    /// Whether all that is waited for has happened already.
-    is_replay: bool,
-    /// Whether a branch was waited for when the lineage has changed last.
-    was_waiting: Cell<bool>,
+    pub run: &'w AgentRun<'c>,
+    pub context: &'w Context<'w>,
+    pub exchanges: &'w ExchangeLog<'c>,
+    /// True in a replay: all that is waited for has happened already.
+    pub is_replay: bool,
+    /// True if a branch was waited for when the lineage changed last.
+    pub was_waiting: Cell<bool>,
 }
 
-impl<'w, 'c> RunWatcher<'w, 'c> {
-    /// One for this run.
-    pub fn new(
-        run: &'w AgentRun<'c>,
-        context: &'w Context<'w>,
-        exchanges: &'w ExchangeLog<'c>,
-        is_replay: bool,
-    ) -> Self {
-        Self {
-            run,
-            context,
-            exchanges,
-            is_replay,
-            was_waiting: Cell::new(false),
-        }
-    }
-
+impl RunWatcher<'_, '_> {
     /// Tells that the branch that was waited for last is done.
     fn tell_end(&self, lineage: &BranchTracker) {
         let is_waiting = lineage.waiting().is_some();
         if self.was_waiting.replace(is_waiting)
             && !is_waiting
-            && let Some(branch) = lineage.records().last()
+            && let Some(branch) = lineage.records.last()
         {
             self.context.reporter.event(&Event::BranchEnded {
                 agent: branch.agent.clone(),

@@ -25,33 +25,18 @@ use crate::sys::text::{printable, regex};
 /// The file's name, in a session's folder.
 pub const CHAT_LOG: &str = "chat_history.log";
 
-/// How wide the table of what was changed is.
+/// The width of the table of changes.
 const STAT_WIDTH: usize = 80;
 
-/// How an entry begins, as far as it takes to take a line for one.
+/// The beginning of an entry, as far as a line can be mistaken for one.
 static ENTRY: LazyLock<Regex> = LazyLock::new(|| regex(r"^\[[0-9]{4}-[0-9]{2}-[0-9]{2}T"));
 
-/// Whose words an entry has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ChatEntryKind {
-    System,
-    User,
-    Agent,
-    ToolCall,
-    ToolResult,
-}
-
-impl ChatEntryKind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::System => "SYSTEM",
-            Self::User => "USER",
-            Self::Agent => "AGENT",
-            Self::ToolCall => "TOOL_CALL",
-            Self::ToolResult => "TOOL_RESULT",
-        }
-    }
-}
+/// The speakers of entries.
+const SYSTEM: &str = "SYSTEM";
+const USER: &str = "USER";
+const AGENT: &str = "AGENT";
+const TOOL_CALL: &str = "TOOL_CALL";
+const TOOL_RESULT: &str = "TOOL_RESULT";
 
 /// A session's log. A write that fails ends nothing: the first failure is kept for the caller.
 pub struct ChatLog<'r> {
@@ -66,7 +51,7 @@ impl<'r> ChatLog<'r> {
     /// Opens the log at `path`, and makes it where it is missing. Who calls it holds the session.
     ///
     /// # Errors
-    /// When it is no file, a link included, or cannot be opened.
+    /// If it is no file, a link included, or cannot be opened.
     pub fn open(
         path: &Path,
         clock: &'r dyn Clock,
@@ -83,23 +68,23 @@ impl<'r> ChatLog<'r> {
 
     /// Notes the program's own words.
     pub fn system(&self, text: &str) {
-        self.append(ChatEntryKind::System, text);
+        self.append(SYSTEM, text);
     }
 
     /// Notes what the user has said.
     pub fn user(&self, text: &str) {
-        self.append(ChatEntryKind::User, text);
+        self.append(USER, text);
     }
 
     /// Notes what the agent has said.
     pub fn agent(&self, text: &str) {
-        self.append(ChatEntryKind::Agent, text);
+        self.append(AGENT, text);
     }
 
     /// Notes that the agent uses a tool.
     pub fn tool_call(&self, name: &str, arguments: &Value) {
         let (name, arguments) = (self.redactor.text(name), self.redactor.json(arguments));
-        self.append_redacted(ChatEntryKind::ToolCall, &format!("{name}({arguments})"));
+        self.append_redacted(TOOL_CALL, &format!("{name}({arguments})"));
     }
 
     /// Notes what is shown.
@@ -113,8 +98,8 @@ impl<'r> ChatLog<'r> {
                 self.user(answer.as_deref().unwrap_or_default());
             }
             event => {
-                if let Some((kind, text)) = entry(event) {
-                    self.append(kind, &text);
+                if let Some((speaker, text)) = entry(event) {
+                    self.append(speaker, &text);
                 }
             }
         }
@@ -126,22 +111,21 @@ impl<'r> ChatLog<'r> {
         self.agent(&format!("Here's the current plan:\n\n---\n{document}\n---"));
     }
 
-    /// Why the first entry that is missing could not be written, if any is; told once.
+    /// Takes the error of the first entry that could not be written, if any.
     pub fn take_problem(&self) -> Option<PathError> {
         self.problem.take()
     }
 
-    fn append(&self, kind: ChatEntryKind, text: &str) {
+    fn append(&self, speaker: &str, text: &str) {
         // Before anything else: what changes a text could cut a key.
-        self.append_redacted(kind, &self.redactor.text(text));
+        self.append_redacted(speaker, &self.redactor.text(text));
     }
 
-    fn append_redacted(&self, kind: ChatEntryKind, text: &str) {
+    fn append_redacted(&self, speaker: &str, text: &str) {
         let time = self.clock.now().to_utc();
         let time = time.to_rfc3339_opts(SecondsFormat::Millis, true);
-        let entry = format!("[{time}] {}: {}\n", kind.name(), content(text));
-        let written = self.write(&entry);
-        if let Err(error) = written {
+        let entry = format!("[{time}] {speaker}: {}\n", content(text));
+        if let Err(error) = self.write(&entry) {
             let problem = PathError::of("write", &self.path)(error);
             self.problem.borrow_mut().get_or_insert(problem);
         }
@@ -170,9 +154,9 @@ fn content(text: &str) -> String {
 
 /// Notes in a log what is shown, and has it shown.
 pub struct ChatReporter<'a> {
-    /// Who shows it.
+    /// Shows the events.
     pub inner: &'a dyn Reporter,
-    /// Where it is noted.
+    /// Notes the events.
     pub log: &'a ChatLog<'a>,
 }
 
@@ -192,11 +176,10 @@ impl Reporter for ChatReporter<'_> {
     }
 }
 
-/// What is noted of an event; `None` of what only moves on the screen, and is told by what follows.
-fn entry(event: &Event) -> Option<(ChatEntryKind, String)> {
-    let said = |text: &String| Some((ChatEntryKind::Agent, text.clone()));
-    let told = |text: String| Some((ChatEntryKind::System, text));
-    match event {
+/// The entry for an event; `None` for what only moves on the screen, since other events follow.
+fn entry(event: &Event) -> Option<(&'static str, String)> {
+    let log = |log: &Option<_>| log.as_ref().map(|log| format!("log: {log}"));
+    let text = match event {
         Event::Asking { .. }
         | Event::Receiving { .. }
         | Event::Answered { .. }
@@ -205,97 +188,91 @@ fn entry(event: &Event) -> Option<(ChatEntryKind, String)> {
         | Event::Progress { .. }
         | Event::Heard { .. }
         | Event::Waiting { .. }
-        | Event::Tool { .. } => None,
-        Event::Prose(text) | Event::Thoughts(text) | Event::Words(text) => said(text),
+        | Event::Tool { .. } => return None,
+        Event::Prose(text) | Event::Thoughts(text) | Event::Words(text) => {
+            return Some((AGENT, text.clone()));
+        }
+        Event::Finished {
+            summary,
+            log: folder,
+        } => return Some((AGENT, with_lines(summary, log(folder)))),
         Event::ToolResult { text, failed, .. } => {
             let mark = if *failed { "❌ Error: " } else { "" };
-            Some((ChatEntryKind::ToolResult, format!("{mark}{text}")))
+            return Some((TOOL_RESULT, format!("{mark}{text}")));
         }
-        Event::Tasks(tasks) => {
-            let tasks = tasks.iter().map(ToString::to_string);
-            told(tasks.collect::<Vec<_>>().join("\n"))
-        }
-        Event::Todos(todos) => {
-            let todos = todos.iter().map(|todo| todo.shown().to_owned());
-            told(todos.collect::<Vec<_>>().join("\n"))
-        }
-        Event::Notice(text) | Event::Status(text) | Event::Shown(text) => told(text.clone()),
-        Event::Changed { diff } => told(diff.clone()),
-        Event::Warning(text) => told(format!("warning: {text}")),
-        Event::Started { log } => told(format!("log: {log}")),
+        Event::Tasks(tasks) => joined(tasks.iter().map(ToString::to_string)),
+        Event::Todos(todos) => joined(todos.iter().map(|todo| todo.shown().to_owned())),
+        Event::Notice(text)
+        | Event::Status(text)
+        | Event::Shown(text)
+        | Event::Changed { diff: text } => text.clone(),
+        Event::Warning(text) => format!("warning: {text}"),
+        Event::Started { log } => format!("log: {log}"),
         Event::Retrying {
             next_try, reason, ..
-        } => told(format!("{reason}; try {next_try} follows")),
-        Event::Applied(edits) => told(format!("applied: {}", paths(edits))),
-        Event::PutBack(edits) => told(format!("undone: {}", paths(edits))),
-        Event::Uncontained { reason } => told(format!("sandbox: none: {reason}")),
+        } => format!("{reason}; try {next_try} follows"),
+        Event::Applied(edits) => format!("applied: {}", paths(edits)),
+        Event::PutBack(edits) => format!("undone: {}", paths(edits)),
+        Event::Uncontained { reason } => format!("sandbox: none: {reason}"),
         Event::Built {
             status, reasons, ..
-        } => told(with_lines(format!("build.sh: {status}"), reasons)),
+        } => with_lines(&format!("build.sh: {status}"), reasons.iter().cloned()),
         Event::Reviewed {
             warnings,
-            told: earlier,
+            told,
             stat,
         } => {
-            let warnings = warnings.iter().skip(*earlier);
+            let warnings = warnings.iter().skip(*told);
             let warnings = warnings.map(|text| format!("warning: {text}"));
-            told(with_lines(
-                stat.text(STAT_WIDTH),
-                &warnings.collect::<Vec<_>>(),
-            ))
+            with_lines(&stat.text(STAT_WIDTH), warnings)
         }
-        Event::Finished { summary, log } => {
-            let log = log.iter().map(|log| format!("log: {log}"));
-            said(&with_lines(summary.clone(), &log.collect::<Vec<_>>()))
-        }
-        Event::Failed { error, hint, log } => {
+        Event::Failed {
+            error,
+            hint,
+            log: folder,
+        } => {
             let hint = hint.iter().map(|hint| format!("hint: {hint}"));
-            let log = log.iter().map(|log| format!("log: {log}"));
-            let more: Vec<_> = hint.chain(log).collect();
-            told(with_lines(format!("error: {error}"), &more))
+            with_lines(&format!("error: {error}"), hint.chain(log(folder)))
         }
         Event::Session { id, resumed } => {
             let begun = if *resumed { "resumed" } else { "new session" };
-            told(format!("session {id} ({begun})"))
+            format!("session {id} ({begun})")
         }
         Event::Malformed {
             fault,
             failures,
             allowed,
-        } => told(format!(
-            "reply not understood ({failures} of {allowed}): {fault}"
-        )),
-        Event::Connected { server, .. } => told(format!("tool server: {server}")),
-        Event::BranchEnded { branch, status, .. } => told(format!("branch {branch}: {status}")),
-        Event::Auditing => told("an independent audit begins".to_owned()),
+        } => format!("reply not understood ({failures} of {allowed}): {fault}"),
+        Event::Connected { server, .. } => format!("tool server: {server}"),
+        Event::BranchEnded { branch, status, .. } => format!("branch {branch}: {status}"),
+        Event::Auditing => "an independent audit begins".to_owned(),
         Event::Audited { passed, text } => {
             let outcome = if *passed { "passed" } else { "failed" };
-            told(format!("audit {outcome}: {text}"))
+            format!("audit {outcome}: {text}")
         }
         Event::Compressed {
             tokens_before,
             tokens_after,
-        } => told(format!(
-            "context compressed: {tokens_before} → {tokens_after} tokens"
-        )),
-    }
+        } => format!("context compressed: {tokens_before} → {tokens_after} tokens"),
+    };
+    Some((SYSTEM, text))
+}
+
+fn joined(lines: impl Iterator<Item = String>) -> String {
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A text, and lines below it.
-fn with_lines(mut text: String, lines: &[String]) -> String {
-    for line in lines {
-        text.push('\n');
-        text.push_str(line);
-    }
-    text
+fn with_lines(text: &str, lines: impl IntoIterator<Item = String>) -> String {
+    joined([text.to_owned()].into_iter().chain(lines))
 }
 
 /// The files that were changed, a line for each.
 fn paths(edits: &EditsRecord) -> String {
     let (written, removed) = (edits.written.len(), edits.removed.len());
     let removals = edits.removed.iter().map(|path| format!("{path} (removed)"));
-    let paths: Vec<_> = edits.written.iter().cloned().chain(removals).collect();
-    with_lines(format!("{written} written, {removed} removed"), &paths)
+    let paths = edits.written.iter().cloned().chain(removals);
+    with_lines(&format!("{written} written, {removed} removed"), paths)
 }
 
 #[cfg(test)]

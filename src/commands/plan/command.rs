@@ -37,16 +37,16 @@ use crate::sys::error::Error;
 /// The workflow's name.
 const NAME: &str = "plan";
 
-/// What the user is asked for: `spec/plan-prompts.md`, 4.3.2.
+/// The question to the user: `spec/plan-prompts.md`, 4.3.2.
 const QUESTION: &str = "What would you like to build?";
 
-/// What stands before what they type.
+/// The prompt before the user's input.
 const PROMPT: &str = "plan> ";
 
 /// Works on one request, or on what is asked for at the terminal.
 ///
 /// # Errors
-/// When the last request was not done.
+/// If the last request was not done.
 pub fn plan(
     context: &Context<'_>,
     options: &PlanOptions,
@@ -102,7 +102,7 @@ pub fn plan(
     done
 }
 
-/// What the user is told in the end.
+/// The last event that the user is shown.
 fn ended(done: &Result<Outcome, Failure>) -> Event {
     match done {
         Ok(Outcome { summary, log, .. }) => Event::Finished {
@@ -332,7 +332,7 @@ impl Worker<'_, '_> {
         }
     }
 
-    /// Whether the session has steps that are not done.
+    /// Tells whether the session has open steps.
     fn has_more_to_do(&self) -> Result<bool, Error> {
         let is_under_way = self
             .place
@@ -361,7 +361,7 @@ impl Worker<'_, '_> {
         }
     }
 
-    /// What the run's record says of the plan.
+    /// The plan as it stands in the run's record.
     fn record(&self) -> PlanRecord {
         let plan = self.document().read().map(|document| document.plan());
         let plan = plan.unwrap_or_default();

@@ -1,36 +1,45 @@
 //! The criteria of a plan: those that a model brings, and those that it says hold. Pure.
 
-use super::document::PlanDocument;
-use super::forms::WrittenCriterion;
-use super::types::Criterion;
+use super::types::{Criterion, Plan};
 
-/// Criteria of which none holds yet.
-#[must_use]
-pub fn open_criteria(descriptions: &[String]) -> Vec<Criterion> {
-    let criteria = descriptions.iter().map(|description| Criterion {
-        description: description.clone(),
-        ..Criterion::default()
-    });
-    criteria.collect()
-}
-
-/// Ticks the criteria that are said to hold, but those that a command decides on; what is to be said of the others.
-pub fn tick(document: &mut PlanDocument, said: &[WrittenCriterion]) -> Vec<String> {
-    let mut untold = Vec::new();
-    for written in said.iter().filter(|written| written.completed) {
-        match objection(&document.plan().acceptance_criteria, written) {
-            Some(objection) => untold.push(objection),
-            None => {
-                document.tick(&written.description);
-            }
+/// Adds criteria that do not hold yet, except known ones.
+pub fn add_open<'d>(plan: &mut Plan, descriptions: impl IntoIterator<Item = &'d String>) {
+    let known = &mut plan.acceptance_criteria;
+    for description in descriptions {
+        if !known.iter().any(|criterion| criterion.is(description)) {
+            known.push(Criterion {
+                description: description.clone(),
+                ..Criterion::default()
+            });
         }
     }
-    untold
 }
 
-/// Why a criterion that is said to hold is not ticked, if it is not; `known` are those that there are.
+/// Ticks the criteria that are said to hold, except those that a command decides on. Returns the objections to the
+/// others.
+pub fn tick(plan: &mut Plan, said: &[Criterion]) -> Vec<String> {
+    let completed = said.iter().filter(|written| written.completed);
+    let objections = completed.filter_map(|written| {
+        let objection = objection(&plan.acceptance_criteria, written);
+        if objection.is_none() {
+            set_completed(plan, &written.description, true);
+        }
+        objection
+    });
+    objections.collect()
+}
+
+/// Says of the criteria that are described so whether they hold.
+pub fn set_completed(plan: &mut Plan, description: &str, completed: bool) {
+    let criteria = plan.acceptance_criteria.iter_mut();
+    for criterion in criteria.filter(|criterion| criterion.is(description)) {
+        criterion.completed = completed;
+    }
+}
+
+/// The objection to ticking a criterion that is said to hold; `known` are the plan's criteria.
 #[must_use]
-pub fn objection(known: &[Criterion], written: &WrittenCriterion) -> Option<String> {
+pub fn objection(known: &[Criterion], written: &Criterion) -> Option<String> {
     let mut known = known.iter();
     let Some(known) = known.find(|criterion| criterion.is(&written.description)) else {
         return Some(format!("there is no criterion `{}`", written.description));

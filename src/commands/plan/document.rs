@@ -1,4 +1,4 @@
-//! The plan as a Markdown file that the user reads, corrects and owns: read by lines, changed by lines. Pure.
+//! The plan as a Markdown file that the user reads, corrects and owns. Pure.
 //!
 //! ```text
 //! ---                         front matter: status, createdAt, updatedAt, version
@@ -12,72 +12,37 @@
 //! ## Execution Log            `### time - action`, `**Actions:**`, `**Tools:**`, `**Result:**`
 //! ```
 //!
-//! Guarantees that an edit changes only its own lines, all others staying byte by byte, ends of lines and a byte order
-//! mark included; that what it has written is read as it was given, less blanks at the ends of lines; and that nothing
-//! it is given becomes structure. Times are in milliseconds since 1970, and UTC in the document.
+//! Guarantees that what an edit does not change stays byte for byte, line ends and a byte order mark included; that
+//! what it changes is in normal form, all but the goal in one line; and that no text becomes structure. Times are in
+//! milliseconds since 1970, and UTC in the document.
 
-mod editing;
-mod layout;
-mod reading;
+mod items;
+mod sections;
 mod text;
 
-use memchr::memchr2;
-use serde_json::Value;
-
-use self::layout::{PlanPart, front_matter};
-use self::text::{Slot, is_conflict_marker, one_line, with_notes, write, write_list, write_time};
-use super::types::{
-    Criterion, DONE, LogEntry, Plan, PlanDecision, PlanStatus, PlanTask, PlanTaskStatus,
-};
+use self::sections::{Chunk, ChunkKind, PlanPart, Section, front_matter, sections, status};
+use self::text::{is_conflict_marker, one_line};
+use super::types::{Plan, PlanMetadata, PlanStatus};
 use crate::sys::files::MIB;
 use crate::sys::text::BYTE_ORDER_MARK;
 
-/// Why a file is no plan document.
+/// Errors from reading a plan document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanDocumentError {
-    /// It is to be repaired or replaced.
-    #[error(transparent)]
-    Damaged(#[from] DamagedPlan),
-    /// The user has not yet resolved a conflict of git's.
-    #[error("line {line} is a conflict marker of git")]
-    ConflictMarkers {
-        /// The first marker's line, from 1 on.
-        line: usize,
-    },
-}
-
-/// What is wrong with a damaged plan document.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DamagedPlan {
-    /// It has bytes that are no UTF-8.
-    #[error("line {line} is not UTF-8")]
-    NotUtf8 {
-        /// The first such line, from 1 on.
-        line: usize,
-    },
-    /// It has a NUL byte.
-    #[error("line {line} has a NUL byte")]
-    Nul {
-        /// The first such line, from 1 on.
-        line: usize,
-    },
-    /// It is too long.
-    #[error("it has {bytes} bytes, more than 1 MiB")]
-    TooLong {
-        /// How many bytes it has.
-        bytes: usize,
-    },
-    /// Nothing closes the front matter.
-    #[error("the front matter never ends: a line `---` is missing")]
-    OpenFrontMatter,
-    /// It has none of a plan's headings.
+    /// The user has not yet resolved a merge conflict. Holds the line of the first marker, counted from 1.
+    #[error("line {0} is a conflict marker of git")]
+    ConflictMarkers(usize),
+    /// None of a plan's headings is there: the document is something else, or damaged.
     #[error("it has no heading of a plan, like `## Goal`")]
     NoHeading,
+    /// The document must be repaired or replaced. Holds what is wrong with it.
+    #[error("{0}")]
+    Damaged(String),
 }
 
-/// What a model is told that is to mend a damaged plan.
+/// The prompt for a model that repairs a damaged plan.
 #[must_use]
-pub fn retry_prompt(error: &DamagedPlan, now: i64) -> String {
+pub fn retry_prompt(error: &PlanDocumentError, now: i64) -> String {
     include_str!("../../../prompts/plan_retry.txt")
         .trim_end()
         .replace("{error}", &error.to_string())
@@ -89,342 +54,338 @@ pub fn retry_prompt(error: &DamagedPlan, now: i64) -> String {
 pub struct PlanDocument {
     /// The byte order mark, or "".
     mark: &'static str,
-    /// The lines, each with its end.
-    lines: Vec<String>,
+    /// The line end for what is written.
+    end: &'static str,
+    /// The front matter.
+    front: String,
+    /// The sections; the first one has no heading, unless it is the title's.
+    sections: Vec<Section>,
 }
 
-const LINE_ENDS: [char; 2] = ['\r', '\n'];
-
 impl PlanDocument {
-    /// The document that these bytes are.
+    /// Reads a document.
     ///
     /// # Errors
-    /// When they are none, or one that is being merged.
+    /// If the bytes are not a plan, or have conflict markers.
     pub fn parse(bytes: &[u8]) -> Result<Self, PlanDocumentError> {
         check_length(bytes.len())?;
-        let line_of = |at: usize| {
+        let damaged = |at: usize, what| {
             let before = bytes.iter().take(at);
-            before.filter(|byte| **byte == b'\n').count() + 1
+            let line = before.filter(|byte| **byte == b'\n').count() + 1;
+            PlanDocumentError::Damaged(format!("line {line} {what}"))
         };
-        let text = str::from_utf8(bytes).map_err(|error| DamagedPlan::NotUtf8 {
-            line: line_of(error.valid_up_to()),
-        })?;
+        let text =
+            str::from_utf8(bytes).map_err(|error| damaged(error.valid_up_to(), "is not UTF-8"))?;
         if let Some(at) = text.find('\0') {
-            return Err(DamagedPlan::Nul { line: line_of(at) }.into());
+            return Err(damaged(at, "has a NUL byte"));
+        }
+        if let Some(at) = text.lines().position(is_conflict_marker) {
+            return Err(PlanDocumentError::ConflictMarkers(at + 1));
         }
         let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
             Some(text) => (BYTE_ORDER_MARK, text),
             None => ("", text),
         };
-        let lines = split(text);
-        let document = Self { mark, lines };
-        let layout = document.layout();
-        let mut lines = layout.lines.iter();
-        if let Some(at) = lines.position(|line| is_conflict_marker(line)) {
-            return Err(PlanDocumentError::ConflictMarkers { line: at + 1 });
+        let front = front_matter(text).ok_or_else(|| {
+            let what = "the front matter never ends: a line `---` is missing";
+            PlanDocumentError::Damaged(what.to_owned())
+        })?;
+        let sections = sections(&text[front.len()..]);
+        if sections[1..].iter().all(|section| section.part.is_none()) {
+            return Err(PlanDocumentError::NoHeading);
         }
-        front_matter(&layout.lines).ok_or(DamagedPlan::OpenFrontMatter)?;
-        if layout.sections.iter().all(|section| section.part.is_none()) {
-            return Err(DamagedPlan::NoHeading.into());
-        }
-        Ok(document)
+        let first = text.split_inclusive('\n').next();
+        let is_crlf = first.is_some_and(|line| line.ends_with("\r\n"));
+        Ok(Self {
+            mark,
+            end: if is_crlf { "\r\n" } else { "\n" },
+            front: front.to_owned(),
+            sections,
+        })
     }
 
-    /// The document of a plan that nobody has made yet.
+    /// The document of a new plan.
     #[must_use]
     pub fn empty(now: i64) -> Self {
         let mut document = Self {
             mark: "",
-            lines: Vec::new(),
+            end: "\n",
+            front: String::new(),
+            sections: sections(include_str!("document/empty.md")),
         };
-        document.complete(now);
+        document.complete_front(now);
         document
     }
 
-    /// The document of this plan, as if it had just been saved.
-    #[cfg(test)]
-    #[must_use]
-    pub fn of(plan: &Plan) -> Self {
-        let mut document = Self::empty(plan.metadata.created_at);
-        document.set_front("updatedAt", &plan.metadata.updated_at.to_string());
-        document.set_front("version", &plan.metadata.version.to_string());
-        document.set_status(plan.status);
-        document.set_goal(&plan.goal);
-        document.add_criteria(&plan.acceptance_criteria);
-        document.add_decisions_made(&plan.decisions_made);
-        document.add_decisions_rejected(&plan.decisions_rejected);
-        document.set_tasks(&plan.tasks);
-        document.add_log_entries(&plan.execution_log);
-        document
-    }
-
-    /// What it says.
+    /// Reads the plan that the document says.
     #[must_use]
     pub fn plan(&self) -> Plan {
-        self.layout().plan()
+        let number = |key| self.front_value(key).and_then(|text| text.parse().ok());
+        let saved = number("updatedAt").unwrap_or_default();
+        let decisions = |part| {
+            let entries = self.items(part);
+            entries.map(|entry| items::decision(entry, saved)).collect()
+        };
+        let log = self.items(PlanPart::Log);
+        let criteria = self.items(PlanPart::Criteria);
+        let tasks = (1..).zip(self.items(PlanPart::Tasks));
+        Plan {
+            status: self.status(),
+            goal: items::goal(self.of_part(PlanPart::Goal)),
+            acceptance_criteria: criteria.map(items::criterion).collect(),
+            decisions_made: decisions(PlanPart::Made),
+            decisions_rejected: decisions(PlanPart::Rejected),
+            tasks: tasks.map(|(step, item)| items::task(step, item)).collect(),
+            execution_log: log.map(|entry| items::log_entry(entry, saved)).collect(),
+            metadata: PlanMetadata {
+                created_at: number("createdAt").unwrap_or_default(),
+                updated_at: saved,
+                version: self.version(),
+            },
+        }
+    }
+
+    fn version(&self) -> u64 {
+        let version = self.front_value("version");
+        version.and_then(|text| text.parse().ok()).unwrap_or(1)
+    }
+
+    /// The status below the title counts more than that of the front matter.
+    fn status(&self) -> PlanStatus {
+        let below = self.items(PlanPart::Title).find_map(status);
+        below
+            .or_else(|| self.front_value("status").map(PlanStatus::of))
+            .unwrap_or_default()
     }
 
     /// The file's content.
     #[must_use]
     pub fn text(&self) -> String {
-        let lines = self.lines.iter().map(String::as_str);
-        [self.mark].into_iter().chain(lines).collect()
+        let front = [self.mark, &self.front].into_iter();
+        let sections = self.sections.iter().flat_map(Section::text);
+        front.chain(sections).collect()
     }
 
-    /// The same with no more than this many entries of the execution log, the latest ones.
+    /// The document with only the latest `entries` of the execution log.
     #[must_use]
     pub fn recent(&self, entries: usize) -> String {
-        let layout = self.layout();
-        let sections = layout.sections(PlanPart::Log);
-        let all: Vec<_> = sections
-            .flat_map(|section| layout.entries(section))
-            .collect();
-        let older = &all[..all.len().saturating_sub(entries)];
-        let mut text = self.mark.to_owned();
-        for (at, line) in self.lines.iter().enumerate() {
-            let next = older.partition_point(|entry| entry.end <= at);
-            if older.get(next).is_none_or(|entry| at < entry.start) {
-                text.push_str(line);
-            }
-        }
-        text
+        let mut recent = self.clone();
+        recent.edit(|plan| {
+            let log = &mut plan.execution_log;
+            log.drain(..log.len().saturating_sub(entries));
+        });
+        recent.text()
     }
 
-    /// Makes the document ready to be written: adds what is missing, numbers the tasks, and counts the version.
+    /// Changes the plan in the document; `false` if nothing has changed. The metadata are left to [`save`](Self::save).
+    pub fn edit(&mut self, change: impl FnOnce(&mut Plan)) -> bool {
+        let before = self.plan();
+        let mut after = before.clone();
+        change(&mut after);
+        if after == before {
+            return false;
+        }
+        self.end_last_line();
+        for part in PlanPart::all() {
+            let [old, new] = [&before, &after].map(|plan| items::write(part, plan));
+            if old != new {
+                self.rewrite(part, &old, &new);
+            }
+        }
+        if before.status != after.status {
+            self.set_front("status", after.status.word());
+        }
+        if before.goal != after.goal {
+            let title = title_of(&after.goal) + self.end;
+            let mut sections = self.of_part_mut(PlanPart::Title);
+            if let Some(section) = sections.find(|section| !section.heading.is_empty()) {
+                section.heading = title;
+            }
+        }
+        true
+    }
+
+    /// Prepares the document for being written: completes the front matter, numbers the tasks, and counts the version.
     ///
     /// # Errors
-    /// When it has become too long to be read again; it must not be written then.
-    pub fn save(&mut self, now: i64) -> Result<(), DamagedPlan> {
-        self.complete(now);
-        self.number_tasks();
-        let version = self.front().metadata().version.saturating_add(1);
+    /// If it has become too long to be read again; it must not be written then.
+    pub fn save(&mut self, now: i64) -> Result<(), PlanDocumentError> {
+        self.complete_front(now);
+        self.end_last_line();
+        let sections = self.of_part_mut(PlanPart::Tasks);
+        let tasks = sections.flat_map(|section| &mut section.chunks);
+        for (task, step) in tasks.filter(|chunk| chunk.kind == ChunkKind::Item).zip(1..) {
+            items::number(&mut task.raw, step);
+        }
+        let version = self.version().saturating_add(1);
         self.set_front("updatedAt", &now.to_string());
         self.set_front("version", &version.to_string());
-        self.end_last_line();
-        check_length(self.mark.len() + self.lines.iter().map(String::len).sum::<usize>())
+        check_length(self.text().len())
     }
 
-    /// Says how far the plan has come.
-    pub fn set_status(&mut self, status: PlanStatus) {
-        self.complete_body();
-        if let Some(place) = self.layout().status_value() {
-            self.set_value(place, status.word());
-        }
-        self.set_front("status", status.word());
+    fn of_part(&self, part: PlanPart) -> impl Iterator<Item = &Section> {
+        let sections = self.sections.iter();
+        sections.filter(move |section| section.part == Some(part))
     }
 
-    /// Says what is to be reached; "": that is still to be said.
-    pub fn set_goal(&mut self, goal: &str) {
-        if goal.trim() == self.layout().goal() {
+    fn of_part_mut(&mut self, part: PlanPart) -> impl Iterator<Item = &mut Section> {
+        let sections = self.sections.iter_mut();
+        sections.filter(move |section| section.part == Some(part))
+    }
+
+    fn items(&self, part: PlanPart) -> impl Iterator<Item = &str> {
+        self.of_part(part).flat_map(Section::items)
+    }
+
+    /// A value of the front matter, without quotes and without a comment behind it.
+    fn front_value(&self, key: &str) -> Option<&str> {
+        let mut values = self.front.lines().filter_map(|line| front_line(line, key));
+        let value = values.next()?.split(" #").next()?;
+        Some(value.trim().trim_matches(['"', '\'']))
+    }
+
+    /// Sets a value of the front matter.
+    fn set_front(&mut self, key: &str, value: &str) {
+        if self.front_value(key) == Some(value) {
             return;
         }
-        self.complete_body();
-        let lines = match goal.trim() {
-            "" => vec![PlanPart::Goal.placeholder().to_owned()],
-            goal => write("", goal, Slot::Goal, ""),
-        };
-        let old = self.layout().goal_lines();
-        self.remove([old.clone()]);
-        self.insert_list(old.start, &lines);
-        let title = self.first(PlanPart::Title).map(|title| title.heading);
-        if let Some(line) = title.and_then(|at| self.lines.get_mut(at)) {
-            let end = line.trim_end_matches(LINE_ENDS).len();
-            line.replace_range(..end, &title_of(goal));
+        if self.front.is_empty() {
+            self.front = "---\n---\n\n".replace('\n', self.end);
         }
+        let line = format!("{key}: {value}{}", self.end);
+        let mut lines: Vec<&str> = self.front.split_inclusive('\n').collect();
+        let known = lines
+            .iter()
+            .position(|line| front_line(line, key).is_some());
+        let end = lines.iter().rposition(|line| line.trim_end() == "---");
+        let at = known.or(end).unwrap_or_default();
+        lines.splice(at..at + usize::from(known.is_some()), [&*line]);
+        self.front = lines.concat();
     }
 
-    /// Adds criteria, but for those that are there.
-    pub fn add_criteria(&mut self, criteria: &[Criterion]) {
-        let mut known = self.plan().acceptance_criteria;
-        let mut lines = Vec::new();
-        for criterion in criteria {
-            if !known.iter().any(|other| other.is(&criterion.description)) {
-                let text = with_notes(&criterion.description, &criterion.notes);
-                let mark = if criterion.completed { DONE } else { ' ' };
-                lines.extend(write(&format!("- [{mark}] "), &text, Slot::Item, "  "));
-                known.push(criterion.clone());
+    /// Adds the missing values of the front matter.
+    fn complete_front(&mut self, now: i64) {
+        let now = now.to_string();
+        let status = self.status().word();
+        for (key, value) in [
+            ("status", status),
+            ("createdAt", &now),
+            ("updatedAt", &now),
+            ("version", "1"),
+        ] {
+            if self.front_value(key).is_none() {
+                self.set_front(key, value);
             }
         }
-        if lines.is_empty() {
+    }
+
+    fn end_last_line(&mut self) {
+        let end = self.end;
+        let last = self.sections.iter_mut().rev().find_map(Section::last_line);
+        if let Some(last) = last.filter(|last| !last.ends_with('\n')) {
+            last.push_str(end);
+        }
+    }
+
+    /// Puts the items of a part in the place of the former ones, and adds the part where it is missing.
+    fn rewrite(&mut self, part: PlanPart, old: &[String], new: &[String]) {
+        if self.of_part(part).next().is_none() {
+            self.add_section(part);
+        }
+        let (mut nth, end) = (0, self.end);
+        for section in self.of_part_mut(part) {
+            section.chunks.retain_mut(|chunk| match chunk.kind {
+                ChunkKind::Item => {
+                    if let (Some(old), Some(new)) = (old.get(nth), new.get(nth))
+                        && old != new
+                    {
+                        chunk.raw = items::rewritten(part, &chunk.raw, old, new, end);
+                    }
+                    nth += 1;
+                    nth <= new.len()
+                }
+                kind => kind != ChunkKind::Placeholder,
+            });
+            let is_double = |next: &mut Chunk, last: &mut Chunk| next.is_blank() && last.is_blank();
+            section.chunks.dedup_by(is_double);
+        }
+        let has_items =
+            |section: &Section| section.part == Some(part) && section.items().next().is_some();
+        let last = self.sections.iter().rposition(has_items);
+        let first = || self.sections.iter().position(|section| section.is(part));
+        let Some(at) = last.or_else(first) else {
             return;
+        };
+        let section = &mut self.sections[at];
+        if new.is_empty() {
+            let placeholder = part.placeholder().to_owned();
+            section.append(ChunkKind::Placeholder, &[placeholder], end);
+        } else if let Some(more) = new.get(nth..) {
+            section.append(ChunkKind::Item, more, end);
         }
-        self.make_room(PlanPart::Criteria);
-        let items = self.layout().items(PlanPart::Criteria, usize::MAX);
-        let last = items.last().map(|item| item.range.end);
-        self.insert_items(PlanPart::Criteria, last, &lines);
+        self.separate(at);
+        // A list of tasks is there only where there are tasks.
+        let is_over =
+            |section: &Section| new.is_empty() && section.is(PlanPart::Tasks) && section.is_blank();
+        self.sections.retain(|section| !is_over(section));
     }
 
-    /// Says that a criterion holds; `false`: there is none that is described so.
-    pub fn tick(&mut self, description: &str) -> bool {
-        self.set_completed(description, true)
-    }
-
-    /// Says that a criterion does not hold; `false`: there is none that is described so.
-    pub fn untick(&mut self, description: &str) -> bool {
-        self.set_completed(description, false)
-    }
-
-    fn set_completed(&mut self, description: &str, completed: bool) -> bool {
-        let layout = self.layout();
-        let mut criteria = layout.criteria();
-        criteria.retain(|(_, criterion)| criterion.is(description));
-        let is_there = !criteria.is_empty();
-        criteria.retain(|(_, criterion)| criterion.completed != completed);
-        let boxes: Vec<_> = criteria.iter().map(|(item, _)| item.box_place()).collect();
-        for place in boxes {
-            self.set_mark(place, if completed { DONE } else { ' ' });
-        }
-        is_there
-    }
-
-    /// Adds decisions for something.
-    pub fn add_decisions_made(&mut self, decisions: &[PlanDecision]) {
-        let lines = |decision| decision_lines(decision, "Alternatives considered", "Decided");
-        self.add_entries(PlanPart::Made, decisions.iter().map(lines));
-    }
-
-    /// Adds decisions against something.
-    pub fn add_decisions_rejected(&mut self, decisions: &[PlanDecision]) {
-        let lines = |decision| decision_lines(decision, "Alternative", "Rejected");
-        self.add_entries(PlanPart::Rejected, decisions.iter().map(lines));
-    }
-
-    /// Puts these tasks in the place of the former ones. They are numbered as they stand there; those without a
-    /// description are left out.
-    pub fn set_tasks(&mut self, tasks: &[PlanTask]) {
-        let tasks = tasks
+    /// Adds a section behind those that stand before it.
+    fn add_section(&mut self, part: PlanPart) {
+        let before = self.sections.iter().filter_map(|section| section.part);
+        let before = before.filter(|other| *other < part).max();
+        let last = self
+            .sections
             .iter()
-            .filter(|task| !task.description.trim().is_empty());
-        let tasks = (1..).zip(tasks);
-        let lines: Vec<_> = tasks
-            .flat_map(|(step, task)| task_lines(step, task))
-            .collect();
-        if !lines.is_empty() {
-            self.make_room(PlanPart::Tasks);
-        }
-        let layout = self.layout();
-        let old: Vec<_> = layout
-            .tasks()
-            .into_iter()
-            .map(|(item, _)| item.range)
-            .collect();
-        let start = old.first().map(|range| range.start);
-        self.remove(old);
-        if !lines.is_empty() {
-            self.insert_items(PlanPart::Tasks, start, &lines);
-        } else if let Some(section) = self.first(PlanPart::Tasks)
-            && self.layout().end_of_text(&section) == section.body.start
-        {
-            self.lines.drain(section.heading..section.body.end);
-        }
+            .rposition(|section| section.part == before);
+        let at = last.map_or(self.sections.len(), |last| last + 1);
+        let section = Section {
+            part: Some(part),
+            heading: part.heading().to_owned() + self.end,
+            chunks: Vec::new(),
+        };
+        self.sections.insert(at, section);
+        self.separate(at - 1);
     }
 
-    /// Says how far a task has come; `false`: there is none at this place, counted from 1.
-    pub fn set_task_status(&mut self, step: usize, status: PlanTaskStatus) -> bool {
-        let layout = self.layout();
-        let task = layout
-            .tasks()
-            .into_iter()
-            .find(|(_, task)| task.step == step);
-        let place = task.map(|(item, _)| item.box_place());
-        place
-            .map(|place| self.set_mark(place, status.mark()))
-            .is_some()
-    }
-
-    /// Adds what was done.
-    pub fn add_log_entries(&mut self, entries: &[LogEntry]) {
-        self.add_entries(PlanPart::Log, entries.iter().map(log_lines));
+    /// Ends a section that another one follows with a blank line.
+    fn separate(&mut self, at: usize) {
+        let is_last = at + 1 == self.sections.len();
+        let section = &mut self.sections[at];
+        let is_separate = section
+            .chunks
+            .last()
+            .map_or(section.heading.is_empty(), Chunk::is_blank);
+        if !is_last && !is_separate {
+            section
+                .chunks
+                .push(Chunk::new(ChunkKind::Blank, self.end.to_owned()));
+        }
     }
 }
 
-/// The lines of a text with their ends, which are all that Markdown knows.
-fn split(mut text: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    while !text.is_empty() {
-        let end = memchr2(b'\r', b'\n', text.as_bytes());
-        let end = end.map_or(text.len(), |at| {
-            let is_pair = text[at..].starts_with("\r\n");
-            at + 1 + usize::from(is_pair)
-        });
-        let (line, rest) = text.split_at(end);
-        lines.push(line.to_owned());
-        text = rest;
-    }
-    lines
+/// The text behind the colon of a line of the front matter with this key.
+fn front_line<'l>(line: &'l str, key: &str) -> Option<&'l str> {
+    line.strip_prefix(key)?.trim_start().strip_prefix(':')
 }
 
 /// The title of a plan with this goal.
 fn title_of(goal: &str) -> String {
-    let first = one_line(goal.trim().lines().next().unwrap_or_default());
-    let first = if first.is_empty() {
+    let title = one_line(goal.trim().lines().next().unwrap_or_default());
+    let title = if title.is_empty() {
         PlanPart::Title.placeholder()
     } else {
-        &first
+        &title
     };
-    format!("{} {first}", PlanPart::Title.heading())
-}
-
-fn decision_lines(decision: &PlanDecision, alternatives: &str, decided: &str) -> Vec<String> {
-    let mut lines = vec![format!("### {}", one_line(&decision.title))];
-    lines.extend(write(
-        "**Rationale:** ",
-        &decision.rationale,
-        Slot::Field,
-        "",
-    ));
-    if !decision.alternatives.is_empty() {
-        let list = write_list(&decision.alternatives);
-        lines.extend(write(
-            &format!("**{alternatives}:** "),
-            &list,
-            Slot::Field,
-            "",
-        ));
-    }
-    lines.push(format!("**{decided}:** {}", write_time(decision.timestamp)));
-    lines
-}
-
-fn log_lines(entry: &LogEntry) -> Vec<String> {
-    let time = write_time(entry.timestamp);
-    let mut lines = vec![format!("### {time} - {}", one_line(&entry.action))];
-    if !entry.details.trim().is_empty() {
-        lines.extend(write("**Actions:** ", &entry.details, Slot::Field, ""));
-    }
-    let tools = write_list(&entry.tools_used);
-    lines.extend(write("**Tools:** ", &tools, Slot::Field, ""));
-    lines.extend(write("**Result:** ", &entry.result, Slot::Field, ""));
-    lines
-}
-
-fn task_lines(step: usize, task: &PlanTask) -> Vec<String> {
-    let head = format!("{step}. [{}] ", task.status.mark());
-    let mut lines = write(&head, &task.description, Slot::Item, "   ");
-    let tool = match one_line(&task.tool) {
-        tool if tool.is_empty() => "analyze".to_owned(),
-        tool => tool,
-    };
-    let params = if task.params.is_empty() {
-        String::new()
-    } else {
-        // In JSON, only texts can hold what ends a comment.
-        let json = Value::from(task.params.clone()).to_string();
-        json.replace("-->", r"--\u003e")
-    };
-    lines.push(
-        format!("   **Tool:** {tool} {params}")
-            .trim_end()
-            .to_owned(),
-    );
-    lines
+    format!("{} {title}", PlanPart::Title.heading())
 }
 
 /// # Errors
-/// When a document of this length is too long to be read.
-fn check_length(bytes: usize) -> Result<(), DamagedPlan> {
+/// If a document of this length is too long to be read.
+fn check_length(bytes: usize) -> Result<(), PlanDocumentError> {
     if bytes as u64 > MIB {
-        return Err(DamagedPlan::TooLong { bytes });
+        let what = format!("it has {bytes} bytes, more than 1 MiB");
+        return Err(PlanDocumentError::Damaged(what));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How the steps of a plan end: their errors, and what the session keeps of that. Pure.
+//! Ends of a plan's steps: their errors, and the part that the session keeps. Pure.
 
 use crate::agent::AgentError;
 use crate::agent::protocol::Fault;
@@ -6,7 +6,7 @@ use crate::commands::agent_run::FailedBuild;
 use crate::commands::plan::session::{StepsEnd, WorkEnd};
 use crate::commands::plan::types::PlanTask;
 
-/// Whether a step that has ended so has failed: what was done is summed up. Else it can be taken up again as it is.
+/// Tells whether the step has failed: the work is summed up then. Otherwise it can be resumed as it is.
 pub fn are_over(error: &AgentError) -> bool {
     matches!(
         error,
@@ -17,7 +17,7 @@ pub fn are_over(error: &AgentError) -> bool {
     )
 }
 
-/// How steps have ended, for the session to keep.
+/// The end of the steps, for the session.
 pub fn end_of(executed: &Result<(), AgentError>) -> StepsEnd {
     let (end, why) = match executed {
         Ok(()) => (WorkEnd::Done, String::new()),

@@ -8,7 +8,8 @@ use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::document::{DamagedPlan, PlanDocument, PlanDocumentError};
+use super::document::{PlanDocument, PlanDocumentError};
+use super::types::Plan;
 use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
@@ -23,9 +24,9 @@ const COPIES: usize = 100;
 /// The plan's document.
 #[derive(Clone, Copy)]
 pub struct PlanFile<'p> {
-    /// Where it is.
+    /// Its path.
     pub path: &'p Path,
-    /// Whether nobody but the user may read it: in a session's folder.
+    /// True in a session's folder: only the user may read it.
     pub is_private: bool,
     /// Tells when it is saved.
     pub clock: &'p dyn Clock,
@@ -33,14 +34,14 @@ pub struct PlanFile<'p> {
     pub redactor: &'p Redactor,
 }
 
-/// Why a plan cannot be read or kept.
+/// Errors from reading and writing the plan's document.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PlanFileError {
     /// The file cannot be read or written.
     #[error(transparent)]
     #[diagnostic(help("the document is as it was: let it be read and written, and `--resume`"))]
     File(#[from] PathError),
-    /// What is in it is no plan.
+    /// The content is not a plan.
     #[error("`{}`: {source}", .path.display())]
     #[diagnostic(
         code("not-ready"),
@@ -49,7 +50,7 @@ pub enum PlanFileError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: PlanDocumentError,
     },
 }
@@ -83,15 +84,13 @@ pub(crate) enum NoPlanFile {
 const ANOTHER: &str = "name another file, in a directory of the project that is there; not a link";
 
 impl PlanFileError {
-    /// What is wrong, where what is there is no plan any more; `None`: it is the user's to mend.
+    /// The damage of the document; `None` if only the user can repair it.
     #[must_use]
-    pub fn damage(&self) -> Option<&DamagedPlan> {
+    pub fn damage(&self) -> Option<&PlanDocumentError> {
         match self {
-            Self::Unreadable {
-                source: PlanDocumentError::Damaged(damage),
-                ..
-            } => Some(damage),
-            Self::Unreadable { .. } | Self::File(_) => None,
+            Self::File(_) => None,
+            Self::Unreadable { source, .. } => Some(source)
+                .filter(|source| !matches!(source, PlanDocumentError::ConflictMarkers(_))),
         }
     }
 }
@@ -100,7 +99,7 @@ impl PlanFile<'_> {
     /// Makes the document, an empty one, where there is none.
     ///
     /// # Errors
-    /// When it cannot be made, or is not to be written to.
+    /// If it cannot be made, or is not to be written to.
     pub fn make(&self) -> Result<(), PlanFileError> {
         match self.permissions()? {
             Some(permissions) if permissions.readonly() => {
@@ -112,17 +111,17 @@ impl PlanFile<'_> {
         }
     }
 
-    /// Who may do what with the file; `None`: there is none.
+    /// The file's permissions; `None` if it does not exist.
     fn permissions(&self) -> Result<Option<Permissions>, PathError> {
         let found = self.path.symlink_metadata().if_there();
         let found = found.map_err(PathError::of("read", self.path))?;
         Ok(found.map(|found| found.permissions()))
     }
 
-    /// What the file holds, whatever it is.
+    /// The content of the file, whatever it is.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn bytes(&self) -> Result<Vec<u8>, PlanFileError> {
         let content = files::read(self.path, Links::Refused, MOST_READ);
         Ok(content.map_err(PathError::of("read", self.path))?)
@@ -131,7 +130,7 @@ impl PlanFile<'_> {
     /// The document as it is now.
     ///
     /// # Errors
-    /// When it cannot be read, or is no plan.
+    /// If it cannot be read, or is no plan.
     pub fn read(&self) -> Result<PlanDocument, PlanFileError> {
         let read = PlanDocument::parse(&self.bytes()?);
         read.map_err(|source| PlanFileError::Unreadable {
@@ -143,18 +142,16 @@ impl PlanFile<'_> {
     /// Changes the document as it is now, and saves it.
     ///
     /// # Errors
-    /// When it cannot be read or written; it is then as it was.
-    pub fn change(&self, change: impl FnOnce(&mut PlanDocument)) -> Result<(), PlanFileError> {
+    /// If it cannot be read or written; it is then as it was.
+    pub fn change(&self, change: impl FnOnce(&mut Plan)) -> Result<(), PlanFileError> {
         let mut document = self.read()?;
-        let before = document.text();
-        change(&mut document);
-        if document.text() == before {
+        if !document.edit(change) {
             return Ok(());
         }
         let saved = document.save(self.now());
         saved.map_err(|problem| PlanFileError::Unreadable {
             path: self.path.to_owned(),
-            source: problem.into(),
+            source: problem,
         })?;
         self.write(&document)
     }
@@ -162,7 +159,7 @@ impl PlanFile<'_> {
     /// Puts another document in the place of one that cannot be read; where that has been copied to.
     ///
     /// # Errors
-    /// When it cannot be copied or replaced; it is then as it was.
+    /// If it cannot be copied or replaced; it is then as it was.
     pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
         let content = self.bytes()?;
         let copy = self
@@ -174,14 +171,10 @@ impl PlanFile<'_> {
 
     /// Copies the document beside itself, under a name that is free.
     fn copy(&self, content: &[u8]) -> io::Result<PathBuf> {
-        for nth in 1..=COPIES {
-            let ending = if nth == 1 {
-                String::new()
-            } else {
-                format!("-{nth}")
-            };
+        let others = (2..=COPIES).map(|nth| format!(".damaged-{nth}"));
+        for ending in [".damaged".to_owned()].into_iter().chain(others) {
             let mut name = self.path.as_os_str().to_owned();
-            name.push(format!(".damaged{ending}"));
+            name.push(ending);
             let copy = PathBuf::from(name);
             match atomic_file::create_private(&copy, |file| file.write_all(content)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -202,12 +195,13 @@ impl PlanFile<'_> {
             file.write_all(text.as_bytes())?;
             kept.map_or(Ok(()), |kept| file.set_permissions(kept))
         };
-        let written = if self.is_private {
+        if self.is_private {
             atomic_file::replace_private(self.path, write)
         } else {
             atomic_file::replace(self.path, write)
-        };
-        Ok(written.map_err(PathError::of("write", self.path))?)
+        }
+        .map_err(PathError::of("write", self.path))?;
+        Ok(())
     }
 
     fn now(&self) -> i64 {

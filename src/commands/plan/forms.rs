@@ -1,29 +1,26 @@
-//! What the model says where a stage uses no tools: the list of tasks that planning ends with, and the summary that
+//! The replies of stages without tools: the list of tasks that planning ends with, and the summary that
 //! tells what was done. Pure.
 //!
 //! Guarantees that what stands in one line of the plan document is one line, printable and of bounded length. What the
 //! model claims is not held against anything here.
 
-use serde::de::{DeserializeOwned, Error};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::types::{PlanTask, PlanTaskStatus};
+use super::types::{Criterion, LogEntry, PlanDecision, PlanTask, lines};
 use crate::agent::protocol::structured::Structured;
 use crate::agent::schema;
 use crate::agent::tool::{ParameterKind, Toolbox};
-use crate::sys::text::one_line;
 
 /// The tool of a task that needs none.
 pub const ANALYZE: &str = "analyze";
 
-/// How many tasks a list may have.
+/// The largest number of tasks in a list.
 const MOST_TASKS: u32 = 100;
-/// How many where the server holds the model to the schema: the smallest would not come to an end.
+/// The largest number where the server enforces the schema: small models would not come to an end.
 const MOST_TASKS_AT_ONCE: u32 = 20;
-/// How long a line of the plan may be, in characters.
-const LONGEST_LINE: usize = 1000;
-/// How long a parameter of a planned call may be, in bytes; a longer one is left to the step itself.
+/// The largest length of a planned call's parameter, in bytes; a longer one is left to the step itself.
 const LONGEST_PARAMETER: usize = 500;
 
 /// Criteria, as texts.
@@ -39,31 +36,12 @@ pub const DECISIONS: &str = r#"{"type": "array", "maxItems": 8, "items": {"type"
     "alternatives": {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 100}}},
     "required": ["title", "rationale"], "additionalProperties": false}}"#;
 
-/// A text as a line of the plan; `None` where it is blank.
-#[must_use]
-pub fn line(text: &str) -> Option<String> {
-    Some(one_line(text, LONGEST_LINE)).filter(|line| !line.is_empty())
-}
-
-/// A task that is planned.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct PlannedTask {
-    /// What is to be done: a line.
-    #[serde(deserialize_with = "stated")]
-    pub description: String,
-    /// The tool that it is done by, in the model's words, or [`ANALYZE`]: a line.
-    #[serde(deserialize_with = "stated")]
-    pub tool: String,
-    /// What the tool is to be given, as far as the model knows.
-    pub params: Map<String, Value>,
-}
-
-/// What planning ends with.
+/// The result of planning.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TaskList {
     /// The tasks in their order: at least one, at most 100.
-    pub task_list: Vec<PlannedTask>,
-    /// What must be true when all is done: lines.
+    pub task_list: Vec<PlanTask>,
+    /// The criteria for all being done: lines.
     #[serde(default, deserialize_with = "lines")]
     pub acceptance_criteria: Vec<String>,
 }
@@ -72,7 +50,7 @@ impl TaskList {
     /// Reads the object of a reply.
     ///
     /// # Errors
-    /// What is wrong with it, for the model.
+    /// A description of the mistake, for the model.
     pub fn read(reply: &Value) -> Result<Self, String> {
         let task = json!({"step": {"type": "integer"}, "description": {"type": "string"}, "tool": {"type": "string"},
             "params": {"type": "object"}});
@@ -87,23 +65,17 @@ impl TaskList {
         Ok(list)
     }
 
-    /// The tasks as a plan has them; `tools` are those that there are.
+    /// The tasks as a plan has them; `tools` are the known ones.
     #[must_use]
     pub fn tasks(self, tools: &Toolbox<'_>) -> Vec<PlanTask> {
         let tasks = self.task_list.into_iter().zip(1..);
-        let tasks = tasks.map(|(planned, step)| {
-            let is_known = tools.named(&planned.tool).is_some();
-            PlanTask {
-                step,
-                description: planned.description,
-                tool: if is_known {
-                    planned.tool
-                } else {
-                    ANALYZE.to_owned()
-                },
-                params: planned.params,
-                status: PlanTaskStatus::Todo,
-            }
+        let tasks = tasks.map(|(task, step)| PlanTask {
+            step,
+            tool: match tools.named(&task.tool) {
+                Some(_) => task.tool,
+                None => ANALYZE.to_owned(),
+            },
+            ..task
         });
         tasks.collect()
     }
@@ -120,7 +92,7 @@ impl TaskList {
         }
     }
 
-    /// What a server is to hold the model to: every list and text has an end.
+    /// The schema for a server to enforce: every list and text is bounded.
     fn schema(tools: &Toolbox<'_>) -> Value {
         let names = tools.specs().map(|spec| &*spec.name).chain([ANALYZE]);
         let names: Vec<&str> = names.collect();
@@ -147,66 +119,24 @@ impl TaskList {
     }
 }
 
-/// What was done, in the model's words.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct WrittenLogEntry {
-    /// What was done, in short: a line.
-    #[serde(deserialize_with = "stated")]
-    pub action: String,
-    /// What was done, in full: a line; may be blank.
-    #[serde(deserialize_with = "stated_or_blank")]
-    pub details: String,
-    /// What came of it: a line.
-    #[serde(deserialize_with = "stated")]
-    pub result: String,
-    /// The tools by which it was done: lines.
-    #[serde(default, deserialize_with = "lines")]
-    pub tools_used: Vec<String>,
-}
-
-/// A criterion, in the model's words.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct WrittenCriterion {
-    /// What must be true: a line.
-    #[serde(deserialize_with = "stated")]
-    pub description: String,
-    /// Whether the model says that it is.
-    #[serde(default)]
-    pub completed: bool,
-}
-
-/// A decision, in the model's words.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct WrittenDecision {
-    /// What is, or is not, to be done: a line.
-    #[serde(deserialize_with = "stated")]
-    pub title: String,
-    /// Why: a line.
-    #[serde(deserialize_with = "stated")]
-    pub rationale: String,
-    /// What else there was to choose: lines.
-    #[serde(default, deserialize_with = "lines")]
-    pub alternatives: Vec<String>,
-}
-
-/// What the last stage ends with.
+/// The result of the last stage.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct WorkSummary {
-    /// What goes into the plan's log.
-    pub log_entry: WrittenLogEntry,
+    /// The entry for the plan's log.
+    pub log_entry: LogEntry,
     /// The criteria that the model says are met, or are not.
     #[serde(default)]
-    pub acceptance_criteria_updates: Vec<WrittenCriterion>,
-    /// What was decided on the way.
+    pub acceptance_criteria_updates: Vec<Criterion>,
+    /// Decisions made on the way.
     #[serde(default)]
-    pub decisions_made: Vec<WrittenDecision>,
+    pub decisions_made: Vec<PlanDecision>,
 }
 
 impl WorkSummary {
     /// Reads the object of a reply.
     ///
     /// # Errors
-    /// What is wrong with it, for the model.
+    /// A description of the mistake, for the model.
     pub fn read(reply: &Value) -> Result<Self, String> {
         read(reply, &Self::schema())
     }
@@ -238,27 +168,10 @@ impl WorkSummary {
     }
 }
 
-/// What a value stands for that follows a schema.
+/// Reads a value that follows a schema.
 fn read<T: DeserializeOwned>(reply: &Value, form: &Value) -> Result<T, String> {
     schema::check(reply, form, "")?;
     T::deserialize(reply).map_err(|error| error.to_string())
-}
-
-fn stated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    line(&text)
-        .ok_or_else(|| Error::custom("a text in the reply is blank, where it is to say something"))
-}
-
-fn stated_or_blank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    Ok(line(&text).unwrap_or_default())
-}
-
-/// Those that say something.
-fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let texts = Vec::<String>::deserialize(deserializer)?;
-    Ok(texts.iter().filter_map(|text| line(text)).collect())
 }
 
 #[cfg(test)]

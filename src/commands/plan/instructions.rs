@@ -1,4 +1,4 @@
-//! What an agent that works by a plan is told before all else: `AGENTS.md`, the form of its replies, and examples.
+//! The instructions of the plan agent: `AGENTS.md`, the form of its replies, and examples.
 //!
 //! Reads the `AGENTS.md` of the user and of the project, and nothing else. Guarantees that what is given is UTF-8,
 //! bounded, and holds no known key.
@@ -11,7 +11,7 @@ use crate::sys::files;
 
 /// The specification's template, for users who have no `AGENTS.md`.
 const TEMPLATE: &str = include_str!("../../../prompts/plan_agents.md").trim_ascii_end();
-/// What the form of a reply is, in the specification's words.
+/// The form of a reply, in the specification's words.
 pub const RESPONSE_FORMAT: &str =
     include_str!("../../../prompts/plan_response_format.txt").trim_ascii_end();
 /// The specification's examples of replies, a blank line between them.
@@ -20,12 +20,12 @@ pub const EXAMPLES: &str = include_str!("../../../prompts/plan_examples.txt").tr
 /// The heading above what the project's authors say.
 const PROJECT_HEADING: &str = "# Project Instructions";
 
-/// What `AGENTS.md` says.
+/// The content of `AGENTS.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instructions {
     /// The user's file, and the project's behind it; no blank lines around it.
     pub text: String,
-    /// Why the project's file is not used, where that is no error.
+    /// The reason for not using the project's file, if that is not an error.
     pub warning: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct Instructions {
 pub struct InstructionsProblem {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The cause.
     pub reason: String,
 }
 
@@ -51,7 +51,7 @@ impl InstructionsProblem {
 /// or nothing in it, the template takes its place. A project's file that is a link is not followed, with a warning.
 ///
 /// # Errors
-/// When a file cannot be read, is not UTF-8, or is larger than 64 KiB.
+/// If a file cannot be read, is not UTF-8, or is larger than 64 KiB.
 pub fn read(
     home: Option<&Path>,
     root: &Path,

@@ -1,4 +1,4 @@
-//! What becomes of the plan: what the model says of it by its tools, and how far criteria hold.
+//! Changes to the plan: those that the model asks for by its tools, and the ticks of criteria.
 //!
 //! A criterion is ticked by its description, never after a failure; one with a command is ticked by that alone.
 
@@ -8,9 +8,7 @@ use super::stages::Stages;
 use crate::agent::AgentError;
 use crate::agent::permissions::Permission;
 use crate::agent::tool::{Arguments, Tool as _, ToolError, ToolOutput};
-use crate::commands::plan::criteria::{objection, open_criteria};
-use crate::commands::plan::document::PlanDocument;
-use crate::commands::plan::forms::{WrittenCriterion, WrittenDecision};
+use crate::commands::plan::criteria::{add_open, objection, set_completed};
 use crate::commands::plan::plan_tools::{PlanKeeper, PlanUpdate};
 use crate::commands::plan::tools::SHELL_TOOL;
 use crate::commands::plan::types::PlanDecision;
@@ -18,9 +16,9 @@ use crate::model::message::Call;
 
 impl PlanKeeper for Stages<'_, '_, '_> {
     fn initialize(&self, goal: &str, criteria: &[String]) -> Result<String, ToolError> {
-        self.change(|document| {
-            document.set_goal(goal);
-            document.add_criteria(&open_criteria(criteria));
+        self.change(|plan| {
+            goal.clone_into(&mut plan.goal);
+            add_open(plan, criteria);
         })?;
         Ok(format!(
             "Plan initialized with {} acceptance criteria",
@@ -30,22 +28,13 @@ impl PlanKeeper for Stages<'_, '_, '_> {
 
     fn update(&self, update: PlanUpdate) -> Result<String, ToolError> {
         let mut told = "Plan updated".to_owned();
-        self.change(|document| {
-            if let Some(goal) = &update.goal {
-                document.set_goal(goal);
+        self.change(|plan| {
+            if let Some(goal) = update.goal {
+                plan.goal = goal;
             }
-            let known = document.plan().acceptance_criteria;
-            let is_known = |written: &&WrittenCriterion| {
-                known
-                    .iter()
-                    .any(|criterion| criterion.is(&written.description))
-            };
-            let new = update
-                .acceptance_criteria
-                .iter()
-                .filter(|written| !is_known(written));
-            let new: Vec<String> = new.map(|written| written.description.clone()).collect();
-            document.add_criteria(&open_criteria(&new));
+            let known = plan.acceptance_criteria.clone();
+            let written = update.acceptance_criteria.iter();
+            add_open(plan, written.map(|written| &written.description));
             // What the step is said to have reached holds when the step is done.
             for written in update.acceptance_criteria {
                 if !written.completed {
@@ -62,37 +51,30 @@ impl PlanKeeper for Stages<'_, '_, '_> {
                 );
                 self.claimed.borrow_mut().push(written);
             }
-            self.decide(document, &update.decisions_made, &update.decisions_rejected);
+            plan.decisions_made
+                .extend(self.decided(update.decisions_made));
+            plan.decisions_rejected
+                .extend(self.decided(update.decisions_rejected));
         })?;
         Ok(told)
     }
 }
 
 impl Stages<'_, '_, '_> {
-    /// Notes decisions, as of now.
-    pub fn decide(
-        &self,
-        document: &mut PlanDocument,
-        made: &[WrittenDecision],
-        rejected: &[WrittenDecision],
-    ) {
+    /// Decisions as of now.
+    pub fn decided(&self, decisions: Vec<PlanDecision>) -> impl Iterator<Item = PlanDecision> {
         let timestamp = self.context.clock.now().timestamp_millis();
-        let decision = |written: &WrittenDecision| PlanDecision {
-            title: written.title.clone(),
-            rationale: written.rationale.clone(),
-            alternatives: written.alternatives.clone(),
+        let decisions = decisions.into_iter();
+        decisions.map(move |decision| PlanDecision {
             timestamp,
-        };
-        let made: Vec<_> = made.iter().map(decision).collect();
-        document.add_decisions_made(&made);
-        let rejected: Vec<_> = rejected.iter().map(decision).collect();
-        document.add_decisions_rejected(&rejected);
+            ..decision
+        })
     }
 
     /// Runs the commands of the criteria that have one, and ticks those whose command ends with 0.
     ///
     /// # Errors
-    /// When the run is over, or the plan cannot be changed.
+    /// If the run is over, or the plan cannot be changed.
     pub fn check_criteria(&self) -> Result<(), AgentError> {
         let criteria = self.read()?.plan().acceptance_criteria;
         for criterion in criteria {
@@ -107,13 +89,7 @@ impl Stages<'_, '_, '_> {
                 continue;
             }
             let holds = self.holds(command)?;
-            self.change(|document| {
-                if holds {
-                    document.tick(&criterion.description);
-                } else {
-                    document.untick(&criterion.description);
-                }
-            })?;
+            self.change(|plan| set_completed(plan, &criterion.description, holds))?;
         }
         Ok(())
     }

@@ -5,26 +5,26 @@ use crate::agent::conversation::Conversation;
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::Native;
 use crate::agent::{Agent, AgentError, Brief, ToolTries};
-use crate::commands::plan::document::{DamagedPlan, PlanDocument, retry_prompt};
+use crate::commands::plan::document::{PlanDocument, PlanDocumentError, retry_prompt};
 use crate::commands::plan::session::{PlanStage, PlanState};
 use crate::model::Purpose;
 use crate::sys::error::Error;
 use crate::sys::excerpt::text::bounded;
 
-/// What the model is told of itself: `spec/plan-prompts.md`, 4.3.6.
+/// The role of the model: `spec/plan-prompts.md`, 4.3.6.
 const FORMATTER: &str =
     "You are a plan formatter. Fix the malformed plan to match the required format.";
-/// What it is asked for.
+/// The request to the model.
 const ASKED: &str = "Reply with the whole plan in that format, and nothing else.";
 
-/// How much of a damaged plan is sent, in bytes.
+/// The limit of a damaged plan in a prompt, in bytes.
 const MOST_SENT: usize = 32 << 10;
 
 impl Stages<'_, '_, '_> {
     /// Mends the plan where it is damaged; by an empty one, where the model cannot.
     ///
     /// # Errors
-    /// When it cannot be read or replaced, or the run is over.
+    /// If it cannot be read or replaced, or the run is over.
     pub fn mend(&self) -> Result<(), AgentError> {
         let Err(problem) = self.document.read() else {
             return Ok(());
@@ -63,8 +63,8 @@ impl Stages<'_, '_, '_> {
         Ok(())
     }
 
-    /// What the model makes of a damaged plan.
-    fn mended(&self, problem: &DamagedPlan, now: i64) -> Result<String, AgentError> {
+    /// Asks the model to repair a damaged plan.
+    fn mended(&self, problem: &PlanDocumentError, now: i64) -> Result<String, AgentError> {
         let content = self.document.bytes().unwrap_or_default();
         let content = String::from_utf8_lossy(&content).replace('\0', "");
         let content = bounded(&self.context.redactor.text(&content), MOST_SENT);

@@ -1,4 +1,4 @@
-//! What `plan` is asked to do. Plain data.
+//! The options of `plan`. Plain data.
 
 use std::path::PathBuf;
 
@@ -10,31 +10,31 @@ use crate::exec::hosts::AllowedHost;
 use crate::run::builds::BuildOptions;
 use crate::run::context::ModelChoice;
 
-/// How a plan is to be worked on.
+/// The options of the plan agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanOptions {
-    /// What is to be done. A blank request goes on with the plan; `None`: the user says it at the terminal.
+    /// The request. A blank one goes on with the plan; `None` asks the user at the terminal.
     pub request: Option<String>,
-    /// Whether to stop when the plan is made.
+    /// True to stop when the plan is made.
     pub plan_only: bool,
     /// In which session.
     pub session: SessionChoice,
     /// The document in the project, if it is to be there.
     pub plan_file: Option<PathBuf>,
-    /// Which models are asked, and where replies come from.
+    /// The choice of models, or of a recorded run.
     pub choice: ModelChoice,
-    /// Whether all that is asked about is allowed.
+    /// True to allow everything without asking.
     pub yes: bool,
-    /// Whether missing models are pulled.
+    /// True to pull missing models.
     pub pull: bool,
-    /// What must pass for a step to be done.
+    /// The gate that a step must pass.
     pub gate: StepGate,
-    /// How it is built.
+    /// The options of builds.
     pub build: BuildOptions,
-    /// What builds and commands may reach, in a strict sandbox.
+    /// The hosts that builds and commands may reach in a strict sandbox.
     pub hosts: Vec<AllowedHost>,
-    /// What becomes of what a failed step has written.
+    /// The fate of a failed step's changes.
     pub on_failure: OnFailure,
-    /// Whether it may leave the project.
+    /// Access to files outside the project.
     pub outside: Outside,
 }

@@ -1,4 +1,4 @@
-//! What the plan agent has before it begins: its home, the models of its stages, the session with the plan, and where
+//! The plan agent's surroundings: its home, the models of its stages, the session with the plan, and where
 //! commands run.
 
 use std::cell::RefCell;
@@ -11,7 +11,7 @@ use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping;
-use crate::commands::plan::document::{DamagedPlan, PlanDocument, PlanDocumentError};
+use crate::commands::plan::document::{PlanDocument, PlanDocumentError};
 use crate::commands::plan::file::NoPlanFile;
 use crate::commands::plan::instructions;
 use crate::commands::plan::session::{
@@ -43,7 +43,7 @@ use crate::ui::input::{InputError, LineReader, Typed};
 /// The session that a plan is worked on in.
 pub struct KeptPlan<'s> {
     session: RefCell<PlanSession>,
-    /// Whether it was there before.
+    /// True if the session existed before.
     is_resumed: bool,
     store: PlanSessionStore<'s>,
     clock: &'s dyn Clock,
@@ -55,7 +55,7 @@ impl KeptPlan<'_> {
         self.session.borrow().chat_log()
     }
 
-    /// Whether it was there before.
+    /// True if the session existed before.
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
     }
@@ -73,7 +73,7 @@ impl KeptPlan<'_> {
     /// Changes the state, and keeps it.
     ///
     /// # Errors
-    /// When it cannot be kept.
+    /// If it cannot be kept.
     pub fn change(&self, change: impl FnOnce(&mut PlanState)) -> Result<(), Error> {
         change(&mut self.session.borrow_mut().file.state);
         self.save()
@@ -122,10 +122,10 @@ impl Keeping for KeptPlan<'_> {
     }
 }
 
-/// Where the plan agent keeps what outlives it.
+/// The home directory of the plan agent.
 ///
 /// # Errors
-/// When no variable says so.
+/// If no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     let home = home::PLAN.directory(context.environment, System::current());
     Ok(home.map_err(NotReady::of)?)
@@ -134,7 +134,7 @@ pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
 /// The agent's table of models: its own, which is made where it is missing, and over it the project's.
 ///
 /// # Errors
-/// When one cannot be read or made, or there is a mistake in one.
+/// If one cannot be read or made, or there is a mistake in one.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let path = home.join(PLAN_MODELS);
     let own = own_models(context, &path)?;
@@ -144,7 +144,7 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     Ok(table.map_err(NotReady::of)?)
 }
 
-/// What the agent's own table says.
+/// The content of the agent's own table.
 fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> {
     let read = files::read(path, Links::Followed, MIB).if_there();
     if let Some(own) = read.map_err(PathError::of("read", path))? {
@@ -169,7 +169,7 @@ fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> 
 /// Ollama lacks are pulled, where that is wanted or the user says so.
 ///
 /// # Errors
-/// When one is not known, or lacks something.
+/// If one is not known, or lacks something.
 pub fn models<'c>(
     context: &Context<'c>,
     options: &PlanOptions,
@@ -188,7 +188,7 @@ pub fn models<'c>(
 /// The model of a stage: the one that `--model` names, or that of the tables' rules.
 ///
 /// # Errors
-/// When there is none.
+/// If there is none.
 pub fn selected(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -203,14 +203,14 @@ pub fn selected(
     Ok(selected.map_err(NotReady::of)?.clone())
 }
 
-/// What a model's entry tells it, and what it is told of itself.
+/// The prompt of a model's entry, followed by a sentence about its task.
 pub fn model_and(spec: &ModelSpec, sentence: &str) -> String {
     let own = spec.prompt.as_deref();
     let own = own.map(|prompt| format!("{}\n\n", prompt.trim_end()));
     format!("{}{sentence}", own.unwrap_or_default())
 }
 
-/// Whether the user wants a model to be pulled.
+/// Asks the user whether to pull a model.
 fn wants(context: &Context<'_>, typing: &Typing, model: &str) -> Result<bool, Interrupted> {
     context.notice(format!("Ollama does not have `{model}`. Pull it?"));
     let typed = typing.borrow_mut().line("yes/no> ");
@@ -224,7 +224,7 @@ fn wants(context: &Context<'_>, typing: &Typing, model: &str) -> Result<bool, In
     }
 }
 
-/// What models are called for, and the rule of `models.json` for that.
+/// The purposes of model calls, each with its rule in `models.json`.
 const STAGES: [(Purpose, TaskType); 4] = [
     (Purpose::STEP, TaskType::Coding),
     (Purpose::PLAN, TaskType::Planning),
@@ -232,27 +232,27 @@ const STAGES: [(Purpose, TaskType); 4] = [
     (Purpose::PLAN_REPAIR, TaskType::Planning),
 ];
 
-/// What the plan agent has before it begins.
+/// The plan agent's surroundings, set up before a run.
 pub struct PlanPlace<'c> {
-    /// Which models are asked.
+    /// The models of the stages.
     pub models: Models<'c>,
     /// The session.
     pub kept: KeptPlan<'c>,
     /// The plan's document.
     pub document: PathBuf,
-    /// How the models are to behave: what `AGENTS.md` says.
+    /// The content of `AGENTS.md`, which tells the models how to behave.
     pub instructions: String,
-    /// How far the agent can go.
+    /// The limits of the agent.
     pub limits: LimitsRecord,
-    /// Where commands run.
+    /// Runs commands.
     pub processes: RefCell<Processes<'c>>,
     /// The paths that are not for the agent's tools, links resolved.
     pub closed: Vec<PathBuf>,
-    /// What was told before a run began.
+    /// Warnings from before the run.
     pub warnings: Vec<String>,
-    /// What was asked for in the run that is replayed, if one is.
+    /// The record of the run that is replayed, if any.
     pub recorded: Option<AgentRecord>,
-    /// Whether the run that is replayed has ended when the plan was made.
+    /// True if the run that is replayed ended when the plan was made.
     pub is_plan_only: bool,
     /// The models by their windows, the largest last.
     windows: Vec<(u64, String)>,
@@ -261,21 +261,21 @@ pub struct PlanPlace<'c> {
 /// A user who types.
 pub type Typing = RefCell<Box<dyn LineReader>>;
 
-/// How many replies in a row may not be understood.
+/// The number of unintelligible replies in a row that ends a run.
 pub const TRIES: u32 = 3;
 
-/// How long a command may take before it is ended: `spec/plan-prompts.md` has no limit, and a model that waits for
+/// The time limit of a command: `spec/plan-prompts.md` has none, and a model that waits for
 /// nothing none either.
 const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 
-/// How many replies there may be: the steps have limits of their own.
+/// The limit of replies: steps have limits of their own.
 const MOST_LOOPS: u16 = u16::MAX;
 
 impl<'c> PlanPlace<'c> {
     /// Sets it up, in a session.
     ///
     /// # Errors
-    /// When something is missing or wrong: a key that git does not ignore or tracks, `AGENTS.md`, plan, sandbox.
+    /// If something is missing or wrong: a key that git does not ignore or tracks, `AGENTS.md`, plan, sandbox.
     pub fn open(
         context: &'c Context<'c>,
         options: &PlanOptions,
@@ -396,7 +396,7 @@ fn closed(home: &Path) -> Vec<PathBuf> {
 /// The session that is meant, or a new one.
 ///
 /// # Errors
-/// When there is no such session, or it cannot be used or made.
+/// If there is no such session, or it cannot be used or made.
 pub fn open_session<'c>(
     context: &'c Context<'_>,
     home: &Path,
@@ -456,7 +456,7 @@ pub fn open_session<'c>(
     })
 }
 
-/// Whether a file has nothing of a plan: it is something else, and not a plan that is damaged.
+/// Tells whether a file is something else than a plan, not a damaged one.
 fn is_no_plan(path: &Path) -> bool {
     let content = files::read(path, Links::Refused, MIB);
     let content = content.map(|content| content.trim_ascii().to_vec());
@@ -465,10 +465,7 @@ fn is_no_plan(path: &Path) -> bool {
         [] => Ok(PlanDocument::empty(0)),
         content => PlanDocument::parse(content),
     });
-    matches!(
-        parsed,
-        Ok(Err(PlanDocumentError::Damaged(DamagedPlan::NoHeading)))
-    )
+    matches!(parsed, Ok(Err(PlanDocumentError::NoHeading)))
 }
 
 /// The path of the document in the project, relative to its root, if it is to be there.

@@ -8,11 +8,10 @@ use serde::de::DeserializeOwned;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use crate::commands::plan::forms::{
-    CRITERIA, CRITERION_UPDATES, DECISIONS, WrittenCriterion, WrittenDecision, line,
-};
+use crate::commands::plan::forms::{CRITERIA, CRITERION_UPDATES, DECISIONS};
+use crate::commands::plan::types::{Criterion, PlanDecision, line};
 
-/// How the model knows the tool that begins a plan.
+/// The description of the tool that begins a plan.
 pub static INITIALIZE_PLAN: ToolSpec = ToolSpec::new(
     "initialize_plan",
     "Give the plan its goal, and the criteria by which it is done. Use this when the plan has no goal yet.",
@@ -33,7 +32,7 @@ pub static INITIALIZE_PLAN: ToolSpec = ToolSpec::new(
     Effect::Writes,
 );
 
-/// How the model knows the tool that changes one.
+/// The description of the tool that changes a plan.
 pub static UPDATE_PLAN: ToolSpec = ToolSpec::new(
     "update_plan",
     "Change the goal, add or complete criteria, or note decisions in the plan. Use this when requirements change or a \
@@ -62,18 +61,18 @@ pub static UPDATE_PLAN: ToolSpec = ToolSpec::new(
     Effect::Writes,
 );
 
-/// What is to be changed in a plan; empty is what stays as it is.
+/// The changes to a plan; an empty field stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PlanUpdate {
     /// The new goal.
     pub goal: Option<String>,
     /// Criteria to add, or to mark.
-    pub acceptance_criteria: Vec<WrittenCriterion>,
-    /// What was decided.
-    pub decisions_made: Vec<WrittenDecision>,
-    /// What was decided against.
-    pub decisions_rejected: Vec<WrittenDecision>,
+    pub acceptance_criteria: Vec<Criterion>,
+    /// Decisions for something.
+    pub decisions_made: Vec<PlanDecision>,
+    /// Decisions against something.
+    pub decisions_rejected: Vec<PlanDecision>,
 }
 
 /// Keeps the plan.
@@ -81,13 +80,13 @@ pub trait PlanKeeper {
     /// Gives the plan its goal and its criteria, each of one line, and says what was done.
     ///
     /// # Errors
-    /// When that may not be, or cannot be kept.
+    /// If that may not be, or cannot be kept.
     fn initialize(&self, goal: &str, criteria: &[String]) -> Result<String, ToolError>;
 
     /// Changes the plan, and says what was done.
     ///
     /// # Errors
-    /// When that may not be, or cannot be kept.
+    /// If that may not be, or cannot be kept.
     fn update(&self, update: PlanUpdate) -> Result<String, ToolError>;
 }
 

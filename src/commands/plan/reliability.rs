@@ -1,5 +1,5 @@
-//! How reliably a model keeps to the form of a step's replies: it is asked again and again, and what it says is read
-//! and not done. Changes nothing in the project.
+//! Measuring how reliably a model keeps to the form of a step's replies: it is asked again and again, and its replies are
+//! read but not carried out. Changes nothing in the project.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::run::selection;
 use crate::sys::error::Error;
 
-/// What the model is to do, if it can.
+/// The task for the model.
 const TASK: &str = "Current task: Read README.md to understand the project";
 /// The plan that it is shown: `spec/plan-prompts.md`, 11.3.
 const PLAN: &str = "# Current Plan\n\nTest plan";
@@ -28,7 +28,7 @@ const PLAN: &str = "# Current Plan\n\nTest plan";
 /// Asks as often as is wanted, and says how many replies of a hundred are of the form.
 ///
 /// # Errors
-/// When too few are, or the model cannot be asked.
+/// If too few are, or the model cannot be asked.
 pub fn reliability(
     context: &Context<'_>,
     choice: &ModelChoice,

@@ -58,7 +58,7 @@ impl PlanSession {
 /// A new session, which is there for others from now on.
 ///
 /// # Errors
-/// When it cannot be written or locked. Nothing of it is left then.
+/// If it cannot be written or locked. Nothing of it is left then.
 pub fn create(
     store: &PlanSessionStore<'_>,
     new: &NewPlanSession<'_>,
@@ -104,7 +104,7 @@ pub fn open(
 /// The path of a session's document, for onlookers: also while another process uses the session.
 ///
 /// # Errors
-/// When there is no session of exactly that name, or it is damaged.
+/// If there is no session of exactly that name, or it is damaged.
 pub fn document(store: &PlanSessionStore<'_>, id: &str) -> Result<PathBuf, SessionError> {
     let file = store.load(id)?;
     Ok(file.document(&store.path().join(id), Path::new(&file.state.directory)))

@@ -1,4 +1,4 @@
-//! What there is to see of plans, besides the work on them: a plan, and the sessions.
+//! Showing a plan, and the sessions.
 
 use super::place::home;
 use crate::commands::plan::document::PlanDocument;
@@ -14,7 +14,7 @@ use crate::sys::error::Error;
 /// Shows the plan of a session, of the last one of the project where none is named.
 ///
 /// # Errors
-/// When there is no such session, or its plan cannot be read.
+/// If there is no such session, or its plan cannot be read.
 pub fn show(context: &Context<'_>, session: Option<&str>) -> Result<Outcome, Failure> {
     let store = PlanSessionStore::at(&PLAN, &home(context)?, context.redactor)?;
     let root = context.project.root();
@@ -37,7 +37,7 @@ pub fn show(context: &Context<'_>, session: Option<&str>) -> Result<Outcome, Fai
 /// Lists the sessions.
 ///
 /// # Errors
-/// When they cannot be read.
+/// If they cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     sessions::list::<PlanSessionFile>(context, &PLAN, &home(context)?, KEEPS_ALL)
 }

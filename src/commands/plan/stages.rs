@@ -1,6 +1,6 @@
 //! The stages of a request that the model carries out: the plan is made, and worked off step by step.
 //!
-//! What the model says of its work is held against what the program knows: a step that needs a tool is not done by
+//! The model's claims are checked against what the program knows: a step that needs a tool is not done by
 //! words, and what was changed must build.
 
 use std::cell::{Cell, RefCell};
@@ -23,14 +23,14 @@ use crate::commands::agent_run::AgentRun;
 use crate::commands::agent_run::FailedBuild;
 use crate::commands::cli::replies::OnFailure;
 use crate::commands::plan::args::StepGate;
-use crate::commands::plan::criteria::{open_criteria, tick};
+use crate::commands::plan::criteria::{add_open, tick};
 use crate::commands::plan::document::PlanDocument;
 use crate::commands::plan::file::PlanFile;
-use crate::commands::plan::forms::{ANALYZE, TaskList, WrittenCriterion};
+use crate::commands::plan::forms::{ANALYZE, TaskList};
 use crate::commands::plan::instructions::{EXAMPLES, RESPONSE_FORMAT};
 use crate::commands::plan::session::{StepsEnd, WorkEnd};
 use crate::commands::plan::tools::{NO_TOOLS, PlanTools};
-use crate::commands::plan::types::{PlanStatus, PlanTask, PlanTaskStatus};
+use crate::commands::plan::types::{Criterion, Plan, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::event::Event;
@@ -40,28 +40,28 @@ use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::excerpt::text::bounded;
 
-/// What proves a step.
+/// The script that proves a step.
 pub const BUILD_SCRIPT: &str = "build.sh";
-/// How many calls a step may take.
+/// The limit of calls in a step.
 const CALLS_OF_A_STEP: u32 = 10;
-/// How many of the user's messages a step is told, results among them.
+/// The number of user messages, results included, that a step's prompt has.
 const MESSAGES: usize = 5;
-/// How often a step may be said to be done without a tool that it needs.
+/// The limit of claims that a step is done without the tool that it needs.
 const EMPTY_WORDS: u32 = 3;
-/// How many entries of the plan's log are sent where not all of it fits.
+/// The number of log entries to send if not all of them fit.
 const FEWER_ENTRIES: usize = 10;
-/// How much of a failed build the model is told, in bytes.
+/// The limit of a failed build's output in a prompt, in bytes.
 const BUILD_OUTPUT: usize = 8 << 10;
 
-/// What the models of these stages are told of themselves: `spec/plan-prompts.md`, 3.4.
+/// The role of the planning model: `spec/plan-prompts.md`, 3.4.
 const PLANNER: &str = "You are a planning model. Break requests into executable steps.";
 pub const WORKER: &str = "Execute the current task step.";
 
-/// What a model is told that only speaks of what it is to do: `spec/plan-prompts.md`, 12.3.
+/// The answer to a model that only describes what it would do: `spec/plan-prompts.md`, 12.3.
 const USE_TOOLS: &str = "When the user asks you to perform an action (read, write, create, etc.), you MUST use tools. \
                          Do not describe what you would do - actually do it using tool_calls.";
 
-/// How the models of the steps reply.
+/// The protocol of the steps.
 pub const PROTOCOL: ToolCalls = ToolCalls {
     keys: &CLAUDE_CODE,
     format: RESPONSE_FORMAT,
@@ -69,13 +69,13 @@ pub const PROTOCOL: ToolCalls = ToolCalls {
     no_tools: NO_TOOLS,
 };
 
-/// What a request is worked on with.
+/// The dependencies of the stages of a request.
 pub struct Stages<'s, 'c, 'r> {
-    /// What every workflow is given.
+    /// The context of every workflow.
     pub context: &'s Context<'s>,
-    /// How the user wants it.
+    /// The user's options.
     pub options: &'s PlanOptions,
-    /// What the agent has.
+    /// The agent's surroundings.
     pub place: &'s PlanPlace<'c>,
     /// The run that the work is done in.
     pub run: &'s AgentRun<'r>,
@@ -85,20 +85,20 @@ pub struct Stages<'s, 'c, 'r> {
     pub harmless: &'s dyn Fn(&str) -> Option<AllowedCommand>,
     /// Names files for what commands print.
     pub output_files: &'s dyn Fn() -> PathBuf,
-    /// Whether there was a `build.sh` when the run began.
+    /// True if there was a `build.sh` when the run began.
     pub has_gate: bool,
-    /// Whether the step under way may have changed files.
+    /// True if the current step may have changed files.
     pub may_have_changed: Cell<bool>,
     /// The criteria of which the model has said in it that they hold.
-    pub claimed: RefCell<Vec<WrittenCriterion>>,
+    pub claimed: RefCell<Vec<Criterion>>,
 }
 
 /// A step that is under way.
 struct StepUnderWay<'t> {
     task: &'t PlanTask,
-    /// Whether a tool had been used before the step was taken up again.
+    /// True if a tool was used before the step was resumed.
     has_used_tools: bool,
-    /// How often it was said to be done without any.
+    /// The number of claims that it is done without one.
     empty_words: Cell<u32>,
     /// The build that has failed last.
     failed: RefCell<Option<FailedBuild>>,
@@ -108,7 +108,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Makes a list of steps of a request, and writes it into the plan.
     ///
     /// # Errors
-    /// When there is no such list, or it cannot be written.
+    /// If there is no such list, or it cannot be written.
     pub fn plan(&self, request: &str) -> Result<(), AgentError> {
         let mut said = Conversation::default();
         said.request(&self.context.redactor.text(request));
@@ -116,20 +116,20 @@ impl<'c> Stages<'_, 'c, '_> {
         let words = self.ask(&Purpose::PLAN, PLANNER, 0.3, &protocol, &mut said)?;
         let list = TaskList::read(&words).map_err(not_understood)?;
         self.note_version()?;
-        self.change(|document| {
-            if document.plan().goal.is_empty() {
-                document.set_goal(request.trim());
+        self.change(|plan| {
+            if plan.goal.is_empty() {
+                request.trim().clone_into(&mut plan.goal);
             }
-            document.add_criteria(&open_criteria(&list.acceptance_criteria));
-            document.set_tasks(&list.tasks(&self.tools()));
-            document.set_status(PlanStatus::InProgress);
+            add_open(plan, &list.acceptance_criteria);
+            plan.tasks = list.tasks(&self.tools());
+            plan.status = PlanStatus::InProgress;
         })
     }
 
     /// Works off the steps that are to be done, one after the other, until one fails.
     ///
     /// # Errors
-    /// When one is not done.
+    /// If one is not done.
     pub fn execute(&self, conversation: &mut Conversation) -> Result<(), AgentError> {
         while let Some(task) = self.next_task()? {
             self.run.begin_part();
@@ -140,9 +140,9 @@ impl<'c> Stages<'_, 'c, '_> {
             self.show_tasks()?;
             let worked = self.work_on(&task, resumed, conversation);
             match &worked {
-                Ok(()) => self.change(|document| {
-                    tick(document, &self.claimed.take());
-                    note_status(document, &task, PlanTaskStatus::Done);
+                Ok(()) => self.change(|plan| {
+                    tick(plan, &self.claimed.take());
+                    note_status(plan, &task, PlanTaskStatus::Done);
                 })?,
                 Err(error) if are_over(error) => {
                     // Why it has failed is told before whether that could be noted.
@@ -157,13 +157,13 @@ impl<'c> Stages<'_, 'c, '_> {
     }
 
     fn set_status(&self, task: &PlanTask, status: PlanTaskStatus) -> Result<(), AgentError> {
-        self.change(|document| note_status(document, task, status))
+        self.change(|plan| note_status(plan, task, status))
     }
 
-    /// What ended the steps in a run that was cut short behind them.
+    /// The end of the steps in a run that was cut short after them.
     ///
     /// # Errors
-    /// When they are not done.
+    /// If they are not done.
     pub fn ended_before(&self, ended: StepsEnd) -> Result<(), AgentError> {
         let StepsEnd { end, why } = ended;
         match (end, self.next_task()?) {
@@ -176,7 +176,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Shows the list of steps.
     ///
     /// # Errors
-    /// When the plan cannot be read.
+    /// If the plan cannot be read.
     pub fn show_tasks(&self) -> Result<(), AgentError> {
         let tasks = self.read()?.plan().tasks;
         let tasks = tasks.iter().map(shown).collect();
@@ -238,7 +238,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// What stands against the step's being done.
+    /// Checks that the step is done.
     fn ending(
         &self,
         step: &StepUnderWay<'_>,
@@ -314,7 +314,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Asks a model for an object, in a conversation of its own.
     ///
     /// # Errors
-    /// When there is none of the form.
+    /// If there is none of the form.
     pub fn ask(
         &self,
         purpose: &Purpose,
@@ -357,7 +357,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// What a model's entry tells it, and what it is told of itself.
+    /// The prompt of a model's entry, followed by a sentence about its task.
     pub fn model_and(&self, purpose: &Purpose, sentence: &str) -> String {
         place::model_and(&self.place.models.of(purpose).spec, sentence)
     }
@@ -376,7 +376,7 @@ impl<'c> Stages<'_, 'c, '_> {
         format!("# Current Plan\n\n{}", self.context.redactor.text(&text))
     }
 
-    /// What of a conversation is sent to the model of this purpose.
+    /// The part of a conversation that is sent for this purpose.
     pub fn memory<'m>(
         &'m self,
         purpose: &Purpose,
@@ -421,7 +421,7 @@ impl<'c> Stages<'_, 'c, '_> {
         })
     }
 
-    /// Who says what may be done.
+    /// The source of permission.
     fn consent(&self) -> Consent {
         match (self.options.yes, self.run.is_interactive()) {
             (true, _) => Consent::Given,
@@ -430,7 +430,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// What the steps are done with.
+    /// The tools of the steps.
     pub fn tools(&self) -> Toolbox<'_> {
         let root = self.context.project.root();
         let tools = PlanTools {
@@ -459,7 +459,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Notes how the document is before what ends a stage is written into it.
     ///
     /// # Errors
-    /// When it cannot be read, or that not be kept.
+    /// If it cannot be read, or that not be kept.
     pub fn note_version(&self) -> Result<(), AgentError> {
         let version = self.read()?.plan().metadata.version;
         Ok(self
@@ -468,10 +468,10 @@ impl<'c> Stages<'_, 'c, '_> {
             .change(|state| state.version = Some(version))?)
     }
 
-    /// Whether what ends the stage is in the document already: a run may be cut short before it knows.
+    /// Tells whether the end of the stage is in the document already: a run may be cut short before it knows.
     ///
     /// # Errors
-    /// When it cannot be read, or what is known of it not be kept.
+    /// If it cannot be read, or what is known of it not be kept.
     pub fn is_written(&self) -> Result<bool, AgentError> {
         let Some(before) = self.place.kept.state(|state| state.version) else {
             return Ok(false);
@@ -487,7 +487,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// The document as it is now.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn read(&self) -> Result<PlanDocument, AgentError> {
         Ok(self.document.read().map_err(Error::from)?)
     }
@@ -495,25 +495,24 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Changes the document as it is now.
     ///
     /// # Errors
-    /// When it cannot be changed.
-    pub fn change(&self, change: impl FnOnce(&mut PlanDocument)) -> Result<(), AgentError> {
+    /// If it cannot be changed.
+    pub fn change(&self, change: impl FnOnce(&mut Plan)) -> Result<(), AgentError> {
         Ok(self.document.change(change).map_err(Error::from)?)
     }
 }
 
 /// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
 /// another.
-fn note_status(document: &mut PlanDocument, task: &PlanTask, status: PlanTaskStatus) {
-    let tasks = document.plan().tasks;
-    let same = tasks.iter();
+fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
+    let same = plan.tasks.iter_mut();
     let same = same.filter(|known| known.description == task.description);
     // Of several, the one that is under way; before that, the one that was chosen.
     let is_other = |known: &PlanTask| {
         status != PlanTaskStatus::Active && known.status != PlanTaskStatus::Active
     };
-    let nearest = |known: &&PlanTask| (is_other(known), known.step.abs_diff(task.step));
+    let nearest = |known: &&mut PlanTask| (is_other(known), known.step.abs_diff(task.step));
     if let Some(found) = same.min_by_key(nearest) {
-        document.set_task_status(found.step, status);
+        found.status = status;
     }
 }
 
@@ -543,7 +542,7 @@ impl Permissions for NoteChanges<'_> {
     }
 }
 
-/// Whether a tool was used since the step began.
+/// Tells whether a tool was used since the step began.
 fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
     let since = history.iter().rposition(|said| said.content == step);
     let since = since.and_then(|at| history.get(at..)).unwrap_or_default();

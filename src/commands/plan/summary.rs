@@ -3,46 +3,35 @@
 //! The model tells what was done; the program answers for the facts: which tools were used, how it ended, and which
 //! criteria hold.
 
+use super::ends::not_understood;
 use super::stages::Stages;
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
-use crate::agent::protocol::Fault;
-use crate::commands::plan::criteria::tick;
-use crate::commands::plan::document::PlanDocument;
+use crate::commands::plan::criteria::{objection, tick};
 use crate::commands::plan::forms::WorkSummary;
 use crate::commands::plan::session::WorkEnd;
-use crate::commands::plan::types::{LogEntry, PlanStatus, PlanTask};
+use crate::commands::plan::types::{LogEntry, Plan, PlanStatus, PlanTask, line};
 use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::event::Event;
 
-/// What the model of this stage is told of itself: `spec/plan-prompts.md`, 3.4.4.
+/// The role of the model: `spec/plan-prompts.md`, 3.4.4.
 const SUMMARIZER: &str = "You are a summarizer. Create concise log entries for what was just done.";
-/// What it is asked for.
+/// The request to the model.
 const ASKED: &str = "Write the log entry for what was just done.";
 
 /// The question of the specification.
 const LOOKS_CORRECT: &str = "Does this summary look correct? (yes/no/edit): ";
 
-/// The signs of how work has ended.
+/// The signs of the ends of work, in their order.
 const SIGNS: [&str; 3] = ["✓", "🚧", "❌"];
-
-/// The sign of an end.
-fn sign(end: WorkEnd) -> &'static str {
-    let [done, stopped, failed] = SIGNS;
-    match end {
-        WorkEnd::Done => done,
-        WorkEnd::Stopped => stopped,
-        WorkEnd::Failed => failed,
-    }
-}
 
 impl Stages<'_, '_, '_> {
     /// Sums up what was said in the steps, and writes that into the plan, with how far it has come; gives what is to be
     /// shown of it still.
     ///
     /// # Errors
-    /// When there is none, or it cannot be written.
+    /// If there is none, or it cannot be written.
     pub fn sum_up(&self, said: &[HistoryMessage], end: WorkEnd) -> Result<String, AgentError> {
         let mut conversation = Conversation {
             history: said.to_vec(),
@@ -74,20 +63,19 @@ impl Stages<'_, '_, '_> {
         }
         let entry = LogEntry {
             timestamp: self.context.clock.now().timestamp_millis(),
-            action: summary.log_entry.action.clone(),
-            details: summary.log_entry.details.clone(),
-            result: summary.log_entry.result.clone(),
             tools_used: tools,
+            ..summary.log_entry
         };
         let mut untold = Vec::new();
         self.note_version()?;
-        self.change(|document| {
-            document.add_log_entries(std::slice::from_ref(&entry));
+        self.change(|plan| {
+            plan.execution_log.push(entry);
             if end == WorkEnd::Done {
-                untold = tick(document, &summary.acceptance_criteria_updates);
+                untold = tick(plan, &summary.acceptance_criteria_updates);
             }
-            self.decide(document, &summary.decisions_made, &[]);
-            conclude(document, end);
+            plan.decisions_made
+                .extend(self.decided(summary.decisions_made));
+            conclude(plan, end);
         })?;
         for text in untold {
             self.run.warn(format!("the summary ticks nothing: {text}"));
@@ -103,10 +91,7 @@ impl Stages<'_, '_, '_> {
         let protocol = WorkSummary::protocol();
         said.say(HistoryMessage::of_user(ASKED));
         let words = self.ask(&Purpose::SUMMARY, SUMMARIZER, 0.1, &protocol, said)?;
-        WorkSummary::read(&words).map_err(|problem| AgentError::NotUnderstood {
-            tries: 1,
-            fault: Fault::of_all(problem),
-        })
+        WorkSummary::read(&words).map_err(not_understood)
     }
 
     /// The user's own words in the place of the model's.
@@ -117,7 +102,7 @@ impl Stages<'_, '_, '_> {
             ("Details: ", &mut entry.details),
         ] {
             let typed = self.run.answer(prompt)?.unwrap_or_default();
-            if let Some(line) = crate::commands::plan::forms::line(&typed) {
+            if let Some(line) = line(&typed) {
                 *text = line;
             }
         }
@@ -135,23 +120,17 @@ impl Stages<'_, '_, '_> {
         let words = SIGNS.iter().fold(entry.result.trim(), |words, sign| {
             words.trim_start_matches(sign).trim_start()
         });
-        entry.result = format!("{} {words}", sign(end));
+        entry.result = format!("{} {words}", SIGNS[end as usize]);
         let known = self.read()?.plan().acceptance_criteria;
-        let completed = summary.acceptance_criteria_updates.iter();
-        let completed = completed.filter(|said| {
-            let is_it =
-                |known: &&crate::commands::plan::types::Criterion| known.is(&said.description);
-            let found = known.iter().find(is_it);
-            said.completed && found.is_some_and(|known| known.check().is_none())
-        });
-        let lines: Vec<String> = completed
-            .filter(|_| end == WorkEnd::Done)
+        let said = summary.acceptance_criteria_updates.iter();
+        let mut completed: String = said
+            .filter(|said| end == WorkEnd::Done && said.completed)
+            .filter(|said| objection(&known, said).is_none())
             .map(|said| format!("\n  ✓ {}", said.description))
             .collect();
-        let completed = match lines.concat() {
-            none if none.is_empty() => none,
-            lines => format!("\n\nAcceptance Criteria Completed:{lines}"),
-        };
+        if !completed.is_empty() {
+            completed.insert_str(0, "\n\nAcceptance Criteria Completed:");
+        }
         Ok(format!(
             "=== Work Summary ===\nAction: {}\nDetails: {}\nResult: {}\nTools: {}{completed}",
             entry.action,
@@ -164,22 +143,21 @@ impl Stages<'_, '_, '_> {
     /// Notes how far the plan has come, where nothing sums up what was done.
     ///
     /// # Errors
-    /// When it cannot be noted.
+    /// If it cannot be noted.
     pub fn conclude(&self, end: WorkEnd) -> Result<(), AgentError> {
-        self.change(|document| conclude(document, end))
+        self.change(|plan| conclude(plan, end))
     }
 }
 
 /// Notes in the document how far the plan has come.
-fn conclude(document: &mut PlanDocument, end: WorkEnd) {
-    let plan = document.plan();
+fn conclude(plan: &mut Plan, end: WorkEnd) {
     let are_over = !plan.tasks.iter().any(PlanTask::is_open);
     let hold = plan.acceptance_criteria.iter().all(|known| known.completed);
-    document.set_status(match end {
+    plan.status = match end {
         WorkEnd::Done if are_over && hold => PlanStatus::Completed,
         WorkEnd::Stopped => PlanStatus::Blocked,
         WorkEnd::Done | WorkEnd::Failed => PlanStatus::InProgress,
-    });
+    };
 }
 
 /// The tools that were used, each once, in their order. The build is none, and what has failed or was not allowed was

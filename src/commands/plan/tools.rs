@@ -22,7 +22,7 @@ use crate::commands::plan::plan_tools::{
 use crate::record::tool::Verb;
 use crate::sys::interrupt::Interrupt;
 
-/// What models call as if it were a tool, and what they are told then.
+/// Names that models call as if they were tools, each with the answer.
 pub const NO_TOOLS: &[(&str, &str)] = &[(
     super::forms::ANALYZE,
     "`analyze` is no tool but a step that needs none: think, and say in a `response` what you have found",
@@ -119,23 +119,23 @@ static ASK_USER: ToolSpec = ToolSpec::new(
     Effect::Asks,
 );
 
-/// What the tools work on.
+/// The dependencies of the tools.
 pub struct PlanTools<'p, 'a> {
     /// The project's root, links resolved.
     pub root: &'p Path,
-    /// Whether files elsewhere may be read and written.
+    /// Access to files outside the project.
     pub outside: Outside,
-    /// Where the project's files are put.
+    /// Writes the project's files.
     pub files: &'p dyn Files,
     /// Runs commands: in the foreground alone.
     pub command: RunCommand<'p, 'a>,
-    /// What ends a search or a listing.
+    /// Ends a search or a listing.
     pub interrupt: &'p Interrupt,
-    /// What the run has changed.
+    /// The changes of the run.
     pub changes: &'p dyn ChangesSoFar,
-    /// Who keeps the plan.
+    /// Keeps the plan.
     pub keeper: &'p dyn PlanKeeper,
-    /// Who answers questions; `None`: nobody does.
+    /// Answers questions; `None` if nobody does.
     pub user: Option<&'p dyn User>,
 }
 

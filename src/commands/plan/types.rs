@@ -3,32 +3,35 @@
 //!
 //! As JSON, a plan has the fields' names in camel case; times are in milliseconds since 1970, UTC.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+
+use crate::sys::text::one_line;
 
 /// A plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Plan {
-    /// How far it has come.
+    /// The status.
     pub status: PlanStatus,
-    /// What is to be reached, in one or more lines; "" as long as nobody has said.
+    /// The goal, in one or more lines; "" if it is not known.
     pub goal: String,
-    /// What must hold for the goal to be reached.
+    /// The criteria for the goal.
     pub acceptance_criteria: Vec<Criterion>,
-    /// What was decided.
+    /// Decisions for something.
     pub decisions_made: Vec<PlanDecision>,
-    /// What was decided against.
+    /// Decisions against something.
     pub decisions_rejected: Vec<PlanDecision>,
     /// The steps of the latest request, in the order in which they are to be done.
     pub tasks: Vec<PlanTask>,
-    /// What was done, the latest last.
+    /// The log of the work, the latest entry last.
     pub execution_log: Vec<LogEntry>,
-    /// What the program notes of the plan itself.
+    /// The program's notes about the plan itself.
     pub metadata: PlanMetadata,
 }
 
-/// How far a plan has come.
+/// The status of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
@@ -74,15 +77,16 @@ impl PlanStatus {
     }
 }
 
-/// What must hold for a goal to be reached.
+/// A condition for a goal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Criterion {
-    /// What must hold. Criteria are told apart by it, case and blanks aside.
+    /// The condition. It identifies a criterion, case and blanks aside.
+    #[serde(deserialize_with = "stated")]
     pub description: String,
-    /// Whether it holds.
+    /// True if it holds.
     #[serde(default)]
     pub completed: bool,
-    /// What else is to be said about it; may be "".
+    /// Notes; may be "".
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,
 }
@@ -103,7 +107,7 @@ impl Criterion {
         (is_check && !command.is_empty()).then_some(command)
     }
 
-    /// Whether it is the one that is described so, case and blanks aside.
+    /// Tells whether it has this description, case and blanks aside.
     #[must_use]
     pub fn is(&self, description: &str) -> bool {
         let words = |text: &str| {
@@ -117,14 +121,20 @@ impl Criterion {
 /// A decision for something or against it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanDecision {
-    /// What was decided, in one line.
+    /// The decision, in one line.
+    #[serde(deserialize_with = "stated")]
     pub title: String,
-    /// Why.
+    /// The reason.
+    #[serde(deserialize_with = "stated")]
     pub rationale: String,
-    /// What could be done instead.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The alternatives.
+    #[serde(
+        default,
+        deserialize_with = "lines",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub alternatives: Vec<String>,
-    /// When it was decided; a document knows it to the minute.
+    /// The time of the decision; a document has it to the minute.
     #[serde(default)]
     pub timestamp: i64,
 }
@@ -133,20 +143,23 @@ pub struct PlanDecision {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanTask {
     /// Its place in the list, from 1 on.
+    #[serde(skip_deserializing)]
     pub step: usize,
-    /// What is to be done.
+    /// The work to do.
+    #[serde(deserialize_with = "stated")]
     pub description: String,
     /// The tool that it needs; `analyze` where it needs none.
+    #[serde(deserialize_with = "stated")]
     pub tool: String,
-    /// What the tool is to be given, as far as that was known when the plan was made.
+    /// The tool's parameters, as far as they were known when the plan was made.
     #[serde(default)]
     pub params: Map<String, Value>,
-    /// How far it has come.
+    /// The status.
     #[serde(default)]
     pub status: PlanTaskStatus,
 }
 
-/// How far a task has come.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlanTaskStatus {
@@ -164,7 +177,7 @@ pub enum PlanTaskStatus {
 }
 
 impl PlanTask {
-    /// Whether it is still to be done.
+    /// Tells whether it is still to be done.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !matches!(self.status, PlanTaskStatus::Done | PlanTaskStatus::Skipped)
@@ -209,37 +222,69 @@ impl PlanTaskStatus {
 /// The mark that is written for what is done.
 pub(crate) const DONE: char = 'x';
 
-/// Whether a mark in brackets says that something is done.
+/// Tells whether a mark in brackets stands for "done".
 pub(crate) fn is_done(mark: char) -> bool {
     matches!(mark, DONE | 'X' | '\u{2713}' | '\u{2714}')
 }
 
-/// What was done for a request.
+/// The work for a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogEntry {
-    /// When it was done; a document knows it to the minute.
+    /// The time; a document has it to the minute.
+    #[serde(default)]
     pub timestamp: i64,
-    /// What was done, in one line.
+    /// The work, in one line.
+    #[serde(deserialize_with = "stated")]
     pub action: String,
-    /// What was done in detail; may be "".
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// The details; may be "".
+    #[serde(
+        default,
+        deserialize_with = "stated_or_blank",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub details: String,
-    /// What came of it.
+    /// The outcome.
+    #[serde(deserialize_with = "stated")]
     pub result: String,
     /// The tools that were used.
+    #[serde(default, alias = "tools_used", deserialize_with = "lines")]
     pub tools_used: Vec<String>,
 }
 
-/// What the program notes of a plan.
+/// The largest length of a line of the plan, in characters.
+const LONGEST_LINE: usize = 1000;
+
+/// A text as a line of the plan; `None` if it is blank.
+#[must_use]
+pub fn line(text: &str) -> Option<String> {
+    Some(one_line(text, LONGEST_LINE)).filter(|line| !line.is_empty())
+}
+
+fn stated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    line(&String::deserialize(deserializer)?)
+        .ok_or_else(|| Error::custom("a text in the reply is blank, where it is to say something"))
+}
+
+fn stated_or_blank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(line(&String::deserialize(deserializer)?).unwrap_or_default())
+}
+
+/// Reads texts as lines, without blank ones.
+pub(crate) fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    Ok(texts.iter().filter_map(|text| line(text)).collect())
+}
+
+/// The program's notes about a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanMetadata {
-    /// When it was made; 0 where that is not known.
+    /// The time of its creation; 0 if unknown.
     pub created_at: i64,
-    /// When it was saved last; 0 where that is not known.
+    /// The time of its last save; 0 if unknown.
     pub updated_at: i64,
-    /// How often it was saved, from 1 on.
+    /// The number of saves, counted from 1.
     pub version: u64,
 }
 

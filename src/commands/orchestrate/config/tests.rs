@@ -1,7 +1,7 @@
-//! What counts, and what is told of variables that are missing or wrong.
+//! Values of variables, and messages about missing or wrong ones.
 
 use super::*;
-use crate::sys::error::Problem as _;
+use crate::sys::error::Problem;
 
 const COMPLETE: [(&str, &str); 5] = [
     (AZURE_KEY, "azure-key-0123"),
@@ -11,7 +11,7 @@ const COMPLETE: [(&str, &str); 5] = [
     (GITHUB_TOKEN, "ghp_0123456789"),
 ];
 
-/// What is read of a complete configuration with these variables in the place of its own.
+/// Reads a complete configuration with these variables in the place of its own.
 fn read(changed: &[(&str, &str)]) -> Result<AgentConfig, Vec<ConfigProblem>> {
     read_with(changed, &ConfigFlags::default())
 }
@@ -175,14 +175,10 @@ fn waits_grow_towards_the_end_of_an_agents_time() {
             (POLL_TIMEOUT, timeout),
         ];
         let problems = read(&set).err().unwrap_or_default();
-        let found: Vec<_> = problems
+        let found: Vec<_> = problems.iter().filter_map(Problem::hint).collect();
+        let expected: Vec<_> = expected
             .iter()
-            .map(|problem| match problem {
-                ConfigProblem::NotBelow {
-                    variable, limit, ..
-                } => (*variable, *limit),
-                other => panic!("{other}"),
-            })
+            .map(|(variable, limit)| format!("lower `{variable}`, or raise `{limit}`"))
             .collect();
         assert_eq!(found, expected, "{initial} {max} {timeout}");
     }

@@ -30,7 +30,7 @@ struct Place {
     redactor: Redactor,
 }
 
-/// How entries of a [`Place`] begin.
+/// The beginning of a [`Place`]'s entries.
 const TIME: &str = "[2026-01-07T17:23:21.045Z]";
 
 impl Place {
@@ -67,10 +67,7 @@ fn entries_are_as_the_specification_shows_them() {
         "initialize_plan",
         &json!({"goal": "Create \"it\"", "acceptance_criteria": []}),
     );
-    log.append(
-        ChatEntryKind::ToolResult,
-        "Plan initialized with 5 acceptance criteria",
-    );
+    log.append(TOOL_RESULT, "Plan initialized with 5 acceptance criteria");
     log.plan_shown("---\nstatus: planning\n---\n\n# Plan: x\n");
     assert!(log.take_problem().is_none());
     assert_eq!(
@@ -195,7 +192,7 @@ fn a_write_that_fails_is_told_once_and_ends_nothing() {
     assert!(log.take_problem().is_none());
 }
 
-/// Who shows things: what was shown, in its order.
+/// Remembers what was shown, in its order.
 #[derive(Default)]
 struct Shown(RefCell<Vec<Event>>);
 

@@ -15,8 +15,9 @@ use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
 use crate::agent::tool::ToolError;
 use crate::agent::tools::command::{AllowedCommand, Shell};
 use crate::agent::tools::files::PathEdit;
-use crate::commands::plan::forms::{TaskList, WorkSummary, WrittenCriterion};
+use crate::commands::plan::forms::{TaskList, WorkSummary};
 use crate::commands::plan::plan_tools::PlanUpdate;
+use crate::commands::plan::types::Criterion;
 use crate::edit::EditKind;
 use crate::exec::child_env::ChildEnv;
 use crate::exec::process::{Processes, SpawnOptions};
@@ -287,9 +288,10 @@ fn a_plan_is_told_what_has_changed() {
     let input = json!({"acceptance_criteria": [{"description": "a\nb"}, {"description": "c", "completed": true}],
         "decisions_rejected": [{"title": "bcrypt", "rationale": "slow", "alternatives": ["scrypt", " "]}]});
     assert_eq!(world.call("update_plan", input).unwrap(), "plan updated");
-    let criterion = |description: &str, completed| WrittenCriterion {
+    let criterion = |description: &str, completed| Criterion {
         description: description.to_owned(),
         completed,
+        notes: String::new(),
     };
     let rejected = serde_json::from_value(json!(
         {"title": "bcrypt", "rationale": "slow", "alternatives": ["scrypt"]}
@@ -326,7 +328,7 @@ fn a_command_that_is_known_to_be_harmless_needs_no_shell() {
     assert_eq!(world.asked.take(), ["is git status harmless?"]);
 }
 
-/// Where a schema lets a model go on for ever, or say what nobody asked for.
+/// The places where a schema lets a model go on for ever, or say what nobody asked for.
 fn loose_ends(schema: &Value, at: &str, found: &mut Vec<String>) {
     let is_bounded = match schema["type"].as_str() {
         Some("string") => schema["maxLength"].is_u64() || schema["enum"].is_array(),
