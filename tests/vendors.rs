@@ -181,7 +181,7 @@ fn chat_talks_with_a_compatible_server_of_the_homes_table() {
     );
     chat.ask("look at @dot.png").exits(0);
     let sent = server.requests()[2].json();
-    let image = r#"{"image_url":{"url":"data:image/png;base64,"#;
+    let image = r#""image_url":{"url":"data:image/png;base64,"#;
     assert!(sent.to_string().contains(image), "{sent:#}");
 }
 

@@ -93,7 +93,7 @@ fn work(
     };
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools.unwrap_or_default();
-    let patience = place.limits.command_timeout();
+    let (patience, max_loops) = (place.limits.command_timeout(), place.limits.max_loops);
     let audit_commands = AuditCommands {
         root,
         path: context.environment.os("PATH"),
@@ -108,7 +108,6 @@ fn work(
         shell,
         output_files: &output_files,
     };
-    let max_loops = place.limits.max_loops;
     let background = told_of_background(patience);
     let counts = TokenCounts::default();
     let result = run.work(|conversation| {

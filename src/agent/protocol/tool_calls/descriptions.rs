@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Keys;
+use super::keys::Keys;
 use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
 
 /// All tools, each with an example of a call.

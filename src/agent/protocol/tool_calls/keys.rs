@@ -1,0 +1,91 @@
+//! The keys of a JSON reply, and the schema that they make. Pure.
+
+use serde_json::{Map, Value, json};
+
+use crate::agent::tool::{ToolSpec, Toolbox};
+
+/// How many calls a reply may have where the server holds the model to the schema.
+const MOST_CALLS: u32 = 10;
+/// How long a response may be there, in characters. Grammars of llama.cpp take no bound of 2,000 or more.
+const LONGEST_RESPONSE: u32 = 1900;
+
+/// The keys of a reply.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// The list of calls.
+    pub calls: &'static str,
+    /// A call's tool.
+    pub tool: &'static str,
+    /// The tool's input.
+    pub input: &'static str,
+    /// The last words, in the place of calls.
+    pub answer: &'static str,
+    /// The agent's thoughts, beside the rest; `None`: nothing stands beside it.
+    pub thoughts: Option<&'static str>,
+    /// Shown to the model together with a fault.
+    pub counter_example: &'static str,
+}
+
+/// Those of Claude Code.
+pub static CLAUDE_CODE: Keys = Keys {
+    calls: "tool_calls",
+    tool: "name",
+    input: "parameters",
+    answer: "response",
+    thoughts: None,
+    counter_example: "\n❌ WRONG: {\"action\": \"read_file\", \"args\": {...}}\n\
+                      ✅ CORRECT: {\"tool_calls\": [{\"name\": \"read_file\", \"parameters\": {...}}]}",
+};
+
+/// The program's own.
+pub(super) static OWN: Keys = Keys {
+    calls: "calls",
+    tool: "tool",
+    input: "input",
+    answer: "answer",
+    thoughts: Some("thoughts"),
+    counter_example: "",
+};
+
+impl Keys {
+    /// The schema of a reply: calls of these tools, or an answer.
+    pub(super) fn reply_schema(&self, tools: &Toolbox<'_>) -> Value {
+        let words = json!({"type": "string", "maxLength": LONGEST_RESPONSE});
+        let calls: Vec<Value> = tools.specs().map(|tool| self.call_schema(tool)).collect();
+        let calls = json!({"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": {"anyOf": calls}});
+        if let Some(thoughts) = self.thoughts {
+            // What is thought first is thought before the calls are made.
+            return json!({"type": "object", "required": [thoughts], "properties":
+                {thoughts: words, self.calls: calls, self.answer: words}});
+        }
+        let answer = object_schema(&json!({ self.answer: words }));
+        if tools.specs().next().is_none() {
+            return answer;
+        }
+        json!({"anyOf": [object_schema(&json!({ self.calls: calls })), answer]})
+    }
+
+    fn call_schema(&self, tool: &ToolSpec) -> Value {
+        let input = tool.schema.clone().unwrap_or_else(|| {
+            let own = tool.parameters.iter();
+            let properties = own.map(|known| (known.name.to_owned(), known.bounded_schema()));
+            let mut schema = tool.schema();
+            schema["properties"] = Value::Object(properties.collect());
+            schema
+        });
+        // Not every server knows `const`.
+        object_schema(
+            &json!({self.tool: {"type": "string", "enum": [tool.name]}, self.input: input}),
+        )
+    }
+}
+
+/// The schema of an object with all of these properties and no others.
+pub(super) fn object_schema(properties: &Value) -> Value {
+    let names: Vec<&String> = properties
+        .as_object()
+        .into_iter()
+        .flat_map(Map::keys)
+        .collect();
+    json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
+}
