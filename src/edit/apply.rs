@@ -116,7 +116,7 @@ fn carry_out(plan: &ApplyPlan<'_>, tree: Tree<'_>, record: &Record) -> Result<Ap
     }
 }
 
-/// Makes the new files, and sees that they are on the disk. Says what they could not be given.
+/// Writes the new files and syncs them to disk. Returns a sentence for each attribute that could not be carried over.
 fn stage_all(plan: &ApplyPlan<'_>, staged: Option<&Counter>) -> Result<Vec<String>, ApplyError> {
     make_directories(plan)?;
     let files = plan.whole.steps.len();

@@ -1,5 +1,5 @@
-//! What a file has besides its content: mode, owner and group, access control list, and the user's extended
-//! attributes; and how it is handed on to the file that takes its place.
+//! The attributes of a file besides its content (mode, owner and group, access control list, the user's extended
+//! attributes), and their transfer to the file that replaces it.
 //!
 //! Touches the files that it is given. Guarantees that the new file's rights are at no moment wider than
 //! those of the old one, even where something of them cannot be handed on; then that is said.
@@ -103,8 +103,8 @@ pub fn replace(path: &Path, there: &Metadata, new: &File) -> io::Result<Vec<Stri
     ])
 }
 
-/// Copies the access control list and the user's extended attributes. Says whether there is nothing else that
-/// matters.
+/// Copies the access control list and the user's extended attributes. Returns false if the old file has capabilities,
+/// which are not copied.
 ///
 /// # Errors
 /// When something could not be copied. The list may then not be the old file's: the mode must give the group

@@ -1,5 +1,5 @@
-//! What a run has done to the project's files, as `changes.json` says it, and where what was there before
-//! is kept. Plain data.
+//! A run's changes to the project's files, as recorded in `changes.json`, and where the previous contents are kept.
+//! Plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +20,11 @@ pub(super) const SCHEMA: u32 = 1;
 pub struct Before {
     /// The name of the file that keeps its bytes.
     pub kept: u32,
-    /// Tells whether that lies beside the keys, because it holds one.
+    /// True if that file lies beside the keys, because it holds one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_keys: bool,
-    /// The permissions of its mode. A run's folder is what anybody may have made of it: no owner is taken from there, and
-    /// no more of this than the disk bears out.
+    /// The permissions of its mode. A run's folder is what anybody may have made of it: no owner is taken from there,
+    /// and no more of this than the disk bears out.
     #[serde(with = "octal")]
     pub mode: u32,
     /// The digest of its content.

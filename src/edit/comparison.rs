@@ -1,4 +1,4 @@
-//! What a reply changes about a file's bytes that a reviewer would not see. Pure.
+//! Changes to a file's bytes that a reviewer would not see. Pure.
 
 use memchr::{memchr_iter, memmem};
 
@@ -38,7 +38,7 @@ pub fn silent_changes(old: &[u8], new: &str) -> Vec<&'static str> {
     changes.into_iter().flatten().collect()
 }
 
-/// Returns whether all lines end with CRLF; `None` where some do, or no line ends.
+/// Returns whether all lines end with CRLF; `None` if only some do, or no line ends.
 fn ends_lines_with_crlf(text: &str) -> Option<bool> {
     let lines = memchr_iter(b'\n', text.as_bytes()).count();
     let crlf = memmem::find_iter(text.as_bytes(), b"\r\n").count();

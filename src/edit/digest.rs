@@ -1,5 +1,4 @@
-//! What a file comes down to: a number for its content, and what the system says of its identity and
-//! its times.
+//! Digests and fingerprints of files: a hash of the content, and the identity and times that the system reports.
 //!
 //! Reads the files that it is given, and nothing else. Guarantees that no file is held in memory as a
 //! whole.

@@ -1,4 +1,4 @@
-//! What can go wrong between verified edits and a tree in order. Plain data.
+//! Errors between verified edits and a consistent tree. Plain data.
 
 use std::io;
 use std::path::PathBuf;

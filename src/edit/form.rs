@@ -101,7 +101,7 @@ fn diff(text: &str) -> Option<usize> {
     is_diff.then_some(1)
 }
 
-/// Returns whether nine of ten lines that are not blank are numbered in order.
+/// Returns line 1 if at least nine of ten non-blank lines are numbered in order.
 fn numbered(text: &str) -> Option<usize> {
     let most = memchr_iter(b'\n', text.as_bytes()).count() + 1;
     let (mut count, mut in_order, mut last) = (0, 1, None);

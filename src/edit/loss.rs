@@ -1,5 +1,4 @@
-//! What a new text of a file loses of the old one in silence: code that a comment stands for, and most of the file.
-//! Pure.
+//! Silent losses in a file's new text: code replaced by a placeholder comment, or most of the file dropped. Pure.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,12 +28,12 @@ pub struct Elision {
     pub line: usize,
     /// The lines of code removed, less those added.
     pub lost: usize,
-    /// Tells whether the comment says that it stands for code; else it may speak of something else.
+    /// True if the comment says that it stands for code; otherwise it may be about something else.
     pub is_said: bool,
 }
 
-/// Where lines of code have given way to a comment, in a file at `path`: each unbroken run of changed lines is looked at by
-/// itself.
+/// Where lines of code have given way to a comment, in a file at `path`: each unbroken run of changed lines is looked
+/// at by itself.
 pub fn elisions(path: &str, old: &str, new: &str) -> Vec<Elision> {
     let language = Language::of(path);
     let hunks = diff::hunks(old.as_bytes(), new.as_bytes()).unwrap_or_default();
@@ -69,7 +68,8 @@ fn numbered<'t>(run: &[Line<'t>], change: Change, kinds: &[LineKind]) -> Vec<Num
     numbered.collect()
 }
 
-/// Returns whether a line is blank, or brackets alone: of such lines, a search for differences finds some alike anywhere.
+/// Returns whether a line is blank, or brackets alone: of such lines, a search for differences finds some alike
+/// anywhere.
 fn says_nothing(line: &[u8]) -> bool {
     !line
         .iter()

@@ -1,4 +1,4 @@
-//! What is to be done to the tree, file by file. Plain data.
+//! The operations on the tree, file by file. Plain data.
 
 use super::beneath::Root;
 use super::changes::Before;

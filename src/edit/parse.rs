@@ -86,7 +86,7 @@ struct Parser<'r> {
     edits: Vec<FileEdit>,
     faults: Vec<ReplyFault>,
     prose: String,
-    /// Tells whether every fence line so far ends with `\r\n`.
+    /// True if every fence line so far ends with `\r\n`.
     all_crlf: bool,
 }
 

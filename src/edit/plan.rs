@@ -1,4 +1,4 @@
-//! What is to be done to the tree, and by which renames.
+//! The plan of a change to the tree: its operations, and the renames that carry them out.
 //!
 //! Looks which directories are there, and has what is replaced kept in the undo log; changes nothing
 //! else. Guarantees that whatever gets into place does so by one rename, a new directory with all that
@@ -28,7 +28,7 @@ pub struct Unit<'e> {
     pub staged: String,
     /// The steps that are part of it.
     pub steps: Range<usize>,
-    /// Tells whether it is a new directory.
+    /// True for a new directory.
     pub is_directory: bool,
 }
 

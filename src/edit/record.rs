@@ -1,4 +1,4 @@
-//! What a journal says: each rename that is under way, and what makes it possible to undo it.
+//! The records of a journal: each rename under way, and the data needed to undo it.
 //!
 //! Pure. Guarantees that what is read names nothing that no run may change: a journal may lie where a
 //! build can write.

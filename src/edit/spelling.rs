@@ -1,4 +1,4 @@
-//! What a path's spelling alone tells: its form, and the protected names. Pure.
+//! Checks on a path's spelling alone: its form, and the protected names. Pure.
 //!
 //! Guarantees that a path which passes is relative, of plain names, and means the same file on
 //! Linux, macOS and Windows, so that none of them is another spelling of a protected one. After
@@ -50,7 +50,7 @@ impl PathScope {
         }
     }
 
-    /// Returns whether it is the narrowest.
+    /// Returns whether this is the narrowest scope.
     #[expect(
         clippy::trivially_copy_pass_by_ref,
         reason = "serde asks for a reference"
@@ -93,8 +93,8 @@ pub fn broken_rule(path: &str, scope: PathScope) -> Option<Rule> {
         .or_else(|| path.split('/').find_map(name_rule))
 }
 
-/// Returns whether the spelling is one of a protected path's. Separators and names are read as any system
-/// might read them.
+/// Returns the rule if `path` is a spelling of a protected one. Separators and names are read as any system might read
+/// them.
 pub fn protected_rule(path: &str, scope: PathScope) -> Option<Rule> {
     let names = path.split(['/', '\\']).map(fold);
     let names: Vec<String> = names.filter(|name| !name.is_empty()).collect();

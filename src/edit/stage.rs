@@ -42,8 +42,8 @@ pub fn make_directories(plan: &ApplyPlan<'_>) -> Result<(), ApplyError> {
     Ok(())
 }
 
-/// Writes new files under their staged names. Says what they could not be given of the files that they replace, a
-/// sentence each.
+/// Writes new files under their staged names. Returns a sentence for each attribute of the replaced files that could
+/// not be carried over.
 pub fn stage(
     plan: &ApplyPlan<'_>,
     slots: Range<usize>,

@@ -1,5 +1,4 @@
-//! What a run has done to the project's files, so that it can be undone: the bytes that its replies
-//! replaced or removed, and what is there since.
+//! The undo log of a run: the bytes that its replies replaced or removed, and the state that replaced them.
 //!
 //! Writes below the run's folder: `replaced/N`, a file each, and `changes.json`, which says what they
 //! are; and while the run goes on, a file that keeps room on the disk for taking its edits back. A file
@@ -52,7 +51,7 @@ pub struct UndoLog<'r> {
     changes: ChangeLog,
     /// The same before what was noted last, until that is done.
     previous: Option<ChangeLog>,
-    /// Tells whether a path holds a key.
+    /// True if a path holds a key.
     beside_keys: bool,
     /// The number of files that are kept.
     kept: u32,

@@ -153,7 +153,7 @@ pub struct PathPolicy {
     ignored: IgnoreRules,
     program: Option<(PathBuf, Option<FileId>)>,
     protected: Vec<(FileId, Rule)>,
-    /// Tells whether each is there.
+    /// Directories that were looked up; true if one exists.
     directories: RefCell<HashMap<String, bool>>,
     /// The names in each, by their folded form.
     names: RefCell<HashMap<String, HashMap<String, String>>>,

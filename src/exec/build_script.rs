@@ -94,7 +94,7 @@ pub enum ScriptProblem {
 /// `env` would search.
 ///
 /// # Errors
-/// What is wrong with it.
+/// When it cannot be started, with the reason.
 pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
     let script = root.join(BUILD_SCRIPT);
     let unreadable = |error: io::Error| ScriptProblem::Unreadable(error.to_string());
@@ -172,7 +172,7 @@ pub struct BuildReport {
     pub status: BuildStatus,
     /// Its duration.
     pub took: Duration,
-    /// Tells whether something that it started still held its output, of which the rest is not known.
+    /// True if a process that it started still held its output, the rest of which is not known.
     pub left_behind: bool,
 }
 
@@ -183,7 +183,7 @@ pub enum BuildError {
     #[error("cannot start `build.sh`: {problem}")]
     #[diagnostic(forward(problem))]
     Unfit {
-        /// What is wrong with it.
+        /// The script's problem.
         problem: ScriptProblem,
     },
     /// The system did not start it, or could not tell how it ended.
@@ -192,7 +192,7 @@ pub enum BuildError {
     Io {
         /// Where the script lies.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Its output could not be logged.

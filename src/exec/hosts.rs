@@ -15,7 +15,7 @@ use httparse::{EMPTY_HEADER, Header, Status};
 const USUAL_PORTS: [u16; 2] = [80, 443];
 /// The number of header lines a request may have.
 const MAX_HEADERS: usize = 64;
-/// What concerns the connection to the proxy alone, or is written anew.
+/// Headers that concern only the connection to the proxy, or are written anew.
 const NOT_SENT_ON: [&str; 8] = [
     "host",
     "connection",
@@ -60,7 +60,7 @@ impl HostName {
         is_name.then_some(Self::Domain(name))
     }
 
-    /// Returns what the user would have to allow.
+    /// Returns the name that the user would have to allow.
     fn with_unusual_port(&self, port: u16) -> String {
         if USUAL_PORTS.contains(&port) {
             self.to_string()
@@ -101,7 +101,7 @@ pub struct AllowedHost {
     port: Option<u16>,
 }
 
-/// What was given is not the name of a host.
+/// Error for text that is not the name of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write a host's name or address, without wildcards, and a port if it is not 80 or 443, like `crates.io` or `127.0.0.1:8080`"
@@ -149,7 +149,8 @@ pub(super) fn may_lead_to(
     is_public(address) || is_localhost || is_allowed(hosts, &HostName::Address(address), port)
 }
 
-/// Returns whether anybody's host may have this address: it is none of this machine, a local network or a cloud's inside.
+/// Returns whether anybody's host may have this address: it is none of this machine, a local network or a cloud's
+/// inside.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
@@ -178,7 +179,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// What the proxy is asked for.
+/// A request to the proxy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ProxyRequest {
     pub host: HostName,

@@ -2,7 +2,7 @@
 //!
 //! A command is started, watched and ended by its [`supervisor`], which is a process in the sandbox, one beside
 //! the command, or a thread of this program; in each case, `runner` waits for it and reads its output.
-//! What a strict sandbox may reach of the network, it reaches through `proxy`.
+//! A strict sandbox reaches the network only through `proxy`.
 
 pub(crate) mod build_script;
 pub mod child_env;

@@ -1,9 +1,9 @@
-//! What a command prints, on its way from a pipe to where it is kept.
+//! The output of a command, on its way from a pipe to where it is kept.
 //!
-//! Touches the pipe, and a file for the output of a command that may run in the background. Guarantees that the pipe
-//! is read to its end whatever becomes of such a file, so that no command waits for it; that the file and the memory
-//! hold a bounded beginning and end of an output, with what was left out counted, and no credentials; that nobody but the user may read
-//! the file; and that a reader who follows along sees what was printed.
+//! Touches the pipe, and a file for the output of a command that may run in the background. Guarantees that the pipe is
+//! read to its end whatever becomes of such a file, so that no command waits for it; that the file and the memory hold
+//! a bounded beginning and end of an output, with what was left out counted, and no credentials; that nobody but the
+//! user may read the file; and that a reader who follows along sees what was printed.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -122,7 +122,7 @@ pub enum Ran {
     },
 }
 
-/// Tells whether a command still runs.
+/// The state of a command's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessState {
     /// It has not ended yet.
@@ -134,7 +134,7 @@ pub enum ProcessState {
 /// A command that was put in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Tells whether it still runs.
+    /// The state of its process.
     pub state: ProcessState,
     /// The command, as it was given.
     pub command: String,
@@ -149,7 +149,7 @@ pub struct Report {
 pub struct Listed {
     /// The name by which an agent asks for it.
     pub id: String,
-    /// Tells whether it still runs.
+    /// The state of its process.
     pub state: ProcessState,
     /// Its duration, or the time so far.
     pub took: Duration,

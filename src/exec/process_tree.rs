@@ -99,8 +99,8 @@ impl ProcessTree {
         self.leader_status().is_some() && self.others() == 0
     }
 
-    /// Returns whether there is nobody left to wait for. A leader that has ended has waited for those of its group that it
-    /// wanted to, and their ends are for others to see.
+    /// Returns whether there is nobody left to wait for. A leader that has ended has waited for those of its group that
+    /// it wanted to, and their ends are for others to see.
     pub fn is_settled(self) -> bool {
         self.leader_status().is_some() && (self.scope == Scope::Group || self.others() == 0)
     }

@@ -41,17 +41,17 @@ const LOOPBACK: [(&str, &str); 3] = [
 ];
 /// The number of connections there are at a time; more wait.
 const MAX_CONNECTIONS: usize = 64;
-/// The number of times it is looked whether one has ended.
+/// The interval between checks whether a connection has ended.
 const TICK: Duration = Duration::from_millis(20);
 /// The time the head of a request may be, and how long it may take to come.
 const MAX_HEAD: usize = 16 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(5);
-/// The number of addresses of a host that are tried, and for how long each.
+/// The number of a host's addresses that are tried, and the time for each.
 const MAX_ADDRESSES: usize = 4;
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// The time a host may not take what is sent, which would outlive the sandbox. A client may take its time.
 const WRITE_TIME: Duration = Duration::from_secs(60);
-/// The number of refusals that are told of.
+/// The number of refusals that are reported.
 const MAX_REFUSALS: usize = 20;
 
 /// The hosts that the commands of a run may reach, and what they were refused.
@@ -96,7 +96,7 @@ impl HostProxy {
         proxies.into_iter().chain(exceptions)
     }
 
-    /// Returns what was refused, and has not been told yet: sentences without an end.
+    /// Returns the refusals that have not been reported yet: sentences without a full stop.
     pub fn new_refusals(&self) -> Vec<String> {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let new = refusals.all[refusals.told..].to_vec();

@@ -19,14 +19,14 @@ use crate::sys::interrupt::{Interrupt, is_readable_within};
 /// The time the rest of an output may take to be read when nobody is left who could write it.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
 
-/// How and when a command has ended.
+/// The status of a command that has ended, and its duration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ending {
     pub status: CommandStatus,
     pub took: Duration,
 }
 
-/// How far a command is.
+/// The stage of a command's life.
 #[derive(Debug, Clone, Copy)]
 enum Stage {
     Running,
@@ -177,7 +177,7 @@ impl<'c> Running<'c> {
         matches!(self.stage, Stage::Over(_))
     }
 
-    /// Returns how it has ended, if it has.
+    /// Returns its ending, or `None` while it runs.
     pub fn ending(&self) -> Option<Ending> {
         match self.stage {
             Stage::Running => None,

@@ -51,8 +51,8 @@ use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 const BWRAP: &str = "bwrap";
 /// The sandbox's private directory for temporary files.
 const TEMPORARY: &str = "/tmp";
-/// What nothing in a lenient sandbox may do though it is root: look under what is put over the keys, get
-/// at files or memory past their names, change the kernel.
+/// Capabilities denied to everything in a lenient sandbox, even to root: looking under the mounts that cover the keys,
+/// reaching files or memory other than by name, changing the kernel.
 const FORBIDDEN: [&str; 7] = [
     "CAP_SYS_ADMIN",
     "CAP_SYS_PTRACE",
@@ -65,7 +65,7 @@ const FORBIDDEN: [&str; 7] = [
 /// Directories that are empty, and the build's own, in a strict sandbox. Through the sockets in some of
 /// them a process could have others do what it may not.
 const PRIVATE: [&str; 4] = [TEMPORARY, "/var/tmp", "/dev/shm", "/run"];
-/// What of that programs are run from on NixOS.
+/// The directory below `/run` that programs run from on NixOS.
 const NIX_SYSTEM: &str = "/run/current-system";
 
 /// The number of times a sandbox is set up anew where other projects, say, have come or gone meanwhile.
@@ -124,19 +124,19 @@ pub struct Sandbox {
     own: Vec<PathBuf>,
     policy: SandboxPolicy,
     mode: SandboxMode,
-    /// What else must stay what it is, be it there or not: directories that are hidden, and settings that git
+    /// Other paths that must stay as they are, existing or not: directories that are hidden, and settings that git
     /// would take from new files.
     watched: Vec<PathBuf>,
     /// The keys of other projects in this one.
     nested_keys: Vec<PathBuf>,
-    /// What the paths of the policy were at the beginning.
+    /// The identities of the policy's paths at the start.
     identities: BTreeMap<PathBuf, FileIdentity>,
     /// Of the key files, then.
     key_targets: Vec<KeyTarget>,
-    /// Tells whether repositories may come up in the project while a run goes on: they cannot be written to from then on.
-    /// Else nothing is sandboxed any more.
+    /// True if repositories may appear in the project during a run: they become read-only at once. Otherwise nothing is
+    /// sandboxed from then on.
     keeps_new_repositories: bool,
-    /// What a strict one may reach of the network.
+    /// The proxy through which a strict sandbox reaches the network.
     proxy: Option<Arc<HostProxy>>,
 }
 
@@ -234,9 +234,8 @@ impl Sandbox {
         Nested::find(&self.policy.root, &self.policy.keys).repositories
     }
 
-    /// Returns what must stay what and where it is, for as long as a run goes on; these repositories in a strict
-    /// sandbox
-    /// alone.
+    /// Returns the identities of everything that must stay what and where it is during a run; `repositories` count in a
+    /// strict sandbox only.
     fn identities_with(&self, repositories: Vec<PathBuf>) -> BTreeMap<PathBuf, FileIdentity> {
         let policy = &self.policy;
         let mut identities: BTreeMap<PathBuf, FileIdentity> = [&policy.root, &policy.keys]
@@ -498,7 +497,7 @@ impl Sandbox {
         }
     }
 
-    /// Returns what is hidden, with links resolved: a link among the key files leads out of the folder with the keys.
+    /// Returns the hidden paths, with links resolved: a link among the key files leads out of the folder with the keys.
     fn hidden(&self, others: &[PathBuf]) -> Vec<PathBuf> {
         let SandboxPolicy { root, keys, .. } = &self.policy;
         let mut wanted = self.policy.hidden.clone();
@@ -520,7 +519,7 @@ impl Sandbox {
     }
 }
 
-/// Returns what is not in the policy and must stay what it is.
+/// Returns the paths outside the policy that must stay as they are.
 fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<PathBuf> {
     let directories = policy.hidden.iter().map(|path| resolved(path));
     let mut watched: Vec<PathBuf> = directories.filter(|path| path.is_dir()).collect();
@@ -533,7 +532,7 @@ fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<Pa
     watched
 }
 
-/// Returns what bubblewrap has to say about why it did not work.
+/// Returns bubblewrap's own message on why it failed.
 fn complaint(errors: &mut PipeReader) -> String {
     let mut text = vec![0; 2048];
     let mut length = 0;

@@ -53,8 +53,8 @@ pub(super) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether `/proc`, where there is one, tells of this process's container. It may show another's, whose processes
-/// have the same numbers.
+/// Returns whether `/proc`, where there is one, tells of this process's container. It may show another's, whose
+/// processes have the same numbers.
 pub(super) fn can_look() -> bool {
     let own = getpid().to_string();
     !cfg!(target_os = "linux")

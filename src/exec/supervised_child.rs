@@ -37,7 +37,7 @@ const MAX_LINE: usize = 4096;
 #[derive(Debug)]
 pub(super) struct SupervisedChild {
     host: SupervisorHandle,
-    /// Tells whether all of it has been ended.
+    /// True if all of it has been ended.
     over: bool,
     /// To the supervisor, and back.
     line: UnixStream,

@@ -1,5 +1,5 @@
-//! What stands beside a command: it starts the command, says how it ends, and ends all of it when told to, or
-//! when nobody is left to tell it.
+//! The supervisor of a command: starts it, reports how it ends, and ends all of it when told to, or when nobody is left
+//! to tell it.
 //!
 //! Talks to the program by one end of a socket pair, the line. Inside a sandbox, the supervisor is the first
 //! process in there. Beside a command that is not sandboxed it is a process that adopts what the command's
@@ -140,7 +140,7 @@ struct Supervisor<'k> {
     clock: &'k dyn Clock,
     interrupt: &'k Interrupt,
     started: Duration,
-    /// Tells whether it was told how the command has ended.
+    /// True if it was told how the command has ended.
     has_told: bool,
     /// The time that leftovers have to end by themselves.
     grace: Duration,

@@ -1,4 +1,4 @@
-//! What the program and a command's supervisor say to each other. Pure.
+//! The protocol between the program and a command's supervisor. Pure.
 //!
 //! One request goes in, after a byte that carries the pipes for the command; notices come back. Each is a line of
 //! JSON. A request of any content up to [`MAX_REQUEST`] arrives as it was given.

@@ -47,9 +47,8 @@ impl IgnoreFile {
         )
     }
 
-    /// Returns what this file says of `path`, which is relative to the file's directory: `Some(true)` where
-    /// it is to be ignored, `Some(false)` where a `!` line takes it back, `None` where no line
-    /// matches. The last matching line counts.
+    /// Returns this file's verdict on `path`, which is relative to the file's directory: `Some(true)` if it is ignored,
+    /// `Some(false)` if a `!` line takes it back, `None` if no line matches. The last matching line counts.
     #[must_use]
     pub fn verdict(&self, path: &[u8], is_dir: bool, case: Case) -> Option<bool> {
         let mut patterns = self.0.iter().rev();
@@ -193,7 +192,7 @@ impl IgnoreRules {
     }
 }
 
-/// Returns what one of git's files holds; nothing, where there is none or something that is no file.
+/// Returns the contents of one of git's files; empty if it is missing or not a regular file.
 fn read_git(path: &Path, links: Links) -> Result<Vec<u8>, PathError> {
     match files::read(path, links, LARGEST).if_there() {
         Err(error) if is_no_file(&error) => Ok(Vec::new()),
@@ -203,7 +202,7 @@ fn read_git(path: &Path, links: Links) -> Result<Vec<u8>, PathError> {
     }
 }
 
-/// Returns what `core.ignoreCase` says, which `git init` sets on systems that need it.
+/// Returns the case rule of `core.ignoreCase`, which `git init` sets on systems that need it.
 fn case(repository: &Repository) -> io::Result<Case> {
     let folds = repository.config()?.boolean("core.ignoreCase");
     // git refuses to work where the value is none.

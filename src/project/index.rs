@@ -57,13 +57,12 @@ impl From<PathError> for IndexProblem {
     }
 }
 
-/// What git tracks in a directory and below it: sorted, each path once.
+/// The paths that git tracks in a directory and below it: sorted, each once.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TrackedPaths(Vec<String>);
 
 impl TrackedPaths {
-    /// Returns what git tracks below `root`, an absolute directory. Where git has not made an index yet, it tracks
-    /// nothing.
+    /// Returns the paths that git tracks below `root`, an absolute directory. Without an index, git tracks nothing.
     ///
     /// # Errors
     /// When there is no repository, or its index cannot be read.
@@ -81,7 +80,7 @@ impl TrackedPaths {
         self.0.into_iter().filter(|path| !path.ends_with('/'))
     }
 
-    /// Returns what git tracks at `path`, or on the way there, whatever the letters' case.
+    /// Returns the tracked path at `path` or one of its parents, ignoring case.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<&str> {
         let tracked = self.0.iter().map(|tracked| tracked.trim_end_matches('/'));
@@ -116,7 +115,7 @@ pub(super) fn for_each_below(
     })
 }
 
-/// Returns what stands in the index before the paths below `root`.
+/// Returns the prefix that the index has before paths below `root`.
 fn prefix(root: &Path, repository: &Repository) -> Vec<u8> {
     // `top` is an ancestor of `root`, or `root` itself.
     let prefix = root.strip_prefix(&repository.top).unwrap_or(Path::new(""));
@@ -133,7 +132,7 @@ fn below(prefix: &[u8], path: &[u8]) -> Option<String> {
     (!inside.is_empty()).then(|| String::from_utf8_lossy(inside).into_owned())
 }
 
-/// Returns how the repository names its objects.
+/// Returns the hash function of the repository's object names.
 fn object_format(repository: &Repository) -> io::Result<Kind> {
     let format = repository.config()?.string("extensions.objectFormat");
     let is_sha256 = format.is_some_and(|format| format.eq_ignore_ascii_case(b"sha256"));

@@ -15,7 +15,7 @@ use regex::Regex;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::text::regex;
 
-/// What to do about a repository that cannot be read.
+/// The help for a repository that cannot be read.
 pub(crate) const MEND_REPOSITORY: &str = "mend the repository: `git status` must work in it; where git speaks of \
     dubious ownership, its way out is `git config --global --add safe.directory DIR`";
 

@@ -17,7 +17,7 @@ use crate::project::LOGS;
 use crate::sys::files::open_directory_in;
 use crate::sys::identity::identity;
 
-/// What the run has done to the project's files.
+/// The run's changes to the project's files.
 pub const CHANGES: &str = "changes.json";
 
 /// The folder with the files that the run has replaced or removed, as they were before.

@@ -100,7 +100,7 @@ const LARGE: usize = 1 << 20;
 /// Words that stand in placeholders.
 const PLACEHOLDERS: [&str; 4] = ["your", "xxxx", "example-", "placeholder"];
 
-/// What stands before a token and is no part of it: no letter or digit, or the last of a terminal's command, of an
+/// The pattern before a token, not part of it: no letter or digit, or the last character of a terminal's command, of an
 /// escape in a string, or of an encoded byte.
 const BEFORE: &str = r"\b|_|\[[0-9;?]*[A-Za-z]|\\(?:[A-Za-z]|[0-7]{1,3}|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})|[%=](?:25)*[0-9A-Fa-f]{2}";
 
@@ -162,7 +162,7 @@ fn next_word(words: Option<&AhoCorasick>, bytes: &[u8], mut from: usize) -> Opti
     }
 }
 
-/// What has the shape of a credential, in its order, and no two of it overlapping.
+/// Iterator over the credential-shaped parts of a text, in order and without overlaps.
 struct Shaped<'b> {
     bytes: &'b [u8],
     from: usize,
@@ -215,15 +215,15 @@ impl Iterator for Shaped<'_> {
     }
 }
 
-/// What a key of this project's own is called.
+/// The name for one of this project's own keys.
 const OWN_KEY: &str = "an API key of this project";
-/// What the value of another secret variable is called.
+/// The name for the value of another secret variable.
 const VARIABLE: &str = "the value of a secret environment variable";
 
-/// What looks like a credential, and where.
+/// Text that looks like a credential, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it looks like, in words.
+    /// The kind of credential, in words.
     pub kind: &'static str,
     /// The file that it stands in, relative to the root.
     pub file: &'static str,
@@ -240,7 +240,7 @@ impl Finding {
         self.kind == OWN_KEY
     }
 
-    /// Returns whether the redactor knows this, and so takes it out of whatever is sent.
+    /// Returns whether the redactor knows this, and so removes it from everything that is sent.
     #[must_use]
     pub fn is_redacted(&self) -> bool {
         self.is_own_key() || self.kind == VARIABLE
@@ -361,14 +361,14 @@ fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
     groups.find_map(|(group, (name, ..))| Some((group?.range(), name)))
 }
 
-/// Returns whether what has a shape may be a real one, in all that there is of a text.
+/// Returns whether text of a credential's shape may be a real one, given all of the text there is.
 fn is_credential(bytes: &[u8], place: &Range<usize>, kind: &str) -> bool {
     let (token, behind) = (&bytes[place.clone()], &bytes[place.end..]);
     is_plausible(token)
         && (kind != PRIVATE_KEY || private_key::is_key(token, behind).unwrap_or(false))
 }
 
-/// Returns whether this may be a real one: not what documentation puts there, and no long name in code.
+/// Returns whether this may be a real one: neither a documentation example nor a long name in code.
 fn is_plausible(token: &[u8]) -> bool {
     let lower = String::from_utf8_lossy(token).to_ascii_lowercase();
     let like_a_name = ["hf_", "cio", "sk-admin-"]

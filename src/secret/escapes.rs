@@ -1,4 +1,4 @@
-//! What terminals take for commands: nobody sees it, and a key may have it between its characters. Pure.
+//! Escape sequences of terminals, which are invisible and may split a key. Pure.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -35,7 +35,7 @@ fn has_any(text: &str) -> bool {
     begins.iter().any(|begin| text.contains(*begin))
 }
 
-/// What is to be seen of a text, and where in the text it stands.
+/// The visible part of a text, and its places in the original.
 #[derive(Debug)]
 pub(super) struct SeenText {
     /// The text without escapes.

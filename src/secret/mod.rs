@@ -78,7 +78,7 @@ impl fmt::Debug for ApiKey {
 /// A key shorter than this many bytes is not looked for: it would match everywhere.
 pub const SHORTEST_KEY: usize = 6;
 
-/// What a redactor has found.
+/// The kind of secret that a redactor has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretKind {
     /// One of the keys.
@@ -87,7 +87,7 @@ pub enum SecretKind {
     Variable,
 }
 
-/// What is looked for, what stands in for it, and what it is of.
+/// The text to look for, its replacement, and its kind.
 type Pattern = (String, String, SecretKind);
 
 /// So many bytes of a stream are searched at a time, so that a long text is not held twice.
@@ -100,9 +100,9 @@ pub struct Redactor {
     patterns: Option<AhoCorasick>,
     /// The patterns themselves, sorted.
     forms: Arc<[String]>,
-    /// What stands in for the pattern of the same index.
+    /// The replacement for the pattern of the same index.
     replacements: Vec<String>,
-    /// What the pattern of the same index is of.
+    /// The kind of the pattern of the same index.
     kinds: Vec<SecretKind>,
     /// Length of the longest pattern, in bytes.
     longest: usize,
@@ -302,7 +302,7 @@ pub struct RedactingWriter<'a, W: Write> {
 
 /// Passes a stream on, and holds its end back while it is not known what that is.
 trait HoldingBack {
-    /// Returns what is held back.
+    /// Returns the bytes that are held back.
     fn held(&mut self) -> &mut Vec<u8>;
 
     /// Of how much of `held` it is known what it is.
@@ -331,7 +331,7 @@ trait HoldingBack {
 }
 
 impl<W: Write> RedactingWriter<'_, W> {
-    /// Returns what this writes to.
+    /// Returns the inner writer.
     pub fn inner(&self) -> &W {
         &self.inner
     }
@@ -448,8 +448,8 @@ fn forms(key: &str) -> Vec<String> {
     forms
 }
 
-/// Returns what JSON writers escape besides what they must: nothing; `/`; what HTML gives a meaning to, in
-/// several tastes; all but letters and digits; everything.
+/// Returns the key as JSON writers escape it beyond what they must: nothing; `/`; the characters special to HTML, in
+/// several variants; all but letters and digits; everything.
 fn json_forms(key: &str) -> Vec<String> {
     const HTML: [&str; 5] = ["/", "<>&", "<>&'", "<>&='", "<>&'+`\""];
     const NUMBERS: [fn(char) -> String; 2] = [

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-/// How the names of files begin that are not in their place yet. A process that is killed leaves them behind.
+/// The prefix of files that are not in their place yet. A process that is killed leaves them behind.
 const STAGED: &str = ".staged-";
 
 /// Replaces `path`, or makes it, with what `write` writes.

@@ -1,4 +1,4 @@
-//! How much of something is done: counted by the threads that do it, and looked at by others.
+//! A progress counter, updated by the threads that do the work and read by others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ impl Counter {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how much is done by now.
+    /// Returns the amount done so far.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

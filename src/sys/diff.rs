@@ -1,5 +1,5 @@
-//! What changed between two states of files, as git shows it: `git diff --stat`, `git diff`, and
-//! hunks for a page. Pure.
+//! Differences between two states of files, as git shows them: `git diff --stat`, `git diff`, and hunks for a page.
+//! Pure.
 //!
 //! Guarantees that the work is bounded by what is compared, never by a clock, so that equal input
 //! gives equal output: files beyond [`MAX_BYTES`] or [`MAX_LINES`] are treated as binary, and where
@@ -20,7 +20,7 @@ use quote::quoted_behind;
 /// The size beyond which a file is not compared.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// What a new file's mode is taken for: what almost every umask makes of it.
+/// The mode that a new file is assumed to have: the one that almost every umask produces.
 pub const NEW_MODE: u32 = 0o644;
 
 /// The number of lines beyond which a file is not compared.
@@ -36,9 +36,9 @@ const MAX_SEARCHED: usize = 200_000;
 pub struct FileChange {
     /// Relative to the project's root, with slashes.
     pub path: String,
-    /// What it was.
+    /// The state before.
     pub before: Option<FileState>,
-    /// What it is now.
+    /// The state after.
     pub after: Option<FileState>,
 }
 
@@ -72,7 +72,7 @@ impl FileState {
 }
 
 impl FileChange {
-    /// Returns what becomes of a file by its bytes alone: its mode is taken for that of a new one, and stays.
+    /// Returns the change of a file in its bytes alone: its mode is that of a new file, and stays.
     #[must_use]
     pub fn of(path: String, before: Option<Vec<u8>>, after: Option<Vec<u8>>) -> Self {
         let state = |content| FileState {
@@ -113,7 +113,7 @@ fn content(state: Option<&FileState>) -> &[u8] {
     state.map_or(&[], |state| &state.content)
 }
 
-/// Returns what git shows of `changes`, in git's order: by the paths' bytes.
+/// Returns the changes that git shows, in git's order: by the paths' bytes.
 pub(crate) fn in_order(changes: &[FileChange]) -> Vec<&FileChange> {
     let mut shown: Vec<&FileChange> = changes.iter().filter(|change| change.is_shown()).collect();
     shown.sort_by(|one, other| one.path.cmp(&other.path));

@@ -46,7 +46,7 @@ pub fn parse(content: &[u8]) -> (Vec<(String, String)>, Vec<DotenvProblem>) {
     (variables, problems)
 }
 
-/// What is wrong with a line.
+/// The fault of a line.
 enum Fault {
     Malformed,
     Dollar,

@@ -1,4 +1,4 @@
-//! What the process was started with, captured once by `main`: environment variables and clocks.
+//! The environment of the process, captured once by `main`: environment variables and clocks.
 //!
 //! Everything below `main` gets these as arguments, which keeps runs reproducible and tests parallel.
 
@@ -47,7 +47,7 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
-    /// Returns whether the variable is set to nothing.
+    /// Returns whether the variable is set to the empty string.
     #[must_use]
     pub fn is_empty(&self, name: &str) -> bool {
         let value = self.0.get(OsStr::new(name));
@@ -84,7 +84,7 @@ impl Environment {
             .map(|(name, _)| name.as_os_str())
     }
 
-    /// Returns what these hold, as far as it is to be looked for.
+    /// Returns the values of these variables, as far as they are to be looked for.
     pub fn secrets(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let values = self
             .secret_names()
@@ -123,7 +123,7 @@ pub trait Clock: Sync {
     fn now(&self) -> DateTime<FixedOffset>;
     /// Time since some fixed point; never goes back.
     fn elapsed(&self) -> Duration;
-    /// Returns what the local time zone is called at that time, as `MST` or `+03`; `None` where that is not known.
+    /// Returns the name of the local time zone at that time, such as `MST` or `+03`; `None` if unknown.
     fn zone(&self, _at: DateTime<FixedOffset>) -> Option<String> {
         None
     }

@@ -21,7 +21,7 @@ impl Error {
         Problem::hint(&**self)
     }
 
-    /// Returns how the process ends.
+    /// Returns the exit status of the process.
     #[must_use]
     pub fn exit(&self) -> Exit {
         let name = self.code().map(|name| name.to_string());

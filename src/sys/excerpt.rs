@@ -16,9 +16,9 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The number of bytes that are kept.
+    /// The number of bytes kept.
     pub const LIMIT: usize = 1 << 20;
-    /// The number of them that are of the end.
+    /// The number of bytes kept of the end.
     pub const HALF: usize = Self::LIMIT / 2;
 
     /// The same with more behind it.
@@ -40,7 +40,7 @@ impl Excerpt {
     }
 
     /// The stream as text; where something was left out, a line in its place says how many bytes.
-    /// What is not UTF-8 is replaced.
+    /// Invalid UTF-8 is replaced.
     #[must_use]
     pub fn into_text(mut self) -> String {
         let mut text = std::mem::take(&mut self.head);
@@ -55,10 +55,9 @@ impl Excerpt {
         lossy(text)
     }
 
-    /// Returns what is to follow where the first `kept` bytes of the stream are, half the limit or more, or less a
-    /// part of a
-    /// character: all the rest; or, behind a line that says how many bytes were left out, the end. `ends_line` is
-    /// whether a line ends before it.
+    /// Returns the text that follows the first `kept` bytes of the stream, which are half the limit or more, give or
+    /// take part of a character: all the rest; or a line that says how many bytes were left out, and the end.
+    /// `ends_line` is true if a line ends before it.
     #[must_use]
     pub fn rest(self, kept: u64, ends_line: bool) -> Vec<u8> {
         let begin = self.begin_of_end();
@@ -83,7 +82,7 @@ impl Excerpt {
     }
 }
 
-/// What stands around the figure in the line that says how much was left out.
+/// The text around the number in the line that says how much was left out.
 const BEFORE: &str = "[... ";
 const BEHIND: &str = " bytes left out ...]";
 

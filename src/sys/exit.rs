@@ -1,8 +1,8 @@
-//! How the process ends: the contract's exit codes and their names. Plain data.
+//! The exit status of the process: the contract's exit codes and their names. Plain data.
 
 use super::interrupt::Signal;
 
-/// How the process ends: the contract's exit codes.
+/// The exit status of the process: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// The build passed, or the report was written.

@@ -33,13 +33,13 @@ impl<'t> Fence<'t> {
         })
     }
 
-    /// Returns whether it closes what `opening` opened.
+    /// Returns whether it closes the block that `opening` opened.
     pub fn closes(&self, opening: &Fence<'_>) -> bool {
         self.info.is_empty() && self.mark == opening.mark && self.length >= opening.length
     }
 }
 
-/// What a line is to the fences.
+/// The role of a line among fences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FenceLine {
     /// It stands in no block.

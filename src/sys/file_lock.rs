@@ -10,7 +10,7 @@ use std::{io, thread};
 
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 
-/// The number of times a lock is tried for that nobody seems to hold.
+/// The number of attempts at a lock that nobody seems to hold.
 const TRIES: usize = 1000;
 
 /// Why a lock is not to be had.
@@ -114,7 +114,7 @@ impl Drop for FileLock {
     }
 }
 
-/// Returns whether somebody holds the lock on the file at `path`. One that cannot be looked at is held by nobody.
+/// Returns whether somebody holds the lock on the file at `path`. An unreadable file counts as not locked.
 #[must_use]
 pub fn is_held(path: &Path) -> bool {
     let file = files::open(path, Links::Refused);

@@ -20,12 +20,12 @@ pub(crate) const MIB: u64 = 1 << 20;
 /// The time a pipe or a device may take no bytes.
 const SLOWEST_STREAM: Duration = Duration::from_secs(10);
 
-/// What could not be done to a file.
+/// Error from an action on a file.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("cannot {action} `{}`: {source}", .path.display())]
 #[diagnostic(help("{}", self.way_out()))]
 pub struct PathError {
-    /// What was being done, as "write".
+    /// The action that failed, such as "write".
     pub action: &'static str,
     /// The file, or folder.
     pub path: PathBuf,
@@ -64,7 +64,7 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 
-/// Returns whether nothing is there; perhaps not even the directory.
+/// Returns whether the error means that nothing is there, perhaps not even the directory.
 pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -72,7 +72,7 @@ pub(crate) fn is_missing(error: &io::Error) -> bool {
     )
 }
 
-/// What came of looking at a file that need not be there.
+/// The result of reading a file that may be missing.
 pub(crate) trait IfThere<T> {
     /// The same, but `None` where it is missing.
     fn if_there(self) -> io::Result<Option<T>>;
@@ -87,7 +87,7 @@ impl<T> IfThere<T> for io::Result<T> {
     }
 }
 
-/// What becomes of a symbolic link at a path's end.
+/// The treatment of a symbolic link at a path's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
     /// It counts as no file.
@@ -278,7 +278,7 @@ fn wait_for_room(stream: &File) -> io::Result<()> {
     }
 }
 
-/// Returns whether that is why something was not opened: it is a directory, a link, a pipe, a device or the like.
+/// Returns whether the error means that this is no regular file: a directory, a link, a pipe, a device or the like.
 pub(crate) fn is_no_file(error: &io::Error) -> bool {
     let inner = error.get_ref();
     inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<NoFile>)
@@ -289,7 +289,7 @@ pub(crate) fn is_no_file(error: &io::Error) -> bool {
 #[error("it is not a file")]
 struct NoFile;
 
-/// Returns whether that is why something was not read: it has more bytes than were allowed.
+/// Returns whether the error means that the file has more bytes than were allowed.
 pub(crate) fn is_too_large(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::FileTooLarge
 }

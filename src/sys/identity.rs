@@ -1,4 +1,4 @@
-//! What a file is, whatever its path: how it is seen that something was moved or replaced.
+//! The identity of a file, whatever its path, used to detect that one was moved or replaced.
 //!
 //! Looks at what the system says of a file, and at nothing else.
 

@@ -49,7 +49,7 @@ impl Signal {
         signal_name(self.number().into()).unwrap_or_default()
     }
 
-    /// Returns whether it cannot be taken back.
+    /// Returns whether it is permanent.
     fn lasts(self) -> bool {
         self != Self::Int
     }
@@ -89,7 +89,7 @@ impl From<Interrupted> for io::Error {
     }
 }
 
-/// Tells whether a signal has come. Cloning is cheap; all clones see the same signal.
+/// Reports whether a signal has come. Cloning is cheap; all clones see the same signal.
 #[derive(Debug, Clone)]
 pub struct Interrupt {
     /// The number of the latest SIGTERM or SIGHUP, or 0. Never goes back to 0.
@@ -101,7 +101,7 @@ pub struct Interrupt {
     sender: Arc<UnixStream>,
     /// The handler of SIGINT, where there is one.
     sigint: Arc<Mutex<Option<SigId>>>,
-    /// Tells whether a SIGQUIT ends the process, as it does without a handler.
+    /// True if a SIGQUIT ends the process, as it does without a handler.
     is_ended_by_quit: Arc<AtomicBool>,
 }
 

@@ -12,7 +12,7 @@ use super::text::without_mark;
 pub struct Lines {
     /// The line that has not ended yet.
     line: Vec<u8>,
-    /// Tells whether a line has ended: a byte order mark before the first one is passed over.
+    /// True once a line has ended: a byte order mark before the first one is skipped.
     begun: bool,
 }
 

@@ -26,7 +26,7 @@ pub fn in_parallel<T: Send, E: Send>(
     Ok(vec![first?, second?])
 }
 
-/// Returns what a thread has come to. A panic there goes on here.
+/// Returns a thread's result. A panic in the thread resumes here.
 pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()

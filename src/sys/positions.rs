@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::sys::text::cut;
 
-/// The number of characters of serde's word on a mistake that are told.
+/// The number of characters of serde's error that are shown.
 const REASON_LIMIT: usize = 300;
 
 /// A mistake in a text, and its place.
@@ -21,7 +21,7 @@ pub struct Misplaced {
     pub line: usize,
     /// The column in bytes, from 1 on.
     pub column: usize,
-    /// What is wrong there.
+    /// The error there.
     pub reason: String,
 }
 
@@ -33,7 +33,7 @@ impl Positions<'_> {
     /// Reads a part of the text, which is a slice of it.
     ///
     /// # Errors
-    /// What is wrong, with its place in the whole.
+    /// When the part is invalid; the error has its place in the whole text.
     pub fn parse<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, Misplaced> {
         serde_json::from_str(part).map_err(|error| {
             // The error's own place counts from the part's beginning.
@@ -56,7 +56,7 @@ impl Positions<'_> {
     /// Reads a part of the text that is an object; serde would take an array for one, too.
     ///
     /// # Errors
-    /// What is wrong, with its place in the whole.
+    /// When the part is invalid; the error has its place in the whole text.
     pub fn object<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, Misplaced> {
         let begin = part.trim_ascii_start();
         if begin.is_empty() || begin.starts_with('{') {

@@ -31,9 +31,9 @@ pub struct Events {
     last_id: Option<String>,
     /// The time the server wants a client to wait before it connects again.
     retry: Option<Duration>,
-    /// Tells whether anything has come: a byte order mark at the very beginning is passed over.
+    /// True once anything has come: a byte order mark at the very beginning is skipped.
     begun: bool,
-    /// Tells whether the last byte was a `\r`, which a `\n` may follow as part of the same line end.
+    /// True if the last byte was a `\r`, which a `\n` may follow as part of the same line end.
     after_return: bool,
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn truncated(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{cut}…"))
 }
 
-/// What some editors and servers put before a text, and is no part of it.
+/// The mark that some editors and servers put before a text, and that is not part of it.
 pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// The same bytes without a byte order mark before them.
@@ -54,8 +54,8 @@ pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(mark).unwrap_or(bytes)
 }
 
-/// Returns whether `c` moves a cursor, ends a line, turns the direction of text around, or is a letter that nobody sees (a tag):
-/// with such characters, what is read is not what stands there.
+/// Returns whether `c` moves a cursor, ends a line, changes the direction of text, or is an invisible letter (a tag):
+/// with such characters, the text that is read is not the text that stands there.
 pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -69,8 +69,8 @@ pub(crate) fn printable(text: &str, kept: &[char]) -> String {
     text.replace(|c: char| is_deceptive(c) && !kept.contains(&c), "\u{fffd}")
 }
 
-/// What a CI runner takes for its commands: GitHub's at the beginning of a line, though blanks stand before them;
-/// Azure's, TeamCity's and GitHub's older ones anywhere.
+/// Commands of CI runners: GitHub's at the beginning of a line, even after blanks; Azure's, TeamCity's and GitHub's
+/// older ones anywhere.
 static CI_COMMAND: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?m)(^\s*:)(:)|(#)(#(?:vso|teamcity)?\[)"));
 
@@ -100,7 +100,7 @@ pub(crate) fn escaped(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// Returns what a line that follows `text` needs before it.
+/// Returns the line end needed between `text` and a line that follows.
 pub(crate) fn line_end(text: &str) -> &'static str {
     if text.is_empty() || text.ends_with('\n') {
         ""

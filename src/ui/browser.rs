@@ -14,7 +14,7 @@ use crate::sys::text::printable;
 /// The variable that names the browser.
 const VARIABLE: &str = "BROWSER";
 
-/// What opens a page where that is not set, on this system.
+/// The system's own command to open a page, for when none is set.
 const SYSTEM: &str = if cfg!(target_os = "macos") {
     "open"
 } else {
@@ -43,7 +43,7 @@ pub enum BrowserProblem {
     Failed {
         /// The program, as it was looked for.
         program: String,
-        /// How it ended.
+        /// The exit status.
         status: ExitStatus,
     },
 }

@@ -1,4 +1,4 @@
-//! What a person sees: progress, warnings and errors on stderr; what stdout gets is below.
+//! Output for people: progress, warnings and errors on stderr; stdout is handled in a module below.
 //!
 //! Guarantees that no key is printed, that nothing printed moves the cursor, and that a closed terminal
 //! is no reason to fail.
@@ -36,13 +36,13 @@ use crate::sys::text::{self, truncated};
 pub struct Console<'r> {
     options: ConsoleOptions,
     redactor: &'r Redactor,
-    /// What makes links of paths, where the terminal takes them.
+    /// Makes links of paths, if the terminal supports them.
     pub(super) links: Option<Links>,
     /// The step that is going on, while it is shown.
     spinner: Spinner,
     /// An agent uses a tool, whose result tells what it has written.
     in_tool: AtomicBool,
-    /// What was shown of an agent's work at a terminal.
+    /// The steps of an agent's work that were shown at a terminal.
     steps: Mutex<Steps>,
     /// True if the call that is under way is an agent's.
     is_agents_call: AtomicBool,
@@ -54,13 +54,13 @@ pub struct Console<'r> {
 const WIDTH: usize = 80;
 /// The number of files of a reply that are listed by name.
 const LISTED: usize = 20;
-/// What stands before their names.
+/// The indent before their names.
 const INDENT: &str = "            ";
 /// So many lines of a model's prose are shown, and of why a build failed.
 const PROSE: usize = 12;
 /// So much of a branch's id is shown where something moves.
 const SHORT_ID: usize = 8;
-/// The number of columns that are kept there for how long it has been waited.
+/// The number of columns reserved there for the elapsed time.
 const TIMER: usize = 20;
 /// The number of columns a line may take where nobody says how many.
 const WIDEST: usize = 400;
@@ -132,12 +132,12 @@ impl<'r> Console<'r> {
         self.spinner.stop();
     }
 
-    /// Returns whether something may move while an agent works: who wants no colours wants plain text.
+    /// Returns whether something may move while an agent works: users who want no colours want plain text.
     fn is_decorated(&self) -> bool {
         self.options.colors.stderr
     }
 
-    /// Returns how text may look on stderr.
+    /// Returns the look of text on stderr.
     fn look(&self) -> Look {
         let columns = size(io::stderr()).map_or(0, |(_, columns)| columns);
         Look::of_terminal(columns, self.options.colors.stderr)
@@ -174,7 +174,7 @@ impl<'r> Console<'r> {
         }
     }
 
-    /// Returns whether something else was told last of what is waited for.
+    /// Returns whether the awaited branch or its status differs from the last one shown.
     fn is_news(&self, awaited: String) -> bool {
         let Ok(mut told) = self.told_awaited.lock() else {
             return true;
@@ -184,7 +184,7 @@ impl<'r> Console<'r> {
         is_news
     }
 
-    /// Returns what the tool that is under way has printed last, behind what turns.
+    /// Shows the last output of the running tool behind the spinner.
     fn show_printing(&self) {
         if let Ok(steps) = self.steps.lock() {
             self.spinner.beside(steps.printing(self.look()));
@@ -226,7 +226,7 @@ impl<'r> Console<'r> {
         self.asides(text.lines().map(str::to_owned).collect());
     }
 
-    /// Returns what a model says around its edits: the beginning of it.
+    /// Shows the beginning of the text that a model writes around its edits.
     fn prose(&self, text: &str) {
         // Before the text is broken into lines, which would break a key as well.
         let text = self.redactor.text(text.trim()).replace('\t', "    ");
@@ -477,8 +477,7 @@ impl Console<'_> {
         self.sentence("warning:", Style::new().yellow(), text);
     }
 
-    /// Returns what a reviewer reads first: the warnings, again on a terminal where they have scrolled by, and the
-    /// change as git shows it.
+    /// Shows a reviewer the warnings, repeated on a terminal if they have scrolled by, and the change as git shows it.
     fn review(&self, warnings: &[String], told: usize, stat: &Stat) {
         self.spinner.stop();
         let again = self.options.stderr_terminal && !self.options.quiet;

@@ -18,7 +18,7 @@ use crate::sys::text::printable;
 /// The variables that name the editor; the first that is set counts.
 const VARIABLES: [&str; 2] = ["VISUAL", "EDITOR"];
 
-/// What opens a file where nothing is set, on this system.
+/// The system's own command to open a file, for when none is set.
 const SYSTEM: &str = if cfg!(target_os = "macos") {
     "open -t"
 } else if cfg!(windows) {
@@ -62,7 +62,7 @@ pub enum EditorProblem {
     Failed {
         /// The editor's command, as the user set it.
         command: String,
-        /// How it ended.
+        /// The exit status.
         status: ExitStatus,
     },
 }
@@ -112,7 +112,7 @@ pub fn open(command: &str, path: &Path, interrupt: &Interrupt) -> Result<(), Edi
     }
 }
 
-/// Returns what the user makes of `text` in their editor; else why nothing, in which case the text is as it was.
+/// Returns `text` as edited in the user's editor; otherwise the reason why it is unchanged.
 ///
 /// # Errors
 /// When `draft`, in which it is edited, cannot be written or read, or the editor does not open it.

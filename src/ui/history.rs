@@ -1,4 +1,4 @@
-//! What was typed in earlier sessions: a file in an agent's home.
+//! The lines typed in earlier sessions: a file in an agent's home.
 //!
 //! Reads that file alone, and adds to it; where it grows too large, it is replaced under a lock beside it. Guarantees
 //! that nobody but the user may read it, that it is bounded, that who adds to it waits for nobody as long as it is not

@@ -1,7 +1,7 @@
-//! What a person types, a line at a time: at a terminal that edits its lines by itself, or from wherever stdin comes.
+//! Input from a person, a line at a time: at a terminal that edits its lines by itself, or from wherever stdin comes.
 //!
-//! Touches stdin, and stderr for a prompt. That, and [`ui`](crate::ui), is all that prints. Guarantees that a signal ends
-//! every wait, and that no input grows without limit.
+//! Touches stdin, and stderr for a prompt. That, and [`ui`](crate::ui), is all that prints. Guarantees that a signal
+//! ends every wait, and that no input grows without limit.
 
 pub mod hidden;
 
@@ -22,7 +22,7 @@ pub const LINE_LIMIT: usize = 1 << 20;
 /// The number of bytes a whole prompt may have.
 pub const PROMPT_LIMIT: usize = 10 << 20;
 
-/// What came of asking for a line.
+/// The outcome of asking for a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
     /// The line, without its end. On a screen, it may have newlines in it.
@@ -115,7 +115,7 @@ pub trait LineReader {
     /// Shows how things stand, and which commands there are, where these have a place of their own.
     fn stands(&mut self, _status: Status, _commands: Vec<CommandHint>) {}
 
-    /// Returns whether it is a screen.
+    /// Returns whether this is a screen.
     fn is_screen(&self) -> bool {
         false
     }

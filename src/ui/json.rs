@@ -1,4 +1,4 @@
-//! What a program reads on stdout: the record of a run at its end, or an event a line as it happens.
+//! Output for programs on stdout: the record of a run at its end, or one event per line as it happens.
 //!
 //! The forms are documented by `fixtures/schema/result.schema.json` and `events.schema.json`, which
 //! tests hold them against. Fields and events may be added; a changed meaning raises [`SCHEMA`].
@@ -119,9 +119,8 @@ fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
     super::all_to_stdout(&format!("{text}\n"))
 }
 
-/// Returns whether a terminal obeys `c`, or shows nothing of it. What else JSON allows of such is the end of a line
-/// between
-/// values.
+/// Returns whether a terminal obeys `c`, or does not show it. The line end is excepted: of such characters, it is the
+/// one that JSON allows between values.
 fn is_unseen(c: char) -> bool {
     c != '\n' && (is_deceptive(c) || is_ignorable(c))
 }
@@ -136,7 +135,7 @@ fn visible(c: char) -> String {
     units.map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
-/// Returns what happened, as `{"name": {"field": …}}`.
+/// Returns the event as `{"name": {"field": …}}`.
 fn named_fields(event: &Event) -> Value {
     match event {
         Event::Asking {

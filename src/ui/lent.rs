@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal as Number, WaitId, WaitIdOptions, kill_process
 
 use crate::sys::interrupt::{Interrupt, Signal, is_readable_within};
 
-/// The number of times it is looked whether this program is to end.
+/// The interval between checks whether this program is to end.
 const TICK: Duration = Duration::from_millis(100);
 /// The time the other one may take to end then.
 const GRACE: Duration = Duration::from_secs(2);

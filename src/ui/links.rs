@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::sys::environment::Environment;
 
-/// What may stand in a link as it is.
+/// The characters that a link does not escape.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
@@ -24,7 +24,7 @@ const SET_BY: [&str; 5] = [
     "DOMTERM",
     "GHOSTTY_RESOURCES_DIR",
 ];
-/// What such terminals call themselves in `TERM_PROGRAM`.
+/// The values of `TERM_PROGRAM` for such terminals.
 const PROGRAMS: [&str; 6] = ["iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "zed"];
 /// The first version of VTE, GNOME's terminals, whose links do no harm.
 const VTE: u32 = 5000;
@@ -32,7 +32,7 @@ const VTE: u32 = 5000;
 /// Makes links of paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Links {
-    /// What the paths are relative to.
+    /// The directory that the paths are relative to.
     base: PathBuf,
 }
 

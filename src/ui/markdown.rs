@@ -416,7 +416,7 @@ fn painted(line: &str, part: Range<usize>, pieces: &Pieces) -> Vec<Span<'static>
     spans
 }
 
-/// Returns how a piece of code looks; code of which no pieces are known is of no class.
+/// Returns the style of a piece of code; unclassified code has none.
 fn code_style(class: CssClass) -> Style {
     let style = Style::new();
     match class {

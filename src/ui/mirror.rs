@@ -1,4 +1,4 @@
-//! What a model, its tools and the user say to each other, as a transcript on stdout. Pure.
+//! The exchange between a model, its tools and the user, as a transcript on stdout. Pure.
 //!
 //! Guarantees that nothing in it is a key or moves the cursor, that only whoever speaks begins a line at its first
 //! column, and that what one says is bounded.

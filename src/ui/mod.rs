@@ -1,8 +1,8 @@
-//! What a person sees while a run goes on, and what a program reads. The only code that prints.
+//! Output for people while a run goes on, and for programs. The only code that prints.
 //!
-//! Writes to the standard streams: progress, warnings and errors to stderr, to stdout the result alone or, where that is
-//! wanted, behind the exchange that has led to it. Guarantees that no key is printed, and that a closed terminal is no
-//! reason to fail.
+//! Writes to the standard streams: progress, warnings and errors to stderr, to stdout the result alone or, where that
+//! is wanted, behind the exchange that has led to it. Guarantees that no key is printed, and that a closed terminal is
+//! no reason to fail.
 
 pub(crate) mod browser;
 pub(crate) mod columns;
@@ -73,7 +73,7 @@ impl<'r> Output<'r> {
         self
     }
 
-    /// Returns what stdout gets.
+    /// Returns the format of stdout.
     #[must_use]
     pub fn format(&self) -> OutputFormat {
         self.format

@@ -1,4 +1,4 @@
-//! What the standard streams are capable of. Plain data.
+//! The capabilities of the standard streams. Plain data.
 
 use crate::sys::environment::Environment;
 use clap::ValueEnum;
@@ -16,7 +16,7 @@ pub enum OutputFormat {
     JsonL,
 }
 
-/// How a console is to be used.
+/// Options of a console.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own about the streams"
@@ -39,12 +39,12 @@ pub struct ConsoleOptions {
     pub mirrors: bool,
     /// stdin and stdout are terminals: what is typed is seen on stdout by itself.
     pub echoes: bool,
-    /// What a model says is for somebody at the terminal, who may be asked for an answer to it.
+    /// True if the model's text is for somebody at the terminal, who may be asked for an answer to it.
     pub asks: bool,
 }
 
 impl ConsoleOptions {
-    /// Returns what stdout and stderr, which may be terminals, are capable of by the environment.
+    /// Returns the capabilities of stdout and stderr, which may be terminals, according to the environment.
     #[must_use]
     pub fn new(quiet: bool, (stdout, stderr): (bool, bool), environment: &Environment) -> Self {
         let dumb = is_dumb(environment);
@@ -82,13 +82,13 @@ impl ConsoleOptions {
     }
 }
 
-/// Returns whether a terminal cannot move its cursor, by its name, or has none.
+/// Returns whether the terminal, by its name, cannot move its cursor, or has no name.
 pub fn is_dumb(environment: &Environment) -> bool {
     let is_such = |term: &str| ["dumb", "cons25", "emacs"].contains(&&*term.to_ascii_lowercase());
     environment.get("TERM").is_none_or(is_such)
 }
 
-/// Says whether there is a CI runner.
+/// The presence of a CI runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CiRunner {
     /// Nobody but a person reads.

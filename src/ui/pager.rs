@@ -15,8 +15,8 @@ use crate::sys::interrupt::Interrupt;
 
 /// The pager that is used where none is set.
 const USUAL: &str = "less";
-/// What pagers are to do where the user has not said it, as git has it: end at once where the text fits after all,
-/// take colours, and leave the text on the screen.
+/// Options for pagers where the user has set none, as git has them: quit at once if the text fits after all, pass
+/// colours through, and leave the text on the screen.
 const OPTIONS: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
 
 /// A program that shows long texts.

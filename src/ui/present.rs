@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(2);
 pub struct Shown {
     /// The mark of how it went; "" for none.
     pub sign: &'static str,
-    /// What is done, or the label or title of the rest; "" for a sentence of its own.
+    /// The verb, or the label or title of the rest; "" for a sentence of its own.
     pub verb: String,
     /// The object of the verb, or the sentence.
     pub subject: String,
@@ -203,7 +203,7 @@ pub fn asked(question: &str) -> Shown {
     }
 }
 
-/// Returns what an agent's model is doing while it is asked; `None` for what is no agent's call.
+/// Returns the activity of an agent's model during a call; `None` if the call is not an agent's.
 pub fn doing(step: &StepId) -> Option<&'static str> {
     match step.purpose.name() {
         _ if step.purpose.is_workflows() => None,
@@ -250,13 +250,13 @@ pub fn task_style(status: TaskStatus) -> Style {
 pub struct ToolUse {
     /// The tool's name.
     pub name: String,
-    /// What it does; where that has no word of its own, its name stands for it.
+    /// The tool's verb; if it has none of its own, its name stands for it.
     pub verb: Verb,
     /// The path, command or question that it is about.
     pub subject: String,
     /// The end of what it has printed.
     pub printed: String,
-    /// What it has changed.
+    /// The changes that it made.
     pub diff: String,
     /// Its result; `None` while it is at work.
     pub result: Option<ToolEnd>,
@@ -271,7 +271,7 @@ pub struct ToolEnd {
     pub brief: Option<String>,
     /// True if the tool failed.
     pub failed: bool,
-    /// How the command came out that it ran.
+    /// The end of the command that it ran.
     pub command: CommandEnd,
     /// The time that it took.
     pub took: Duration,
@@ -302,7 +302,7 @@ impl ToolEnd {
 }
 
 impl ToolUse {
-    /// Returns what it does: `Running cargo test`.
+    /// Returns the tool's activity: `Running cargo test`.
     pub fn doing(&self) -> String {
         let (doing, _) = self.verb.words(&self.name);
         format!("{doing} {}", self.subject).trim_end().to_owned()

@@ -50,9 +50,9 @@ struct Activity {
     text: String,
     /// The figures behind it.
     figures: String,
-    /// What a tool has printed last.
+    /// The last output of a tool.
     printed: String,
-    /// What stands between text and time.
+    /// The gap between text and time.
     gap: &'static str,
     /// True if it is an agent's call: all that is seen of it is how it counts along.
     is_call: bool,
@@ -215,7 +215,7 @@ pub(super) fn aside(tokens: u64, such: &str) -> String {
     }
 }
 
-/// Returns what was spent, where it is anything.
+/// Returns the cost with two spaces before it; empty for zero.
 pub(super) fn dollars(spent: Usd) -> String {
     if spent == Usd::ZERO {
         return String::new();

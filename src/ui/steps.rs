@@ -50,14 +50,14 @@ pub(super) struct Look {
     pub width: usize,
     /// True if lines are shown in their styles.
     pub is_styled: bool,
-    /// How much of it is shown.
+    /// The amount of it that is shown.
     pub folding: Folding,
 }
 
-/// How much of what tools do is shown.
+/// The amount of a tool's output that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Folding {
-    /// What a person cannot ask for later.
+    /// All that the user could not ask for later.
     Fixed,
     /// The most important of what can be unfolded.
     Folded,
@@ -337,7 +337,7 @@ impl Steps {
         present(event).map_or_else(Vec::new, |shown| look.shown(&shown))
     }
 
-    /// Returns what the tool that is under way does: `Running cargo test`.
+    /// Returns the activity of the running tool: `Running cargo test`.
     pub fn doing(&self, look: Look) -> String {
         // The time stands behind it, and what it prints.
         truncated(&one_line(&self.tool.doing()), look.width / 2).into_owned()

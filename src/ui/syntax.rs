@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-/// The number of bytes of text that are coloured on a page.
+/// The number of bytes of text coloured on a page.
 const ALL: usize = 400 << 10;
-/// The number of bytes of one file's two versions are coloured.
+/// The number of bytes of one file's two versions that are coloured.
 pub const FILE: usize = 96 << 10;
 /// A longer line is not coloured, in bytes: what patterns take for it grows with its square.
 const LINE: usize = 400;
@@ -19,10 +19,10 @@ const TIME: Duration = Duration::from_secs(3);
 /// A longer first line is not looked at to tell the language, in bytes.
 const FIRST_LINE: usize = 200;
 
-/// What a piece of text is, as its colour tells: the CSS class.
+/// The kind of a piece of text, which sets its colour: the CSS class.
 pub type CssClass = &'static str;
 
-/// What scopes are shown as, by what they begin with; the first that fits counts.
+/// The class of each scope, by the scope's prefix; the first that fits counts.
 #[rustfmt::skip]
 const RULES: [(CssClass, &str); 10] = [
     ("c", "comment punctuation.definition.comment"),
@@ -144,7 +144,7 @@ impl<'a> Highlighter<'a> {
         }
     }
 
-    /// Returns what the innermost scope that says anything says.
+    /// Returns the class of the innermost scope that has one.
     fn class(&self, scopes: &ScopeStack) -> Option<CssClass> {
         scopes.as_slice().iter().rev().find_map(|scope| {
             let mut rules = self.rules.iter();

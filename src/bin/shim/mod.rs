@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const PROGRAM: &str = "code-commit";
-/// What `code-commit` ends with where it cannot start.
+/// The exit code of `code-commit` when it cannot start.
 const LOCAL_IO: u8 = 6;
 
 /// Becomes `code-commit` under this name; where that fails, says why.

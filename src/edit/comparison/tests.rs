@@ -1,4 +1,4 @@
-//! What a reviewer is told of changes throughout a file.
+//! Notes to a reviewer on changes throughout a file.
 
 use super::*;
 

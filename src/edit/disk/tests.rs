@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use rustix::io::Errno;
 
-/// What happens at one of the calls, counted from 0 on.
+/// A fault injected at one of the calls, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedFault {
     /// It fails with this error; the next ones do not.

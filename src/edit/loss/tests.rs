@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What models write in place of code.
+/// Phrases that models write in place of code.
 const SAID: [&str; 37] = [
     "... rest of the code unchanged",
     "... keep all other functions as they were",

@@ -1,4 +1,4 @@
-//! What is kept of an output, in memory and in its file. Writes to temporary directories alone.
+//! Tests of kept output, in memory and in its file. Writes to temporary directories alone.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt as _;

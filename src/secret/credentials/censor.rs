@@ -34,7 +34,7 @@ pub struct Censor<W: Write> {
     /// The number of bytes that were left out behind the beginning of a private key whose end has not come.
     private_key: Option<u64>,
     kinds: BTreeSet<&'static str>,
-    /// What stands before the kind of what was taken out.
+    /// The text that precedes the kind of a removed credential.
     marker: &'static str,
     /// True if nothing is taken out.
     is_open: bool,
@@ -70,9 +70,8 @@ impl<W: Write> Censor<W> {
         &self.kinds
     }
 
-    /// Returns what is held back of a line that has not ended, for a reader who follows along; none of it where a
-    /// credential
-    /// may be in it.
+    /// Returns the held part of a line that has not ended, for a reader who follows along; empty if a credential may be
+    /// in it.
     pub fn pending(&self) -> &[u8] {
         let mut words = WORDS.iter();
         let may_hold_any = words.any(|all| all.as_ref().is_none_or(|all| all.is_match(&self.held)));

@@ -72,8 +72,8 @@ pub const SECRET_PLACES: [&str; 63] = [
 /// Of those, what projects have, too, with settings that hold none. Outside of the project, they are as any other.
 const SETTINGS: [&str; 4] = [".yarnrc", ".yarnrc.yml", ".azure", ".bundle"];
 
-/// Returns whether a file at this path, from the project's root or absolute, commonly holds a credential, whatever
-/// else is in it.
+/// Returns whether a file at this path, relative to the project's root or absolute, commonly holds a credential,
+/// whatever else is in it.
 #[must_use]
 pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
     const NAMES: [&str; 15] = [

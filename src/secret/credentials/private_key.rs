@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-/// How a key in PEM or from PGP begins.
+/// The pattern for the first line of a key in PEM or from PGP.
 pub(super) const BEGIN: &str = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----";
 
 /// So many bytes behind the first line, or those up to the next one of its kind, decide.
@@ -20,9 +20,8 @@ const ANY_RUN: usize = 40;
 
 static FIRST_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(BEGIN).ok());
 
-/// Returns whether a token that has the shape of a private key, and is followed by `behind`, is one; `None` where what
-/// may still
-/// come decides.
+/// Returns whether a token of a private key's shape, followed by `behind`, is one; `None` if the bytes still to come
+/// decide.
 pub(super) fn is_key(token: &[u8], behind: &[u8]) -> Option<bool> {
     if token.starts_with(b"-----BEGIN ") {
         has_material(behind)

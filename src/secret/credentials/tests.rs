@@ -1,4 +1,4 @@
-//! What looks like a credential, what only seems to, and where each is said to be. Pure.
+//! Tests of text that looks like a credential, text that only seems to, and the reported places. Pure.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn kinds(text: &str) -> Vec<String> {
     kinds.collect()
 }
 
-/// How a private key goes on.
+/// The body of a private key.
 const BODY: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
 
 /// Written in two parts, so that no scanner takes this file for what it looks for.

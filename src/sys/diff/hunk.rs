@@ -2,7 +2,7 @@
 
 use super::compare::{Comparison, LineChange};
 
-/// The number of common lines are shown around a change.
+/// The number of common lines shown around a change.
 const CONTEXT: usize = 3;
 
 /// Changes of a file that are near each other, with the lines around them.
@@ -23,11 +23,11 @@ pub struct Hunk<'a> {
 /// A line of a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// What became of it.
+    /// The kind of the line.
     pub kind: LineKind,
     /// Its bytes, without the newline. A carriage return in front of that is one of them.
     pub text: &'a [u8],
-    /// Tells whether it ends with a newline, as all but a file's last line do.
+    /// True if the line ends with a newline, as all but a file's last line do.
     pub newline: bool,
     /// Its number in the file before, from 1 on, if it is there.
     pub before_line: Option<usize>,
@@ -35,7 +35,7 @@ pub struct Line<'a> {
     pub after_line: Option<usize>,
 }
 
-/// What became of a line.
+/// The kind of a line in a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
     /// It is in both files.
@@ -65,8 +65,8 @@ impl Hunk<'_> {
     }
 }
 
-/// Returns what changed between two texts, with three lines of context. `None` where one of them is binary
-/// or too large to compare; nothing where they are equal.
+/// Returns the differences between two texts, with three lines of context. `None` if one of them is binary or too large
+/// to compare; empty if they are equal.
 #[must_use]
 pub fn hunks<'a>(before: &'a [u8], after: &'a [u8]) -> Option<Vec<Hunk<'a>>> {
     let comparison = Comparison::of(before, after)?;

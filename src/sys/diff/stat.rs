@@ -7,7 +7,7 @@ use super::compare::Comparison;
 use super::quote::quoted;
 use super::{FileChange, in_order};
 
-/// What changed, file by file: what `git diff --stat` shows.
+/// The changes per file, as `git diff --stat` shows them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Stat {
@@ -15,7 +15,7 @@ pub struct Stat {
     pub files: Vec<FileStat>,
 }
 
-/// How much of a file changed. For programs, its path and the numbers of lines.
+/// The change of one file. For programs, its path and the numbers of lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileStat {
     /// As in the [`FileChange`].
@@ -24,12 +24,12 @@ pub struct FileStat {
     pub added: u64,
     /// The number of lines that were removed; 0 where it is binary.
     pub removed: u64,
-    /// What kind of file it is.
+    /// The kind of file.
     #[serde(skip)]
     pub kind: StatKind,
 }
 
-/// What kind of file it is.
+/// The kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatKind {
     /// Lines can be counted.
@@ -101,8 +101,8 @@ impl Stat {
         self.files.iter().map(|file| file.removed).sum()
     }
 
-    /// Returns what `git diff --stat=<width> --no-renames` prints: a line for each file, and the summary.
-    /// Each ends with a newline. Nothing where nothing changed.
+    /// Returns the output of `git diff --stat=<width> --no-renames`: a line for each file, and the summary. Each ends
+    /// with a newline. Empty if nothing changed.
     #[must_use]
     pub fn text(&self, width: usize) -> String {
         if self.files.is_empty() {
@@ -138,7 +138,7 @@ fn counted(count: u64, what: &str, rest: &str) -> String {
     format!("{count} {what}{plural}{rest}")
 }
 
-/// How wide the columns are. Names take what they take on a terminal.
+/// The widths of the columns. Names take their width on a terminal.
 #[derive(Debug)]
 struct Columns {
     name: usize,

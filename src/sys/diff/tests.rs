@@ -1,4 +1,4 @@
-//! What is shown, held against what git shows.
+//! Tests of the output against git's.
 
 use crate::sys::text::text_width;
 use std::fs;
@@ -352,7 +352,7 @@ fn the_hardest_cases_are_counted_all_the_same() {
     assert_eq!((stat.added(), stat.removed()), (1999, 1999));
 }
 
-/// Returns what the hunks make of `before`.
+/// Returns `before` with the hunks applied.
 fn rebuilt(before: &[u8], after: &[u8]) -> Vec<u8> {
     let lines: Vec<&[u8]> = before.split_inclusive(|byte| *byte == b'\n').collect();
     let mut made = Vec::new();

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// What the last word of such a name ends with: `NPM_TOKEN`, `PGPASSWORD`, `npm_config__authToken`.
+/// The endings of the last word of such a name: `NPM_TOKEN`, `PGPASSWORD`, `npm_config__authToken`.
 const ENDINGS: [&str; 11] = [
     "TOKEN",
     "SECRET",
@@ -21,11 +21,11 @@ const ENDINGS: [&str; 11] = [
     "PRIVATEKEY",
     "ACCESSKEY",
 ];
-/// What it is where it would be part of other words: `KEY`, unlike `MONKEY`.
+/// Whole last words of such a name, which as endings would match other words: `KEY`, unlike `MONKEY`.
 const WORDS: [&str; 3] = ["KEY", "AUTH", "PASS"];
 /// The same behind another word: `MYSQL_PWD`, unlike `PWD`.
 const LATER_WORD: &str = "PWD";
-/// What may follow, since it says in which form the secret is there: `DOCKER_AUTH_CONFIG`, `SECRET_KEY_BASE`.
+/// Words that may follow, since they tell the form of the secret: `DOCKER_AUTH_CONFIG`, `SECRET_KEY_BASE`.
 const FORMS: [&str; 7] = ["CONFIG", "JSON", "BASE64", "B64", "PEM", "BASE", "VALUE"];
 
 /// A shorter value, in bytes, is not looked for anywhere: it would be found everywhere.
@@ -39,9 +39,8 @@ const LONGEST_SECRET: usize = 4096;
 /// Nor are its parts behind so many bytes.
 const LONGEST_IN_PARTS: usize = 8192;
 
-/// Returns what is to be looked for of a URL whose query is a secret, whatever its fields are called: all of the
-/// query, and each
-/// field's value.
+/// Returns the texts to look for of a URL whose query is a secret, whatever its fields are called: all of the query,
+/// and each field's value.
 pub fn query_secrets(url: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let fields = query.split('&').filter_map(|field| field.split_once('='));
@@ -58,9 +57,8 @@ pub(super) fn is_secret(name: &str, value: &str) -> bool {
     is_secret_name(name) || password(value).is_some()
 }
 
-/// Returns what is to be looked for of the value of such a variable: all of it, its password where it is a URL, and
-/// the parts of
-/// one that has several, like the lines of a private key or what is in a service account's JSON.
+/// Returns the texts to look for of such a variable's value: all of it, its password if it is a URL, and its parts if
+/// it has several, like the lines of a private key or the fields of a service account's JSON.
 pub(super) fn searched(value: &str) -> Vec<Cow<'_, str>> {
     let value = value.trim();
     let mut found = vec![Cow::Borrowed(value)];
@@ -147,7 +145,7 @@ fn parts(value: &str) -> impl Iterator<Item = &str> {
     parts.filter(is_telling)
 }
 
-/// Returns whether a value is not found by chance.
+/// Returns whether a value is unlikely to be found by chance.
 fn is_distinctive(value: &str) -> bool {
     let shortest = if value.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         SHORTEST_OF_LETTERS

@@ -41,8 +41,7 @@ pub fn bounded(text: &str, limit: usize) -> String {
     format!("{head}{newline}[... {} left out ...]\n{tail}", size(middle))
 }
 
-/// Returns how much is left out with this. Something may have been left out of it before: how many lines those were,
-/// nobody knows.
+/// Returns the size of the omitted text. If it contains earlier omissions, their number of lines is not known.
 fn size(middle: &str) -> String {
     let before = middle
         .lines()

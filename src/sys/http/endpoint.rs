@@ -29,20 +29,20 @@ pub enum EndpointProblem {
     NotAUrl {
         /// The environment variable.
         variable: String,
-        /// What the variable says, which is shown but for who is named in it.
+        /// The variable's value, shown without a user name in it.
         value: String,
-        /// What it may say.
+        /// A valid value.
         example: &'static str,
     },
     /// Plain http to another machine.
     #[error("`{variable}` is `{value}`: plain http is taken for loopback hosts only{}", if *.has_key { "" } else { ", and for private addresses" })]
     #[diagnostic(help("{}use https in `{variable}`, or unset it", if *has_key { "the key travels in a header: " } else { "" }))]
     Insecure {
-        /// Tells whether a key would travel along.
+        /// True if a key would travel along.
         has_key: bool,
         /// The environment variable.
         variable: String,
-        /// What the variable says, which is shown.
+        /// The variable's value, which is shown.
         value: String,
     },
     /// Nothing names a server.
@@ -51,7 +51,7 @@ pub enum EndpointProblem {
     Unset {
         /// The environment variable.
         variable: String,
-        /// What it may be set to.
+        /// A valid value.
         example: &'static str,
     },
     /// The proxy's URL is none, or of a kind that is not supported.
@@ -155,8 +155,8 @@ fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Returns whether a host is one of a private network, by its address, or may be, by its name: what the name resolves to is
-/// looked at when the connection is made.
+/// Returns whether a host is in a private network, by its address, or may be, by its name: the addresses of a name are
+/// checked when the connection is made.
 fn may_be_private(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse::<IpAddr>() {

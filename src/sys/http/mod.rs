@@ -33,9 +33,9 @@ use super::text::one_line;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time a connection is kept for the next call: as long as the least patient NATs do.
 const LONGEST_IDLE: Duration = Duration::from_secs(60);
-/// How much of an answer is read at once, in bytes.
+/// The number of bytes of an answer read at once.
 const CHUNK: usize = 64 << 10;
-/// How much of a header's value is told, in characters.
+/// The number of characters of a header's value that are shown.
 const LONGEST_HEADER: usize = 200;
 
 /// Why a call has no answer that can be used.
@@ -50,9 +50,9 @@ pub enum HttpError {
     /// There was no connection: the server has not seen the call.
     #[error("{reason}")]
     NoConnection {
-        /// What became of it.
+        /// The reason for the failure.
         reason: String,
-        /// Tells whether nobody listens there.
+        /// True if nobody listens there.
         is_refused: bool,
     },
     /// The connection broke: nobody knows what the server has made of the call.
@@ -61,7 +61,7 @@ pub enum HttpError {
     /// The server cannot be trusted.
     #[error("{0}")]
     Tls(String),
-    /// What came is no HTTP, or a rule of this program's stands against the call.
+    /// The answer is not HTTP, or a rule of this program's stands against the call.
     #[error("{0}")]
     Protocol(String),
     /// The server sends elsewhere, where nothing is sent.
@@ -220,7 +220,7 @@ impl HttpClient {
         }
     }
 
-    /// Returns what an error of ureq's means for the call.
+    /// Converts an error of ureq's to the call's.
     #[must_use]
     pub fn classify(&self, error: ureq::Error) -> HttpError {
         let reason = error.to_string();

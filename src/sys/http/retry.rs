@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
-/// The number of times a call is tried at the most.
+/// The maximum number of times that a call is tried.
 pub const MAX_TRIES: u32 = 5;
 
-/// What an answer with an error's status says about trying again.
+/// The retry advice in an answer with an error status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Advice {
-    /// What the header `x-should-retry` asks for.
+    /// The value of the header `x-should-retry`.
     pub should_retry: Option<bool>,
     /// `retry-after-ms` or `Retry-After`.
     pub wait: Option<Duration>,

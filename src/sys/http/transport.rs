@@ -32,7 +32,7 @@ use crate::sys::interrupt::Interrupt;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(45);
 /// Time between further probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// The number of times a wait for the resolver's thread looks for a signal.
+/// The interval at which a wait for the resolver's thread checks for a signal.
 const RESOLVER_TICK: Duration = Duration::from_millis(50);
 
 /// Opens TCP connections, unless an earlier connector of the chain (a proxy) has done so.
@@ -80,8 +80,8 @@ impl PlainAddresses {
     }
 }
 
-/// Returns whether it is an address of a private network: RFC 1918, RFC 6598, or unique or link-local in IPv6. The link-local
-/// ones of IPv4 are a cloud's inside.
+/// Returns whether this is an address of a private network: RFC 1918, RFC 6598, or unique or link-local in IPv6. IPv4's
+/// link-local addresses are excluded: they belong to a cloud's metadata services.
 #[must_use]
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
@@ -201,7 +201,7 @@ pub struct TcpTransport {
 }
 
 impl TcpTransport {
-    /// Returns whether the server, which takes nothing more, has sent something before.
+    /// Returns whether the server, which accepts no more data, has already sent some.
     fn has_answer(&self) -> bool {
         let mut byte = [0];
         self.stream.peek(&mut byte).is_ok_and(|amount| amount > 0)
@@ -254,7 +254,8 @@ impl Transport for TcpTransport {
         }
     }
 
-    /// Returns whether a further call may go over it: the server has neither closed it nor sent what nobody has asked for.
+    /// Returns whether the connection can take another call: the server has neither closed it nor sent unrequested
+    /// data.
     fn is_open(&mut self) -> bool {
         let silent = self.stream.peek(&mut [0]);
         !self.answered_early && silent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)

@@ -1,4 +1,4 @@
-//! What stdout gets: results, an agent's answer, and an exchange as it happens, where that is mirrored.
+//! The contents of stdout: results, an agent's answer, and an exchange as it happens, if that is mirrored.
 //!
 //! Guarantees that no key is printed, and that nothing printed moves the cursor or is obeyed by a CI runner.
 
@@ -13,7 +13,7 @@ use crate::ui::pager::Pager;
 use crate::ui::paint::{diff_line, lines_taken, painted, size, told_line};
 use crate::ui::{mirror, to_stdout};
 
-/// What a line of a result begins with that tells a path.
+/// The prefixes of a result's lines that name a path.
 const TELLING: [&str; 2] = ["log: ", "done: the page is in "];
 
 impl Console<'_> {

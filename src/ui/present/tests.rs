@@ -1,4 +1,4 @@
-//! What is shown of an agent's events. Pure.
+//! Tests of how an agent's events are shown. Pure.
 
 use super::*;
 use crate::model::Purpose;

@@ -25,7 +25,7 @@ fn verb(name: &str) -> Verb {
     }
 }
 
-/// Returns how the command of a tool came out of which a person is told this.
+/// Returns the end of a tool's command, given the brief result that the user sees.
 fn command(name: &str, brief: Option<&str>) -> CommandEnd {
     match (name, brief) {
         ("COMMAND", Some("timed out")) => CommandEnd::Killed,
@@ -63,7 +63,7 @@ fn result(name: &str, text: &str, brief: Option<&str>, failed: bool) -> Event {
     }
 }
 
-/// Returns what is seen of these events, one after the other.
+/// Returns the visible lines after these events, one after the other.
 fn seen(events: &[Event], look: Look) -> Vec<String> {
     let mut steps = Steps::default();
     let lines = events.iter().flat_map(|event| steps.lines(event, look));
@@ -157,7 +157,7 @@ fn a_tool_is_a_line() {
     }
 }
 
-/// Returns what tells of a branch on a server.
+/// Returns events that name a branch on a server.
 fn of_branch(text: &str) -> [Event; 3] {
     let text = || text.to_owned();
     [

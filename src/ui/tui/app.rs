@@ -33,17 +33,17 @@ const ARMED: Duration = Duration::from_secs(2);
 const HELD: Duration = Duration::from_millis(200);
 /// Who presses a letter this soon after another is typing, and answers nothing.
 const TYPING: Duration = Duration::from_millis(500);
-/// What is said from a stop on until it is done.
+/// The hint shown from a stop until it is done.
 const STOPPING: &str = "Stopping...";
-/// The number of times colours are looked for that are being found.
+/// The interval between checks for colours that are being found.
 const COLORS: Duration = Duration::from_millis(20);
 
-/// What the loop of the terminal has to do.
+/// An effect that the terminal's loop carries out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScreenEffect {
     /// The engine is to be told this.
     Send(FromScreen),
-    /// What the engine does is to end: the interrupt is raised.
+    /// The engine's work is to end: the interrupt is raised.
     Stop,
     /// This text is to be in the terminal's clipboard.
     Copy(String),
@@ -55,14 +55,14 @@ pub enum ScreenEffect {
     FetchImage,
     /// The screen is over: the terminal is given back, and this is written there.
     Leave {
-        /// What stands on the normal screen then.
+        /// The text left on the normal screen.
         farewell: String,
     },
     /// All of the screen is to be drawn anew.
     Redraw,
 }
 
-/// How far the engine is, as the screen knows.
+/// The state of the engine, as far as the screen knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EngineState {
     /// It is not there yet: what is sent waits, and there is nothing that could be stopped.
@@ -84,10 +84,10 @@ pub struct App {
     transcript: Transcript,
     status: Status,
     todos: Vec<Todo>,
-    /// What is waited for, as far as that is known.
+    /// The current wait, as far as it is known.
     wait: Option<Wait>,
     engine: EngineState,
-    /// What is sent when it is done with that.
+    /// Submissions to be sent when that is done.
     queue: VecDeque<Submission>,
     /// True if the user has stopped that: what waits is sent when they say so.
     is_stopping: bool,
@@ -99,7 +99,7 @@ pub struct App {
     letter_at: Option<Duration>,
     /// A letter that answers that at this time, if no other key follows it.
     held: Option<(KeyEvent, Duration)>,
-    /// What is said for a while, and until when.
+    /// A temporary hint, and when it expires.
     hint: Option<(String, Duration)>,
     /// The time, as it was told last.
     now: Duration,
@@ -108,14 +108,14 @@ pub struct App {
     is_changed: bool,
 }
 
-/// How far the latest call to the model has come.
+/// The progress of the latest call to the model.
 #[derive(Debug, Default)]
 struct CallProgress {
     /// When it began.
     since: Duration,
     /// The size of its prompt.
     tokens: u64,
-    /// How much of its answer has come, in bytes.
+    /// The number of bytes of its answer so far.
     bytes: u64,
 }
 
@@ -200,7 +200,7 @@ impl App {
         (self.letter_at, self.held) = (None, None);
     }
 
-    /// Returns what was sent is done; the next that waits is sent.
+    /// Ends the work on the last submission; the next that waits is sent.
     fn settled(&mut self) -> Vec<ScreenEffect> {
         self.transcript.settle();
         (self.engine, self.wait, self.armed) = (EngineState::Idle, None, None);
@@ -384,13 +384,13 @@ impl App {
         ends.chain(turns).chain(colors).min()
     }
 
-    /// Returns whether one Escape waits for the other.
+    /// Returns whether one Escape is waiting for the other.
     #[must_use]
     pub fn is_armed(&self) -> bool {
         self.armed.is_some()
     }
 
-    /// Returns whether something stands in the input: a question that comes now interrupts somebody.
+    /// Returns whether there is something in the input: a question that comes now would interrupt the user.
     #[must_use]
     pub fn is_typing(&self) -> bool {
         !self.composer.is_empty()
@@ -410,7 +410,7 @@ fn todo(task: &Task) -> Todo {
     }
 }
 
-/// Returns what is shown of something that is sent.
+/// Returns the visible text of a submission.
 fn shown(submission: &Submission) -> &str {
     submission
         .shown
@@ -418,7 +418,7 @@ fn shown(submission: &Submission) -> &str {
         .map_or_else(|| public(&submission.text), public)
 }
 
-/// Returns what may be seen of a text.
+/// Returns the part of a text that may be shown.
 fn public(text: &str) -> &str {
     if is_secret(text) {
         // What stands behind it is a key.

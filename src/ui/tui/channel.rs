@@ -1,4 +1,4 @@
-//! What the engine tells the screen, on its way there.
+//! The channel of messages from the engine to the screen.
 //!
 //! Guarantees that telling never waits, that everything arrives in its order, and that a screen that is slow costs no
 //! more memory than the text that it has not shown yet: what streams joins what is still waiting. Of what a command
@@ -52,7 +52,7 @@ impl Wake {
     }
 }
 
-/// What waits.
+/// The messages that wait.
 type Queue = Arc<Mutex<Vec<ToScreen>>>;
 
 /// The engine's end. Cloning is cheap; all clones are one. When the last is gone, so is the screen.
@@ -156,7 +156,7 @@ impl ScreenReceiver {
         (is_woken || !all.is_empty()).then_some(all)
     }
 
-    /// Returns what wakes the screen without a message.
+    /// Returns a handle that wakes the screen without a message.
     #[must_use]
     pub fn wake(&self) -> Wake {
         self.wake.clone()

@@ -47,10 +47,10 @@ pub enum ClipboardProblem {
     NoImage,
 }
 
-/// What came of looking for one.
+/// The result of looking for one.
 pub type FoundImage = Result<Image, ClipboardProblem>;
 
-/// What tells the clipboard's picture.
+/// The command that prints the clipboard's picture.
 #[derive(Debug, Clone, Default)]
 pub struct Clipboard(Option<Vec<String>>);
 

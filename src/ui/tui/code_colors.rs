@@ -27,7 +27,7 @@ struct ColorWorker {
     from: Receiver<ColoredCode>,
 }
 
-/// What is known of the colours of code.
+/// The known colours of code.
 #[derive(Default)]
 pub struct CodeColors {
     state: RefCell<ColorState>,
@@ -38,7 +38,7 @@ struct ColorState {
     worker: Option<ColorWorker>,
     /// The latest last.
     known: VecDeque<ColoredCode>,
-    /// What the thread is at: one at a time, so that it is never far behind what is seen.
+    /// The code that the thread is colouring: one piece at a time, so that it is never far behind what is seen.
     pending: Option<(String, String)>,
 }
 
@@ -82,7 +82,7 @@ impl CodeColors {
         true
     }
 
-    /// Returns whether something is being looked for.
+    /// Returns whether colours are being looked for.
     pub fn is_pending(&self) -> bool {
         self.state.borrow().pending.is_some()
     }

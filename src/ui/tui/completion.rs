@@ -1,4 +1,4 @@
-//! What a path behind an `@` or a command behind a `/` may become.
+//! Completions of a path behind an `@`, or a command behind a `/`.
 //!
 //! Reads the directories of the project and git's ignore files, on a thread of its own, when an `@` is typed. What git
 //! ignores is left out, and so are names that would deceive whoever reads them. Guarantees that how much is looked at
@@ -18,17 +18,17 @@ use crate::project::gitignore::IgnoreRules;
 use crate::project::walk::{EntryKind, Walk};
 use crate::sys::text::is_deceptive;
 
-/// The number of entries of the project that are looked at.
+/// The number of the project's entries that are looked at.
 const LOOKED_AT: usize = 100_000;
-/// The number of candidates there are at most; they are scrolled through.
+/// The maximum number of candidates; they are scrolled through.
 const MOST: usize = 50;
 
 /// Something that can be put in the place of what was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// What is put there.
+    /// The text to insert.
     pub text: String,
-    /// What is said of it.
+    /// A note on it.
     pub note: String,
 }
 
@@ -82,7 +82,7 @@ impl ProjectPaths {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = paths;
     }
 
-    /// Returns what was listed last.
+    /// Returns the paths that were listed last.
     #[must_use]
     pub fn listed(&self) -> Arc<Vec<String>> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,7 @@ fn paths_below(root: &Path) -> Vec<String> {
     found
 }
 
-/// What of `text`, up to the cursor, is to be completed.
+/// The part of `text`, up to the cursor, that is to be completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completing<'t> {
     /// A path, which begins at this byte.
@@ -129,8 +129,8 @@ fn typed_path(text: &str) -> Option<(usize, &str)> {
     Some((text.len() - typed.len(), typed))
 }
 
-/// Returns what stands right before the cursor, if it can be completed: an `@` that begins a word, or a `/` that
-/// begins the text.
+/// Returns the word right before the cursor, if it can be completed: an `@` that begins a word, or a `/` that begins
+/// the text.
 #[must_use]
 pub fn completing(before: &str) -> Option<Completing<'_>> {
     if let Some((start, typed)) = typed_path(before) {

@@ -32,7 +32,7 @@ const MOST_PASTED_LINES: usize = 10;
 /// So is one of more letters.
 const MOST_PASTED_LETTERS: usize = 1000;
 
-/// What the input works with.
+/// Options of the input.
 #[derive(Debug, Default)]
 pub struct ComposerOptions {
     /// The project's root, below which paths are completed.
@@ -43,12 +43,12 @@ pub struct ComposerOptions {
     pub wake: Option<Wake>,
 }
 
-/// What came of a key.
+/// The outcome of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ComposerAction {
     /// Nothing has changed.
     None,
-    /// What is shown has changed.
+    /// The input looks different.
     Changed,
     /// This is sent; the input is empty.
     Send(Submission),
@@ -70,7 +70,7 @@ pub struct Composer {
     buffer: TextBuffer,
     attachments: Vec<Attachment>,
     recall: Recall,
-    /// What was sent or typed in this session, as it stood in the input, by the text that it stands for.
+    /// Drafts sent or typed in this session, as they stood in the input, by the text that they stand for.
     drafts: HashMap<String, (String, Vec<Attachment>)>,
     search: Option<HistorySearch>,
     commands: Vec<CommandHint>,
@@ -81,11 +81,11 @@ pub struct Composer {
     is_closed: bool,
     /// The number of columns the text had when it was drawn last.
     columns: Cell<usize>,
-    /// What could be completed, and with what; see [`Self::candidates`].
+    /// Cached candidates, and the text that they complete; see [`Self::candidates`].
     candidates: RefCell<Option<Candidates>>,
 }
 
-/// What a word may become.
+/// Completions of a word.
 #[derive(Debug, Clone)]
 struct Candidates {
     /// The text before the cursor, and how many paths were known.
@@ -118,7 +118,7 @@ impl Composer {
         self.candidates.take();
     }
 
-    /// Returns whether nothing stands in it.
+    /// Returns whether the input is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.buffer.text().is_empty() && self.search.is_none()
@@ -174,7 +174,7 @@ impl Composer {
         })
     }
 
-    /// Returns what may be edited elsewhere; `None` where a key may stand in it, which is to be in no file.
+    /// Returns the text for editing elsewhere; `None` if it may hold a key, which must not be in any file.
     #[must_use]
     pub fn editable_text(&self) -> Option<String> {
         (!is_secret(self.buffer.text())).then(|| self.text())
@@ -336,7 +336,7 @@ impl Composer {
         }
     }
 
-    /// Returns what is sent: pastes written out, and pictures beside the text.
+    /// Returns the submission: pastes written out, and pictures beside the text.
     fn submission(&self) -> Result<Submission, String> {
         // What a shell is to run, or a key, is sent as it is.
         let text = self.buffer.text();
@@ -421,7 +421,7 @@ impl Composer {
 
 /// Candidates.
 impl Composer {
-    /// Returns what the word before the cursor may become; nothing while it is closed.
+    /// Returns the completions of the word before the cursor; empty while the list is closed.
     fn candidates(&self) -> Vec<Completion> {
         if self.is_closed || self.search.is_some() {
             return Vec::new();
@@ -441,7 +441,7 @@ impl Composer {
         found.found.clone()
     }
 
-    /// Returns what a key does to the candidates; `None` where there are none, or the key is not theirs.
+    /// Applies a key to the candidates; `None` if there are none, or the key is not theirs.
     fn candidate_key(&mut self, key: KeyEvent) -> Option<ComposerAction> {
         let candidates = self.candidates();
         let marked = candidates.get(self.marked.min(candidates.len().checked_sub(1)?))?;
@@ -545,7 +545,7 @@ impl Composer {
     }
 }
 
-/// Returns what an editing key does.
+/// Returns the command of an editing key.
 fn edit_of(key: KeyEvent) -> Option<EditCommand> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     let alt = key.modifiers.contains(KeyModifiers::ALT);

@@ -1,4 +1,4 @@
-//! What the user is asked: whether something is allowed, which of a list, a line of text. Pure.
+//! Dialogs with the user: permission for something, a choice from a list, a line of text. Pure.
 //!
 //! Guarantees that nothing is allowed but by its own key: neither Enter nor a paste answers a question. Nothing of what
 //! is shown is obeyed by the terminal, and of a secret nothing is shown but its length.
@@ -23,12 +23,12 @@ use super::{FromScreen, Menu};
 use crate::record::question::{Question, Verdict};
 use crate::sys::text::printable;
 
-/// What closes a dialog, told in each.
+/// The hint on how to close a dialog, shown in each.
 const CANCEL: &str = "Press Esc to cancel";
 /// The number of rows and columns its border takes.
 const BORDER: u16 = 2;
 
-/// What the user has answered.
+/// The user's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DialogAction {
     /// To a question.
@@ -261,7 +261,7 @@ struct MenuDialog {
     menu: Menu,
     /// The one that is marked, among those that match.
     at: usize,
-    /// What they are to match.
+    /// The text that the items are to match.
     typed: String,
 }
 

@@ -1,11 +1,11 @@
-//! What was sent before, to be had again: Up and Down, and the search of Ctrl-R. Pure, but for the file of
-//! `History` that it reads once and adds to.
+//! The history of sent lines: Up and Down, and the search of Ctrl-R. Pure, but for the file of `History` that it reads
+//! once and adds to.
 //!
 //! Guarantees that what stands in the input is not lost by looking at what was sent earlier.
 
 use crate::ui::history::History;
 
-/// What follows these commands is a secret; nothing of them is kept.
+/// Commands followed by a secret; their arguments are never kept.
 const SECRET_COMMANDS: [&str; 2] = ["/login", "/logout"];
 
 /// Returns whether `text` may hold a key that its user is typing: it is neither kept nor shown.
@@ -22,7 +22,7 @@ pub struct Recall {
     entries: Vec<String>,
     /// The one that stands in the input; `None`: what is being typed does.
     at: Option<usize>,
-    /// What was being typed before one was looked at.
+    /// The text that was being typed before an entry was shown.
     draft: String,
 }
 
@@ -94,11 +94,11 @@ impl Recall {
 /// A search through it: Ctrl-R.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HistorySearch {
-    /// What is looked for.
+    /// The text to look for.
     pub wanted: String,
     /// The entry that was found.
     pub at: Option<usize>,
-    /// What it says.
+    /// The text of the entry.
     pub found: String,
 }
 
@@ -111,7 +111,8 @@ impl HistorySearch {
         }
     }
 
-    /// Returns what is seen of it in so many columns: the line that has what is wanted, and of a long one that part.
+    /// Returns the visible part of it in so many columns: the line with the match, and of a long line the part around
+    /// it.
     #[must_use]
     pub fn seen(&self, columns: usize) -> String {
         let wanted = self.wanted.to_lowercase();

@@ -1,4 +1,4 @@
-//! What a terminal sends, as keys, pastes and turns of the wheel. Pure.
+//! A decoder of terminal input: keys, pastes and turns of the wheel. Pure.
 //!
 //! crossterm's own reader takes two Escapes that arrive together for one, and cannot be waited for beside other things;
 //! this one is given the bytes. Guarantees that it never panics, that no byte of a paste becomes a key, and that
@@ -8,12 +8,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::sys::text::with_unix_line_ends;
 
-/// What ends a paste.
+/// The sequence that ends a paste.
 const PASTE_END: &[u8] = b"\x1b[201~";
 /// No sequence is longer; what is, is none.
 const LONGEST: usize = 64;
 
-/// What somebody does at a terminal.
+/// An input event of a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TerminalInput {
     /// A key was pressed.
@@ -27,13 +27,13 @@ pub enum TerminalInput {
 /// Reads bytes as they come.
 #[derive(Debug, Default)]
 pub struct KeyDecoder {
-    /// What has come and is not whole yet.
+    /// The bytes that do not form a whole event yet.
     pending: Vec<u8>,
     /// The paste that is under way.
     paste: Option<Vec<u8>>,
 }
 
-/// What the bytes begin with.
+/// The parse of the first event in some bytes.
 enum Parsed {
     /// This, of so many bytes; `None`: nothing that is known.
     Whole(Option<TerminalInput>, usize),
@@ -52,9 +52,8 @@ impl KeyDecoder {
         inputs
     }
 
-    /// Returns whether something has come whose meaning depends on what follows, or that nothing follows: an Escape
-    /// may begin
-    /// a sequence.
+    /// Returns whether the meaning of the pending bytes depends on what follows, or on nothing following: an Escape may
+    /// begin a sequence.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.paste.is_none() && !self.pending.is_empty()
@@ -116,7 +115,7 @@ fn key(code: KeyCode, modifiers: KeyModifiers) -> TerminalInput {
     TerminalInput::Key(KeyEvent::new(code, modifiers))
 }
 
-/// Returns what `bytes`, of which there are some, begin with. Where they are settled, it is never open.
+/// Parses the first event in `bytes`, which is not empty. If the bytes are settled, the result is never open.
 fn parse(bytes: &[u8], is_settled: bool) -> Parsed {
     let open = |otherwise: Parsed| if is_settled { otherwise } else { Parsed::Open };
     let escape = || Parsed::Whole(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1);
@@ -197,7 +196,7 @@ fn character(bytes: &[u8], is_settled: bool) -> Parsed {
     Parsed::Whole(Some(key(code, modifiers)), 1)
 }
 
-/// Returns what stands behind `ESC [`.
+/// Parses the rest of a sequence behind `ESC [`.
 fn control_sequence(bytes: &[u8]) -> Parsed {
     // The Linux console's F1 to F5.
     if let [b'[', rest @ ..] = bytes {
@@ -348,7 +347,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns what a terminal means that sends nothing more.
+    /// Returns the events of a terminal that sends nothing more.
     fn inputs(bytes: &[u8]) -> Vec<TerminalInput> {
         let mut decoder = KeyDecoder::default();
         let mut inputs = decoder.read(bytes);

@@ -26,31 +26,31 @@ use crate::record::event::Event;
 use crate::record::question::{Question, Verdict};
 use crate::record::todos::Todo;
 
-/// What the engine tells the screen.
+/// A message from the engine to the screen.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToScreen {
     /// Something happened in a run.
     Event(Event),
-    /// What was said so far, in the place of what the screen shows: a session was opened, or a new one begun.
+    /// The conversation so far, which replaces the one on the screen: a session was opened, or a new one begun.
     Transcript(Vec<Entry>),
     /// The same, behind what is there: the answer of a slash command, Markdown.
     Said(String),
-    /// What the status bar and the input need to know.
+    /// The data for the status bar and the input.
     Status(Status),
-    /// What is to be done, all of it.
+    /// The whole list of todos.
     Todos(Vec<Todo>),
     /// The user is to say whether something is done; the screen answers with `FromScreen::Answered`.
     Ask {
-        /// What is to be done.
+        /// The action in question.
         question: Question,
-        /// What that would change, a unified diff or the text.
+        /// The proposed change: a unified diff or the text.
         preview: Option<String>,
     },
     /// The user is to choose; the screen answers with `FromScreen::Chosen`.
     Choose(Menu),
     /// A line is to be typed, as `***` where it is a secret; the screen answers with `FromScreen::Typed`.
     Type {
-        /// What stands before it.
+        /// The text before the input.
         prompt: String,
         /// True if it is not shown.
         is_secret: bool,
@@ -63,16 +63,16 @@ pub enum ToScreen {
     Page(String),
     /// All is set up anew: until that is `Settled`, Escape stops nothing, and Ctrl-C ends all.
     SettingUp,
-    /// What was sent is done, well or not: the next line may come.
+    /// The last submission is done, well or not: the next line may come.
     Settled,
     /// The end: the screen gives the terminal back, writes this there, and is over.
     End {
-        /// What stands on the normal screen then.
+        /// The text left on the normal screen.
         farewell: String,
     },
 }
 
-/// What the screen tells the engine.
+/// A message from the screen to the engine.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FromScreen {
     /// A line was sent: a request, `/command` or `!command`.
@@ -81,39 +81,39 @@ pub enum FromScreen {
     Answered(Verdict),
     /// The item of a menu, counted from 0; `None`: none.
     Chosen(Option<usize>),
-    /// What was typed; `None`: nothing.
+    /// The typed text, or `None`.
     Typed(Option<String>),
     /// The user ends the program.
     Leave,
 }
 
-/// What a user has sent.
+/// A submission by the user.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Submission {
     /// All that was typed and pasted, as it is sent.
     pub text: String,
     /// The pictures that were attached.
     pub images: Vec<Image>,
-    /// What is shown of it: long pastes are one piece each. `None`: the text.
+    /// The visible form of the text, with each long paste as one piece; `None` if it is the text itself.
     pub shown: Option<String>,
 }
 
 /// Something that stands in the transcript.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
-    /// What the user has sent.
+    /// A message by the user.
     User(String),
-    /// What the agent says, Markdown.
+    /// A message by the agent, in Markdown.
     Agent(String),
-    /// What it has thought.
+    /// A thought of the agent's.
     Thought(String),
     /// A tool was used.
     Tool {
         /// The tool's name.
         name: String,
-        /// What it was about.
+        /// The subject of the use.
         subject: String,
-        /// What came of it.
+        /// The result.
         result: String,
         /// True if that was nothing.
         failed: bool,
@@ -122,7 +122,7 @@ pub enum Entry {
     Notice(String),
 }
 
-/// What the status bar shows.
+/// The data of the status bar.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
     /// The model's name.
@@ -131,11 +131,11 @@ pub struct Status {
     pub used: u64,
     /// The number of the model takes.
     pub window: u64,
-    /// How the vendor was reached last.
+    /// The state of the connection to the vendor.
     pub connection: Connection,
 }
 
-/// How a vendor was reached last.
+/// The outcome of the last attempt to reach the vendor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Connection {
     /// It answers, or was not asked yet.
@@ -150,9 +150,9 @@ pub enum Connection {
 /// A list of which one is chosen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Menu {
-    /// What is chosen.
+    /// The menu's title, which names the thing to choose.
     pub title: String,
-    /// What there is: a name, and what is said of it.
+    /// The items: a name and a note on it.
     pub items: Vec<(String, String)>,
     /// The one that is marked at first.
     pub at: usize,
@@ -163,8 +163,8 @@ pub struct Menu {
 pub struct CommandHint {
     /// Its name, without the slash.
     pub name: String,
-    /// What it takes; "" for nothing.
+    /// The argument that it takes; "" for none.
     pub argument: String,
-    /// What it does.
+    /// A description of the command.
     pub description: String,
 }

@@ -1,4 +1,4 @@
-//! What is waited for: what turns, what is said of it, how long it may take. Pure: time comes as an argument.
+//! Indicators of a wait: the animation, its message, the expected time. Pure: time comes as an argument.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::sys::counter::Counter;
 use crate::sys::numbers::{counted, elapsed};
 use crate::ui::blocks::one_line;
 
-/// What turns: the frames and intervals of cli-spinners.
+/// An animation: the frames and intervals of cli-spinners.
 #[derive(Debug, PartialEq, Eq)]
 struct Frames {
     interval: Duration,
@@ -40,7 +40,7 @@ const LINE: Frames = Frames {
     frames: &["-", "\\", "|", "/"],
 };
 
-/// What is said behind it, from when on.
+/// Messages behind the animation, each with the time from which it is shown.
 const MESSAGES: [(Duration, &str); 5] = [
     (Duration::ZERO, "Starting..."),
     (Duration::from_secs(3), "Still working..."),
@@ -49,13 +49,13 @@ const MESSAGES: [(Duration, &str); 5] = [
     (Duration::from_secs(30), "Thank you for your patience..."),
 ];
 
-/// How it is stopped.
+/// The hint on how to stop.
 const HINT: &str = " (esc to interrupt)";
 
-/// How wide a bar is.
+/// The width of a bar, in columns.
 const BAR: u64 = 20;
 
-/// What is waited for.
+/// The thing that is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waiting {
     /// The model thinks, or the engine does.
@@ -64,7 +64,7 @@ pub enum Waiting {
     Tool {
         /// Its name.
         name: String,
-        /// What it is about.
+        /// The subject of the use.
         description: String,
     },
     /// A file is read or written.
@@ -76,12 +76,12 @@ pub enum Waiting {
     },
     /// The vendor was called, and has not answered.
     Api {
-        /// What there is to say of it.
+        /// Details of the call.
         details: String,
     },
     /// The answer comes.
     Streaming {
-        /// How much of it has.
+        /// The number of bytes so far.
         bytes: u64,
     },
     /// A reply comes whose tokens are counted.
@@ -93,9 +93,9 @@ pub enum Waiting {
     },
     /// Something whose end is known.
     Progress {
-        /// What.
+        /// The message.
         message: String,
-        /// How much of it is done.
+        /// The amount done.
         done: Counter,
         /// Of how much.
         total: u64,
@@ -103,7 +103,7 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// Returns what is waited for while a tool of this category is used on `subject`.
+    /// Returns the wait for a tool of this category that is used on `subject`.
     #[must_use]
     pub fn for_tool(name: &str, category: Option<Category>, subject: &str) -> Self {
         let operation = match category {
@@ -173,7 +173,7 @@ impl Waiting {
 /// Something that is waited for, since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// What it is.
+    /// The thing that is waited for.
     pub waiting: Waiting,
     /// When it began.
     pub since: Duration,
@@ -252,13 +252,13 @@ impl Wait {
     }
 }
 
-/// Returns what is said after this time: the last message whose time has passed.
+/// Returns the message for this time: the last one whose time has passed.
 fn smart(waited: Duration) -> &'static str {
     let passed = MESSAGES.iter().rfind(|(after, _)| waited >= *after);
     passed.map_or("", |(_, message)| message)
 }
 
-/// What calls took, so that it can be told how long the next one may take.
+/// The durations of calls, used to estimate the next one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallTimes {
     calls: u32,
@@ -291,7 +291,7 @@ impl CallTimes {
     }
 }
 
-/// Returns what waits to be sent, or has come where nobody looks: `3 new lines`.
+/// Returns the note on lines below the visible part: `3 new lines`.
 #[must_use]
 pub fn more_below(lines: usize) -> String {
     match lines {

@@ -44,16 +44,16 @@ use crate::ui::pager::Pager;
 
 /// The time from one frame to the next, on the average at least.
 const FRAME: Duration = Duration::from_millis(18);
-/// How much earlier one may come that shows what was typed: three frames. In no second are there more than sixty.
+/// The lead allowed to a frame that shows typed text: three frames. No second has more than sixty frames.
 const AHEAD: Duration = Duration::from_millis(54);
 /// The time an Escape waits for what it may begin.
 const ESCAPE: Duration = Duration::from_millis(25);
 /// Who has paused for so long has seen what is asked.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The number of times a stop is looked after that nobody has taken yet.
+/// The interval between checks for a stop that nobody has taken yet.
 const STOP: Duration = Duration::from_millis(100);
 
-/// What the screen works with.
+/// Options of the screen.
 pub struct ScreenOptions<'c> {
     /// The time.
     pub clock: &'c dyn Clock,
@@ -65,9 +65,9 @@ pub struct ScreenOptions<'c> {
     pub mouse: bool,
     /// The project's root.
     pub root: PathBuf,
-    /// What is sent as soon as the engine is there, as if it had been typed.
+    /// The submission sent as soon as the engine is ready, as if it had been typed.
     pub first: Option<Submission>,
-    /// What was sent before; `None`: nothing is kept.
+    /// The history of sent lines; `None` if nothing is kept.
     pub history: Option<History>,
     /// The user's editor, a command; `None`: they have named none.
     pub editor: Option<String>,
@@ -75,7 +75,7 @@ pub struct ScreenOptions<'c> {
     pub draft: PathBuf,
     /// The user's pager.
     pub pager: Option<Pager>,
-    /// What tells the clipboard's picture.
+    /// The access to the clipboard's picture.
     pub clipboard: Clipboard,
 }
 
@@ -145,7 +145,7 @@ fn frame_after(next: Duration, now: Duration) -> Duration {
     next.max(now) + FRAME
 }
 
-/// What is read from and written to.
+/// The input and output of the loop.
 struct Terminal<'t, W> {
     keys: BorrowedFd<'t>,
     output: W,
@@ -154,7 +154,7 @@ struct Terminal<'t, W> {
     taken: Option<&'t TakenTerminal>,
 }
 
-/// What a wait has ended with.
+/// The reasons why a wait ended.
 #[derive(Debug, Clone, Copy, Default)]
 struct Woken {
     has_keys: bool,
@@ -189,7 +189,7 @@ struct ScreenLoop<'t, W> {
     pause: Duration,
     /// The clipboard's pictures, when they come.
     pictures: (Sender<FoundImage>, Receiver<FoundImage>),
-    /// What is to stand on the normal screen; `None`: it goes on.
+    /// The text to leave on the normal screen; `None` while the loop goes on.
     farewell: Option<String>,
     /// The signal that has ended it.
     ended_by: Option<Interrupted>,
@@ -384,7 +384,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         self.write(&frame)
     }
 
-    /// Returns what was typed before a question was seen: that it is closed was not meant either.
+    /// Handles input typed before a question was seen; even closing the question was not meant by it.
     fn before_question(&mut self, inputs: Vec<TerminalInput>) -> io::Result<()> {
         for input in inputs {
             self.typed_at = self.now();

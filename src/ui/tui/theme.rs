@@ -4,20 +4,20 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// How things look, by what they are.
+/// The styles of the screen, by meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
     /// Text.
     pub plain: Style,
-    /// What is beside the point.
+    /// Secondary text.
     pub dim: Style,
-    /// What the eye should find: the prompt, names.
+    /// Text that should catch the eye: the prompt, names.
     pub accent: Style,
-    /// What went well.
+    /// Success.
     pub success: Style,
-    /// What the user should look at.
+    /// Warnings.
     pub warning: Style,
-    /// What went wrong.
+    /// Errors.
     pub error: Style,
     /// A line that a change adds.
     pub added: Style,

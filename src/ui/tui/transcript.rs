@@ -1,5 +1,5 @@
-//! What was said and done, as lines, of which a part is seen. Touches nothing, but for the thread that finds the
-//! colours of code.
+//! The transcript of a conversation, as lines of which a part is seen. Touches nothing, but for the thread that finds
+//! the colours of code.
 //!
 //! Guarantees that drawing takes time by the lines that are seen, not by those that there are: an item becomes lines
 //! when it is looked at, once for each width, and only those near to what is seen are kept.
@@ -54,9 +54,10 @@ pub struct Transcript {
     items: Vec<TranscriptItem>,
     /// The first line that is seen; `None`: the last line is.
     top: Option<LinePosition>,
-    /// What was there when the user scrolled away from the end: how many items, and how many lines of the last.
+    /// The extent of the transcript when the user scrolled away from its end: the number of items, and of lines of the
+    /// last.
     seen: (usize, usize),
-    /// How large it was drawn last.
+    /// The size that it was drawn in last.
     size: (usize, usize),
     is_unfolded: bool,
     /// Which items have lines.

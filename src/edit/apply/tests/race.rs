@@ -17,7 +17,7 @@ const PATIENCE: usize = 100 * ROUNDS;
 
 const REPLY: &str = "^^^d/keep\nnew\n^^^end\n^^^d/sub/made\nnew\n^^^end\n^^^d/gone\n^^^delete\n^^^top\nnew\n^^^end\n";
 
-/// Returns what is outside, and must stay as it is: the same names as inside.
+/// Returns the files outside, which must stay as they are; they have the same names as those inside.
 fn outside(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut pending = vec![root.to_path_buf()];

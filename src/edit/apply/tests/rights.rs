@@ -1,4 +1,4 @@
-//! What a file that is brought back permits, whatever its record says.
+//! Permissions of a restored file, whatever its record says.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,4 +1,4 @@
-//! What keys, pastes and the wheel do.
+//! The effects of keys, pastes and the wheel.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How the screen is divided, and drawn.
+//! The layout of the screen, and its drawing.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -19,7 +19,7 @@ const LOW: u16 = 16;
 /// On one that is lower than this, the status bar has no border.
 const LOWEST: u16 = 10;
 
-/// What stands where.
+/// The areas of the screen.
 #[derive(Debug, Default)]
 struct ScreenLayout {
     transcript: Rect,
@@ -63,7 +63,7 @@ impl App {
         }
     }
 
-    /// Returns what is said for a while, in lines of at most so many columns.
+    /// Returns the temporary hint, in lines of at most so many columns.
     fn said(&self, columns: u16) -> (Vec<String>, Style) {
         let (text, style) = match (&self.armed, &self.hint) {
             (Some(_), _) => ("(esc again to stop)", self.theme.warning),
@@ -73,7 +73,7 @@ impl App {
         (wrapped(&one_line(text), columns.max(1).into()), style)
     }
 
-    /// Returns what is waited for; it gives way to what is said.
+    /// Draws the current wait; it gives way to the hint.
     fn draw_wait(&self, area: Rect, buf: &mut Buffer) {
         let (lines, style) = self.said(area.width);
         let columns = lines.iter().map(|line| line.width()).max();
@@ -89,7 +89,7 @@ impl App {
         }
     }
 
-    /// Returns what waits to be sent.
+    /// Draws the submissions that wait to be sent.
     fn draw_queue(&self, area: Rect, buf: &mut Buffer) {
         let how = if self.engine == EngineState::Idle {
             "Enter sends it, Up takes it back"

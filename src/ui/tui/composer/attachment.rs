@@ -1,4 +1,4 @@
-//! What is sent beside, or in the place of, what is typed: long pastes and pictures.
+//! Attachments, sent beside or in place of typed text: long pastes and pictures.
 //!
 //! Reads files that are named as pictures, and nothing else. Guarantees that what is attached is a picture by its first
 //! bytes, and of a kind and size that a model takes.
@@ -24,7 +24,7 @@ const LARGEST: u64 = 5 * MIB;
 /// The ends of names that are pictures.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
-/// What a placeholder stands for.
+/// The object that a placeholder stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Attachment {
     /// A text that is too long to be shown.
@@ -33,7 +33,7 @@ pub enum Attachment {
     Image(Image),
 }
 
-/// Returns what is shown for each: numbers count each kind for itself.
+/// Returns the label of each: numbers count each kind for itself.
 pub fn labels(attachments: &[Attachment]) -> Vec<String> {
     let (mut pastes, mut images) = (0, 0);
     let label = |attachment: &Attachment| match attachment {
@@ -50,7 +50,7 @@ pub fn labels(attachments: &[Attachment]) -> Vec<String> {
     attachments.iter().map(label).collect()
 }
 
-/// Returns what stands for a picture, in the input as in what is sent.
+/// Returns the label of a picture, in the input and in the text that is sent.
 pub fn image_label(number: usize) -> String {
     format!("[Image #{number}]")
 }
@@ -86,7 +86,7 @@ fn is_image_name(path: &str) -> bool {
     end.is_some_and(|end| ENDS.contains(&&*end.to_ascii_lowercase()))
 }
 
-/// Returns what kind of picture begins so.
+/// Returns the media type of a picture that begins with these bytes.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -140,7 +140,8 @@ pub fn pasted_image(text: &str, root: &Path) -> Option<Result<Image, ImageProble
     path.is_file().then(|| load(path))
 }
 
-/// Returns what is sent of a text that was not typed at the screen: the pictures that it names by `@path` beside it.
+/// Returns the submission of a text that was not typed at the screen, with the pictures that it names by `@path` beside
+/// it.
 ///
 /// # Errors
 /// When one of them cannot be attached.
@@ -148,10 +149,9 @@ pub fn submission(text: &str, root: &Path) -> Result<Submission, ImageProblem> {
     with_images(text, &[], root)
 }
 
-/// Returns what is sent of a text with placeholders: pastes are written out; pictures, and what an `@` names as such,
-/// go beside
-/// it, and the text says where they belong. So do pictures that a word names without an `@`, which stays: it may be
-/// about the file.
+/// Returns the submission of a text with placeholders. Pastes are written out; pictures, and those that an `@` names,
+/// go beside it, and the text says where they belong. So do pictures that a word names without an `@`; the word stays,
+/// since it may be about the file.
 pub fn with_images(
     text: &str,
     attachments: &[Attachment],

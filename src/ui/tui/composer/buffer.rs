@@ -14,7 +14,7 @@ use crate::sys::text::is_deceptive;
 /// The characters that stand for something that is sent in their place: a long paste, a picture. They are of a plane
 /// for private use, and taken out of everything that is typed and pasted.
 pub const PLACEHOLDERS: Range<u32> = 0xF_0000..0xF_8000;
-/// What a tab looks like: where it would stop is nobody's business here.
+/// A tab as it is shown: four blanks, wherever it would stop.
 const TAB: &str = "    ";
 
 /// The attachment that a grapheme stands for, counted from 0.
@@ -30,11 +30,11 @@ pub struct TextBuffer {
     text: String,
     /// Where the cursor stands, in bytes.
     cursor: usize,
-    /// What was cut last, for Ctrl-Y.
+    /// The last cut, for Ctrl-Y.
     killed: String,
     /// The column that Up and Down aim at.
     goal: Option<usize>,
-    /// What has changed, for Ctrl-_.
+    /// The changes, for Ctrl-_.
     changes: Vec<TextChange>,
 }
 
@@ -269,7 +269,7 @@ impl TextBuffer {
     }
 }
 
-/// What an editing key does, each named as readline does.
+/// The command of an editing key, named as in readline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditCommand {
     Left,
@@ -297,10 +297,10 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// What stands for each attachment.
+/// The label of each attachment.
 pub type Labels = [String];
 
-/// Returns what is shown of a grapheme: nothing of it moves the cursor or turns the text around.
+/// Returns the visible form of a grapheme, which never moves the cursor or reverses text.
 pub fn shown<'t>(grapheme: &'t str, labels: &'t Labels) -> Cow<'t, str> {
     if let Some(index) = placeholder(grapheme) {
         let label = labels.get(index).map_or("\u{fffd}", String::as_str);
@@ -323,9 +323,8 @@ pub fn width(grapheme: &str, labels: &Labels) -> usize {
     shown(grapheme, labels).width()
 }
 
-/// Returns how `text` falls into rows of `columns`: broken at blanks where there are any. There is always one, and
-/// behind a
-/// newline at the end an empty one.
+/// Returns `text` in rows of `columns`, broken at blanks if there are any. There is always at least one row, and an
+/// empty one after a newline at the end.
 pub fn rows(text: &str, columns: usize, labels: &Labels) -> Vec<TextRow> {
     let mut rows = Vec::new();
     let mut start = 0;

@@ -27,7 +27,7 @@ fn type_in(composer: &mut Composer, text: &str) {
     }
 }
 
-/// Returns what it looks like, with a `▏` where the cursor is.
+/// Returns the drawn input, with a `▏` where the cursor is.
 fn drawn(composer: &Composer, width: u16) -> String {
     drawn_in(composer, width, composer.height(width))
 }

@@ -1,4 +1,4 @@
-//! How the input looks: the text behind its sign, and above it what the word at the cursor may become.
+//! The look of the input: the text behind its sign, and the completions of the word at the cursor above it.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,15 @@ use crate::ui::tui::completion::Completion;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::theme::Theme;
 
-/// The number of rows of text that are shown.
+/// The number of rows of text shown.
 const MOST_ROWS: usize = 10;
 /// The number of candidates, where there is room.
 const MOST_CANDIDATES: usize = 16;
 /// The number of columns that stand before the text: its sign and a blank.
 const SIGN: u16 = 2;
-/// What stands for a letter that nobody is to see.
+/// The character shown for a hidden letter.
 const HIDDEN: &str = "•";
-/// What is said where nothing stands in it.
+/// The hint in an empty input.
 const HINT: &str = "Ask for something, or / for commands";
 
 impl Composer {

@@ -1,4 +1,4 @@
-//! Whether something is allowed: what it is, why it is asked about, and what it would change.
+//! A question of permission: its subject, the reason why it is asked, and the changes at stake.
 
 use std::cell::{Cell, Ref, RefCell};
 
@@ -15,16 +15,16 @@ use crate::ui::columns::folded;
 use crate::ui::steps::HANG;
 use crate::ui::tui::theme::Theme;
 
-/// How a line looks.
+/// The style of a line.
 type Look = fn(&Theme) -> Style;
 
 /// A question that is asked.
 #[derive(Debug)]
 pub struct QuestionDialog {
     question: Question,
-    /// What would be changed.
+    /// The proposed change.
     preview: String,
-    /// What can be scrolled, and in how many columns it stands.
+    /// The part that scrolls, and the columns that it was laid out for.
     body: RefCell<(usize, Vec<(String, Look)>)>,
     /// The first line of it that is seen.
     first: Cell<usize>,
@@ -33,7 +33,7 @@ pub struct QuestionDialog {
     all: Cell<usize>,
     /// True if the keys stood there in a word each.
     is_short: Cell<bool>,
-    /// What is to be done instead, while that is typed.
+    /// The instruction to do something else, while it is typed.
     instead: Option<TypedLine>,
 }
 
@@ -68,7 +68,7 @@ impl QuestionDialog {
         }
     }
 
-    /// Returns what can be scrolled: the subject, and what would be changed.
+    /// Returns the part that scrolls: the subject and the proposed change.
     fn body(&self, columns: usize) -> Ref<'_, [(String, Look)]> {
         if self.body.borrow().0 != columns {
             let Question {
@@ -95,7 +95,7 @@ impl QuestionDialog {
         Ref::map(self.body.borrow(), |(_, lines)| lines.as_slice())
     }
 
-    /// Returns what each key does.
+    /// Returns the action of each key.
     fn keys(&self, columns: usize) -> Vec<String> {
         let question = &self.question;
         let keys = [
@@ -174,9 +174,8 @@ impl QuestionDialog {
         }
     }
 
-    /// Returns what stands in the border below it: what closes it, where that has no row and there is room for it, and
-    /// which of
-    /// its lines were seen, where those were not all.
+    /// Returns the text in the lower border: the key that closes the dialog, if that has no row of its own and there is
+    /// room, and which lines were seen, if not all were.
     pub fn border(&self, columns: usize) -> [String; 2] {
         let (first, seen, all) = (self.first.get(), self.seen.get(), self.all.get());
         let position = if seen < all {
@@ -190,7 +189,7 @@ impl QuestionDialog {
         [if is_there { cancel } else { String::new() }, position]
     }
 
-    /// Returns whether a key is a letter that may answer it.
+    /// Returns whether a key is a letter that may answer the question.
     pub fn is_letter(&self, key: KeyEvent) -> bool {
         let is_bare = (key.modifiers - KeyModifiers::SHIFT).is_empty();
         self.instead.is_none() && matches!(key.code, KeyCode::Char(_)) && is_bare
@@ -267,7 +266,7 @@ fn broken(text: &str, columns: usize, hang: usize) -> Vec<String> {
     text.split('\n').map(str::to_owned).collect()
 }
 
-/// Returns how a line of a unified diff looks.
+/// Returns the style of a line of a unified diff.
 fn look_of(line: &str) -> Look {
     match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => |theme| theme.heading,

@@ -21,9 +21,9 @@ pub const TAKE_MOUSE: &str = "\x1b[?1000h\x1b[?1006h";
 pub const GIVE_BACK: &str =
     "\x1b[?2026l\x1b[0m\x1b[<u\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// Says whether the terminal is not taken, or lent.
+/// True while the terminal is not taken, or is lent.
 static IS_GIVEN_BACK: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
-/// Says whether the process is to stop, as soon as it has given the terminal back.
+/// True if the process is to stop as soon as it has given the terminal back.
 static STOPS: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// The hook is set once in a process.
 static HOOK: Once = Once::new();

@@ -19,7 +19,7 @@ use ratatui::style::{Color, Modifier};
 use ratatui::{Frame, Terminal};
 use unicode_width::UnicodeWidthStr as _;
 
-/// What is drawn, until somebody takes it.
+/// The drawn bytes, until somebody takes them.
 #[derive(Clone, Default)]
 struct DrawnBytes(Rc<RefCell<Vec<u8>>>);
 
@@ -37,7 +37,7 @@ impl Write for DrawnBytes {
 struct Drawing {
     bytes: CrosstermBackend<DrawnBytes>,
     size: Size,
-    /// What is drawn.
+    /// The cells drawn.
     cells: Buffer,
     /// True if anything but the cursor was drawn.
     has_cells: bool,
@@ -249,7 +249,7 @@ mod tests {
         "❤️ 👍🏽 👩‍💻 é",
     ];
 
-    /// Returns what a terminal shows that is given frames whose first line is that of each of `tops`.
+    /// Returns the lines of a terminal that is given frames whose first lines are those of `tops`.
     fn shown(tops: &[usize]) -> Vec<String> {
         let mut painter = Painter::new(Size::new(30, 5)).unwrap();
         let size = |length| NonZero::new(length).unwrap();

@@ -330,7 +330,7 @@ fn nothing_is_written_while_nothing_changes() {
 
 #[test]
 fn a_key_is_seen_at_once_and_no_second_has_more_than_sixty_frames() {
-    /// Says whether a key comes in this millisecond, and how long one may wait.
+    /// A test of whether a key comes in this millisecond, and the longest that one may wait.
     type Typing = (fn(u32) -> bool, u32);
     let cases: [Typing; 5] = [
         (|_| false, 0),

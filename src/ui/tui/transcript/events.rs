@@ -1,4 +1,4 @@
-//! What happens, and what was said before, as items of the transcript. Pure.
+//! Converts events and earlier conversation to items of the transcript. Pure.
 
 use super::Transcript;
 use super::item::ItemBody;
@@ -145,7 +145,7 @@ impl Transcript {
         }
     }
 
-    /// Returns what was sent is done: no tool is at work any more, whether that was told or not.
+    /// Ends the work on a submission: no tool is at work any more, whether that was reported or not.
     pub fn settle(&mut self) {
         for at in std::mem::take(&mut self.tools) {
             self.with_tool_at(at, |tool| {

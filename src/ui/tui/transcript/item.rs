@@ -18,7 +18,7 @@ const SENT: usize = 40;
 /// Lines that are shown of anything that is unfolded.
 const UNFOLDED: usize = 2000;
 
-/// What lines depend on besides the item.
+/// The conditions that lines depend on besides the item.
 #[derive(Clone, Copy)]
 pub struct ItemLook<'l> {
     /// The number of columns.
@@ -34,20 +34,20 @@ pub struct ItemLook<'l> {
 /// Something in the transcript.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ItemBody {
-    /// What the user has sent.
+    /// A message by the user.
     User {
-        /// What is shown of it.
+        /// The visible form of the message.
         shown: String,
         /// All of it.
         text: String,
     },
-    /// What the agent says, a block of it.
+    /// A block of the agent's message.
     Agent(MarkdownBlock),
-    /// What it thinks, a part of it.
+    /// A block of its thoughts.
     Thought(MarkdownBlock),
     /// A tool that it uses, or has used.
     Tool(Box<ToolUse>),
-    /// What the user should look at.
+    /// A warning for the user.
     Warning(String),
     /// Something else that has happened.
     Event(Box<Shown>),

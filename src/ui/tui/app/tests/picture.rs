@@ -24,12 +24,12 @@ const DIFFS: [&str; 2] = [
      +    printf '%s' \"$*\" | tr 'A-Z ' 'a-z-' | tr -s '-' | sed 's/^-//; s/-$//'\n }\n",
 ];
 
-/// What build.sh says between the two.
+/// The output of build.sh between the two.
 const OUTPUT: &str = "ok: 'Hello' -> 'hello'\nok: 'Hello World' -> 'hello-world'\n\
                       FAILED: 'Hello   World' -> 'hello---world', \
                       wanted 'hello-world'\nFAILED: '  Hello ' -> '--hello-', wanted 'hello'\n";
 
-/// Returns what the n-th recorded reply says, and the todos that it sets.
+/// Returns the text of the n-th recorded reply, and the todos that it sets.
 fn recorded(number: usize) -> (String, Vec<Todo>) {
     let root = env!("CARGO_MANIFEST_DIR");
     let path = format!("{root}/fixtures/chat-demo/000{number}-step-response.json");
@@ -41,7 +41,7 @@ fn recorded(number: usize) -> (String, Vec<Todo>) {
     (text.unwrap().to_owned(), todos.unwrap_or_default())
 }
 
-/// Returns what comes of a tool; "": what it has changed says that.
+/// Returns the result of a tool; "" if its changes say it all.
 fn ended(name: &str, told: &str) -> Event {
     let mut ended = result(name, told);
     if let Event::ToolResult {
@@ -129,7 +129,7 @@ fn hex(color: Color) -> &'static str {
     }
 }
 
-/// Returns how a cell's text looks, as attributes.
+/// Returns a cell's style as attributes.
 fn look(cell: &Cell) -> String {
     let mut look = format!("fill=\"{}\"", hex(cell.fg));
     for (modifier, attribute) in [

@@ -3,7 +3,7 @@
 use super::*;
 use crate::ui::tui::keys::{KeyDecoder, TerminalInput};
 
-/// What somebody does at the terminal, or the engine tells.
+/// An action of the user at the terminal, or a message of the engine.
 #[derive(Debug, Clone)]
 enum Move {
     Bytes(Vec<u8>),
@@ -61,7 +61,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     )
 }
 
-/// Returns what the engine may tell at any time.
+/// Returns a message that the engine may send at any time.
 fn message(nth: u8) -> ToScreen {
     let todo = Todo {
         content: "Write it".to_owned(),
