@@ -1,4 +1,4 @@
-//! What happens in a run, as data, and who hears of it.
+//! The events of a run, as data, and the reporters that receive them.
 //!
 //! Pure. An event has all of its text, so it can cross a channel to another thread.
 
@@ -39,7 +39,7 @@ pub enum Event {
         model: String,
         /// The size of the prompt, where that was counted.
         prompt: Option<Size>,
-        /// What the run has cost so far.
+        /// The run's cost so far.
         spent: Usd,
     },
     /// A piece of a streamed reply has come.
@@ -50,11 +50,11 @@ pub enum Event {
         /// True if the model thinks it, rather than says it.
         #[serde(skip)]
         is_thought: bool,
-        /// The number of tokens of answer, about.
+        /// The approximate number of tokens of the answer.
         output_tokens: u64,
-        /// The number of tokens the model has thought with, as far as it shows that.
+        /// The number of tokens of the thoughts, as far as the model shows them.
         thought_tokens: u64,
-        /// What the run has cost so far, this call included, about.
+        /// The run's approximate cost so far, this call included.
         spent: Usd,
     },
     /// A try failed; the next one follows.
@@ -64,16 +64,16 @@ pub enum Event {
         /// The time until then.
         #[serde(serialize_with = "seconds")]
         wait: Duration,
-        /// Why the last one failed.
+        /// The reason the last one failed.
         reason: String,
     },
     /// The reply is there.
     Answered {
         /// The model's name, as `--model` takes it.
         model: String,
-        /// What it took, where the vendor tells.
+        /// The tokens it used, where the vendor reports them.
         usage: Option<Usage>,
-        /// What that costs, where the price is known.
+        /// The cost of those, where the price is known.
         cost: Option<Usd>,
         /// The tier of service, where it is not the standard one, or another one was wanted.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ pub enum Event {
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },
-    /// What the reply says around its edits.
+    /// The reply's text around its edits.
     #[serde(skip)]
     Prose(String),
     /// The reply's edits are on the disk.
@@ -90,32 +90,32 @@ pub enum Event {
     /// More than one file is being changed, or taken back.
     #[serde(skip)]
     Progress {
-        /// What is done.
+        /// A description of the operation.
         message: String,
         /// The number of files that are done by now.
         done: Counter,
         /// Of how many.
         total: u64,
     },
-    /// What a run had applied was taken back.
+    /// The edits that a run had applied were taken back.
     PutBack(EditsRecord),
     /// Builds are not sandboxed.
     Uncontained {
-        /// What stands in the sandbox's way.
+        /// The reason there is no sandbox.
         reason: String,
     },
     /// build.sh is running.
     Building {
-        /// What the run has cost so far.
+        /// The run's cost so far.
         spent: Usd,
     },
     /// build.sh has ended.
     Built {
-        /// How, in words.
+        /// A description of how it ended.
         status: String,
         /// True if it passed.
         passed: bool,
-        /// Why it failed: a few lines of its output.
+        /// The reasons it failed: a few lines of its output.
         #[serde(skip)]
         reasons: Vec<String>,
         /// The time it took.
@@ -128,7 +128,7 @@ pub enum Event {
     Reviewed {
         /// All warnings of the run.
         warnings: Vec<String>,
-        /// The number of them that were told before.
+        /// The number of warnings that were shown before.
         #[serde(skip)]
         told: usize,
         /// The change in lines, file by file.
@@ -140,29 +140,29 @@ pub enum Event {
     /// The user has been asked, and has answered: they have seen both.
     #[serde(skip)]
     Heard {
-        /// What stood before the answer.
+        /// The question, as shown before the answer.
         question: String,
         /// The answer; `None`: there was none.
         answer: Option<String>,
     },
-    /// How the session stands, before the user is asked again.
+    /// The session's status, before the user is asked again.
     #[serde(skip)]
     Status(String),
-    /// What the user wanted to see: a diff, a list.
+    /// Output that the user asked for: a diff, a list.
     #[serde(skip)]
     Shown(String),
-    /// What was asked for at the terminal is done.
+    /// A command given at the terminal has succeeded.
     Finished {
-        /// What was done.
+        /// A summary of the result.
         summary: String,
         /// The run's folder, relative to the project's root.
         log: Option<String>,
     },
-    /// What was asked for at the terminal is not done.
+    /// A command given at the terminal has failed.
     Failed {
-        /// What went wrong.
+        /// The error message.
         error: String,
-        /// What to do about it.
+        /// A suggestion for the user.
         hint: Option<String>,
         /// The run's folder, relative to the project's root.
         log: Option<String>,
@@ -176,32 +176,32 @@ pub enum Event {
     },
     /// An agent has said what it thinks.
     Thoughts(String),
-    /// What an agent says outside of the form that its replies have.
+    /// An agent's text outside the form of its replies.
     #[serde(skip)]
     Words(String),
     /// An agent's task list has changed.
     Tasks(Vec<Task>),
-    /// What an agent has still to do has changed.
+    /// An agent's todo list has changed.
     Todos(Vec<Todo>),
     /// An agent uses a tool.
     Tool {
         /// The tool's name.
         name: String,
-        /// What it is given, as a person reads it.
+        /// The tool's input, in readable form.
         input: String,
         /// The same as the model wrote it.
         #[serde(skip)]
         arguments: Value,
-        /// What of that it is about: a path, a command, a question.
+        /// The main argument: a path, a command, a question.
         #[serde(skip)]
         subject: String,
-        /// What the tool works on, where it is known.
+        /// The category of what the tool works on, where it is known.
         #[serde(skip)]
         category: Option<Category>,
         /// True if it talks with the user: what moves on the screen would disturb their typing.
         #[serde(skip)]
         asks: bool,
-        /// What the tool does.
+        /// The verb for the tool's action.
         #[serde(skip)]
         verb: Verb,
     },
@@ -218,17 +218,17 @@ pub enum Event {
     ToolResult {
         /// The tool's name.
         name: String,
-        /// What the model is told.
+        /// The result, as the model receives it.
         text: String,
         /// The same for a person, in a few words.
         #[serde(skip)]
         brief: Option<String>,
-        /// What the tool does.
+        /// The verb for the tool's action.
         #[serde(skip)]
         verb: Verb,
         /// True if the tool failed.
         failed: bool,
-        /// How the command came out that it ran.
+        /// The way the command that it ran ended.
         #[serde(skip)]
         command: CommandEnd,
         /// True if the agent says by it that it is done.
@@ -240,11 +240,11 @@ pub enum Event {
     },
     /// A reply is not of the protocol's form; the model is told.
     Malformed {
-        /// What is wrong, and where.
+        /// A description of the mistake and its place.
         fault: String,
-        /// The number of failures in a row this is.
+        /// The number of failures in a row, this one included.
         failures: u32,
-        /// The number of there that may be.
+        /// The maximum number of failures in a row.
         allowed: u32,
     },
     /// A tool server has answered.
@@ -284,7 +284,7 @@ pub enum Event {
     Audited {
         /// True if it passed.
         passed: bool,
-        /// What the auditor says.
+        /// The auditor's text.
         text: String,
     },
     /// A conversation that had grown too long was replaced by a summary.
@@ -347,7 +347,7 @@ pub trait Reporter {
 
 /// Tells another what happens, without what this redactor knows.
 pub struct WithoutKeys<'r> {
-    /// Who is told.
+    /// The reporter that receives the events.
     pub inner: &'r dyn Reporter,
     /// Knows the keys.
     pub redactor: &'r Redactor,

@@ -1,4 +1,4 @@
-//! What a run is as data, and the folder that keeps it.
+//! A run as data, and the folder that keeps it.
 //!
 //! | part | what it is for |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! How freely an agent at the terminal may act. Plain data.
+//! The mode of an agent at the terminal: the freedom it has to act. Plain data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// How freely an agent may act.
+/// The freedom an agent has to act.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 #[value(rename_all = "kebab-case")]
@@ -60,7 +60,7 @@ impl SharedMode {
         shared
     }
 
-    /// Returns what it is now.
+    /// Returns the current mode.
     #[must_use]
     pub fn get(&self) -> Mode {
         let index = usize::from(self.0.load(Ordering::SeqCst));
@@ -87,7 +87,7 @@ impl SharedMode {
         now
     }
 
-    /// Returns what it is from now on.
+    /// Sets the mode.
     pub fn set(&self, mode: Mode) {
         self.0.store(mode as u8, Ordering::SeqCst);
     }

@@ -12,7 +12,7 @@ pub const EXECUTE_AGENT: &str = "execute_agent";
 /// The tool that reads a file of a branch.
 pub const READ_ARTIFACT: &str = "read_artifact";
 
-/// How an orchestration has ended.
+/// The way an orchestration has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrchestrationStatus {
@@ -51,7 +51,7 @@ impl OrchestrationStatus {
     }
 }
 
-/// What a review's log says in the first line that has a verdict.
+/// The verdict of a review: that of the first line of its log that has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewVerdict {
@@ -81,11 +81,11 @@ pub struct BranchRecord {
     pub parent: String,
     /// The agent: `claude_code` or `codex`.
     pub agent: String,
-    /// What the server has said of it last; "" where it has not been asked yet.
+    /// The status last reported by the server; "" if it has not been asked yet.
     pub status: String,
-    /// The time it was waited for.
+    /// The time spent waiting for it.
     pub seconds: Seconds,
-    /// What its review's log says; left out where it is no review, or the log has no verdict or was not read.
+    /// The verdict in its review's log; left out where it is no review, or the log has no verdict or was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<ReviewVerdict>,
 }
@@ -111,11 +111,11 @@ pub struct Lineage {
 /// The report of an orchestration, as it is printed in its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OrchestrationRecord {
-    /// What the user has asked for.
+    /// The user's request.
     pub task: String,
-    /// What was done, in the model's words; the program's own where it has none.
+    /// A summary of the work, in the model's words; the program's own where it has none.
     pub summary: String,
-    /// How it has ended.
+    /// The way it has ended.
     pub status: OrchestrationStatus,
     /// True if it is done.
     pub is_finished: bool,
@@ -123,15 +123,15 @@ pub struct OrchestrationRecord {
     pub start_branch_id: String,
     /// The last one that succeeded, the one that has published included.
     pub latest_branch_id: String,
-    /// What the user is to do now.
+    /// Instructions for the user: the next steps.
     pub instructions: String,
-    /// What the publishing agent has reported; left out where nothing was published.
+    /// The publishing agent's report; left out where nothing was published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish_report: Option<String>,
     /// The branch that has published; left out where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish_pantheon_branch_id: Option<String>,
-    /// Why nothing was published; left out where that was not tried, or has succeeded.
+    /// The reason nothing was published; left out where that was not tried, or has succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish_error: Option<String>,
     /// The number of reviews that have come back.
@@ -142,7 +142,7 @@ pub struct OrchestrationRecord {
     pub branches: Vec<BranchRecord>,
 }
 
-/// What an orchestration was set to. A replay keeps to the same.
+/// The settings of an orchestration. A replay keeps to the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OrchestrationSettings {
     /// The model's name: a replay's table of models may not know it.
@@ -157,11 +157,11 @@ pub struct OrchestrationSettings {
     pub workspace_dir: String,
     /// True if the work is published in the end.
     pub publishes: bool,
-    /// The number of times a branch is asked for.
+    /// The intervals and the time limit of asking for a branch.
     pub polling: Polling,
 }
 
-/// The number of times a branch is asked for, and for how long.
+/// The intervals at which a branch is asked for, and the time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Polling {
     /// The first wait.

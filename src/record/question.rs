@@ -1,6 +1,6 @@
-//! What a user is asked before an agent does something, and what they answer. Plain data: it can cross to another thread.
+//! A question to the user before an agent acts, and the user's answer. Plain data: it can cross to another thread.
 
-/// What is to be allowed.
+/// A request for permission.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Question {
     /// All of it in a sentence.
@@ -9,7 +9,7 @@ pub struct Question {
     pub tool: String,
     /// The path or the command that it is about; "" where there is none.
     pub subject: String,
-    /// Why it is asked about, each in a word or two: `overwrites`, `deletes`.
+    /// The reasons for asking, each in a word or two: `overwrites`, `deletes`.
     pub reasons: Vec<String>,
     /// True if a yes may be for good: what is asked about always is allowed but once.
     pub may_last: bool,
@@ -33,7 +33,7 @@ impl From<String> for Question {
     }
 }
 
-/// What the user says to it.
+/// The user's answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// It may be done.
@@ -44,7 +44,7 @@ pub enum Answer {
     Instead(String),
 }
 
-/// What stands before what is to be done instead, where an answer is written down.
+/// The prefix of a written answer that says what to do instead.
 const INSTEAD: &str = "no: ";
 
 impl Answer {
@@ -70,7 +70,7 @@ impl Answer {
     }
 }
 
-/// What a user says of something that is to be allowed.
+/// The user's decision on a request for permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// True if it may be done now.

@@ -34,7 +34,7 @@ pub struct Recording {
     base_urls: BTreeMap<String, String>,
 }
 
-/// Why a folder cannot be replayed.
+/// Reasons a folder cannot be replayed.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum RecordingProblem {
     /// There is no such folder.
@@ -142,7 +142,7 @@ impl Recording {
         self.steps.iter().map(|(_, model)| model.as_str()).collect()
     }
 
-    /// The number of the last repair that there may be: as many as there were, where a run that was resumed had more.
+    /// The number of the last repair allowed: as many as there were, where a run that was resumed had more.
     #[must_use]
     pub fn repairs(&self) -> u16 {
         let repairs = self.steps.iter().map(|(id, _)| id);
@@ -163,7 +163,7 @@ impl Recording {
         self.base_urls.get(model).map(String::as_str)
     }
 
-    /// Returns what the run was about, if it was an agent's.
+    /// Returns the record of the agent's work, if the run was an agent's.
     #[must_use]
     pub fn agent(&self) -> Option<AgentRecord> {
         let read = |name| files::read(&self.folder.join(name), Links::Refused, LARGEST).ok();

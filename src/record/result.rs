@@ -21,16 +21,16 @@ use crate::sys::exit::Exit;
 /// The version of the record's meaning.
 pub const SCHEMA: u32 = 1;
 
-/// What an agent's run was about.
+/// The record of an agent's run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentRecord {
     /// The session's id; null where the conversation was not kept.
     pub session: Option<String>,
-    /// What the user asked for; null where the run went on with what was asked for before.
+    /// The user's request; null where the run went on with an earlier one.
     pub request: Option<String>,
     /// True if the user was there to answer.
     pub interactive: bool,
-    /// What the user answered to the agent's questions, in their order; null where nothing was.
+    /// The user's answers to the agent's questions, in their order; null for one that was not answered.
     pub answers: Vec<Option<String>>,
     /// The questions that these are answers to; left out in runs of before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -38,24 +38,25 @@ pub struct AgentRecord {
     /// The agent's last words; left out where it did not get to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// How far it could go.
+    /// The agent's limits.
     pub limits: LimitsRecord,
-    /// What the project's `AGENTS.md` said; left out where there was none.
+    /// The text of the project's `AGENTS.md`; left out where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conventions: Option<String>,
-    /// Where in the conversation before the run begins what was said of the request; left out where that is at once.
+    /// The index in the earlier conversation where the messages about the request begin; left out where that is at
+    /// once.
     #[serde(default, skip_serializing_if = "is_at_once")]
     pub from: usize,
-    /// What an orchestration was set to; left out in other runs.
+    /// The settings of an orchestration; left out in other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orchestration: Option<OrchestrationSettings>,
-    /// How freely the agent might act when the run began; left out where that cannot be chosen.
+    /// The agent's mode when the run began; left out where that cannot be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
 }
 
 impl AgentRecord {
-    /// Returns what the user was asked, as far as that is known, and what they have answered.
+    /// Returns the questions to the user, as far as they are known, and the answers.
     pub fn asked(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         let answers = self.answers.iter().enumerate();
         answers.map(|(nth, answer)| {
@@ -76,9 +77,9 @@ fn is_at_once(from: &usize) -> bool {
 /// A plan, as it was in the end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanRecord {
-    /// Where its document is.
+    /// The path of its document.
     pub document: String,
-    /// How far it has come: `planning`, `in_progress`, `blocked`, `completed` or `failed`.
+    /// The state of the plan: `planning`, `in_progress`, `blocked`, `completed` or `failed`.
     pub status: Cow<'static, str>,
     /// Its steps, in their order.
     pub steps: Vec<PlanStepRecord>,
@@ -89,28 +90,28 @@ pub struct PlanRecord {
 pub struct PlanStepRecord {
     /// Its number, from 1 on.
     pub step: usize,
-    /// What was to be done.
+    /// A description of the step.
     pub description: String,
     /// The tool that it needs; `analyze` where it needs none.
     pub tool: String,
-    /// What has become of it: `todo`, `active`, `done`, `failed` or `skipped`.
+    /// The state of the step: `todo`, `active`, `done`, `failed` or `skipped`.
     pub status: Cow<'static, str>,
 }
 
-/// What stands for the answer to a question that was not answered.
+/// The placeholder for an answer that was not given.
 pub const NO_ANSWER: &str = "(nothing)";
 
-/// How far an agent can go. A replay keeps to the same.
+/// The limits of an agent. A replay keeps to the same.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LimitsRecord {
     /// No more tokens of a conversation are sent: what is beyond is summed up or left out, or ends the work; null where
     /// nobody knows how many the model takes.
     pub max_context_tokens: Option<u64>,
-    /// So many failures in a row end the work, with a user at hand.
+    /// The number of failures in a row that end the work, with a user at hand.
     pub max_retries: u32,
     /// The same without one, and in audits.
     pub max_retries_automated: u32,
-    /// The number of calls to the model there may be.
+    /// The maximum number of calls to the model.
     pub max_loops: u16,
     /// A command that takes longer goes on in the background, or is ended; left out where none is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,7 +132,7 @@ impl LimitsRecord {
     }
 }
 
-/// How much a run has changed, as `git diff --shortstat` counts it.
+/// The size of a run's change, as `git diff --shortstat` counts it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatRecord {
     /// The number of files that have changed.
@@ -153,7 +154,7 @@ pub struct SectionRecord {
     pub last_line: Option<usize>,
 }
 
-/// How the process ends.
+/// The exit of the process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// The exit code.
@@ -171,7 +172,7 @@ impl From<Exit> for ExitRecord {
     }
 }
 
-/// What a run has made of the project's files.
+/// The state of the project's files after a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TreeState {
@@ -183,11 +184,11 @@ pub enum TreeState {
     /// The same, and what was saved of the files before is gone.
     #[serde(rename = "changed", skip_deserializing)]
     Lost,
-    /// What was applied was taken back.
+    /// The applied edits were taken back.
     PutBack,
 }
 
-/// What the replies of a commit came to.
+/// The net effect of a commit's replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEdits {
@@ -219,9 +220,9 @@ pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
 /// An error, as it was printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorRecord {
-    /// What went wrong, in a sentence.
+    /// The error message, in a sentence.
     pub message: String,
-    /// What to do about it.
+    /// A suggestion for the user.
     pub hint: Option<String>,
 }
 
@@ -234,12 +235,12 @@ pub struct RunRecord {
     pub version: Cow<'static, str>,
     /// `commit`, `consistency`, `dev`, `plan`, `orchestrate` or `undo`; in what is printed of a command without a run, its name.
     pub workflow: Cow<'static, str>,
-    /// How the run ended.
+    /// The way the run ended.
     pub exit: ExitRecord,
-    /// What has become of the project's files.
+    /// The state of the project's files.
     #[serde(default)]
     pub tree: TreeState,
-    /// What the replies came to; only in a commit's run that has got a reply to apply.
+    /// The net effect of the replies; only in a commit's run that has got a reply to apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edits: Option<RunEdits>,
     /// The model that was asked for.
@@ -249,14 +250,14 @@ pub struct RunRecord {
     pub base_urls: BTreeMap<String, String>,
     /// The version that answered, by the vendor's word.
     pub model_version: Option<String>,
-    /// When the run began.
+    /// The time when the run began.
     #[serde(serialize_with = "local_time")]
     pub started: DateTime<FixedOffset>,
     /// The time it took.
     pub seconds: Seconds,
-    /// What the calls cost together; null where the cost of one is not known.
+    /// The total cost of the calls; null where the cost of one is not known.
     pub cost: Option<Usd>,
-    /// What was changed, in lines; null where nothing was.
+    /// The size of the change, in lines; null where nothing was changed.
     pub stat: Option<StatRecord>,
     /// The build before anything was sent; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -267,7 +268,7 @@ pub struct RunRecord {
     /// The report's sections; only in a consistency report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<Vec<SectionRecord>>,
-    /// What an agent worked on; only in an agent's run.
+    /// The record of an agent's work; only in an agent's run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentRecord>,
     /// The plan that an agent worked by, as it was in the end; only where there is one.
@@ -276,9 +277,9 @@ pub struct RunRecord {
     /// An orchestration's report; only in its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orchestration: Option<OrchestrationRecord>,
-    /// What the user should look at.
+    /// Warnings that the user should look at.
     pub warnings: Vec<String>,
-    /// Why the run failed.
+    /// The error the run failed with.
     pub error: Option<ErrorRecord>,
 }
 
@@ -312,7 +313,7 @@ impl RunRecord {
         used.reduce(Usage::plus)
     }
 
-    /// Returns what the calls cost together; `None` where the cost of one is not known.
+    /// Returns the total cost of the calls; `None` where the cost of one is not known.
     #[must_use]
     pub fn total_cost(&self) -> Option<Usd> {
         self.steps.iter().map(|step| step.cost).sum()

@@ -4,10 +4,9 @@ use crate::model::{Purpose, StepId};
 
 /// The record of the whole run.
 pub const RESULT: &str = "result.json";
-/// What was said before an agent's run began, where it goes on with a session.
+/// The conversation before an agent's run, where it goes on with a session.
 pub const CONVERSATION: &str = "conversation.json";
-/// What an agent's run is about, and what the user has answered so far: the record has it as well, but a run
-/// that was killed has none.
+/// An agent's request, and the user's answers so far: the record has them as well, but a run that was killed has none.
 pub const AGENT: &str = "agent.json";
 /// The plan as it was when the run of an agent began that works by one.
 pub const PLAN: &str = "plan_doc.md";
@@ -16,11 +15,11 @@ pub const PLAN: &str = "plan_doc.md";
 pub const STEPS: &str = "steps.jsonl";
 /// The branches of an orchestration, written anew whenever they change.
 pub const LINEAGE: &str = "lineage.json";
-/// What an orchestration has asked its tool server and what that has answered, a line of JSON each.
+/// An orchestration's requests to its tool server and the answers, a line of JSON each.
 pub const MCP: &str = "mcp.jsonl";
 /// The log of the build before anything was sent; in `logs` until the run has its folder.
 pub const BASELINE: &str = "baseline-build.txt";
-/// What a build has changed of the files that no build may change.
+/// A build's changes to the files that no build may change.
 pub const GATE: &str = "gate.diff";
 /// The first line of a response file that holds an error in place of a reply.
 pub const ERROR_LINE: &str = "ERROR\n";
@@ -40,10 +39,10 @@ pub fn holds_project(folder: &str) -> bool {
     workflow(folder) != ORCHESTRATE
 }
 
-/// What stands behind a query's name where the query is asked again, before the number.
+/// The suffix of a query's name where the query is asked again, before the number.
 const AGAIN: &str = "-reask-";
 
-/// What a step leaves behind.
+/// A file that a step leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Artifact {
     /// The query as it was sent.

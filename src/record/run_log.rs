@@ -37,13 +37,13 @@ pub use self::build_log::{BuildLog, BuildOutput};
 const IGNORE_FILE: &str = ".gitignore";
 const IGNORE_ALL: &[u8] = b"*\n";
 
-/// So much of a line of JSON is searched for keys at once, in bytes.
+/// The length of a piece of a line of JSON that is searched for keys at once, in bytes.
 const LINE_PIECE: usize = 64 << 10;
 
 /// A file of the run could not be written.
 pub type LogError = PathError;
 
-/// What a run writes to its folder.
+/// The writer of a run's folder.
 #[derive(Debug, Clone)]
 pub struct RunLog<'r> {
     folder: Arc<RunFolder>,
@@ -206,7 +206,7 @@ impl<'r> RunLog<'r> {
         self.folder.path().join(run_files::name(step, artifact))
     }
 
-    /// Makes the folder again where it is gone; whether it was.
+    /// Makes the folder again if it is gone. Returns whether it was.
     ///
     /// # Errors
     /// When it cannot be made.

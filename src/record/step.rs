@@ -17,7 +17,7 @@ use crate::model::{Purpose, StepId, Tier};
 use crate::project::changed_files::EditsRecord;
 use std::fmt::{self, Display};
 
-/// How build.sh ended.
+/// The way build.sh ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BuildRecord {
     /// Its exit code; null where a signal ended it.
@@ -29,7 +29,7 @@ pub struct BuildRecord {
     pub timed_out: bool,
     /// The time it ran.
     pub seconds: Seconds,
-    /// The extent to which it was sandboxed.
+    /// The sandbox mode it ran in.
     #[serde(default)]
     pub sandbox: SandboxMode,
 }
@@ -66,7 +66,7 @@ pub struct PartRecord {
 /// A call to the model and what came of it. What did not happen is null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// What the model was called for.
+    /// The purpose of the call to the model.
     #[serde(rename = "kind")]
     pub purpose: Purpose,
     /// The number of the repair, from 1 on, or of an agent's call, from 1 on; else 0.
@@ -82,10 +82,10 @@ pub struct Step {
     /// The tier of service that has answered, where it is not the standard one, or another one was wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<Tier>,
-    /// What the prompt is made of, in its order.
+    /// The parts of the prompt, in their order.
     #[serde(default)]
     pub prompt: Vec<PartRecord>,
-    /// What the reply is made of, in its order: `text`, `call`.
+    /// The parts of the reply, in their order: `text`, `call`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply: Vec<PartRecord>,
     /// The time the model took, retries included.
@@ -94,7 +94,7 @@ pub struct Step {
     pub finish: Option<String>,
     /// The tokens that the call took, as the vendor counts them.
     pub usage: Option<Usage>,
-    /// What the call cost, by the model's price; null where the price or the tokens are not known.
+    /// The cost of the call, by the model's price; null where the price or the tokens are not known.
     pub cost: Option<Usd>,
     /// The folder of the run that the reply was taken from, since this one resumes that; it was paid there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,14 +106,14 @@ pub struct Step {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub is_on_disk: bool,
-    /// Why nothing of the reply was applied, with all that is wrong with it.
+    /// The reason nothing of the reply was applied, with all of its mistakes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
     /// The files that the reply changed.
     pub edits: Option<EditsRecord>,
     /// The build that followed.
     pub build: Option<BuildRecord>,
-    /// What an agent said of its work, in the reply.
+    /// An agent's thoughts on its work, from the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thoughts: Option<String>,
     /// The words with which an agent has ended its work, in the place of a tool.
@@ -147,10 +147,10 @@ pub struct Action {
     /// The call's id, by which its result is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What the tool was given.
+    /// The tool's input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// What the model was told.
+    /// The result, as the model received it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     /// The exit code of the command that it ran.
@@ -159,7 +159,7 @@ pub struct Action {
     /// The time it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<Seconds>,
-    /// What it changed of the project's files, as a unified diff; none where that would be very long.
+    /// The change to the project's files, as a unified diff; none where that would be very long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }
@@ -195,7 +195,7 @@ impl Step {
         self.model.is_none() && self.cost == Some(Usd::ZERO)
     }
 
-    /// Which call of the run it is.
+    /// Returns the call's id within the run.
     #[must_use]
     pub fn id(&self) -> StepId {
         StepId {
@@ -255,9 +255,8 @@ pub(super) fn brief<S: Serializer>(steps: &[Step], out: S) -> Result<S::Ok, S::E
     }))
 }
 
-/// Returns what a tool is given, as a person reads it: each argument below the other, those of one line first; texts
-/// as they
-/// are, and the rest as JSON.
+/// Formats a tool's input for a person: each argument below the other, those of one line first; texts as they are, and
+/// the rest as JSON.
 #[must_use]
 pub fn input_text(input: &Value) -> String {
     let text = |value: &Value| match value {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys::text::regex;
 
-/// How far a task has come.
+/// The progress of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskStatus {
@@ -34,9 +34,9 @@ impl TaskStatus {
 /// A task of the list. Shown as in a list: `[x] Install it`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// How far it has come.
+    /// The task's progress.
     pub status: TaskStatus,
-    /// What is to be done, in one line.
+    /// A description of the task, in one line.
     pub text: String,
 }
 

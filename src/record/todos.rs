@@ -1,8 +1,8 @@
-//! What an agent has still to do, as the user sees it. Plain data.
+//! An agent's todo list, as the user sees it. Plain data.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a todo has come.
+/// The progress of a todo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
@@ -19,9 +19,9 @@ pub enum TodoStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Todo {
-    /// What, as one would be told to: `Run the tests`.
+    /// A description in the imperative: `Run the tests`.
     pub content: String,
-    /// How far it has come.
+    /// The todo's progress.
     pub status: TodoStatus,
     /// The same while it is being done: `Running the tests`; `None`: as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ pub struct Todo {
 }
 
 impl Todo {
-    /// Returns what a list says of it now.
+    /// Returns the text to show for it in its present state.
     #[must_use]
     pub fn shown(&self) -> &str {
         match (&self.active_form, self.status) {

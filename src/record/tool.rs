@@ -1,7 +1,7 @@
 //! A tool's use as data: what was done, and how the command that it ran came out. What shows a run reads these, and no
 //! words of a result.
 
-/// What a tool does, as a person says it.
+/// The verb for a tool's action, as shown to a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Verb {
     /// Nothing that has a word of its own: the tool's name stands in its place.
@@ -45,7 +45,7 @@ impl Verb {
     }
 }
 
-/// How the command came out that a tool ran.
+/// The way the command that a tool ran has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CommandEnd {
     /// The tool ran none.

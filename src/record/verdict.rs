@@ -1,4 +1,4 @@
-//! What an auditor says of the work: by its last `Overall:` line, and by the rows of its tables. Pure.
+//! Verdicts of an auditor: read from the last `Overall:` line, and from the rows of the tables. Pure.
 //!
 //! Guarantees that nothing passes but what such a line passes, and that under a row that says FAIL not even
 //! that does. What stands in a code fence is quoted, unless the whole answer is one.
@@ -8,23 +8,23 @@ mod tests;
 
 use crate::sys::fences::{Fence, FenceLine, FenceScanner};
 
-/// How the verdict is to be written, for the auditor.
+/// The form of the verdict, explained to the auditor.
 pub const FORM: &str = "when you know enough, end your answer, in the place of a tool, with a line `Overall: PASS` or \
                         a line `Overall: FAIL`, outside code fences, and a line `Feedback: ...` under it";
 
-/// What an auditor found.
+/// An auditor's verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// True if the work is accepted.
     pub passed: bool,
-    /// What is to be done, for the one who did the work. Never blank where the work is not accepted.
+    /// Instructions for the one who did the work. Never blank where the work is not accepted.
     pub feedback: String,
-    /// What was looked at, for a reader: what stands in front of the verdict. May be blank.
+    /// A report for the reader of the auditor's checks: the text in front of the verdict. May be blank.
     pub seen: String,
 }
 
 impl Verdict {
-    /// Returns what is told of it to a reader: of work that is accepted, what was looked at, too.
+    /// Formats it for a reader; for accepted work, with the report of the checks.
     #[must_use]
     pub fn told(&self) -> String {
         match (self.passed, self.seen.as_str(), self.feedback.as_str()) {
@@ -38,7 +38,7 @@ impl Verdict {
 /// Reads an auditor's answer.
 ///
 /// # Errors
-/// What is missing or unclear, for the auditor.
+/// A description of what is missing or unclear, for the auditor.
 pub fn read(text: &str) -> Result<Verdict, String> {
     let lines = lines(text);
     let overall = |line: &AnswerLine<'_>| value(line, "overall");
@@ -118,7 +118,7 @@ fn lines(text: &str) -> Vec<AnswerLine<'_>> {
     lines.collect()
 }
 
-/// Returns what stands behind a label and its colon, less the marks of bold text.
+/// Returns the text behind a label and its colon, less the marks of bold text.
 fn value(line: &AnswerLine<'_>, label: &str) -> Option<String> {
     let plain = line.text.replace("**", "").replace("__", "");
     let plain = plain.trim_start_matches(['#', '-', '*', '_', ' ', '\t']);
@@ -127,7 +127,7 @@ fn value(line: &AnswerLine<'_>, label: &str) -> Option<String> {
     (line.is_outside && start.eq_ignore_ascii_case(label)).then(|| value.trim().to_owned())
 }
 
-/// Returns what the first word says, with or without marks, if the words behind it do not say that work fails.
+/// Reads the first word, with or without marks, if the words behind it do not say that work fails.
 fn passes(value: &str) -> Option<bool> {
     let words = words(value);
     match words.as_slice() {
@@ -155,7 +155,7 @@ fn words(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Returns what stands behind `Feedback:`, to the end; without that, all that is there.
+/// Returns the text behind `Feedback:`, to the end; without that, all that is there.
 fn feedback(lines: &[AnswerLine<'_>]) -> String {
     let labelled = |line| value(line, "feedback");
     let at = lines.iter().position(|line| labelled(line).is_some());

@@ -32,12 +32,12 @@ pub const DEFAULT: &str = "default";
 pub const USUAL: Provider = Provider::Anthropic;
 /// The version of the file's form.
 const VERSION: u64 = 1;
-/// The time an account's name may be.
+/// The maximum length of an account's name, in bytes.
 const LONGEST_NAME: usize = 64;
-/// What becomes of accounts whose file is removed.
+/// The consequence of removing the accounts' file, for hints.
 const WITHOUT: &str = "`code-commit chat login` then signs in anew";
 
-/// How an account comes by its key.
+/// The source of an account's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
     /// It is this one.
@@ -49,13 +49,13 @@ pub enum Credential {
 /// An account at the vendor's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// What the user calls it.
+    /// The name the user gave it.
     pub name: String,
     /// The vendor that the key is of.
     pub provider: Provider,
-    /// How it comes by its key.
+    /// The source of its key.
     pub credential: Credential,
-    /// What else stands in its entry.
+    /// The other fields of its entry.
     further: Map<String, Value>,
 }
 
@@ -66,9 +66,9 @@ pub struct Accounts {
     /// The place of the active one.
     active: usize,
     accounts: Vec<Account>,
-    /// What else stands in the file.
+    /// The other fields of the file.
     further: Map<String, Value>,
-    /// What the user is to know of the file.
+    /// A warning to the user about the file.
     pub warning: Option<String>,
 }
 

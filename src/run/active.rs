@@ -43,14 +43,14 @@ pub struct Run<'c> {
     context: &'c Context<'c>,
     /// The run's folder.
     pub log: RunLog<'c>,
-    /// What `result.json` will hold.
+    /// The future content of `result.json`.
     pub record: RunRecord,
     began: Duration,
     /// Finds the hint of what ends it.
     pub advice: Advice,
-    /// What the calls have cost; where the vendor does not tell the tokens, about.
+    /// The cost of the calls so far; approximate where the vendor does not report the tokens.
     pub spent: Usd,
-    /// Who has answered in the place of a model, by the model's name.
+    /// The models that answered in the place of others, by the name of the model asked.
     served: BTreeMap<String, Served>,
     /// The models whose servers have refused another tier than the standard one.
     pub(crate) without_tier: BTreeSet<String>,
@@ -501,7 +501,7 @@ impl<'c> Run<'c> {
     }
 }
 
-/// Returns what a reply is made of. Its words are in a file of their own.
+/// Returns the parts of a reply. Its words are in a file of their own.
 fn reply_parts(reply: &Reply) -> Vec<PartRecord> {
     let text = (!reply.text.is_empty()).then(|| PartRecord {
         part: "text".into(),
@@ -520,7 +520,7 @@ struct CountingListener<'c> {
     price: Option<Price>,
     input_tokens: u64,
     spent: Usd,
-    /// What has come so far, without what was sent.
+    /// The usage received so far, without what was sent.
     came: Cell<Usage>,
 }
 

@@ -19,15 +19,15 @@ use crate::record::run_log::{LogError, RunLog};
 use crate::record::step::BuildRecord;
 use crate::sys::error::Error;
 
-/// The number of the last lines that are shown where the build fails.
+/// The number of trailing lines shown when the build fails.
 const LAST_LINES: usize = 20;
 
-/// What is built before anything is sent, and how.
+/// The build before anything is sent, and its options.
 #[derive(Debug, Clone, Copy)]
 pub struct Baseline<'b> {
-    /// How builds are run.
+    /// The options of builds.
     pub build: BuildOptions,
-    /// What they may reach, in a strict sandbox.
+    /// The hosts that they may reach in a strict sandbox.
     pub hosts: &'b [AllowedHost],
 }
 
@@ -36,7 +36,7 @@ pub struct Baseline<'b> {
 pub struct Passed {
     /// The build; `None`: the tree has passed before.
     pub build: Option<BuildRecord>,
-    /// What the user should know of it.
+    /// Warnings to the user.
     pub warnings: Vec<String>,
     /// True if the build has changed the tree: what was read of it before is old.
     pub has_changed: bool,

@@ -27,12 +27,12 @@ use crate::sys::atomic_file;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::error::Error;
 
-/// How builds are to be run.
+/// Options for running builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildOptions {
-    /// The time a build may take.
+    /// The maximum time of a build.
     pub timeout: Duration,
-    /// The extent to which it is sandboxed.
+    /// The sandbox mode of the build.
     pub sandbox: SandboxMode,
 }
 
@@ -42,7 +42,7 @@ pub struct Builds<'c> {
     options: BuildOptions,
     env: ChildEnv,
     sandbox: Option<Sandbox>,
-    /// Why there is none, though there should be one; until somebody has taken note of it.
+    /// The reason there is no sandbox though there should be one; until somebody has taken note of it.
     uncontained: Option<String>,
     /// True if a build was sandboxed already: from then on there is no doing without.
     sandboxed: bool,
@@ -97,13 +97,13 @@ impl<'c> Builds<'c> {
         Ok(report)
     }
 
-    /// Which connections were refused since this was asked last.
+    /// Returns the connections refused since the last call.
     fn new_refusals(&self) -> Vec<String> {
         let sandbox = self.sandbox.as_ref();
         sandbox.map_or_else(Vec::new, Sandbox::new_refusals)
     }
 
-    /// Ends the log of a build; what that has printed, and what is to be said of it.
+    /// Ends the log of a build. Returns the build's output, and warnings about it.
     ///
     /// # Errors
     /// When the log cannot be written.
@@ -134,7 +134,7 @@ impl<'c> Builds<'c> {
             && !matches!(problem, SandboxProblem::Moved(_))
     }
 
-    /// Returns the extent to which the last build was sandboxed.
+    /// Returns the sandbox mode of the last build.
     pub fn record(&self) -> SandboxMode {
         match self.sandbox {
             None => SandboxMode::Off,
@@ -148,7 +148,7 @@ impl<'c> Builds<'c> {
         self.uncontained = Some(tell_uncontained(self.context, problem));
     }
 
-    /// Returns what the run's record is to say of builds that are not sandboxed, once.
+    /// Takes the warning, for the run's record, that builds are not sandboxed.
     pub fn take_warning(&mut self) -> Option<String> {
         self.uncontained.take()
     }
@@ -203,9 +203,8 @@ pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
     try_out(context, SandboxMode::Strict, None, Vec::new()).map(drop)
 }
 
-/// Returns what an agent's commands are sandboxed by, with `key_file` hidden from them besides the project's own keys;
-/// or what
-/// the run's record is to say where they are not, though they should be.
+/// Returns the sandbox of an agent's commands, with `key_file` hidden from them besides the project's own keys; or the
+/// warning for the run's record if they are not sandboxed though they should be.
 ///
 /// # Errors
 /// When they are to be sandboxed strictly, and cannot be.

@@ -1,4 +1,4 @@
-//! What a reviewer reads first when a run has ended: the warnings, and the change in lines.
+//! The first things a reviewer reads when a run has ended: the warnings, and the change in lines.
 
 use super::active::Run;
 use super::context::Context;
@@ -40,7 +40,7 @@ pub fn review<'f>(
     });
 }
 
-/// Returns what the run has changed so far: a line for each file, with how many lines were added and removed.
+/// Returns the run's changes so far: a line for each file, with the numbers of added and removed lines.
 pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
     let (changes, too_large) = changes(tree, tree.changed().map(|path| (path, None)));
     let mark = |path: &str| match changes.iter().find(|change| change.path == path) {
@@ -61,7 +61,7 @@ pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
     .collect()
 }
 
-/// Returns what the run has changed so far, as a unified diff.
+/// Returns the run's changes so far, as a unified diff.
 pub fn diff_so_far(tree: &RunTree<'_>) -> String {
     let (changes, _) = changes(tree, tree.changed().map(|path| (path, None)));
     diff::text(&changes)
@@ -100,7 +100,7 @@ pub fn with_diff(
     }
 }
 
-/// Returns what the folder of a run says, which is named relative to the root.
+/// Reads the run in this folder, which is named relative to the root.
 pub fn past_run(context: &Context<'_>, log: Option<&str>) -> PastRun {
     let name = log.and_then(|log| log.rsplit('/').next());
     PastRun::read(&context.project, name.unwrap_or_default())

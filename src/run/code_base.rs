@@ -50,11 +50,11 @@ impl Rolled {
 /// A file that is left out, and why.
 pub type LeftOut = (String, &'static str);
 
-/// What is rolled up of a project, and what is not.
+/// The files of a project that are rolled up, and those that are not.
 pub struct CodeBase {
     /// The files, in the order of their paths: at least one.
     pub files: Vec<Rolled>,
-    /// What git tracks besides.
+    /// The other files that git tracks.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -188,7 +188,7 @@ fn read(root: &Path, paths: Vec<String>, all: bool) -> Result<(Vec<Rolled>, Vec<
     Ok((files, left_out))
 }
 
-/// Why a file is left out, whatever it holds. The paths of an index may be any.
+/// Returns the reason a file is left out, whatever it holds. The paths of an index may be any.
 fn unwanted(path: &str, all: bool) -> Option<&'static str> {
     let mut names = path.split('/');
     let is = |name: &str, known: &str| name.eq_ignore_ascii_case(known);

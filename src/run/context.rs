@@ -1,4 +1,4 @@
-//! What every workflow is given. Plain data.
+//! The context that every workflow is given. Plain data.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
 
-/// What every workflow works with.
+/// The context that every workflow works with.
 #[derive(Clone)]
 pub struct Context<'a> {
     /// The project that the command is run in.
     pub project: Project,
     /// The directory whose sessions an agent goes on with: the root, or one below it.
     pub directory: &'a Path,
-    /// What the process was started with, and below that what the command's `.env` says.
+    /// The environment the process was started with, and below that the command's `.env`.
     pub environment: &'a Environment,
     /// That file, where the command reads one.
     pub env_file: &'a EnvFile,
@@ -42,7 +42,7 @@ pub struct Context<'a> {
     pub document: Option<PathBuf>,
     /// The variables that a sandbox, or an MCP server, gets though their names say that they hold a secret.
     pub passed: &'a [String],
-    /// What replies may lose of the files that they replace.
+    /// The losses that replies may cause in the files they replace.
     pub allowances: Allowances,
     /// The sockets that a sandbox does not hide.
     pub allowed_sockets: &'a [PathBuf],
@@ -80,7 +80,7 @@ impl Context<'_> {
         self.environment.os("HOME").map(Path::new)
     }
 
-    /// Where edits go, with this directory for the journal.
+    /// Returns the tree that edits go to, with this directory for the journal.
     pub fn tree<'t>(&'t self, journal: &'t Path) -> Tree<'t> {
         Tree {
             root: self.project.root(),
@@ -91,7 +91,7 @@ impl Context<'_> {
     }
 }
 
-/// Where replies come from.
+/// The source of replies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelChoice {
     /// The name of the model asked for; `None`: the recorded one, or what the table says.
@@ -100,34 +100,34 @@ pub struct ModelChoice {
     pub replay: Option<PathBuf>,
     /// The run to resume.
     pub resume: Option<PathBuf>,
-    /// The time a call may take, its retries included.
+    /// The maximum time of a call, its retries included.
     pub timeout: Duration,
     /// True if the answer comes piece by piece.
     pub delivery: Delivery,
     /// True if credentials are sent, but for the project's own keys.
     pub allow_secrets: bool,
-    /// What is sent.
+    /// The inputs to send.
     pub inputs: InputOptions,
     /// True if a reply of another model than the one that was asked is none.
     pub require_model: bool,
     /// The tier of service to ask for; `None`: that of the model's entry.
     pub tier: Option<Tier>,
-    /// What all calls of the run may cost.
+    /// The maximum cost of all calls of the run.
     pub max_cost: Option<Usd>,
 }
 
-/// Where the query and the code base come from.
+/// The sources of the query and the code base.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InputOptions {
     /// The query.
     pub query: QuerySource,
     /// True if the code base is rolled up for the run; else, where the query is a file, it is one, too.
     pub roll_up: bool,
-    /// How the code base must compare to the disk.
+    /// The required agreement of the code base with the disk.
     pub freshness: Freshness,
 }
 
-/// Where the query comes from.
+/// The source of the query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum QuerySource {
     /// From `agent-config/query.txt`.
@@ -142,7 +142,7 @@ pub enum QuerySource {
 }
 
 impl QuerySource {
-    /// Returns what it is to be called.
+    /// Returns the name to show for it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::File => QUERY,
@@ -158,7 +158,7 @@ impl QuerySource {
     }
 }
 
-/// How the code base must compare to the disk.
+/// The required agreement of the code base with the disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Freshness {
     /// It must be the one on the disk, as far as that can be told.
@@ -170,7 +170,7 @@ pub enum Freshness {
     Stale,
 }
 
-/// What standard input is.
+/// The state of standard input.
 #[derive(Debug, Clone, Copy)]
 pub struct Stdin {
     /// True if somebody types there.
@@ -190,9 +190,9 @@ pub enum ModelsProblem {
     #[error("{problem}")]
     #[diagnostic(help("{hint}"))]
     NotUsers {
-        /// What makes it doubtful.
+        /// The reason it is doubtful.
         problem: String,
-        /// What the user can do about it.
+        /// A suggestion for the user.
         hint: String,
     },
     /// There is a mistake in it.

@@ -18,7 +18,7 @@ use crate::sys::files::{self, Links, MIB, is_missing};
 /// The file's name.
 const FILE: &str = ".env";
 
-/// What the `.env` says that a command reads.
+/// The content of the `.env` that a command reads.
 #[derive(Debug, Default)]
 pub struct EnvFile {
     /// The directory that it lies in; `None` where there is no file, or the command reads none.
@@ -103,7 +103,7 @@ impl EnvFile {
         &self.variables
     }
 
-    /// Why it cannot be used.
+    /// Returns the reasons it cannot be used.
     #[must_use]
     pub fn problems(&self) -> Vec<EnvFileProblem> {
         let is_tracked = |directory: &Path| {
@@ -115,7 +115,7 @@ impl EnvFile {
         self.problems.iter().cloned().chain(tracked).collect()
     }
 
-    /// Returns what to tell of a file that git would take.
+    /// Returns a warning if git would take the file.
     #[must_use]
     pub fn exposure(&self) -> Option<&'static str> {
         let directory = self.directory.as_deref()?;

@@ -23,14 +23,14 @@ use crate::record::run_files;
 use crate::sys::files::PathError;
 use crate::sys::text::escaped;
 
-/// So many of the files that have changed are named.
+/// The maximum number of changed files named.
 const NAMED: usize = 10;
 
 /// The files and the repositories as they were before the run.
 #[derive(Debug)]
 pub struct Gate {
     files: GateFiles,
-    /// What git's configuration names.
+    /// The files that git's configuration names.
     configured: BTreeSet<PathBuf>,
     /// The files of that, and git's own settings and hooks, before the latest build: replies may change what is named.
     named: GateFiles,
@@ -67,7 +67,7 @@ impl Gate {
         self.repositories.paths()
     }
 
-    /// Looks at what git's configuration names, since a build is about to begin.
+    /// Looks at the files that git's configuration names, since a build is about to begin.
     ///
     /// # Errors
     /// When a file cannot be looked at.
@@ -94,8 +94,8 @@ impl Gate {
         files.iter().filter_map(|path| GatePath::of(path)).collect()
     }
 
-    /// Sees whether files and repositories are still what they were, and git still ignores these keys of the project;
-    /// what has changed.
+    /// Compares the files and repositories with their earlier state, and checks that git still ignores these keys of
+    /// the project. Returns the change, if any.
     ///
     /// # Errors
     /// When one cannot be looked at.
@@ -152,7 +152,7 @@ pub struct GateChanged {
 }
 
 impl GateChanged {
-    /// Returns what the user can do about it.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> String {
         let diff = format!("see `{}` in the run's folder", run_files::GATE);
         let is_git = |path: &str| Path::new(path).iter().any(|name| name == DOT_GIT);

@@ -25,7 +25,7 @@ use crate::sys::interrupt::Interrupted;
 pub struct FoundKey {
     /// The key itself.
     pub key: ApiKey,
-    /// Where it comes from.
+    /// The source of the key.
     pub source: KeySource,
 }
 
@@ -40,7 +40,7 @@ impl FoundKey {
     }
 }
 
-/// Where a key comes from.
+/// The source of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// A file in `agent-config`, by its name.
@@ -171,7 +171,7 @@ fn usual_variable(provider: Provider) -> &'static str {
         .unwrap_or_default()
 }
 
-/// The key of a model, and where it comes from; `None` where it needs none.
+/// Returns the key of a model, and its source; `None` where it needs none.
 ///
 /// # Errors
 /// When it needs one, and there is none.

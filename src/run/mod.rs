@@ -1,4 +1,5 @@
-//! What commands that run something share: readiness, selection of a model, builds, gate, tree, proof, and past runs.
+//! Shared parts of commands that run something: readiness, selection of a model, builds, gate, tree, proof, and past
+//! runs.
 
 pub mod accounts;
 pub(crate) mod active;

@@ -1,4 +1,4 @@
-//! What a run needs and does not have, in words.
+//! The things that a run needs and does not have, in words.
 //!
 //! Pure. Guarantees that each thing comes with what the user can do about it.
 
@@ -17,7 +17,7 @@ use crate::sys::error::Error;
 #[diagnostic(help("install bubblewrap and let it make user namespaces, or use `--sandbox auto`"))]
 pub struct NotSandboxed(pub SandboxProblem);
 
-/// What is not to travel would.
+/// Something would be sent that must not be.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("what looks like credentials would be sent:{}", listed(.0))]
 #[diagnostic(help(
@@ -35,7 +35,7 @@ fn is_inits(problem: &Error) -> bool {
     }
 }
 
-/// The number of findings that are told one by one.
+/// The maximum number of findings listed one by one.
 const LISTED: usize = 20;
 
 /// Findings in a list; of many, the first.
@@ -103,7 +103,7 @@ impl NotReady {
         self.extend(context.env_file.problems());
     }
 
-    /// Returns what is there; what is not is noted, once.
+    /// Returns the value if there is one; notes the error, once, if not.
     pub fn note<T, E: Into<Error>>(&mut self, result: Result<T, E>) -> Option<T> {
         let note = |problem: E| {
             let problem: Error = problem.into();

@@ -1,4 +1,4 @@
-//! How a workflow ends. Plain data.
+//! The outcome of a workflow. Plain data.
 
 use serde_json::Value;
 
@@ -9,23 +9,23 @@ use crate::sys::error::Error;
 /// A run that did what it was started for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// What was done; nothing, where the command is quiet about it.
+    /// A summary of the result; empty where the command is quiet about it.
     pub summary: String,
     /// True if that is a model's answer, in Markdown.
     pub is_answer: bool,
-    /// What was asked for, as the text that it is: a diff, a list.
+    /// The requested output, as plain text: a diff, a list.
     pub text: Option<String>,
     /// True if a pager shows it where it is longer than the terminal.
     pub is_paged: bool,
     /// The same for programs.
     pub data: Option<Value>,
-    /// What a program reads even where stdout gets text: it is printed alone, and it is an error where it cannot be.
+    /// Data for programs even where stdout gets text: it is printed alone, and it is an error where it cannot be.
     pub report: Option<Box<Value>>,
     /// The run's folder, relative to the directory of the command, where it has one.
     pub log: Option<String>,
-    /// What the user should look at, where no run has told it.
+    /// Warnings for the user, where no run has told them.
     pub warnings: Vec<String>,
-    /// What to do next.
+    /// A suggestion for the next step.
     pub next: Option<String>,
     /// The run's record, where it has one.
     pub record: Option<Box<RunRecord>>,
@@ -50,7 +50,7 @@ impl Outcome {
         }
     }
 
-    /// An outcome that is what was asked for, as a text and for programs.
+    /// An outcome that consists of the requested output, as a text and for programs.
     #[must_use]
     pub fn shown(text: impl Into<String>, data: Value) -> Self {
         Self {
@@ -64,24 +64,24 @@ impl Outcome {
 /// A run that did not.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Why it failed.
+    /// The reason it failed.
     pub error: Error,
     /// Finds its hint.
     pub advice: Advice,
-    /// What has become of the project.
+    /// The state of the project's files.
     pub tree: TreeState,
     /// The run's folder, relative to the directory of the command, where it had got one.
     pub log: Option<String>,
     /// The run's record, where it has one.
     pub record: Option<Box<RunRecord>>,
-    /// What can be told all the same, as a text.
+    /// The output that can be shown all the same, as a text.
     pub text: Option<String>,
     /// The same for a program that reads it where stdout gets text.
     pub report: Option<Box<Value>>,
 }
 
 impl Failure {
-    /// Returns what the user can do about it, and what has become of the project.
+    /// Returns a suggestion for the user, and the state of the project's files.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         result::hint((self.advice)(&self.error), self.tree)

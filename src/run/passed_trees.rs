@@ -1,4 +1,4 @@
-//! Which trees have passed their build: remembered by digest, so that they are not built again.
+//! A list of trees that have passed their build, remembered by digest, so that they are not built again.
 //!
 //! Reads the project's files, but for those that git ignores and does not track, and keeps a list in `agent-config`,
 //! which sandboxed builds neither see nor write. A digest tells trees apart, not adversaries: what hangs by it is
@@ -22,7 +22,7 @@ use crate::sys::files::{self, Links, MIB, PathError};
 
 /// The list, in `agent-config`: a digest a line, the latest last.
 const FILE: &str = "passed-trees.txt";
-/// So many trees are remembered.
+/// The maximum number of trees remembered.
 const REMEMBERED: usize = 200;
 /// A tree with more files is not read: it is built.
 const MAX_FILES: usize = 100_000;
@@ -30,7 +30,7 @@ const MAX_FILES: usize = 100_000;
 /// The trees of a project that have passed a build of one kind.
 pub struct PassedTrees<'p> {
     project: &'p Project,
-    /// How it is built: a tree that passes without a sandbox may not pass in one.
+    /// The kind of build: a tree that passes without a sandbox may not pass in one.
     how: String,
 }
 
@@ -99,7 +99,7 @@ impl<'p> PassedTrees<'p> {
     }
 }
 
-/// Returns what a file comes down to; a link is where it leads.
+/// Returns the state of a path in bytes: a file's mode and digest, or a link's target.
 fn state(
     root: &Path,
     handle: &Root,

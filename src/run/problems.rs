@@ -1,11 +1,11 @@
-//! Why a run cannot start from the project as it is, or from where another one ended. Plain data.
+//! Reasons a run cannot start from the project as it is, or from where another one ended. Plain data.
 
 use crate::model::catalogue;
 use crate::project::LOGS;
 use crate::record::run_files::BASELINE;
 use crate::sys::numbers::grouped;
 
-/// Why a project is no base for a change.
+/// Reasons a project is no base for a change.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum BaselineProblem {
     /// The build fails.
@@ -14,7 +14,7 @@ pub enum BaselineProblem {
         "mend the project, or build.sh; all of its output is in `{LOGS}/{BASELINE}`"
     ))]
     Fails {
-        /// How it ended.
+        /// The way it ended.
         status: String,
         /// The last lines of what it printed, each on a line of its own.
         end: String,
@@ -27,7 +27,7 @@ pub enum BaselineProblem {
     ChangesGate(String),
 }
 
-/// Why a run cannot be resumed.
+/// Reasons a run cannot be resumed.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ResumeProblem {
     /// It is none that asks for a change.
@@ -38,7 +38,7 @@ pub enum ResumeProblem {
     #[error("there is nothing to resume: `{0}` ended as done")]
     #[diagnostic(help("`code-commit log` lists the runs"))]
     Done(String),
-    /// What it sent is not recorded.
+    /// The query that it sent is not recorded.
     #[error("`{0}` does not hold the query that it sent")]
     #[diagnostic(help("start a new run"))]
     NoQuery(String),

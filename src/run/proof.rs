@@ -47,7 +47,7 @@ impl<'c> Proof<'c> {
         })
     }
 
-    /// Builds; how that has ended, and what the model is told of it.
+    /// Builds. Returns how that has ended, and the report for the model.
     ///
     /// # Errors
     /// When it could not be built, or the build has changed what it is judged by.

@@ -21,7 +21,7 @@ use crate::secret::credentials::{self, Finding};
 use crate::sys::error::Error;
 use crate::sys::parallel::{MUCH_TEXT, side_by_side};
 
-/// What a code base is called that is in no file.
+/// The name shown for a code base that is in no file.
 const ROLLED_UP: &str = "--rollup";
 
 const IN_INPUTS: &str = "stands in the query or the code base; it was left out of the prompt";
@@ -30,11 +30,11 @@ const IN_INPUTS: &str = "stands in the query or the code base; it was left out o
 pub struct Ready<'a> {
     /// The user's inputs, without keys.
     pub inputs: Inputs,
-    /// What the user should know of them.
+    /// Warnings to the user about them.
     pub warnings: Vec<String>,
     /// The models for the change and its repairs, or for the report.
     pub models: Models<'a>,
-    /// What the model is shown of the project's files.
+    /// The model's view of the project's files.
     pub shown: Shown,
     /// The file that the query was written to in an editor.
     pub draft: Option<PathBuf>,
@@ -42,13 +42,13 @@ pub struct Ready<'a> {
     _lock: ProjectLock,
 }
 
-/// What was found where a run is to start: all of it, whatever is missing.
+/// The findings where a run is to start: all of them, whatever is missing.
 pub struct Survey<'a> {
     /// The user's inputs, without keys.
     pub inputs: Option<Inputs>,
     /// The model of the first query and, where that is another, of the repairs.
     pub specs: Vec<ModelSpec>,
-    /// What the user should know.
+    /// Warnings to the user.
     pub warnings: Vec<String>,
     missing: NotReady,
     models: Option<Models<'a>>,
@@ -64,19 +64,19 @@ impl<'a> Survey<'a> {
         models.map(Models::base_urls).unwrap_or_default()
     }
 
-    /// Returns what is to be said of the way to the models.
+    /// Returns warnings about the way to the models.
     pub fn exposed(&self) -> Vec<String> {
         let models = self.models.as_ref();
         models.map_or_else(Vec::new, |models| models.exposed().collect())
     }
 
-    /// Where the models' keys come from, by model.
+    /// Returns the sources of the models' keys, by model.
     pub fn key_sources(&self) -> BTreeMap<String, String> {
         let models = self.models.as_ref();
         models.map(Models::key_sources).unwrap_or_default()
     }
 
-    /// Returns what a run starts from.
+    /// Returns all that a run starts from.
     ///
     /// # Errors
     /// When anything is missing.
@@ -234,7 +234,7 @@ fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
     directories
 }
 
-/// Returns what is sent though it looks like a credential.
+/// Returns a warning if anything that looks like a credential is sent.
 fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<String> {
     findings.retain(|finding| !finding.is_redacted());
     let is_sent = choice.allow_secrets && !findings.is_empty();

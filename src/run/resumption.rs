@@ -25,7 +25,7 @@ use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
 use crate::sys::text::escaped;
 
-/// So many files are named.
+/// The maximum number of files named.
 const NAMED: usize = 20;
 /// A run that was resumed again and again is followed back no further.
 const MAX_CHAIN: usize = 50;
@@ -34,7 +34,7 @@ const MAX_CHAIN: usize = 50;
 pub struct Resumption {
     /// Its folder, relative to the root.
     pub folder: String,
-    /// What it was asked, as it was sent.
+    /// The run's inputs, as they were sent.
     inputs: Inputs,
     /// The steps with a whole reply, in their order.
     steps: Vec<PastStep>,
@@ -44,14 +44,14 @@ pub struct Resumption {
     last_repair: u16,
 }
 
-/// How the tree stands to a run that is resumed.
+/// The state of the tree compared to a run that is resumed.
 #[derive(Debug, Default)]
 pub struct ResumedTree {
     /// The steps whose edits are on the disk.
     applied: BTreeMap<StepId, PastApplied>,
     /// The files that the run has changed, where its edits are on the disk.
     pub own: Vec<String>,
-    /// What the user should know.
+    /// Warnings to the user.
     pub warnings: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub struct ResumedTree {
 pub struct PastApplied {
     /// The reply's text.
     pub reply: String,
-    /// What the build that followed printed; `None`: it is to be built again.
+    /// The output of the build that followed, or `None` if it is to be built again.
     pub output: Option<String>,
 }
 
@@ -111,7 +111,7 @@ impl Resumption {
         }
     }
 
-    /// Returns what the user is told of it.
+    /// Returns the notice to the user.
     pub fn notice(&self, tree: &ResumedTree) -> String {
         let steps = counted(self.steps.len() as u64, "step");
         let edits = if tree.applied.is_empty() {
@@ -139,7 +139,7 @@ impl Resumption {
         asked + usize::from(is_open.is_some_and(|past| past.step.rejected.is_some()))
     }
 
-    /// The number of the last repair that there may be: three more where they were used up.
+    /// The number of the last repair allowed: three more where they were used up.
     pub fn repairs(&self) -> u16 {
         let whole = self.last_repair.next_multiple_of(REPAIRS).max(REPAIRS);
         let more = if self.used_up && self.last_repair == whole {
@@ -150,7 +150,7 @@ impl Resumption {
         whole.saturating_add(more)
     }
 
-    /// Sees how the tree stands to the run.
+    /// Compares the tree with the run.
     ///
     /// # Errors
     /// When it is neither as it was before nor as the run left it, and that matters.
@@ -229,8 +229,8 @@ impl Resumption {
         applied.collect()
     }
 
-    /// Returns what the run has changed, and those that it went on with: by path, what was there before and what they
-    /// left.
+    /// Returns the changes of the run, and of those that it went on with: by path, the state before them and the one
+    /// that they left.
     fn changes(&self, context: &Context<'_>) -> Result<BTreeMap<String, States>, Error> {
         let mut changes: BTreeMap<String, States> = BTreeMap::new();
         let mut folder = Some(self.folder.clone());
@@ -259,7 +259,7 @@ impl Resumption {
     }
 }
 
-/// What was at a path.
+/// The states of a path.
 #[derive(Debug, Clone, Copy)]
 struct States {
     /// Before the first of the runs that went on with each other.
@@ -284,7 +284,7 @@ fn past(context: &Context<'_>, folder: &str) -> PastRun {
     PastRun::read(&context.project, name.unwrap_or_default())
 }
 
-/// Returns what was sent with the first query: taken out of its file, by the sizes of its parts.
+/// Returns the inputs sent with the first query: taken out of its file, by the sizes of its parts.
 fn sent(run: &PastRun, first: &Step) -> Option<Inputs> {
     let text = run.text(&StepId::INITIAL, Artifact::Query)?;
     let mut rest = text.as_str();

@@ -1,4 +1,4 @@
-//! Which models a run asks, and the way to them.
+//! Selection of the models that a run asks, and of the way to them.
 //!
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
@@ -31,15 +31,15 @@ pub use self::recorded::recorded_model;
 
 /// The models that a run asks, and what that may cost.
 pub struct Models<'a> {
-    /// What the run may cost.
+    /// The maximum cost of the run.
     pub max_cost: Option<Usd>,
     /// True if a reply of another model than the one that was asked is none.
     pub require_model: bool,
     /// True if nothing is sent, because replies are replayed.
     pub is_replay: bool,
-    /// The number of times queries were asked again in the run that is replayed, because replies were rejected.
+    /// The number of queries asked again in the run that is replayed, because replies were rejected.
     pub reasks: usize,
-    /// The number of the last repair that there may be.
+    /// The number of the last repair allowed.
     pub repairs: u16,
     /// The replies of the run that is resumed.
     pub recorded: Option<RecordedReplies<'a>>,
@@ -147,7 +147,7 @@ impl Models<'_> {
         named.map(owned).collect()
     }
 
-    /// Where their keys come from, by the names of the models.
+    /// Returns the sources of their keys, by the names of the models.
     pub fn key_sources(&self) -> BTreeMap<String, String> {
         let sources = self.all().filter_map(|model| {
             let source = model.key_source.as_ref()?;
@@ -214,7 +214,7 @@ impl<'a> RecordedReplies<'a> {
 }
 
 impl Models<'_> {
-    /// Returns what is to be said of the way to models.
+    /// Returns warnings about the way to models.
     pub fn exposed(&self) -> impl Iterator<Item = String> {
         let exposed = self.all().filter(|model| model.is_exposed);
         exposed.map(|model| {
@@ -278,7 +278,7 @@ pub struct SelectedModel<'a> {
     is_exposed: bool,
     /// The steps that it has answered in the run that is replayed, if it is a fallback.
     recorded: Vec<StepId>,
-    /// Where its key comes from, if it needs one and is not replayed.
+    /// The source of its key, if it needs one and is not replayed.
     pub key_source: Option<KeySource>,
     /// Its server, where that is not its vendor's: keys and code go there, or went there when replies were recorded.
     pub base_url: Option<String>,
@@ -378,7 +378,7 @@ impl<'a> SelectedModel<'a> {
     }
 }
 
-/// Returns what is to be told of models whose lives end soon, at their vendors.
+/// Returns notices of models that their vendors retire soon.
 pub fn near_ends<'s>(
     context: &Context<'_>,
     specs: impl IntoIterator<Item = &'s ModelSpec>,

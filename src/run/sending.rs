@@ -1,5 +1,5 @@
-//! What is to be sent, looked at before it is: whether the code base is still the project's, whether
-//! the prompt fits into the model's window, and what the call may cost.
+//! Checks before sending: that the code base is still the project's, that the prompt fits into the model's window, and
+//! that the call does not cost too much.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::numbers::{grouped, percent};
 
-/// The number of files that are named.
+/// The maximum number of files named.
 const NAMED: usize = 100;
 
-/// Why something is not sent.
+/// Reasons something is not sent.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum SendingProblem {
     /// The rollup is not what is on the disk.
@@ -55,9 +55,9 @@ pub enum SendingProblem {
         "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
     ))]
     TooExpensive {
-        /// What the run may cost.
+        /// The maximum cost of the run.
         limit: Usd,
-        /// What the prompt costs.
+        /// The cost of the prompt.
         least: Usd,
         /// The size of the prompt.
         size: Size,

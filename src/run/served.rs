@@ -1,4 +1,4 @@
-//! Which model has answered a call, whether its reply is one that was asked for, and what it costs. Pure.
+//! Checks of a reply: which model has answered, whether it was asked for, and what it costs. Pure.
 
 use super::context::Context;
 use crate::model::price::Price;
@@ -38,7 +38,7 @@ impl Served {
         Some(Self { name, price })
     }
 
-    /// Returns what the user is told of it.
+    /// Returns the warning to the user.
     pub fn warning(&self, asked: &str) -> String {
         let price = match self.price {
             Some(price) => format!(

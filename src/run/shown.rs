@@ -1,4 +1,4 @@
-//! What the model was shown of the project's files, held against the disk before a reply replaces them.
+//! The model's view of the project's files, held against the disk before a reply replaces them.
 //!
 //! Reads the files, and changes nothing. Guarantees that a file which somebody has changed while the model was at
 //! work is not replaced, and that one which the model was not shown as it is is named.
@@ -30,7 +30,7 @@ fn listed(paths: &[String]) -> String {
     paths.collect::<Vec<_>>().join(", ")
 }
 
-/// What the model was shown of the files.
+/// The model's view of the files.
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
     root: PathBuf,
@@ -38,7 +38,7 @@ pub struct Shown {
     files: BTreeMap<String, ShownFile>,
     /// True if these are all that the model knows; else what the code base holds cannot be told.
     is_known: bool,
-    /// When the model was asked.
+    /// The time when the model was asked.
     asked: Stamp,
     /// True if a reply may replace what it does not know.
     may_be_stale: bool,

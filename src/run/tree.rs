@@ -1,5 +1,4 @@
-//! What a run makes of the project's files: applies replies, takes them back, and sees that they reach
-//! the disk.
+//! A run's changes to the project's files: applies replies, takes them back, and sees that they reach the disk.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -23,7 +22,7 @@ use crate::sys::error::Error;
 use crate::sys::files::{MIB, read_open};
 use crate::sys::numbers::counted;
 
-/// What a build has made of a file is not looked at where it is larger, in bytes.
+/// The maximum size, in bytes, of a file that is checked for changes by a build.
 const LARGEST: u64 = 64 * MIB;
 
 /// The project's files, as one run changes them.
@@ -33,9 +32,9 @@ pub struct RunTree<'c> {
     folder: String,
     journal: PathBuf,
     undo_log: UndoLog<'c>,
-    /// What the model was shown of them.
+    /// The model's view of them.
     shown: Shown,
-    /// When the latest application was complete.
+    /// The time when the latest application was complete.
     installed: Stamp,
 }
 
@@ -88,14 +87,15 @@ impl<'c> RunTree<'c> {
         self.undo_log.changes().are_none()
     }
 
-    /// Where the file is kept that was at `path` before the run, and its mode; `None`: there was none.
+    /// Returns the path of the saved copy of the file that was at `path` before the run, and its mode; `None` if there
+    /// was none.
     pub fn kept(&self, path: &str) -> Option<(PathBuf, u32)> {
         let before = self.undo_log.changes().files.get(path)?.before.as_ref()?;
         let kept = kept_path(&self.folder, before);
         Some((self.context.project.root().join(kept), before.mode))
     }
 
-    /// Returns what a build has made of a file, where that is not what the reply made of it.
+    /// Returns a build's version of a file, where that is not what the reply made of it.
     pub fn built(&self, path: &str, replied: Option<&str>) -> Option<Vec<u8>> {
         let changed = self.undo_log.changes().files.get(path)?;
         let left = changed.after.last()?.as_ref()?;
@@ -106,7 +106,7 @@ impl<'c> RunTree<'c> {
         (Digest::of(&content) == *left).then_some(content)
     }
 
-    /// Returns what is in a file; `None` where it is none: whatever has run since may have made a pipe of it.
+    /// Reads a file; `None` where it is none: whatever has run since may have made a pipe of it.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let (directory, name) = split(path);
         let directory = Root::open(self.context.project.root())?.directory(directory)?;
@@ -238,12 +238,12 @@ impl<'c> RunTree<'c> {
     }
 }
 
-/// The time, as files have it.
+/// Returns the time, as files have it.
 fn now(context: &Context<'_>) -> Stamp {
     stamp(context.clock.now().into())
 }
 
-/// The number of the files that that have lost something are named.
+/// The maximum number of files named that have lost something.
 const MAX_NAMED: usize = 20;
 
 /// Warns of what is not as it should be about files that were replaced all the same.

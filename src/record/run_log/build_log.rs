@@ -13,7 +13,7 @@ use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::bounded;
 
-/// What the first line of a build's log says until the build has ended.
+/// The first line of a build's log until the build has ended.
 const UNFINISHED: &str = "unfinished: the build was still running when this was written";
 /// The first line's length, with its newline. It is written before the output and overwritten after
 /// it, so that output of any length need not be moved; hence the blanks at its end.
@@ -45,12 +45,12 @@ pub struct BuildLog<'r> {
     output: RedactingWriter<'r, Censor<Copies>>,
 }
 
-/// What a build has printed.
+/// The output of a build.
 #[derive(Debug)]
 pub struct BuildOutput {
     /// The output for the next prompt.
     pub text: String,
-    /// What kinds of secrets were taken out of it, and out of the log.
+    /// The kinds of secrets that were taken out of it, and out of the log.
     pub redacted: Vec<&'static str>,
 }
 
@@ -58,7 +58,7 @@ pub struct BuildOutput {
 #[derive(Debug)]
 struct Copies {
     file: File,
-    /// How much more the file takes, and how much it has; whether a line ends there.
+    /// The room left in the file in bytes, its length so far, and whether a line ends there.
     room: u64,
     kept: u64,
     ends_line: bool,

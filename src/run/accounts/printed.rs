@@ -11,12 +11,12 @@ use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::Interrupt;
 
-/// The time a command may take: somebody may have to unlock a keychain.
+/// The maximum time of the command: somebody may have to unlock a keychain.
 const COMMAND_TIME: Duration = Duration::from_secs(60);
-/// How much it may print, in bytes.
+/// The maximum output of the command, in bytes.
 const COMMAND_OUTPUT: usize = 64 << 10;
 
-/// What became of a command that prints no key.
+/// Reasons a command yields no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandFailure {
     /// It could not be started, or not be listened to, in the system's words.

@@ -1,4 +1,4 @@
-//! Which accounts a file makes, what becomes of it, and that no mistake shows a value.
+//! Tests of reading and writing the accounts' file, and that no error message shows a value.
 
 use super::*;
 use crate::sys::error::Problem as _;

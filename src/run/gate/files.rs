@@ -18,7 +18,7 @@ use crate::sys::text::escaped;
 /// So many bytes are held of all these files together. Of what goes beyond, anything done to it counts as a change.
 const ROOM: usize = 8 << 20;
 
-/// Where a file is.
+/// The place of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GatePath {
     /// A directory, which links may lead to,
@@ -50,7 +50,7 @@ pub struct GateFiles {
 }
 
 impl GateFiles {
-    /// Returns what is at these paths.
+    /// Reads the files at these paths.
     ///
     /// # Errors
     /// When one cannot be looked at.
@@ -68,9 +68,8 @@ impl GateFiles {
         Ok(Self { states })
     }
 
-    /// Returns what has become of them, and of those at `more` paths, where nothing was; by paths as a user of the
-    /// project in
-    /// `root` is to see them. What there is to log of it is added to `diff`.
+    /// Returns the changes to them, and to those at `more` paths, where nothing was; by paths as a user of the project
+    /// in `root` is to see them. Anything to log is added to `diff`.
     ///
     /// # Errors
     /// When one cannot be looked at.
@@ -110,7 +109,7 @@ pub fn shown(root: &Path, path: &Path) -> String {
     }
 }
 
-/// What is at the path of such a file.
+/// The state of the path of such a file.
 #[derive(Debug, PartialEq, Eq)]
 enum GateFile {
     Missing,
@@ -119,7 +118,7 @@ enum GateFile {
     Large {
         size: u64,
         inode: u64,
-        /// When anything was last done to it. Nobody can set that.
+        /// The time of the last change to it or its metadata. Nobody can set that.
         changed: (i64, i64),
     },
     Link(PathBuf),
@@ -127,7 +126,7 @@ enum GateFile {
     SomethingElse,
 }
 
-/// What has become of a file.
+/// The kind of change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// There was nothing.
@@ -152,7 +151,7 @@ impl Change {
         }
     }
 
-    /// Returns what is to be said of it.
+    /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Made => "created",
@@ -168,7 +167,7 @@ impl Change {
 struct OpenBase(Option<(PathBuf, Root, OpenDirectory)>);
 
 impl OpenBase {
-    /// Returns what is at the path, without following a link.
+    /// Looks at the path, without following a link.
     fn look(&mut self, place: &GatePath, room: usize) -> Result<GateFile, PathError> {
         match self.found(place, room) {
             // A build may have seen to that.

@@ -20,7 +20,7 @@ pub struct Repositories {
     unlisted: Vec<PathBuf>,
 }
 
-/// What has become of a repository.
+/// The kind of change to a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepositoryChange {
     /// There was none.
@@ -34,7 +34,7 @@ pub enum RepositoryChange {
 }
 
 impl RepositoryChange {
-    /// Returns what is to be said behind the path.
+    /// Returns the words for it, to follow the path.
     pub fn words(self) -> &'static str {
         match self {
             Self::Made => "is a git repository now",
@@ -57,18 +57,18 @@ impl Repositories {
         }
     }
 
-    /// Where they are.
+    /// Returns their paths.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.known.keys().map(PathBuf::as_path)
     }
 
-    /// Where those are that git takes for repositories.
+    /// Returns the paths of those that git takes for repositories.
     pub fn used(&self) -> impl Iterator<Item = &Path> {
         let used = self.known.iter().filter(|(_, state)| state.is_repository);
         used.map(|(path, _)| path.as_path())
     }
 
-    /// Returns what has become of them, by paths as a user is to see them.
+    /// Returns the changes to them, by paths as a user is to see them.
     ///
     /// # Errors
     /// When a directory cannot be read.

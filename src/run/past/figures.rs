@@ -5,7 +5,7 @@ use crate::model::usage::Usage;
 use crate::record::result::{RunRecord, TreeState};
 use crate::sys::numbers::grouped;
 
-/// What a run took, as cells of a table: empty where it does not apply, `?` where nobody knows.
+/// The figures of a run, as cells of a table: empty where it does not apply, `?` where nobody knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figures {
     /// The number of repairs; an agent does not repair, it goes on.
@@ -14,7 +14,7 @@ pub struct Figures {
     pub tokens_in: String,
     /// The answers' tokens, thoughts included.
     pub tokens_out: String,
-    /// What the calls cost together.
+    /// The total cost of the calls.
     pub cost: String,
 }
 
@@ -40,7 +40,7 @@ impl Figures {
     }
 }
 
-/// Returns what calls cost together, as far as that is known: `known` is all of it where no cost is unknown.
+/// Returns the total cost of calls, as far as that is known: `known` is all of it where no cost is unknown.
 pub fn cost(known: Usd, is_all: bool) -> String {
     match (is_all, known == Usd::ZERO) {
         (true, _) => known.to_string(),
@@ -57,7 +57,7 @@ pub fn cost_of_run(record: &RunRecord) -> String {
         .map_or_else(|| cost(known, false), |cost| cost.to_string())
 }
 
-/// Returns what stands behind a run's result, where its edits were taken back.
+/// Returns the suffix of a run's result where its edits were taken back.
 pub fn taken_back(tree: TreeState) -> &'static str {
     match tree {
         TreeState::PutBack => ", reverted",

@@ -7,20 +7,20 @@ use regex::Regex;
 use crate::secret::escapes::without_escapes;
 use crate::sys::text::{cut, regex};
 
-/// The number of lines of each kind that are found at most.
+/// The maximum number of lines of each kind that are found.
 pub const MOST: usize = 200;
-/// How far behind a compiler's message its place is looked for, in lines.
+/// The maximum distance, in lines, from a compiler's message down to its place.
 const NEAR: usize = 3;
-/// So many lines tell why a build failed.
+/// The number of lines shown as the reasons for a failed build.
 const REASONS: usize = 10;
-/// So many do where messages stand in the output's own lines.
+/// The same where messages stand in the output's own lines.
 const EXCERPT: usize = 12;
-/// How far above a message its place is looked for, in lines.
+/// The maximum distance, in lines, from a message up to its place.
 const ABOVE: usize = 5;
-/// The number of characters of a line that are told.
+/// The maximum number of characters shown of a line.
 const LONGEST: usize = 300;
 
-/// How bad a line is.
+/// The severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// An error, a failed test.
@@ -46,9 +46,9 @@ impl Severity {
 pub struct Diagnostic {
     /// The line's index, from 0 on.
     pub line: usize,
-    /// How bad it is.
+    /// The line's severity.
     pub severity: Severity,
-    /// Where it is in the sources, if the next lines tell.
+    /// The place in the sources, if the next lines tell.
     pub place: Option<String>,
 }
 
@@ -97,13 +97,13 @@ const WARNINGS: [&str; 4] = [
     r"^(?:WARN|WARNING)\b|\bDeprecationWarning\b",
 ];
 
-/// What rustc puts below its message, and Python below its heading.
+/// The line with the place that rustc puts below its message, and Python below its heading.
 const PLACE: &str = r#"^\s*--> (\S.*:\d+:\d+)\s*$|^\s+File "(.+", line \d+)"#;
 
 /// A place anywhere in a line: `a_test.go:6`, `a.ts(3,5)`.
 const ANYWHERE: &str = r#"[\w/-]\.\w+(?::\d|\(\d)|^\s*File ".+", line \d"#;
 
-/// What node and Python put above their message.
+/// The line with the place that node and Python put above their message.
 const PLACE_ABOVE: &str = r#"^\S+:\d+$|^\s+File ".+", line \d"#;
 
 static ERROR: LazyLock<Regex> = LazyLock::new(|| regex(&ERRORS.join("|")));
@@ -133,7 +133,8 @@ pub fn find(lines: &[&str]) -> Vec<Diagnostic> {
     findings
 }
 
-/// Why a build failed, in a few lines: the errors in its output, or its last lines, where no error is found.
+/// Returns the reasons a build failed, in a few lines: the errors in its output, or its last lines, where no error is
+/// found.
 pub fn reasons(output: &str) -> Vec<String> {
     let lines = seen_lines(output);
     let errors = errors_in(&lines);
@@ -187,8 +188,8 @@ fn listed(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
     errors
 }
 
-/// Where the errors are headings: the output from the first one on that has a place near it; without one, all the rest
-/// of a short output, and the errors of a longer one.
+/// Returns the excerpt where the errors are headings: the output from the first one on that has a place near it;
+/// without one, all the rest of a short output, and the errors of a longer one.
 fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
     let ends = found.iter().skip(1).map(|next| next.line);
     let ends = ends.chain([lines.len()]);

@@ -41,7 +41,7 @@ const MAX_STEPS: u64 = 512 * MIB;
 /// A line of them that is longer is read as several, of which none is a step.
 const MAX_STEP: u64 = 16 * MIB;
 
-/// How much of a prompt is read to tell what was asked for: the query stands before the code base.
+/// The length of a prompt's beginning, in bytes, that is read for the request: the query stands before the code base.
 const BEGINNING: u64 = 64 << 10;
 
 /// A run, by its folder.
@@ -61,16 +61,16 @@ pub struct PastRun {
 /// A step of a run, with the texts that its files hold.
 #[derive(Debug, Clone)]
 pub struct PastStep {
-    /// What is recorded of it.
+    /// The record of the step.
     pub step: Step,
     /// The reply, or the error in its place.
     pub reply: Option<Result<String, String>>,
     /// The log of the build that followed.
     pub log: Option<String>,
-    /// What an agent's tools were given and what came of it, as its file has it: where the step itself does not
-    /// tell, in runs of before.
+    /// The inputs and results of an agent's tools, as their file has them: where the step itself does not tell, in runs
+    /// of before.
     pub tools: Option<String>,
-    /// What the reply changed, compared to what the steps before it had left.
+    /// The reply's changes, compared to what the steps before it had left.
     pub changes: Vec<FileChange>,
     /// True if the model leads an orchestration: its words are for the user, or a report.
     pub is_orchestrators: bool,
@@ -88,7 +88,7 @@ pub enum IdleReply {
 }
 
 impl PastStep {
-    /// Why an agent's reply was followed by nothing, if it was.
+    /// Returns the reason an agent's reply was followed by nothing, if it was.
     pub fn idle(&self) -> Option<IdleReply> {
         let step = &self.step;
         let acts =
@@ -111,12 +111,12 @@ impl PastStep {
     }
 }
 
-/// What a run has changed.
+/// The changes made by a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunChanges {
     /// File by file, sorted by path.
     pub files: Vec<FileChange>,
-    /// What of it is not certain, in words.
+    /// Doubts about the changes, in words.
     pub doubts: Vec<String>,
 }
 
@@ -145,7 +145,7 @@ impl PastRun {
         }
     }
 
-    /// When it began, by its record.
+    /// Returns the time when it began, by its record.
     pub fn started(&self) -> Option<DateTime<FixedOffset>> {
         self.record.as_ref().map(|record| record.started)
     }
@@ -187,7 +187,7 @@ impl PastRun {
         Some(lossy(bytes))
     }
 
-    /// Returns what was asked for: the request of an agent's run, or the beginning of a change's query.
+    /// Returns the request: that of an agent's run, or the beginning of a change's query.
     pub fn request(&self) -> Option<String> {
         if let Some(agent) = self.agent() {
             return agent.request.clone();
@@ -197,7 +197,7 @@ impl PastRun {
         query_of(&lossy(beginning.ok()?)).map(str::to_owned)
     }
 
-    /// Returns what an agent's run was about: by its record, or, where it was killed, by a file of its own.
+    /// Returns the record of the agent's work: by the run's record, or, where it was killed, by a file of its own.
     pub fn agent(&self) -> Option<&AgentRecord> {
         match &self.record {
             Some(record) => record.agent.as_ref(),
@@ -266,7 +266,7 @@ impl PastRun {
         read.collect()
     }
 
-    /// Returns what the run as a whole has changed, by path.
+    /// Returns the changes of the run as a whole, by path.
     ///
     /// # Errors
     /// When its record of that cannot be read.
@@ -324,7 +324,7 @@ impl PastRun {
         Ok(changes)
     }
 
-    /// Returns what other runs have changed.
+    /// Returns the changes made by other runs.
     fn others(&self, project: &Project) -> Vec<(Self, ChangeLog)> {
         let names = names(project).unwrap_or_default().into_iter();
         let others = names.filter(|name| *name != self.name);
@@ -390,7 +390,7 @@ impl PastRun {
         steps
     }
 
-    /// Where the step is an audit's last, and does not say whether that passes the work: by its reply.
+    /// Adds the verdict, read from the reply, to an audit's last step that does not record one.
     fn add_verdict(&self, step: &mut Step) {
         let ends = step.purpose == Purpose::AUDIT && step.actions.is_empty();
         if ends && step.passed.is_none() {
@@ -444,7 +444,7 @@ impl FileStates {
         Self(before.collect())
     }
 
-    /// Returns what the reply changes.
+    /// Applies the reply. Returns its changes.
     fn apply(&mut self, reply: &str) -> Vec<FileChange> {
         let parsed = edit::parse(reply);
         if !parsed.faults.is_empty() {

@@ -1,4 +1,4 @@
-//! Which run is meant: by its folder, the beginning of its name, a time of today, or its place in the list.
+//! Lookup of a run: by its folder, the beginning of its name, a time of today, or its place in the list.
 //!
 //! Looks at `logs`; changes nothing. Guarantees that several runs that may be meant are never taken for one.
 
@@ -22,11 +22,11 @@ pub enum NoSuchRun {
         )
     )]
     Missing(PathBuf),
-    /// What was named is the beginning of several.
+    /// The given name is the beginning of several.
     #[error("`{named}` may be any of {} runs: {}", .names.len(), listed(.names))]
     #[diagnostic(code("usage"), help("give more of its name"))]
     Ambiguous {
-        /// What was named.
+        /// The given name.
         named: String,
         /// The names of the runs that it may be.
         names: Vec<String>,
@@ -86,7 +86,7 @@ fn folder(project: &Project, run: &Path) -> Option<String> {
     Some(found.file_name()?.to_str()?.to_owned())
 }
 
-/// Which run from the end on `last` or `-2` is: 1 is the last.
+/// Returns the position from the end that `last` or `-2` stands for: 1 is the last.
 fn place_from_end(named: &str) -> Option<usize> {
     match named.strip_prefix('-') {
         Some(number) => number.parse().ok().filter(|number| *number > 0),

@@ -1,5 +1,4 @@
-//! What a reviewer should look at first in a change: tests that are gone or skipped, lints that are
-//! silenced, manifests. Pure.
+//! Warnings about a change for its reviewer: tests that are gone or skipped, lints that are silenced, manifests. Pure.
 //!
 //! Knows the signs of each from how people write, not from a parser: it may be wrong, so what it says
 //! is for a reader, and nothing may depend on it. Guarantees linear time, and that what is said is
@@ -23,7 +22,7 @@ const MAX_BYTES: usize = 4 << 20;
 /// Farther from its line's beginning, a sign is none: what has such lines was not written by hand.
 const MAX_COLUMN: usize = 500;
 
-/// The number of things one sentence names, and how many sentences of a kind.
+/// The maximum number of things named in a sentence, and of sentences of a kind.
 const MOST: usize = 20;
 
 /// By concern, and last of manifests: what a file with one sign more is said to do, with several, and what the files
@@ -40,8 +39,8 @@ const WORDS: [[&str; 3]; 5] = [
     ["", "", "manifests have changed"],
 ];
 
-/// Returns what is worth a look, one sentence each, without a full stop: first lost tests, then skipped ones,
-/// silenced lints, and manifests.
+/// Returns the warnings, one sentence each, without a full stop: first lost tests, then skipped ones, silenced lints,
+/// and manifests.
 pub fn warnings(changes: &[FileChange]) -> Vec<String> {
     let mut sentences: [Vec<String>; 5] = Default::default();
     for language in &LANGUAGES {
@@ -84,7 +83,7 @@ fn is_manifest(change: &FileChange) -> bool {
     change.after.is_some() && (is_pips || name.is_some_and(|name| MANIFESTS.contains(&name)))
 }
 
-/// What something looks like in a language.
+/// The pattern of a sign in a language, and the beginnings of its comments.
 struct Sign {
     pattern: Regex,
     comments: &'static [&'static str],
@@ -99,7 +98,7 @@ impl Sign {
         Some(Self { pattern, comments })
     }
 
-    /// Where a text has it, but not in a string or behind the beginning of a comment.
+    /// Finds it in a text, but not in a string or behind the beginning of a comment.
     fn found<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = &'t [u8]> {
         self.pattern.find_iter(text).filter_map(|found| {
             let from = found.start().saturating_sub(MAX_COLUMN);
@@ -186,7 +185,7 @@ fn listed(things: &[String]) -> String {
     }
 }
 
-/// Returns what is quoted from a file or is a path: on one line, short, and without control characters.
+/// Formats a path or a quotation from a file: on one line, short, and without control characters.
 fn code(text: &str) -> String {
     const LONGEST: usize = 120;
     let quoted = printable(&cut(text, LONGEST), &[]).replace('`', "'");

@@ -1,4 +1,4 @@
-//! Whether Ollama's servers are there, and have the models that a run asks.
+//! Checks that Ollama's servers are there, and have the models that a run asks.
 //!
 //! Asks each server once what it has, has it pull what it lacks where that is wanted, and sends nothing of the project.
 
@@ -43,7 +43,7 @@ pub fn missing<'m>(
 /// Has what is missing pulled, if that is all that is wrong and it may be.
 ///
 /// # Errors
-/// What is wrong, still or now.
+/// The problem, still or now.
 pub fn pulled(
     context: &Context<'_>,
     (spec, server): OnServer<'_>,
@@ -63,7 +63,7 @@ pub fn pulled(
     })
 }
 
-/// How far a pull has come, in steps of a tenth.
+/// Formats the progress of a pull, in steps of a tenth.
 fn told_progress(model: &str, progress: &PullProgress) -> String {
     let status = one_line(&progress.status, 80);
     match (progress.completed, progress.total) {

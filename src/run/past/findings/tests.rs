@@ -1,4 +1,4 @@
-//! What is found in outputs, and what of it is told.
+//! Tests of finding errors in outputs, and of the excerpts that are told.
 
 use super::*;
 
@@ -118,7 +118,7 @@ fn the_place_of_a_message_is_the_one_below_it() {
     );
 }
 
-/// Why builds fail as their tools tell it, and what of that must be told.
+/// Failures of builds as their tools tell them, and the parts that must be told.
 const TOLD: [(&str, &str, &[&str]); 14] = [
     (
         "cargo, compile error",

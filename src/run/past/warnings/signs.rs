@@ -1,9 +1,8 @@
-//! What tests, skipped tests and silenced lints look like in source code, and the names of
-//! manifests. Tables.
+//! Tables of the signs of tests, skipped tests and silenced lints in source code, and the names of manifests.
 
 use Concern::{Only, Silence, Skip, Test};
 
-/// What is to be said of a sign.
+/// The meaning of a sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
     /// A test begins.
@@ -21,7 +20,7 @@ pub enum Concern {
 pub struct Language {
     /// The ends of its files' names.
     pub extensions: &'static [&'static str],
-    /// What a line begins with that is a comment.
+    /// The beginnings of a line that is a comment.
     pub comments: &'static [&'static str],
     /// Patterns of bytes, for lines or whole texts.
     pub signs: &'static [(Concern, &'static str)],
