@@ -222,7 +222,7 @@ impl From<&str> for UserRequest {
 pub struct Conversation {
     /// The user's requests, in order.
     pub requests: Vec<String>,
-    /// The number of these that are done, or were stopped.
+    /// The number of requests that are done, or were stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub settled: usize,
     /// The task list.

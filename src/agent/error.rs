@@ -25,7 +25,7 @@ pub enum AgentError {
     NotUnderstood {
         /// The number of failures there were, the last one included.
         tries: u32,
-        /// What is wrong with the last one, and where.
+        /// The last fault, and its place.
         fault: Fault,
     },
     /// Its replies were not understood, or its tools failed, again and again; at last a tool.
@@ -39,7 +39,7 @@ pub enum AgentError {
         tries: u32,
         /// The tool that failed last.
         tool: String,
-        /// What the model was told.
+        /// The message that the model was given.
         problem: String,
     },
     /// The audit has not passed the work, again and again.
@@ -53,7 +53,7 @@ pub enum AgentError {
     AuditFailed {
         /// The number of audits there were, the last one included.
         audits: u32,
-        /// What it says.
+        /// The last audit's findings.
         feedback: String,
     },
     /// The model was asked as often as it may be.
@@ -65,7 +65,7 @@ pub enum AgentError {
         )
     )]
     LoopLimit {
-        /// The number of calls that were made, which is how many were allowed.
+        /// The number of calls made, which is the limit.
         loops: u32,
     },
     /// The conversation is too long, and a summary of it is not shorter.
@@ -95,7 +95,7 @@ pub enum AgentError {
     )]
     #[diagnostic(code("model-failed"), help("{}", shorter(larger.as_deref())))]
     TooLong {
-        /// What is left of it, in tokens.
+        /// The rest of the prompt, in tokens.
         tokens: u64,
         /// The number of tokens a prompt may have.
         window: u64,
@@ -109,10 +109,10 @@ pub enum AgentError {
         help("change the plan, or what is asked for; `--resume` goes on with the session")
     )]
     Rejected {
-        /// What was asked.
+        /// The question that the user was asked.
         question: String,
     },
-    /// What a step of a plan has changed does not build.
+    /// The changes of a plan's step do not build.
     #[error("step {step} has failed: `build.sh` still fails: {status}")]
     #[diagnostic(
         code("build-failed"),
@@ -121,7 +121,7 @@ pub enum AgentError {
     GateFailed {
         /// The step's number.
         step: usize,
-        /// How the last build ended.
+        /// The status of the last build.
         status: String,
         /// The file with its output, relative to the root.
         log: String,
@@ -149,7 +149,7 @@ pub enum AgentError {
         )
     )]
     IterationLimit {
-        /// The number of reviews that came back, which is how many may.
+        /// The number of reviews that came back, which is the limit.
         reviews: u32,
     },
     /// An agent on a branch took too long.
@@ -165,7 +165,7 @@ pub enum AgentError {
         branch: String,
         /// The agent.
         agent: &'static str,
-        /// The time it was waited for.
+        /// The time waited.
         waited: Duration,
     },
     /// The work was to be published, and was not, or nobody knows where.
@@ -200,7 +200,7 @@ pub enum AgentError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Process(#[from] ProcessError),
-    /// What surrounds the agent has failed, for reasons of its own.
+    /// The agent's host failed, for reasons of its own.
     #[error("{0}")]
     #[diagnostic(transparent)]
     Host(Error),
@@ -306,9 +306,9 @@ impl AgentError {
 pub struct Fault {
     /// The line of the reply, from 1 on; `None` where it is no line's.
     pub line: Option<usize>,
-    /// What is wrong there.
+    /// The problem.
     pub problem: String,
-    /// What to do about it, for the model alone; may be "".
+    /// Advice on the problem, for the model alone; may be "".
     pub remedy: &'static str,
 }
 
@@ -339,7 +339,7 @@ impl Fault {
         Self { remedy, ..self }
     }
 
-    /// Returns what the model is told of it.
+    /// Returns the message for the model.
     #[must_use]
     pub fn told(&self) -> String {
         let joint = match self.remedy.chars().next() {

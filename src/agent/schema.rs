@@ -73,7 +73,7 @@ pub(crate) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str
 /// Checks a value against a schema at every depth; sentences call the value `at`, and the whole reply "".
 ///
 /// # Errors
-/// What is wrong first, and where: `task_list[2].step`.
+/// The first problem, and its place: `task_list[2].step`.
 pub(crate) fn check(value: &Value, schema: &Value, at: &str) -> Result<(), String> {
     if let Some(expected) = other_type(value, schema) {
         return Err(format!("`{at}` must be a JSON {expected}"));

@@ -284,7 +284,7 @@ impl ToolSpec {
     /// that came at run time, what lies deeper is theirs to check.
     ///
     /// # Errors
-    /// What is wrong, for the model.
+    /// The problem, for the model.
     pub fn check(&self, input: &Value) -> Result<Arguments, String> {
         let Value::Object(given) = input else {
             return Err(format!(
@@ -327,7 +327,7 @@ impl Arguments {
         self.0.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The number of this name; `None` where there is none, or it is below 0.
+    /// The number of this name; `None` if it is missing or negative.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
         self.0.get(name).and_then(Value::as_u64)
@@ -542,7 +542,7 @@ impl<'a> Toolbox<'a> {
     /// The tool that a reply calls, and the call with arguments that fit it.
     ///
     /// # Errors
-    /// What is wrong with the call, for the model.
+    /// The problem with the call, for the model.
     pub fn resolve(&self, call: &Call) -> Result<(&(dyn Tool + 'a), ToolCall), CallFailure> {
         let Some(tool) = self.named(&call.name) else {
             let message = self.unknown(&call.name);

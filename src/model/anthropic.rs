@@ -26,10 +26,10 @@ use crate::model::message::{Call, Thought};
 use crate::model::openai::plain_name;
 use crate::model::usage::Usage;
 
-/// The number of tokens an answer may have where nothing else is said: the API wants to be told.
+/// The default limit on an answer's tokens: the API requires one.
 const MAX_OUTPUT_TOKENS: u32 = 32_000;
 
-/// Returns what the vendor's stop reasons mean.
+/// Maps the vendor's stop reason.
 fn end(finish: &str) -> End {
     match finish {
         "end_turn" | "stop_sequence" => End::Stop,
@@ -64,7 +64,7 @@ pub(super) struct MessagesBody<'a> {
     messages: Vec<Turn<'a>>,
 }
 
-/// Returns what a model is asked, besides how it is to answer; `rest` are further fields, but for those that are null.
+/// Builds the request's common fields; `rest` holds further fields, of which those that are null are left out.
 pub(super) fn body<'a>(
     spec: &'a ModelSpec,
     request: &'a Request<'_>,
@@ -241,8 +241,8 @@ impl<'a> AnswerBlock<'a> {
     }
 }
 
-/// Returns what was used: `input_tokens` has neither what was read from the cache nor what was written to it, and
-/// `output_tokens` counts the thoughts in; [`Usage`] has it the other way round.
+/// Reads the usage. `input_tokens` excludes what was read from the cache and written to it, and `output_tokens`
+/// includes the thoughts; [`Usage`] has it the other way round.
 fn usage(told: &Value) -> Usage {
     let cached = count(&told["cache_read_input_tokens"]);
     let written = count(&told["cache_creation_input_tokens"]);

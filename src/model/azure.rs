@@ -20,9 +20,9 @@ use crate::sys::text::without_mark;
 
 /// The version of the API that is asked for where none is set.
 const API_VERSION: &str = "2024-10-21";
-/// The number of tokens an answer may have where nothing else is said: `spec/dev-agent.md`.
+/// The default limit on an answer's tokens, from `spec/dev-agent.md`.
 const MAX_OUTPUT_TOKENS: u32 = 4000;
-/// How a base URL of the newer form ends, where a deployment is named in the body alone.
+/// The end of a base URL of the newer form, where the deployment is named in the body alone.
 const NEWER_FORM: &str = "/openai/v1";
 
 /// Why what is said of a deployment cannot be used.
@@ -65,7 +65,7 @@ pub(super) fn check(spec: &ModelSpec) -> Result<(), AzureProblem> {
     }
 }
 
-/// Returns whether a name of a deployment or a version needs no escaping in a URL.
+/// Returns whether the name of a deployment or a version needs no escaping in a URL.
 #[must_use]
 pub fn is_plain(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

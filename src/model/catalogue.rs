@@ -1,4 +1,4 @@
-//! What is known of the vendors' models besides the table: successors, and when a model's life ends. Pure.
+//! Facts about the vendors' models besides the table: successors, and when a model is retired. Pure.
 //!
 //! The facts are in `catalogue.json`, from the vendors' pages, as they were on the day that it names as `read`. An
 //! `entry` there has the form of one in `models.json`, into which it can be written.
@@ -30,7 +30,7 @@ struct File<'a> {
     models: Entries<'a>,
 }
 
-/// What is known of a model.
+/// Known facts about a model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
@@ -59,7 +59,7 @@ pub struct Retirement {
     pub successor: String,
 }
 
-/// What its vendor does with calls for a model whose life has ended.
+/// The vendor's treatment of calls for a retired model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Afterwards {
@@ -77,14 +77,14 @@ fn read(json: &str) -> serde_json::Result<Vec<(String, Known)>> {
         .collect()
 }
 
-/// Returns what is known of the model of this vendor's name.
+/// Returns the known facts about the model with this vendor's name.
 #[must_use]
 pub fn known(id: &str) -> Option<&'static Known> {
     let mut models = CATALOGUE.iter();
     models.find(|(name, _)| name == id).map(|(_, known)| known)
 }
 
-/// Returns what is known of the model of this vendor's name, or of which it is a version.
+/// Returns the known facts about the model with this vendor's name, or about the model that it is a version of.
 #[must_use]
 pub fn matching(id: &str) -> Option<&'static Known> {
     let mut models = CATALOGUE.iter();
@@ -92,7 +92,7 @@ pub fn matching(id: &str) -> Option<&'static Known> {
     known.map(|(_, known)| known)
 }
 
-/// Returns whether the model of this vendor's name is told by marks what to cache.
+/// Returns whether the model with this vendor's name takes cache marks.
 #[must_use]
 pub fn takes_cache_marks(id: &str) -> bool {
     matching(id).is_some_and(|known| known.cache_marks)
@@ -127,7 +127,7 @@ pub fn retired(id: &str) -> Option<&'static str> {
     Some(named.unwrap_or("claude-sonnet-5-5"))
 }
 
-/// Returns how the successor is asked: by its name in the table, or else once it is there.
+/// Tells how to ask the successor: by its name in the table, or by adding it first.
 pub(super) fn way_to(successor: &str, in_table: Option<&str>) -> String {
     match in_table {
         Some(name) => format!(
@@ -138,8 +138,7 @@ pub(super) fn way_to(successor: &str, in_table: Option<&str>) -> String {
     }
 }
 
-/// Returns what is to be told of a model whose life ends soon, or has ended; `in_table` is what the table calls its
-/// successor.
+/// Returns the notice for a model that is retired soon, or was; `in_table` is the successor's name in the table.
 #[must_use]
 pub fn near_end(id: &str, today: NaiveDate, in_table: Option<&str>) -> Option<String> {
     let end = known(id)?.end.as_ref()?;
@@ -157,9 +156,8 @@ pub fn near_end(id: &str, today: NaiveDate, in_table: Option<&str>) -> Option<St
 }
 
 impl ModelSpec {
-    /// Returns whether the entry's price holds whatever its server says that it has served: the server is the user's
-    /// own,
-    /// and the model none of the vendors'.
+    /// Returns whether the entry's price holds whatever model its server reports: the server is the user's own, and the
+    /// model none of the vendors'.
     #[must_use]
     pub(crate) fn has_own_price(&self) -> bool {
         self.base_url.is_some() && known(&self.id).is_none()

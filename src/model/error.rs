@@ -17,7 +17,7 @@ use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text;
 
-/// What a call took that gave no whole reply.
+/// The usage, model version and tier of a call that gave no whole reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Tokens used, where the vendor tells.
@@ -28,12 +28,12 @@ pub struct Spent {
     pub tier: Option<Tier>,
 }
 
-/// What a hint has to know of how a model is asked.
+/// The parts of the setup that hints depend on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Setup {
     /// The environment variable that its key is from; `None`: a file.
     pub key_variable: Option<&'static str>,
-    /// What the table calls the model that its vendor names in its place, where that is in the table.
+    /// The name in the table of the successor that the vendor names; `None` if it is not in the table.
     pub successor: Option<Box<str>>,
 }
 
@@ -45,7 +45,7 @@ pub enum ModelError {
     Status {
         /// The HTTP status.
         status: u16,
-        /// What the answer says.
+        /// The vendor's error from the answer.
         vendor: VendorError,
         /// The model that was asked, by the vendor's name.
         model: String,
@@ -53,7 +53,7 @@ pub enum ModelError {
         tries: u32,
         /// The answer's body.
         answer: Box<[u8]>,
-        /// What was set up to ask it.
+        /// The setup that the call used.
         setup: Setup,
     },
     /// A redirect, which is never followed: the key would travel with it.
@@ -69,7 +69,7 @@ pub enum ModelError {
     Connection {
         /// The server's host.
         host: String,
-        /// What the last try died of.
+        /// The cause of the last failure.
         reason: String,
         /// The number of tries that were made.
         tries: u32,
@@ -87,7 +87,7 @@ pub enum ModelError {
     Tls {
         /// The server's host.
         host: String,
-        /// What is wrong with the certificate or the handshake.
+        /// The fault in the certificate or the handshake.
         reason: String,
     },
     /// Something that no retry mends: not HTTP, a request that cannot be built.
@@ -95,7 +95,7 @@ pub enum ModelError {
     Protocol {
         /// The server's host.
         host: String,
-        /// What ureq says of it.
+        /// The error from ureq.
         reason: String,
     },
     /// The time for the call, all retries included, was over.
@@ -107,7 +107,7 @@ pub enum ModelError {
         human_duration(*.wait)
     )]
     NoTimeLeft {
-        /// What the last try died of.
+        /// The error of the last try.
         error: Box<ModelError>,
         /// The time the wait would be.
         wait: Duration,
@@ -127,7 +127,7 @@ pub enum ModelError {
         if .source.is_eof() { "ends in the middle of its JSON" } else { "is not the JSON that was expected" }
     )]
     NotJson {
-        /// How the answer begins, cut short.
+        /// The beginning of the answer, cut short.
         snippet: String,
         /// The parser's word.
         source: serde_json::Error,
@@ -146,7 +146,7 @@ pub enum ModelError {
     Empty {
         /// The finish reason, or `no answer`.
         finish: String,
-        /// What the call took all the same.
+        /// The usage of the call.
         spent: Box<Spent>,
     },
     /// The reply did not end normally.
@@ -154,11 +154,11 @@ pub enum ModelError {
     CutShort {
         /// The vendor's finish reason.
         finish: String,
-        /// What that means.
+        /// The meaning of the finish reason.
         end: End,
         /// The vendor's sentence, where there is one.
         message: Option<String>,
-        /// What the call took all the same.
+        /// The usage of the call.
         spent: Box<Spent>,
     },
     /// Another model has answered than the one that was asked, and that was not to be.
@@ -170,7 +170,7 @@ pub enum ModelError {
         served: String,
         /// The vendor's finish reason.
         finish: String,
-        /// What the call took all the same.
+        /// The usage of the call.
         spent: Box<Spent>,
     },
     /// The reply has no finish reason, so nothing says that it is whole.
@@ -200,7 +200,7 @@ pub enum ModelError {
     Interrupted(#[from] Interrupted),
 }
 
-/// Returns what there is to do where another model answers than the one that was asked.
+/// Returns the advice for an answer from another model than the one that was asked.
 fn ask_by_name(served: &str) -> String {
     format!(
         "nothing of the reply was applied; leave out `--require-model`, or ask `{served}` by its own name: \
@@ -223,7 +223,7 @@ impl Diagnostic for ModelError {
 }
 
 impl ModelError {
-    /// Returns what the user can do about it.
+    /// Returns advice for the user.
     #[must_use]
     pub fn hint(&self) -> String {
         let hint = match self {
@@ -319,7 +319,7 @@ impl ModelError {
         hint.to_owned()
     }
 
-    /// Returns what the user of an agent can do about it, whose settings name a server and a key of its own.
+    /// Returns advice for the user of an agent, whose settings name a server and a key of its own.
     #[must_use]
     pub fn hint_for_agent(&self) -> String {
         match self {
@@ -380,7 +380,7 @@ impl ModelError {
         self
     }
 
-    /// Returns what is told of it before the next try.
+    /// Describes the error in brief, before the next try.
     pub(super) fn brief(&self) -> String {
         match self {
             Self::Status { status, .. } => format!("the server answered {status}"),
@@ -413,7 +413,7 @@ impl ModelError {
         is_json.then_some(answer)
     }
 
-    /// Returns whether the server has no room at present: another model may have.
+    /// Returns whether the server has no room at present; another model may have.
     #[must_use]
     pub fn is_overload(&self) -> bool {
         match self {
@@ -426,8 +426,7 @@ impl ModelError {
         }
     }
 
-    /// Returns whether the server does not serve a tier other than the standard one: it has no room there at present,
-    /// or does
+    /// Returns whether the server refuses a tier other than the standard one: it has no room there at present, or does
     /// not know it.
     #[must_use]
     pub fn refuses_tier(&self) -> bool {
@@ -446,13 +445,13 @@ impl ModelError {
         }
     }
 
-    /// Returns whether the vendor does not take the key.
+    /// Returns whether the vendor rejects the key.
     #[must_use]
     pub fn refuses_key(&self) -> bool {
         matches!(self, Self::Status { status, vendor, .. } if vendor.bad_key || matches!(status, 401 | 403))
     }
 
-    /// Returns whether the model or its vendor does not want to answer what it was asked.
+    /// Returns whether the model or its vendor refuses to answer.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         match self {
@@ -462,13 +461,13 @@ impl ModelError {
         }
     }
 
-    /// Returns whether it is this machine that failed, and not the model.
+    /// Returns whether this machine failed, not the model.
     #[must_use]
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Unreadable { .. })
     }
 
-    /// Returns whether the model has answered with less than a whole reply; it may do better when asked again.
+    /// Returns whether the model gave less than a whole reply; it may do better when asked again.
     #[must_use]
     pub fn is_no_whole_reply(&self) -> bool {
         match self {
@@ -478,7 +477,7 @@ impl ModelError {
         }
     }
 
-    /// Returns whether the vendor says that nothing else will come of the same request.
+    /// Returns whether the vendor says that the same request will fail again.
     #[must_use]
     pub fn is_bad_request(&self) -> bool {
         match self {
@@ -490,7 +489,7 @@ impl ModelError {
         }
     }
 
-    /// Returns whether the vendor says that the prompt is longer than the model's window.
+    /// Returns whether the vendor says that the prompt exceeds the model's window.
     #[must_use]
     pub fn is_context_exceeded(&self) -> bool {
         match self {
@@ -505,7 +504,7 @@ impl ModelError {
         }
     }
 
-    /// Returns what an answer is that the parser does not take.
+    /// Makes the error for an answer that cannot be parsed.
     pub(super) fn not_json(answer: &[u8], source: serde_json::Error) -> Self {
         let snippet = Self::snippet(answer);
         Self::NotJson { snippet, source }
@@ -520,7 +519,7 @@ impl ModelError {
     }
 }
 
-/// Returns what to do where the server does not know the model.
+/// Returns the advice for a model that the server does not know.
 fn not_found(model: &str, in_table: Option<&str>) -> String {
     const HINT: &str = "the vendor does not know the model or the address: has the model been retired, or is the \
                         base URL wrong?";

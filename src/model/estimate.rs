@@ -1,4 +1,4 @@
-//! What a prompt comes to before it is sent: tokens, share of the model's window, dollars. Pure.
+//! Estimates of a prompt before it is sent: tokens, share of the model's window, dollars. Pure.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,9 @@ use crate::model::usage::Usage;
 use crate::model::{ModelSpec, REPAIRS};
 use crate::sys::excerpt::Excerpt;
 
-/// The number of files of the rollup that are told.
+/// The number of the rollup's files that are listed.
 const LARGEST: usize = 10;
-/// What a conversation of two messages takes besides their texts, by OpenAI's account of its format.
+/// Tokens that a conversation of two messages takes besides their texts, by OpenAI's account of its format.
 pub const FRAMING: u64 = 3 + 2 * 3;
 /// A vendor's tokenizer makes about so few bytes of program text a token.
 const BYTES_A_TOKEN: u64 = 3;
@@ -34,7 +34,7 @@ pub fn measure(prompt: &Prompt<'_>) -> Size {
     }
 }
 
-/// Returns how a prompt of that size compares to the model's window.
+/// Compares a prompt of this size with the model's window.
 #[must_use]
 pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
     match spec.prompt_window() {
@@ -44,7 +44,7 @@ pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
     }
 }
 
-/// Says whether a prompt fits into a model's window.
+/// The fit of a prompt in a model's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     /// It does, as far as is known.
@@ -61,7 +61,7 @@ pub enum Fit {
     },
 }
 
-/// Returns whether a text of so many bytes fits in any case: no token is shorter than a byte.
+/// Returns whether a text of `bytes` bytes fits in any case: no token is shorter than a byte.
 #[must_use]
 pub fn fits_in_any_case(bytes: u64, spec: &ModelSpec) -> bool {
     spec.prompt_window()
@@ -89,7 +89,7 @@ pub struct CostRange {
     pub most: Option<Usd>,
 }
 
-/// Returns what the first call may cost.
+/// Estimates the cost of the first call.
 #[must_use]
 pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
     let cost = |input, output| price.of(Usage::plain(input, output));
@@ -105,7 +105,7 @@ pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
     }
 }
 
-/// Returns what a call costs at most: where nobody tells what it has cost.
+/// Returns the most that a call costs, for where its cost is not reported.
 #[must_use]
 pub fn dearest(size: &Size, spec: &ModelSpec) -> Usd {
     let range = spec.price.map(|price| first_call(size, spec, &price));
@@ -113,8 +113,9 @@ pub fn dearest(size: &Size, spec: &ModelSpec) -> Usd {
     range.unwrap_or_default()
 }
 
-/// Returns what the first call and all repairs may cost, each by its model's price: a repair has the first prompt
-/// again, in the cached order from the vendor's cache, at most with a build's whole output as far as it is sent, and with all that was answered before.
+/// Estimates the cost of the first call and all repairs, each by its model's price. A repair sends the first prompt
+/// again (in the cached order, from the vendor's cache), at most a build's whole output as far as it is sent, and all
+/// earlier answers.
 #[must_use]
 pub fn with_repairs(
     size: &Size,
@@ -162,9 +163,9 @@ pub enum OverBudget {
         help("give it more with `--max-cost`, and run again")
     )]
     TooLittle {
-        /// What the run has cost so far.
+        /// The cost of the run so far.
         spent: Usd,
-        /// What it may cost.
+        /// The limit on the cost.
         limit: Usd,
         /// The prompt's size.
         prompt_tokens: u64,
@@ -188,7 +189,7 @@ pub enum OverBudget {
 }
 
 impl OverBudget {
-    /// Returns whether it is the first call of a run that is not made.
+    /// Returns whether the call that is not made is the first of a run.
     #[must_use]
     pub fn is_at_once(&self) -> bool {
         matches!(self, Self::TooLittle { spent, .. } if *spent == Usd::ZERO)

@@ -26,7 +26,7 @@ use crate::model::message::{
 };
 use crate::model::usage::Usage;
 
-/// Returns what the vendor's finish reasons mean.
+/// Maps the vendor's finish reason.
 fn end(finish: &str) -> End {
     match finish {
         "STOP" => End::Stop,
@@ -93,10 +93,9 @@ enum GeminiPartContent<'a> {
     FunctionResponse(Value),
 }
 
-/// Returns how hard to think: the models of version 2.5 take a number of tokens, later ones a word. The numbers are
-/// those that the vendor itself puts in the place of OpenAI's words (`ai.google.dev/gemini-api/docs/openai`);
-/// 128 is the least that gemini-2.5-pro takes.
-/// Agents that call tools natively show thoughts, which come if they are asked for.
+/// Returns the settings for thinking. Models of version 2.5 take a number of tokens, later ones a word. The numbers are
+/// those that the vendor itself substitutes for OpenAI's words (`ai.google.dev/gemini-api/docs/openai`); 128 is the
+/// least that gemini-2.5-pro takes. Agents that call tools natively show thoughts, which come only on request.
 fn thinking(spec: &ModelSpec, has_tools: bool) -> Option<Value> {
     use ReasoningEffort::{High, Low, Max, Medium, Minimal, None, XHigh};
     let effort = spec.reasoning_effort.map(|effort| match effort {

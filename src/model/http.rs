@@ -45,7 +45,7 @@ const FAILURE_LIMIT: u64 = 1 << 20;
 pub struct Route {
     /// The server that is asked.
     pub endpoint: Endpoint,
-    /// What may stand on the way there.
+    /// The proxies on the way there.
     pub proxies: Proxies,
     /// The key, where the server wants one.
     pub key: Option<ApiKey>,
@@ -171,10 +171,9 @@ impl<'a> HttpModel<'a> {
         })
     }
 
-    /// Returns how to make a call again whose answer says that the server does not take it as it was made: without the
-    /// schema,
-    /// without the query's temperature, or without `stream_options`, by which it is asked for the usage. Where it does not say what is wrong with the
-    /// request, it may be either.
+    /// Returns the manner in which to repeat a call that the server rejected: without the schema, without the query's
+    /// temperature, or without `stream_options`, which asks for the usage. Where the answer does not say what is wrong
+    /// with the request, it may be either.
     fn other_manner(
         &self,
         request: &Request<'_>,
@@ -335,7 +334,7 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    /// Returns what an error of a call means for the model's query.
+    /// Maps an error of a call to one of the model's query.
     fn failed(&self, error: HttpError) -> TryError {
         match error {
             // The user's own server is not there: nobody starts it within the seconds that tries are apart.
@@ -353,7 +352,7 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    /// Returns whether the server is the user's, and no vendor's.
+    /// Returns whether the server is the user's own, not a vendor's.
     fn is_users_own(&self) -> bool {
         match self.spec.provider {
             Provider::Ollama => true,
@@ -408,7 +407,7 @@ impl Model for HttpModel<'_> {
     }
 }
 
-/// Returns what an error of a call to `endpoint`, which may take so long, means for a model's query.
+/// Maps an error of a call to `endpoint`, limited to `timeout`, to one of a model's query.
 pub(super) fn model_error(error: HttpError, endpoint: &Endpoint, timeout: Duration) -> ModelError {
     let host = endpoint.host().to_owned();
     match error {
@@ -431,7 +430,7 @@ pub(super) fn model_error(error: HttpError, endpoint: &Endpoint, timeout: Durati
     }
 }
 
-/// How the pieces of a streamed answer are set apart.
+/// The framing of a streamed answer.
 enum Pieces {
     Events(Events),
     Lines(Lines),
@@ -475,20 +474,20 @@ impl Pieces {
     }
 }
 
-/// How much of a stream without events is kept.
+/// The limit on what is kept of a stream without events, in bytes.
 const FAILURE_HEAD: usize = 64 << 10;
-/// How much of a stream is read at once.
+/// The number of bytes of a stream read at once.
 const STREAM_CHUNK: usize = 16 << 10;
-/// How large a piece of a request's body is at the least, in bytes, but for the last one.
+/// The smallest size of a piece of a request's body, in bytes, except the last.
 const PIECE: usize = 256 << 10;
 
 /// A request's body in pieces: none of it moves while it grows, and each is let go of once it is read.
 #[derive(Default)]
 struct BodyPieces {
     pieces: VecDeque<Vec<u8>>,
-    /// How much of the first piece was read.
+    /// The number of bytes read of the first piece.
     read: usize,
-    /// How much was written in all.
+    /// The number of bytes written in all.
     length: u64,
 }
 

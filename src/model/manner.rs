@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::{Delivery, Form, ModelSpec, Provider};
 use crate::sys::text;
 
-/// How a server is asked.
+/// The manner in which a server is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Manner {
-    /// How it is to send its answer.
+    /// The form in which the answer is sent.
     pub delivery: Delivery,
-    /// How far it holds a reply to a schema.
+    /// The degree to which it holds a reply to a schema.
     pub constraint: Constraint,
     /// True if it is told the temperature that a query asks for; that of the model's own entry is the user's word.
     pub takes_temperature: bool,
@@ -46,7 +46,7 @@ impl Manner {
     }
 }
 
-/// How far a server holds a reply to the schema that it is asked for.
+/// The degree to which a server holds a reply to the requested schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Constraint {
     /// To the schema.
@@ -58,9 +58,8 @@ pub enum Constraint {
 }
 
 impl Constraint {
-    /// Returns what is asked for of a reply that is to follow `schema`: `of_schema` makes it of the schema, and `json`
-    /// stands
-    /// for any JSON.
+    /// Returns the constraint to request for a reply that follows `schema`: `of_schema` makes it from the schema, and
+    /// `json` stands for any JSON.
     pub fn ask<T>(
         self,
         schema: Option<&Value>,
@@ -84,17 +83,15 @@ impl Constraint {
     }
 }
 
-/// How servers say that they do not take a schema, or not this one: OpenAI's and its compatibles', Gemini's, llama.cpp's,
-/// and Ollama's, which before 0.5 took nothing but a word as `format`.
+/// Servers' words for rejecting schemas, or this one: those of OpenAI and its compatibles, Gemini, llama.cpp, and
+/// Ollama, which before 0.5 took nothing but a word as `format`.
 static REFUSED_SCHEMA: LazyLock<Regex> = LazyLock::new(|| {
     text::regex(
         r"(?i)response[ _]?(?:format|mime[ _]?type|schema)|json[ _]?(?:schema|object|mode)|invalid (?:format|schema)|ChatRequest\.format|\b\w*grammar|structured[ _]outputs?",
     )
 });
 
-/// Returns whether an answer of this `status` (none: a line of a stream) says in these `words` that it is the schema
-/// that is
-/// refused.
+/// Returns whether an answer rejects the schema, by its `status` (`None` for a line of a stream) and its `words`.
 pub fn refuses_schema(status: Option<u16>, words: &str) -> bool {
     matches!(status, None | Some(400 | 422 | 500)) && REFUSED_SCHEMA.is_match(words)
 }

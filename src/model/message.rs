@@ -1,5 +1,5 @@
-//! What is said to a model and by it: messages with roles, made of parts, their text in pieces that are never
-//! joined in memory.
+//! Messages to and from a model: each has a role and parts, and their text is in pieces that are never joined in
+//! memory.
 //!
 //! Pure data. A 100 MB code base is one borrowed piece of a [`Text`], from the file it was read from
 //! to the socket it is sent through.
@@ -34,7 +34,7 @@ impl<'a> Text<'a> {
         Self(self.0.into_iter().map(change).collect())
     }
 
-    /// Returns whether the text so far ends a line, as the empty text does.
+    /// Returns whether the text so far ends a line; the empty text does.
     #[must_use]
     pub fn ends_line(&self) -> bool {
         self.0
@@ -103,7 +103,7 @@ pub struct Call {
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// What the tool is given: an object, or the text that is none where the model wrote one.
+    /// The tool's input: an object, or the model's text where that is not an object.
     pub input: Value,
     /// The input as the model has written it, where that is not how JSON is written here: a conversation goes back as it
     /// was.
@@ -164,31 +164,31 @@ impl<'m> ToolNames<'m> {
     }
 }
 
-/// What came of a tool call, for the model.
+/// The result of a tool call, for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallResult {
     /// The call's id.
     pub id: String,
-    /// What the model is told.
+    /// The text that the model is sent.
     pub text: String,
     /// True if nothing came of it, and the text says why.
     pub is_error: bool,
 }
 
-/// What a model has thought. It goes back as it came: the vendor has signed or sealed it.
+/// A model's thought. It goes back unchanged, since the vendor signed or sealed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Thought {
     /// Thoughts that can be read, as a summary or as they are.
     Shown {
-        /// What is shown of them; may be empty.
+        /// The visible text; may be empty.
         text: String,
         /// The vendor's proof that they are its own.
         signature: String,
     },
     /// Thoughts that nobody but the vendor can read.
     Sealed {
-        /// What the vendor makes of them.
+        /// The vendor's opaque data.
         data: String,
     },
 }
@@ -197,7 +197,7 @@ pub enum Thought {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Image {
-    /// What kind it is of: `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: String,
     /// Its bytes, in base 64.
     pub data: String,
@@ -230,13 +230,13 @@ impl ReplyPart {
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part<'a> {
-    /// What is said, as text.
+    /// Text.
     Text(Text<'a>),
     /// A tool is to be used.
     Call(Call),
-    /// What came of that.
+    /// The result of a call.
     Result(CallResult),
-    /// What the model has thought before it went on.
+    /// A thought of the model before it went on.
     Thought(Thought),
     /// A picture is shown.
     Image(Image),
@@ -264,7 +264,7 @@ impl fmt::Display for Part<'_> {
 pub struct Message<'a> {
     /// Who says it.
     pub role: Role,
-    /// What is said, in its order.
+    /// The parts, in order.
     pub parts: Vec<Part<'a>>,
 }
 
@@ -310,7 +310,7 @@ impl<'a> Message<'a> {
         self.parts.last() == Some(&Part::CacheMark)
     }
 
-    /// Returns whether a part of it ends at a cache mark.
+    /// Returns whether it contains a cache mark.
     #[must_use]
     pub fn is_marked(&self) -> bool {
         self.parts.contains(&Part::CacheMark)

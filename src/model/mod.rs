@@ -63,9 +63,9 @@ const ANSWER_LIMIT: u64 = 256 << 20;
 /// A model of the table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelSpec {
-    /// What `--model` takes.
+    /// The name that `--model` takes.
     pub name: String,
-    /// Whose wire it speaks.
+    /// The provider whose wire format it speaks.
     pub provider: Provider,
     /// The vendor's name for it.
     pub id: String,
@@ -77,15 +77,15 @@ pub struct ModelSpec {
     pub api_version: Option<String>,
     /// The name of its key file in `agent-config`; `None`: it needs no key.
     pub key_file: Option<String>,
-    /// The number of tokens a prompt may have, where that is known.
+    /// The limit on a prompt's tokens, or `None` if unknown.
     pub context_window: Option<u64>,
     /// The number of tokens an answer may have, thoughts included; `None`: the server decides.
     pub max_output_tokens: Option<u32>,
-    /// How hard it is to think; `None`: the server decides.
+    /// The reasoning effort; `None`: the server decides.
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// How it is to think, for Anthropic; `None`: not at all.
+    /// The mode of thinking, for Anthropic; `None`: not at all.
     pub thinking: Option<Thinking>,
-    /// How freely it chooses its words; `None`: the server decides, since many models refuse to be told.
+    /// The sampling temperature; `None`: the server decides, since many models reject one.
     pub temperature: Option<f64>,
     /// The form in which it calls an agent's tools; `None`: the agent's own choice.
     pub tools: Option<ToolForm>,
@@ -93,19 +93,19 @@ pub struct ModelSpec {
     pub tier: Tier,
     /// The order of its prompts, but an agent's.
     pub prompt_order: PromptOrder,
-    /// What it costs, where that is known.
+    /// Its price, or `None` if unknown.
     pub price: Option<Price>,
     /// The entry that is asked where this one is overloaded.
     pub fallback: Option<String>,
-    /// What it is called where people read it; `None`: its name.
+    /// The name shown to people; `None`: its name.
     pub display_name: Option<String>,
-    /// What it is good at, in its entry's words.
+    /// Its strengths, in its entry's words.
     pub capabilities: Vec<String>,
     /// The tasks that it is recommended for, in its entry's words.
     pub recommended_for: Vec<String>,
-    /// What it alone is told, behind an agent's instructions; `None`: nothing.
+    /// A prompt for this model alone, after an agent's instructions; `None`: nothing.
     pub prompt: Option<String>,
-    /// The number of tokens of context Ollama is to load it with; `None`: its window, within limits.
+    /// The number of tokens of context that Ollama loads it with; `None`: its window, within limits.
     pub num_ctx: Option<u32>,
     /// The time Ollama is to keep it loaded, in Ollama's words: a duration or a number of seconds.
     pub keep_alive: Option<Value>,
@@ -142,7 +142,7 @@ impl ModelSpec {
     }
 }
 
-/// How an agent has a model call tools.
+/// The form in which a model calls an agent's tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolForm {
@@ -168,7 +168,7 @@ pub enum Origin {
     Added,
 }
 
-/// How hard a model is to think, in OpenAI's words.
+/// The reasoning effort, in OpenAI's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the vendor's words say it")]
@@ -198,7 +198,7 @@ impl ReasoningEffort {
     }
 }
 
-/// How a model of Anthropic's is to think.
+/// The mode of thinking of Anthropic's models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Thinking {
@@ -269,20 +269,20 @@ impl Provider {
     }
 }
 
-/// What an answer is to be besides words: nothing, unless it says so.
+/// The form of an answer: plain words unless set otherwise.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Form {
     /// The tools that it can call by the vendor's own means.
     pub tools: Vec<ToolSchema>,
     /// The JSON schema that its words are to follow, where the server can hold it to that.
     pub schema: Option<Value>,
-    /// How freely the model is to choose its words, unless its entry says so; `None`: the server decides.
+    /// The sampling temperature, unless the model's entry sets one; `None`: the server decides.
     pub temperature: Option<f64>,
-    /// True if it may call them.
+    /// The permission to call them.
     pub tool_choice: ToolChoice,
 }
 
-/// Says whether a model may call the tools that it is told of.
+/// The permission to call the tools that a model is told of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolChoice {
     /// As it sees fit.
@@ -292,18 +292,18 @@ pub enum ToolChoice {
     None,
 }
 
-/// What a tool works on, for people and for the words that they are told of it by.
+/// The kind of thing that a tool works on, for people and for the words that they are told of it by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
     /// Files and directories as a whole.
     File,
     /// Programs.
     Shell,
-    /// What is in many files.
+    /// The content of many files.
     Search,
-    /// What is in a file.
+    /// The content of one file.
     Edit,
-    /// What a server offers: the tool came at run time.
+    /// A server's offer; the tool came at run time.
     Mcp,
     /// The agent's own: its list, its helpers, its last words.
     Agent,
@@ -314,20 +314,20 @@ pub enum Category {
 pub struct ToolSchema {
     /// The name by which the model calls it.
     pub name: String,
-    /// What it does, for the model.
+    /// The description, for the model.
     pub description: String,
     /// The JSON schema of what it is given: an object.
     pub schema: Value,
 }
 
-/// What is asked of a model.
+/// A request to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request<'a> {
     /// Which call of the run this is.
     pub step: StepId,
     /// The conversation so far.
     pub messages: Vec<Message<'a>>,
-    /// What the answer is to be besides words.
+    /// The form of the answer.
     pub form: Form,
     /// The number of tokens the answer may have, thoughts included; `None`: the server decides.
     pub max_output_tokens: Option<u32>,
@@ -339,7 +339,7 @@ pub struct Request<'a> {
     pub once: bool,
 }
 
-/// How a vendor is to send its answer.
+/// The form in which a vendor sends its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// At once, when it is whole.
@@ -350,7 +350,7 @@ pub enum Delivery {
     StreamedPlainly,
 }
 
-/// How an answer ends.
+/// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// The model was done.
@@ -377,7 +377,7 @@ pub struct Reply {
     pub calls: Vec<Call>,
     /// All of it in its order, thoughts included, where the wire has that; else empty.
     pub parts: Vec<ReplyPart>,
-    /// How it ends: whole.
+    /// The end: that of a whole answer.
     pub end: End,
     /// The vendor's word for that.
     pub finish: String,
@@ -406,7 +406,7 @@ impl Reply {
     }
 }
 
-/// What a server sends in place of an error.
+/// A server's answer where there is no error.
 #[derive(Debug)]
 pub struct Answer {
     /// Its JSON.
@@ -426,7 +426,7 @@ pub trait Listener {
     /// A piece of what the model thinks, where it streams that. It is no part of the reply.
     fn thought(&self, piece: &str);
 
-    /// Returns what came so far is void: the call is made anew.
+    /// Discards all pieces so far: the call is made anew.
     fn restart(&self);
 }
 
@@ -468,7 +468,7 @@ trait Wire: Sync {
     /// The vendor.
     fn vendor(&self) -> &'static Vendor;
 
-    /// Returns what an entry that says nothing else begins with.
+    /// Fills in the defaults of a new entry.
     fn entry(&self, new: ModelSpec) -> ModelSpec {
         new
     }
@@ -489,7 +489,7 @@ trait Wire: Sync {
         None
     }
 
-    /// Returns whether it streams lines of JSON, by whatever content type.
+    /// Returns whether it streams lines of JSON, whatever the content type.
     fn streams_lines(&self) -> bool {
         false
     }
@@ -514,7 +514,7 @@ trait Wire: Sync {
     /// Reads the JSON of an answer with status 200.
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError>;
 
-    /// Returns what the `error` of an answer tells; what it does not say stays at its default.
+    /// Reads the `error` of an answer; missing fields stay at their defaults.
     fn vendor_error(&self, error: &Value) -> VendorError;
 
     /// The same, where it may be a mere sentence, as with some servers.
@@ -528,8 +528,7 @@ trait Wire: Sync {
         }
     }
 
-    /// Returns what the user can do about an error of this status and the vendor's code, where that is not as with
-    /// others.
+    /// Returns advice for an error of this status and the vendor's code, where it differs from other vendors'.
     fn hint(&self, _status: u16, _code: Option<&str>) -> Option<&'static str> {
         None
     }
@@ -563,14 +562,14 @@ trait Assembler {
         false
     }
 
-    /// Returns whether the reply is whole: what may still come is what was used, and the end.
+    /// Returns whether the reply is whole: only the usage and the end may still come.
     fn is_whole(&self) -> bool;
 
     /// The whole answer's JSON; `None` where the stream ended before it was whole.
     fn finish(self: Box<Self>) -> Option<Vec<u8>>;
 }
 
-/// What a vendor says of a failed call.
+/// A vendor's account of a failed call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VendorError {
     /// The vendor's code, like `RESOURCE_EXHAUSTED` or `insufficient_quota`.
@@ -585,14 +584,13 @@ pub struct VendorError {
     is_rate_limit: bool,
     /// True if it is the key that is wrong.
     pub bad_key: bool,
-    /// What the user can do about it, where that is not as with other vendors.
+    /// Advice for the user, where it differs from other vendors'.
     hint: Option<&'static str>,
 }
 
 impl VendorError {
-    /// Returns whether it passes with time, by Anthropic's words for that, which it also says behind a status that
-    /// says all is
-    /// well.
+    /// Returns whether the error is transient, by Anthropic's codes for that, which it also sends with a status of
+    /// success.
     fn may_pass(&self) -> bool {
         let passing = [
             "overloaded_error",

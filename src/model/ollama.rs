@@ -24,7 +24,7 @@ use super::{
 use crate::model::message::{Call, CallResult, Message, Part, Role, ToolNames, Words};
 use crate::model::usage::Usage;
 
-/// Returns what `done_reason` means. There are others, like `load` and `unload`, which follow no reply.
+/// Maps `done_reason`. There are others, like `load` and `unload`, which follow no reply.
 fn end(reason: &str) -> End {
     match reason {
         "stop" => End::Stop,
@@ -194,13 +194,13 @@ impl Wire for Ollama {
         }
     }
 
-    /// Returns what a runner says, or a proxy before the server, is an object like OpenAI's.
+    /// Reads the error of a runner, or of a proxy before the server: an object like OpenAI's.
     fn vendor_error(&self, error: &Value) -> VendorError {
         openai::OpenAi.vendor_error(error)
     }
 }
 
-/// Returns how hard to think, in the words that all versions of Ollama take: whether at all, or one of three.
+/// Returns the setting for thinking, in the words that all versions of Ollama take: a boolean, or one of three levels.
 fn think(effort: ReasoningEffort) -> Value {
     use ReasoningEffort::{High, Low, Max, Medium, Minimal, None, XHigh};
     match effort {
@@ -267,7 +267,7 @@ fn role_name(role: Role) -> &'static str {
 struct ChatLines {
     content: String,
     calls: Vec<Value>,
-    /// What the last line tells besides.
+    /// The other fields of the last line.
     last: Option<Value>,
 }
 

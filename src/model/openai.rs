@@ -22,10 +22,10 @@ use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Words}
 use crate::model::usage::Usage;
 use crate::sys::text::BYTE_ORDER_MARK;
 
-/// What is behind the last event of a stream; on record as the finish reason of one that has no other.
+/// The data of a stream's last event; logged as the finish reason of a stream that has no other.
 const DONE: &str = "[DONE]";
 
-/// Returns what the finish reasons mean: the vendor's, and those of servers that are compatible with it.
+/// Maps the finish reasons of the vendor and of compatible servers.
 fn end(finish: &str) -> End {
     if finish == DONE {
         return End::Stop;
@@ -273,7 +273,7 @@ impl Wire for OpenAi {
     }
 }
 
-/// Returns what a content filter has found, by category: `filtered: violence (high), jailbreak`.
+/// Describes a content filter's findings, by category: `filtered: violence (high), jailbreak`.
 pub(super) fn filtered(results: &Value) -> Option<String> {
     let found = results.as_object().into_iter().flatten();
     let found = found.filter(|(_, result)| result["filtered"] == true);
@@ -285,7 +285,7 @@ pub(super) fn filtered(results: &Value) -> Option<String> {
     (!found.is_empty()).then(|| format!("filtered: {}", found.join(", ")))
 }
 
-/// Returns what was used: `completion_tokens` counts the thoughts in, [`Usage::output_tokens`] does not.
+/// Reads the usage: `completion_tokens` includes the thoughts, [`Usage::output_tokens`] does not.
 fn usage(told: &Value) -> Usage {
     let thoughts = count(&told["completion_tokens_details"]["reasoning_tokens"]);
     Usage {
@@ -375,7 +375,7 @@ pub(super) fn plain_name(name: &str) -> String {
     }
 }
 
-/// Returns what holds a reply to `schema` as it is: the vendor's strict form would know only a part of JSON schema.
+/// Returns a response format for `schema` as it is: the vendor's strict form would know only a part of JSON schema.
 fn by_schema(schema: &Value) -> Value {
     json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": false}})
 }
@@ -433,7 +433,7 @@ fn role_name(role: Role, dialect: &Dialect) -> &'static str {
 /// A streamed answer: chunks whose choice has a `delta` in the place of the message.
 #[derive(Default)]
 struct ChatStream {
-    /// What the chunks tell besides their choices, and those of the last one.
+    /// The chunks' fields besides their choices, and the choices of the last one.
     answer: Value,
     content: String,
     refusal: Option<String>,

@@ -1,4 +1,4 @@
-//! What calls cost: prices by the token, and dollars. Pure data.
+//! Costs of calls: prices by the token, and dollars. Pure data.
 //!
 //! Prices are the vendors' list prices, in US dollars for a million tokens, as they publish them.
 
@@ -42,7 +42,7 @@ impl Usd {
         Self(self.0 / 2.0)
     }
 
-    /// Returns what is left of it when `spent` is taken away.
+    /// Returns the remainder after `spent` is taken away.
     #[must_use]
     pub fn less(self, spent: Self) -> Self {
         Self((self.0 - spent.0).max(0.0))
@@ -99,7 +99,7 @@ impl fmt::Display for Usd {
     }
 }
 
-/// What a model's tokens cost, in US dollars for a million.
+/// The price of a model's tokens, in US dollars for a million.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Price {
@@ -171,7 +171,7 @@ impl Price {
         }
     }
 
-    /// Returns what a call costs that used so many tokens.
+    /// Returns the cost of a call with this usage.
     #[must_use]
     pub fn of(&self, usage: Usage) -> Usd {
         let (input, cached_input, cache_write, output) = match self.long_prompt {

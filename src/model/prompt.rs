@@ -19,15 +19,15 @@ pub const COMMIT_REPAIR: &str = include_str!("../../prompts/commit_repair.txt");
 /// The system prompt of the consistency report.
 pub const CONSISTENCY: &str = include_str!("../../prompts/consistency.txt");
 
-/// What a model is told behind the faults of its reply.
+/// The request that follows the faults of a reply.
 const ASK_AGAIN: &str = "Nothing of your reply was applied. Answer the request above again, as a whole and without these faults.";
 
-/// What the user wrote: the query, and the rolled-up code base.
+/// The user's input: the query, and the rolled-up code base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inputs {
-    /// What `agent-config/query.txt` holds: the change that is wanted.
+    /// The content of `agent-config/query.txt`: the wanted change.
     pub query: String,
-    /// What `agent-config/codeRollup.txt` holds: the code base.
+    /// The content of `agent-config/codeRollup.txt`: the code base.
     pub rollup: String,
 }
 
@@ -59,13 +59,12 @@ pub struct Prompt<'a> {
     /// The system prompt, a message each.
     system: Vec<Cow<'a, str>>,
     conversation: Vec<Message<'a>>,
-    /// What the answer is to be besides words.
+    /// The form of the answer.
     pub form: Form,
     /// The conversation's sections: their names, and the pieces of the text that they begin with.
     sections: Vec<(&'static str, usize)>,
-    /// The number of messages that are in the run log already, and with them the system prompt; `None`: the log keeps
-    /// all of
-    /// it, as it is sent.
+    /// The number of messages that the run log already has, with the system prompt; `None`: the log keeps the whole
+    /// prompt, as it is sent.
     known: Option<usize>,
 }
 
@@ -154,9 +153,8 @@ impl<'a> Prompt<'a> {
         prompt
     }
 
-    /// Returns whether it is all that there is to say, or a conversation that goes on: the next request begins with
-    /// all of
-    /// it.
+    /// Returns whether the conversation goes on, so that the next request begins with all of it; otherwise the prompt
+    /// is complete.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         self.known.is_some()
@@ -216,7 +214,7 @@ impl<'a> Prompt<'a> {
         (system + conversation) as u64
     }
 
-    /// Returns what the prompt is made of: `system` and the sections, each with its text in pieces.
+    /// Returns the prompt's sections: `system` and the others, each with its text in pieces.
     #[must_use]
     pub fn sections(&self) -> Vec<(&'static str, Vec<Cow<'_, str>>)> {
         let mut pieces: Vec<Cow<'_, str>> = self.pieces().collect();

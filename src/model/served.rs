@@ -1,4 +1,4 @@
-//! Whether the model that has answered is the one that was asked. Pure.
+//! Checks that the model that answered is the one that was asked. Pure.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"^(?:[-@:](?:v?[0-9][0-9.]*|latest|stable|preview|exp|experimental|beta|test))*$")
 });
 
-/// Returns whether `served`, by the server's word, is the model `asked`, or a version of it.
+/// Returns whether `served`, as the server reports it, is the model `asked`, or a version of it.
 #[must_use]
 pub fn is_same(asked: &str, served: &str) -> bool {
     let (asked, served) = (plain(asked), plain(served));

@@ -8,10 +8,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// The number of repairs a commit may have.
 pub const REPAIRS: u16 = 3;
-/// The time a purpose's name may be.
+/// The longest name of a purpose.
 const LONGEST_NAME: usize = 64;
 
-/// What a model is called for. An open name: a workflow or a profile may bring its own.
+/// The purpose of a call to a model. An open name: a workflow or a profile may bring its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Purpose(#[serde(deserialize_with = "name")] Cow<'static, str>);
@@ -49,7 +49,7 @@ impl Purpose {
     pub const PLAN: Self = Self::new("plan");
     /// The plan agent's summary of what was done.
     pub const SUMMARY: Self = Self::new("summary");
-    /// What has come of an orchestration, published: a step of the program's own.
+    /// The publication of an orchestration's result: a step of the program's own.
     pub const PUBLISH: Self = Self::new("publish");
     /// The plan agent's document, whole again.
     pub const PLAN_REPAIR: Self = Self::new("plan-repair");
@@ -66,7 +66,7 @@ impl Purpose {
         &self.0
     }
 
-    /// Returns whether it is one of the commit workflow and its report, whose files the contract names.
+    /// Returns whether it belongs to the commit workflow or its report, whose files the contract names.
     #[must_use]
     pub fn is_workflows(&self) -> bool {
         [Self::INITIAL, Self::REPAIR, Self::REPORT].contains(self)
@@ -82,7 +82,7 @@ impl From<String> for Purpose {
 /// A call of a run: what it is for, and its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StepId {
-    /// What the model is called for.
+    /// The purpose of the call.
     pub purpose: Purpose,
     /// The number of the repair, or of the call among all calls of an agent's run, from 1 on; else 0.
     pub number: u16,
@@ -121,7 +121,7 @@ impl StepId {
         }
     }
 
-    /// Returns what it is called where a line begins with it: `The change`, `Repair 2`.
+    /// Returns the title that begins a line: `The change`, `Repair 2`.
     #[must_use]
     pub fn title(&self) -> String {
         let name = self.to_string();

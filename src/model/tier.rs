@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::price::{Price, Usd};
 
-/// How soon, how surely and at what price a vendor answers.
+/// A vendor's tier of service: the speed, certainty and price of its answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {

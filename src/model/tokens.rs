@@ -7,11 +7,11 @@
 
 use crate::sys::numbers::grouped;
 
-/// How far the estimate may be off, whatever the text and the model's tokenizer: a quarter, as vendors' own
-/// figures for program text differ.
+/// The estimate's margin of error, whatever the text and the model's tokenizer: a quarter, as vendors' own figures for
+/// program text differ.
 pub const MARGIN: f64 = 1.25;
 
-/// What a byte is to a tokenizer.
+/// The class of a byte, to a tokenizer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ByteClass {
     Capital,

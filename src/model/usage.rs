@@ -43,7 +43,7 @@ impl Usage {
         }
     }
 
-    /// Returns what is billed as output: the answer and the thoughts.
+    /// Returns the tokens billed as output: the answer and the thoughts.
     #[must_use]
     pub fn answered(&self) -> u64 {
         self.output_tokens.saturating_add(self.thought_tokens)

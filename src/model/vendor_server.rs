@@ -26,7 +26,7 @@ use crate::sys::interrupt::Interrupt;
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// The largest size that an answer may have, in bytes.
 const LIMIT: u64 = 4 << 20;
-/// The number of pages of models that are read: of a thousand models each.
+/// The number of pages of models read, each of a thousand models.
 const PAGES: usize = 10;
 
 /// A model that the server tells of.
@@ -34,7 +34,7 @@ const PAGES: usize = 10;
 pub struct ListedModel {
     /// By which it is asked.
     pub id: String,
-    /// What it is called where people read it.
+    /// The name shown to people.
     #[serde(default)]
     pub display_name: String,
     /// When it came out, in RFC 3339.

@@ -112,7 +112,7 @@ struct Script {
     replies: RefCell<VecDeque<&'static str>>,
     /// The tools that were used, and whether they failed.
     used: RefCell<Vec<(String, bool)>>,
-    /// What was kept last.
+    /// The conversation that was kept last.
     kept: RefCell<Conversation>,
     /// From this many keeps on, they fail, as if the process were gone.
     gone_after: Cell<Option<usize>>,

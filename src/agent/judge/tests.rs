@@ -6,11 +6,11 @@ use proptest::prelude::*;
 
 use super::{JudgedProgram, LOOKS, ScriptState};
 
-/// What passes under `always`.
+/// Commands that pass under `always`.
 const PLAIN: &str = include_str!("tests/plain.txt");
-/// What is asked about whatever is allowed.
+/// Commands that are asked about whatever is allowed.
 const HOSTILE: &str = include_str!("tests/hostile.txt");
-/// What only looks.
+/// Commands that only look.
 const LOOKING: &str = include_str!("tests/looking.txt");
 
 /// Judges where some files were written by the session, and some are not tracked.

@@ -58,7 +58,7 @@ TOOL_NAME
 [Tool-specific parameters - format varies by tool]
 ";
 
-/// What is made of a reply that has no `# Agent Response`.
+/// The treatment of a reply that has no `# Agent Response`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PlainReplies {
     /// It is the agent's answer.
@@ -93,7 +93,7 @@ impl Protocol for Markdown {
 }
 
 impl Markdown {
-    /// Returns what a reply without a header is.
+    /// Reads a reply without a header.
     fn answer(self, lines: &[ReplyLine<'_>]) -> Result<Turn, Fault> {
         let text = joined(lines).trim().to_owned();
         if self.plain_replies == PlainReplies::Taken && !text.is_empty() {
@@ -120,8 +120,8 @@ pub(in crate::agent) fn without_thoughts(text: &str) -> String {
     spoken.map_or_else(|_| String::new(), |lines| joined(&lines).trim().to_owned())
 }
 
-/// What ends a reply in the templates of models, where a server lets it through; behind a blank it seems to be a word
-/// of the last line.
+/// The tokens that end a reply in models' templates, where a server lets them through; after a blank they seem to be a
+/// word of the last line.
 static END: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"(?:^|[^ \t\\])((?:<\|(?:im_end|eot_id|eom_id|endoftext|end)\|>",
@@ -184,7 +184,7 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
     })
 }
 
-/// Returns what the model is told where other responses stood above the one that counts.
+/// Returns the note for the model that other responses stood above the one that counts.
 fn not_done(others: usize) -> String {
     format!(
         "Your reply had {} responses. Only the last was carried out: nothing was done of what stood above it. \

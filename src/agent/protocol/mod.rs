@@ -1,5 +1,5 @@
-//! How an agent and a model talk about tools: what the model is offered, how its reply is read, and how it is
-//! told what came of its calls.
+//! The exchange about tools between an agent and a model: the tools that the model is offered, the reading of its
+//! replies, and the results of its calls.
 //!
 //! Pure. One file a protocol: [`markdown`] has headings, [`tool_calls`] an object as the whole reply, [`native`] the
 //! vendor's own tool calls, [`structured`] an object and no tools. Only [`tool_calls`] checks calls here: the agent holds
@@ -26,23 +26,23 @@ use super::tool::{CallFailure, ParameterKind, Toolbox};
 use self::markdown::{Markdown, PlainReplies};
 use self::native::Native;
 
-/// What a reply says.
+/// The content of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// What the agent says of the state of things; may be blank.
+    /// The agent's view of the state of things; may be blank.
     pub thoughts: String,
-    /// What it says outside of the form of replies, which does not go into the history; may be blank.
+    /// The words outside of the form of replies, which do not go into the history; may be blank.
     pub outside: String,
     /// The whole task list, where the reply has one.
     pub tasks: Option<Vec<Task>>,
-    /// What the agent does next.
+    /// The agent's next action.
     pub decision: Decision,
-    /// What the model is to know of how its reply was read: a sentence, beside the result.
+    /// A sentence for the model on how its reply was read, beside the result.
     pub note: Option<String>,
     /// All of the reply in its order, where the protocol and the wire have that; else empty.
     pub parts: Vec<ReplyPart>,
-    /// What of the reply's words goes into the history. Read once more, it names the same tools, so that a session
-    /// that was cut short can be taken up.
+    /// The reply's words that go into the history. Read once more, they name the same tools, so that a session that was
+    /// cut short can be taken up.
     pub remembered: String,
 }
 
@@ -61,7 +61,7 @@ impl Turn {
     }
 }
 
-/// What an agent does next.
+/// The next action of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// It uses tools, at least one, in this order, whether the earlier ones fail or not; but none after one that
@@ -71,34 +71,33 @@ pub enum Decision {
     Answer(String),
 }
 
-/// What a model is offered.
+/// The offer to a model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Offer {
     /// The part of the system prompt that tells it how to reply, and which tools it has.
     pub instructions: String,
-    /// What its answer is to be besides words.
+    /// The form of its answer.
     pub form: Form,
 }
 
 /// A way to talk with a model about tools.
 pub trait Protocol {
-    /// Returns what the model is offered.
+    /// Returns the offer to the model.
     fn offer(&self, tools: &Toolbox<'_>) -> Offer;
 
     /// Reads a reply.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// A fault that names the problem and its place.
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault>;
 
-    /// Returns whether the calls are no part of a reply's words, and are remembered beside them.
+    /// Returns whether calls are remembered beside a reply's words, not as part of them.
     fn remembers_calls(&self) -> bool {
         false
     }
 
-    /// Returns what the model is told of a call: its output, as text and, where the tool has that, as JSON; or why it
-    /// came to
-    /// nothing.
+    /// Returns the model's text for the result of a call: its output, as text and, where the tool has that, as JSON; or
+    /// the reason that it failed.
     fn result(&self, done: Result<(&str, Option<&Value>), &CallFailure>) -> String {
         in_words(done)
     }
@@ -119,10 +118,10 @@ pub fn of(form: ToolForm, plain_replies: PlainReplies) -> Box<dyn Protocol> {
     }
 }
 
-/// What stands before why a call came to nothing, where the model is told.
+/// The prefix of a failed call's reason, for the model.
 pub(crate) const FAILED: &str = "ERROR: ";
 
-/// Returns what came of a call, in words.
+/// Describes the result of a call in words.
 fn in_words(done: Result<(&str, Option<&Value>), &CallFailure>) -> String {
     match done {
         Ok((text, _)) => text.to_owned(),

@@ -15,13 +15,13 @@ const INSTRUCTIONS: &str = "Use the tools that you are given. A reply without a 
 /// The protocol of the vendor's own tool calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Native {
-    /// How the work ends, for the model.
+    /// Instructions for the model on how to end the work.
     pub instructions: &'static str,
-    /// How results are told.
+    /// The form of results.
     pub results: ResultForm,
 }
 
-/// How a model is told what came of its calls.
+/// The form in which a model gets the results of its calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ResultForm {
     /// In words.
@@ -136,7 +136,7 @@ impl Protocol for Native {
     }
 }
 
-/// Returns what the user, a tool or the program says, as text; pictures stand before it.
+/// Returns the words of the user, a tool or the program, as text; pictures stand before it.
 fn of_user(said: &HistoryMessage) -> Message<'static> {
     let images = said.images.iter().cloned().map(Part::Image);
     let texts = as_text(std::slice::from_ref(said));

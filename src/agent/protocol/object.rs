@@ -12,13 +12,13 @@ use super::Fault;
 use crate::sys::fences::Fence;
 use crate::sys::text::{BYTE_ORDER_MARK, one_line};
 
-/// How much of a key is told, in characters.
+/// The longest part of a key that is shown, in characters.
 const SHOWN: usize = 60;
 
 /// The object.
 ///
 /// # Errors
-/// What is wrong, by its line where it is a line's.
+/// A fault, with its line if it has one.
 pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
     let text = bare(unfenced(without_thought(bare(reply))?));
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! What was said, as a model is sent it that replies with JSON objects. Pure.
+//! The history as it is sent to a model that replies with JSON objects. Pure.
 //!
 //! The results of a reply's calls are one user message, each under its number. The user's words and the program's notes
 //! stand as they are; what follows each other from one side is one message.

@@ -13,13 +13,13 @@ use crate::model::{Form, Reply};
 
 /// The protocol of such an object.
 pub struct Structured<'a> {
-    /// What a server is to hold the model to.
+    /// The schema that a server is to hold the model to.
     pub schema: Value,
-    /// How to reply, for the model.
+    /// The form of replies, for the model.
     pub format: &'static str,
-    /// What the model is shown beside what is wrong with its reply; may be "".
+    /// An example shown to the model beside the faults of its reply; may be "".
     pub counter_example: &'static str,
-    /// True if an object is of the form; else what is wrong with it, for the model.
+    /// Checks an object's form; the error says what is wrong, for the model.
     pub check: &'a dyn Fn(&Value) -> Result<(), String>,
 }
 

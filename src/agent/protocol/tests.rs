@@ -42,7 +42,7 @@ impl Tool for Read {
     }
 }
 
-/// What a model says in a protocol.
+/// A model's words in a protocol.
 struct Said {
     text: &'static str,
     calls: Value,

@@ -21,13 +21,16 @@ use crate::sys::excerpt::text::bounded;
 use crate::sys::text::one_line;
 
 pub(super) use self::descriptions::outlines;
-pub use self::keys::{CLAUDE_CODE, Keys};
-use self::keys::{OWN, object_schema};
 
-/// How much of a response is kept, in bytes: it is sent again and again.
+/// The number of calls a reply may have where the server holds the model to the schema.
+const MOST_CALLS: u32 = 10;
+/// The longest response that the schema allows, in characters. Grammars of llama.cpp take no bound of 2,000 or more.
+const LONGEST_RESPONSE: u32 = 1900;
+
+/// The most that is kept of a response, in bytes: it is sent again and again.
 const LONGEST_KEPT: usize = 16 << 10;
 
-/// How much of an unknown tool's name is told, in characters.
+/// The longest part of an unknown tool's name that is shown, in characters.
 const LONGEST_NAME: usize = 60;
 
 /// The protocol with the program's own keys.
@@ -46,7 +49,7 @@ pub static JSON: ToolCalls = ToolCalls {
 pub struct ToolCalls {
     /// The keys of a reply.
     pub keys: &'static Keys,
-    /// How to reply, for the model.
+    /// The form of replies, for the model.
     pub format: &'static str,
     /// Examples of replies; may be "".
     pub examples: &'static str,

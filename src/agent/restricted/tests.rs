@@ -25,10 +25,10 @@ fn project() -> (TempDir, PathBuf) {
     (dir, root)
 }
 
-/// The time a check may take here.
+/// The time limit of a check.
 const CHECK: Duration = Duration::from_secs(600);
 
-/// Returns what is allowed with the git of this machine, and with commands of the user's own.
+/// Returns the allowed command, with the git of this machine and the user's own commands.
 fn command(line: &str, root: &Path, own: &[Vec<String>]) -> Result<AllowedCommand, String> {
     let path = std::env::var_os("PATH");
     let commands = AuditCommands {
@@ -45,7 +45,7 @@ fn words(line: &str, root: &Path) -> Result<Vec<String>, String> {
     command(line, root, &[]).map(|command| command.words)
 }
 
-/// Returns what is run, as one line; of git, what stands behind its own options.
+/// Returns the command that is run, as one line; of git, the part after its own options.
 fn run(root: &Path, command: &str) -> Result<String, String> {
     let words = words(command, root)?;
     let last = words

@@ -1,4 +1,4 @@
-//! What stands between tags, and that no content closes them.
+//! Text between tags, which no content can close.
 
 use super::*;
 use proptest::prelude::*;

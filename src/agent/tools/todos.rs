@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns what the model is told, and the list that was kept, if any.
+    /// Returns the message for the model, and the list that was kept, if any.
     fn update(todos: &Value) -> (Result<String, String>, Option<Vec<Todo>>) {
         let kept = RefCell::new(None);
         let keep = |todos| {

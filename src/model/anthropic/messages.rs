@@ -18,14 +18,14 @@ use crate::model::openai::plain_name;
 /// The number of messages that may end with a mark of the cache; a further one stands behind the system's.
 const MARKS: usize = 3;
 
-/// What stands in the place of a result that nobody knows.
+/// The stand-in for an unknown result.
 const NO_RESULT: &str = "No result is known.";
-/// What the user says where the model would speak first.
+/// The user's words where the model would speak first.
 const BEFORE: &str = "(The beginning of the conversation is left out.)";
-/// What the user says where the model has spoken last.
+/// The user's words where the model spoke last.
 const GO_ON: &str = "Go on.";
 
-/// What is sent of one side until the other's turn.
+/// One side's content until the other's turn.
 #[derive(Debug, Serialize)]
 pub struct Turn<'a> {
     role: &'static str,
@@ -143,7 +143,7 @@ impl Marks {
     }
 }
 
-/// Returns what the system says, in the blocks that stand at the top.
+/// Returns the system messages, as the blocks that stand at the top.
 pub fn system<'a>(messages: &'a [Message<'_>], marks: Marks) -> Vec<Block<'a>> {
     let system = messages.iter();
     let system = system.filter(|message| message.role == Role::System);
@@ -157,8 +157,8 @@ pub fn system<'a>(messages: &'a [Message<'_>], marks: Marks) -> Vec<Block<'a>> {
     blocks
 }
 
-/// Returns what is said besides. Without tools in the request, the API takes no calls and no results: they are told in
-/// words.
+/// Returns the other messages as turns. Without tools in the request, the API takes no calls and no results: they are
+/// told in words.
 pub fn turns<'a>(messages: &'a [Message<'_>], has_tools: bool, marks: Marks) -> Vec<Turn<'a>> {
     let mut writer = Writer {
         has_tools,
@@ -356,7 +356,7 @@ fn words<'a>(part: &'a Part<'a>) -> Option<Block<'a>> {
     is_text.then(|| Block::new(Content::Text { text }))
 }
 
-/// Returns what is neither a text nor a result nor a mark.
+/// Returns the block of a part that is neither a text nor a result nor a mark.
 fn seen<'a>(part: &'a Part<'a>) -> Option<Block<'a>> {
     let content = match part {
         Part::Image(Image { media_type, data }) => Content::Image {

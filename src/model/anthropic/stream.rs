@@ -8,10 +8,10 @@ use super::Anthropic;
 use crate::model::openai::arguments;
 use crate::model::{Assembler, Listener, ModelError, Wire as _, parse_answer, text, update};
 
-/// What has come of a message.
+/// A message as far as it has been streamed.
 #[derive(Default)]
 pub struct MessageStream {
-    /// What is told of it besides its blocks and what was used.
+    /// The message's top-level fields besides its blocks and usage.
     message: Value,
     usage: Value,
     blocks: BTreeMap<u64, PartialBlock>,
@@ -22,7 +22,7 @@ pub struct MessageStream {
 /// A block of which so much has come.
 #[derive(Default)]
 struct PartialBlock {
-    /// What its beginning tells.
+    /// The block as its start event gives it.
     start: Value,
     /// Its text, its thoughts, or the JSON of its input.
     said: String,

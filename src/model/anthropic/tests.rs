@@ -9,7 +9,7 @@ use crate::model::{
     Form, Listener, ModelTable, Provider, ReasoningEffort, StepId, catalogue, retired,
 };
 
-/// Returns what the vendor describes by this name.
+/// Returns the vendor's schema of this name.
 pub(in crate::model) fn described(name: &str) -> jsonschema::Validator {
     let text = include_str!("../../../fixtures/wires/anthropic.schema.json");
     let mut schema: Value = serde_json::from_str(text).unwrap();
@@ -152,7 +152,7 @@ fn tools_that_may_not_be_called_are_told_all_the_same() {
     }
 }
 
-/// What a listener has heard.
+/// The calls that a listener received.
 #[derive(Default)]
 struct Heard(RefCell<Vec<String>>);
 
@@ -240,7 +240,7 @@ fn stream(stop_reason: &str) -> String {
     ])
 }
 
-/// Returns what is put together of a stream, and what the listener hears.
+/// Returns the assembled answer of a stream, and the listener's calls.
 fn assembled(stream: &str) -> Result<(Option<Vec<u8>>, Vec<String>), ModelError> {
     let heard = Heard::default();
     let mut assembler = Anthropic.assembler();

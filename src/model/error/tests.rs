@@ -1,4 +1,4 @@
-//! What errors tell, and what is known by them. Pure.
+//! Errors' messages, and the properties recognised by them. Pure.
 
 use super::*;
 

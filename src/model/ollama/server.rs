@@ -29,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 const PULL_SILENCE: Duration = Duration::from_secs(15 * 60);
 /// The largest size that an answer may have, in bytes: a thousand models take half a megabyte.
 const LIMIT: u64 = 16 << 20;
-/// The number of models that are named.
+/// The number of models that are listed.
 const NAMED: usize = 20;
 
 /// Why a model of an Ollama server cannot be asked.
@@ -43,10 +43,10 @@ pub enum ServerProblem {
     NotThere {
         /// The base URL.
         url: String,
-        /// What became of the question.
+        /// The reason that no answer came.
         reason: String,
     },
-    /// What answers is no Ollama server, or refuses to.
+    /// The server is not Ollama, or refuses to answer.
     #[error("what answers at `{url}` does not tell its models as an Ollama server does: {reason}")]
     #[diagnostic(help(
         "check `OLLAMA_HOST`, or `baseUrl` in the model's entry; servers that are compatible with OpenAI's have the provider `openai`"
@@ -54,7 +54,7 @@ pub enum ServerProblem {
     NotOllama {
         /// The base URL.
         url: String,
-        /// What came in place of them.
+        /// The answer that came instead of the models.
         reason: String,
     },
     /// The server does not have the model.
@@ -103,13 +103,13 @@ fn named(models: &[String]) -> String {
     }
 }
 
-/// How far a pull has come.
+/// The progress of a pull.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct PullProgress {
-    /// What the server does, in its words.
+    /// The server's status, in its words.
     #[serde(default)]
     pub status: String,
-    /// The number of bytes of the layer that is being loaded are there.
+    /// The number of bytes loaded of the current layer.
     pub completed: Option<u64>,
     /// The number of it that has.
     pub total: Option<u64>,
@@ -191,7 +191,7 @@ impl OllamaServer {
             .collect())
     }
 
-    /// Returns what is to be said where `model` is none of those that it has installed.
+    /// Returns the problem to report if `model` is not among the models `installed` there.
     #[must_use]
     pub fn lack(&self, model: &str, installed: &[String]) -> Option<ServerProblem> {
         let is_there = installed.iter().any(|name| is_same(name, model));
@@ -260,7 +260,7 @@ impl OllamaServer {
         call.header(name, format!("{prefix}{}", key.expose()))
     }
 
-    /// Returns what became of a call without an answer.
+    /// Maps the error of a call that got no answer.
     fn not_there(&self, error: &HttpError) -> ServerProblem {
         let reason = match error {
             HttpError::Interrupted(interrupted) => return (*interrupted).into(),
@@ -277,7 +277,7 @@ impl OllamaServer {
     }
 }
 
-/// Returns whether `installed` is the model that is called `asked`: one without a tag is the `latest`.
+/// Returns whether `installed` is the model called `asked`; a name without a tag means `latest`.
 fn is_same(installed: &str, asked: &str) -> bool {
     let plain = |name: &str| {
         name.strip_suffix(":latest")
@@ -287,7 +287,7 @@ fn is_same(installed: &str, asked: &str) -> bool {
     plain(installed) == plain(asked)
 }
 
-/// Returns what an answer with an error's status says.
+/// Describes an answer with an error's status.
 fn refusal(status: StatusCode, body: &[u8]) -> String {
     let status = status.as_u16();
     let VendorError { message, .. } = Ollama.read_failure(body);
@@ -299,7 +299,7 @@ fn refusal(status: StatusCode, body: &[u8]) -> String {
 /// Reads a line of a pull, and tells `progress` of it; whether the pull is done.
 ///
 /// # Errors
-/// What the server says of a pull that has failed.
+/// The server's message about a failed pull.
 fn read_progress(line: &[u8], progress: &mut dyn FnMut(&PullProgress)) -> Result<bool, String> {
     let words = |error: serde_json::Error| ModelError::not_json(line, error).to_string();
     let told: Value = serde_json::from_slice(line).map_err(words)?;

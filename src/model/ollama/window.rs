@@ -1,16 +1,15 @@
-//! How much context Ollama loads a model with, and how much of that is the prompt's. Pure.
+//! The context that Ollama loads a model with, and the prompt's share of it. Pure.
 //!
 //! Ollama loads a model anew whenever `num_ctx` changes, so that it is a matter of the model's entry and of nothing else.
 
 use crate::model::{ModelSpec, Provider};
 
-/// The number of tokens of context that are loaded at the most, unless the entry says `numCtx`: they take memory, used
-/// or not.
+/// The most tokens of context that are loaded, unless the entry says `numCtx`: they take memory, used or not.
 const LARGEST_CONTEXT: u64 = 32_768;
 /// The same where nothing is known of a model: about what 7B models run with beside other programs on 8 GB.
 const USUAL_CONTEXT: u64 = 8_192;
 
-/// Returns the number of tokens of context Ollama is to load the model with: its entry's `numCtx`, or else its window,
+/// Returns the number of tokens of context that Ollama loads the model with: its entry's `numCtx`, or else its window,
 /// within limits.
 pub fn num_ctx(spec: &ModelSpec) -> u64 {
     let by_window = spec.context_window.unwrap_or(USUAL_CONTEXT);
@@ -18,17 +17,15 @@ pub fn num_ctx(spec: &ModelSpec) -> u64 {
     known.unwrap_or(by_window.min(LARGEST_CONTEXT))
 }
 
-/// Returns the number of tokens an answer may have: as many as `wanted`, or else a quarter of the context. Without a
-/// limit, a model
-/// that is held to a schema can print blanks for ever.
+/// Returns the limit on an answer's tokens: `wanted`, or else a quarter of the context. Without a limit, a model that
+/// is held to a schema can print blanks for ever.
 pub fn num_predict(spec: &ModelSpec, wanted: Option<u32>) -> u64 {
     wanted.map_or(num_ctx(spec) / 4, u64::from).max(1)
 }
 
 impl ModelSpec {
-    /// Returns the number of tokens a prompt may have, where that is known. Of Ollama's models it is known: what is
-    /// loaded, less the
-    /// answer. One that says that its answers may fill all of it has half of it for the prompt.
+    /// Returns the limit on a prompt's tokens, or `None` if unknown. For Ollama's models it is the loaded context less
+    /// the answer; a model whose answers may fill all of it has half of it for the prompt.
     #[must_use]
     pub fn prompt_window(&self) -> Option<u64> {
         if self.provider != Provider::Ollama {

@@ -196,7 +196,7 @@ fn tokens<'de, D: Deserializer<'de>, T: TryFrom<u64>>(input: D) -> Result<Option
     })
 }
 
-/// Returns how freely a model chooses its words: from 0 to 2, as the vendors have it.
+/// Reads a temperature: from 0 to 2, as the vendors have it.
 fn temperature<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Error> {
     let degrees = Option::deserialize(input)?;
     if degrees.is_none_or(|degrees| (0.0..=2.0).contains(&degrees)) {
@@ -205,7 +205,7 @@ fn temperature<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Er
     Err(D::Error::custom("a temperature is a number from 0 to 2"))
 }
 
-/// Returns what people read in a line.
+/// Reads a display name of one line.
 fn display_name<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
     let name: Option<String> = Option::deserialize(input)?;
     let is_line = |name: &String| !name.trim().is_empty() && !name.contains(char::is_control);

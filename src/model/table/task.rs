@@ -39,7 +39,7 @@ impl TaskType {
         Self::Refactoring,
     ];
 
-    /// Returns what a model is called for in that task, if it is one of the commit workflow and its report.
+    /// Returns the purpose of that task's calls, if it belongs to the commit workflow or its report.
     #[must_use]
     pub fn workflows_purpose(self) -> Option<Purpose> {
         match self {

@@ -1,4 +1,4 @@
-//! What `models.json` may say, and what each mistake in it is told as. Pure.
+//! The syntax of `models.json`, and the message for each mistake in it. Pure.
 
 use super::*;
 use crate::model::ToolForm;

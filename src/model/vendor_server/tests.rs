@@ -1,4 +1,4 @@
-//! What Anthropic's server says besides replies, from a loopback server.
+//! Anthropic's answers besides replies, from a loopback server.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;

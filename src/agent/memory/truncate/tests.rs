@@ -64,7 +64,7 @@ fn frame<'f>(host: &'f dyn Host, system: &'f [String], protocol: &'f Native) -> 
     }
 }
 
-/// Returns what is sent next, and how much shorter it was made.
+/// Returns the messages that are sent next, and the extent of the compression.
 fn next(
     truncate: &Truncate<'_>,
     conversation: &mut Conversation,

@@ -12,7 +12,7 @@ use super::super::Fault;
 use super::lines::{ReplyLine, joined};
 use crate::sys::text::regex;
 
-/// What may stand behind a command's fence. Code in another language, and transcripts with their outputs, are
+/// The languages that may follow a command's fence. Code in another language, and transcripts with their outputs, are
 /// no commands.
 static SHELLS: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
@@ -21,7 +21,7 @@ static SHELLS: LazyLock<Regex> = LazyLock::new(|| {
         r"|tool_input|)[{}.,]*(?:\s+\S*=\S*)*$"
     ))
 });
-/// What no command has that stands in no block: the heading of a result, as models make them up behind it (`# Output`
+/// Signs that text outside a block is no command: the heading of a result, as models make them up after it (`# Output`
 /// is a comment, too), and the tags that they write around results and thoughts; to a shell, files to read and write.
 static NO_COMMAND: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
@@ -96,7 +96,7 @@ fn check_backticks(lines: &[ReplyLine<'_>]) -> Result<(), Fault> {
     }
 }
 
-/// Returns what stands between two backticks, as models write a short piece of code.
+/// Returns the text between two backticks, as models write a short piece of code.
 fn quoted(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('`')?.strip_suffix('`')?;
     (!inner.contains('`') && !inner.trim().is_empty()).then_some(inner)

@@ -18,7 +18,7 @@ use crate::sys::text::regex;
 /// The arguments of `tool` that `input` tells; `heading` is the line of the section's heading.
 ///
 /// # Errors
-/// What is wrong with the input, and what is expected.
+/// A fault that names the problem with the input and the expected form.
 pub fn arguments(
     tool: &ToolSpec,
     input: &[ReplyLine<'_>],
@@ -60,7 +60,7 @@ pub fn shape(tool: &ToolSpec) -> (Vec<&'static Parameter>, Vec<&'static Paramete
     tool.parameters.iter().filter(is_input).partition(is_path)
 }
 
-/// What is still to be read.
+/// The lines still to be read.
 struct Unread<'a, 'r> {
     /// Less the blank lines around it.
     lines: &'a [ReplyLine<'r>],
@@ -262,7 +262,7 @@ fn without_last_line_end(mut text: String) -> String {
     text
 }
 
-/// What models write in front of a path.
+/// Labels that models write in front of a path.
 static LABEL: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"(?i)^(?:[-*+] )?\s*",
@@ -275,8 +275,8 @@ static RANGE: LazyLock<Regex> =
 static BOLD: LazyLock<Regex> = LazyLock::new(|| regex(r"^\*\*([^*/]|[^*/][^*]*[^*/])\*\*$"));
 static IN_QUOTES: LazyLock<Regex> =
     LazyLock::new(|| regex("^(?:\"(.*)\"|'(.*)'|`(.*)`|\u{201c}(.*)\u{201d})$"));
-/// What models write around a path: quotes and blanks, the signs of Markdown, a sentence's end, `path=`. A path that
-/// really has it goes between quotes.
+/// Decoration that models write around a path: quotes and blanks, the signs of Markdown, a sentence's end, `path=`. A
+/// path that really has it goes between quotes.
 static NO_BARE_PATH: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         "[\\s\"'`\u{201c}\u{201d}\u{2018}\u{2019}\u{ab}\u{bb}\u{200b}\u{feff}]",
@@ -294,7 +294,7 @@ fn path(text: &str) -> Option<&str> {
     }
 }
 
-/// Returns what the group of `pattern` has that takes part in the match.
+/// Returns the text of the group of `pattern` that takes part in the match.
 fn inner<'t>(pattern: &Regex, text: &'t str) -> Option<&'t str> {
     let found = pattern.captures(text)?;
     let group = found.iter().skip(1).flatten().next();

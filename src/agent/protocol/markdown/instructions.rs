@@ -1,4 +1,4 @@
-//! How a model is told of the protocol, and of the tools it has. Pure.
+//! Instructions for a model on the protocol, and on the tools it has. Pure.
 
 use super::input::shape;
 use super::{PlainReplies, TEMPLATE};
@@ -15,7 +15,7 @@ it has ``` lines or a `# Agent Response` line itself, put a longer fence (````) 
 - Give the whole task list each time, or leave the section out where nothing has changed.
 ";
 
-/// What one who may answer is told besides.
+/// The further instruction for a model that may answer in words.
 const ANSWER: &str = "\
 - When you need no more tools, reply in plain words, without `# Agent Response`.
 ";

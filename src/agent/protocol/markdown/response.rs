@@ -17,7 +17,7 @@ const SHORT: usize = 3;
 pub struct Response<'a, 'r> {
     /// Its lines, from the header on.
     pub lines: &'a [ReplyLine<'r>],
-    /// What stands above all responses.
+    /// The lines above all responses.
     pub above: &'a [ReplyLine<'r>],
     /// The number of others that stand above it that name a tool.
     pub others: usize,
@@ -113,8 +113,8 @@ fn alone<'a, 'r>(
     })
 }
 
-/// Returns what stands in the block that is opened at `opening` above a first header, where that is a block around the
-/// whole reply: where words stand beside it, it may be a file's content, or an example.
+/// Returns the content of the block that opens at `opening` above a first header, if the block is around the whole
+/// reply: where words stand beside it, it may be a file's content, or an example.
 fn unwrapped<'a, 'r>(
     lines: &'a [ReplyLine<'r>],
     opening: usize,
@@ -132,10 +132,9 @@ fn unwrapped<'a, 'r>(
     inner.get(..inner.len() - usize::from(is_end))
 }
 
-/// Returns the number of tools a response above another names; `None` where what stands behind it may be part of it:
-/// content of a
-/// file that is not closed where it seems, or a here-document. Whole contents before another use of the same tool
-/// are a draft of it.
+/// Returns the number of tools that a response above another names; `None` where what follows it may be part of it:
+/// content of a file that is not closed where it seems, or a here-document. Whole contents before another use of the
+/// same tool are a draft of it.
 fn draft(lines: &[ReplyLine<'_>], last: Option<&ToolSpec>, tools: &Toolbox<'_>) -> Option<usize> {
     let blocks = |lines| {
         let opening = fenced(lines).filter(|(_, _, place)| *place == FenceLine::Opening);

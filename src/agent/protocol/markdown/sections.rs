@@ -14,7 +14,7 @@ struct ReplySection<'r> {
     name: Name,
     /// The line of its heading.
     at: usize,
-    /// What stands behind the heading's colon, and below.
+    /// The text after the heading's colon, and the lines below.
     body: Vec<ReplyLine<'r>>,
 }
 
@@ -78,13 +78,13 @@ impl<'r> Sections<'r> {
             .filter(move |section| section.name == name)
     }
 
-    /// Returns whether a tool or its input is under a heading.
+    /// Returns whether a heading has a tool or its input under it.
     pub fn name_a_tool(&self) -> bool {
         let mut names = self.found.iter().map(|section| section.name);
         names.any(|name| matches!(name, Name::ToolChoice | Name::ToolInput))
     }
 
-    /// Returns what stands under `## Thoughts`.
+    /// Returns the text under `## Thoughts`.
     pub fn thoughts(&self) -> String {
         let bodies = self.named(Name::Thoughts);
         let bodies = bodies.map(|section| joined(&section.body).trim().to_owned());
@@ -99,7 +99,7 @@ impl<'r> Sections<'r> {
         lists.filter(|tasks| !tasks.is_empty()).last()
     }
 
-    /// Returns what stands under `## Tool Input`, less the blank lines around it, and the line of its heading.
+    /// Returns the lines under `## Tool Input`, less the blank lines around them, and the line of its heading.
     pub fn input(&self) -> Option<(&[ReplyLine<'r>], usize)> {
         let section = self.named(Name::ToolInput).next()?;
         Some((trimmed(&section.body), section.at))
@@ -182,7 +182,7 @@ fn named_in<'t>(text: &str, tools: &'t Toolbox<'_>) -> Vec<&'t ToolSpec> {
     words.filter_map(known).collect()
 }
 
-/// Returns whether a tool's name may have `c` around it.
+/// Returns whether `c` may stand around a tool's name.
 fn is_ornament(c: char) -> bool {
     !c.is_alphabetic()
 }

@@ -100,7 +100,7 @@ fn read_turn(text: &str) -> Result<Turn, Fault> {
     Markdown::default().read(&reply(text), &toolbox())
 }
 
-/// Returns what is left of a turn where nothing of the reply is remembered but the response that counts.
+/// Returns the turn without its note, remembering only the response that counts.
 fn without_note(turn: Turn) -> Turn {
     Turn {
         note: None,

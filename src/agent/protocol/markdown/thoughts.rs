@@ -1,4 +1,4 @@
-//! What a reply says aloud: less what was thought, where a server leaves that in the reply. Pure.
+//! The spoken part of a reply: without the thoughts, where a server leaves them in the reply. Pure.
 //!
 //! Thoughts stand ahead of the response: from a `<think>` that begins a line up to the first `</think>`, or, where
 //! the server has swallowed the beginning, all up to a line that begins or ends with `</think>`, or has a header behind

@@ -1,4 +1,4 @@
-//! What the vendors insist on, over random histories: the engine's, and any others.
+//! The vendors' rules, over random histories: the engine's, and any others.
 
 use proptest::prelude::*;
 
@@ -22,8 +22,8 @@ fn call(id: &str) -> Call {
     }
 }
 
-/// Returns what somebody says; of a reply, its parts: `t` a thought, `w` words, `b` blank words, a digit the call of
-/// that id.
+/// Returns a message from its short form; of a reply, its parts: `t` a thought, `w` words, `b` blank words, a digit the
+/// call of that id.
 fn said(words: &str) -> HistoryMessage {
     match words.split_at(1) {
         ("u", text) => HistoryMessage::of_user(text),
@@ -130,7 +130,7 @@ fn another_thinkers_thoughts_are_dropped_and_nothing_else_is() {
     assert_eq!(Native::default().render(&conversation.history).len(), 3);
 }
 
-/// Returns what the vendor insists on.
+/// Checks the vendor's rules.
 pub(in crate::agent) fn check(messages: &[Message<'_>]) -> Result<(), String> {
     for (at, message) in messages.iter().enumerate() {
         let at_fault = |what: &str| Err(format!("message {at}: {what}: {messages:#?}"));

@@ -1,4 +1,4 @@
-//! How a model is told of the tools it has. Pure.
+//! Descriptions of the tools, for a model. Pure.
 
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,7 @@ fn joined(tools: &Toolbox<'_>, described: impl Fn(&ToolSpec) -> String) -> Strin
         .join("\n\n---\n\n")
 }
 
-/// Returns what a tool is for, and what it takes.
+/// Outlines a tool: its use and its input.
 fn outline(tool: &ToolSpec) -> String {
     let parameters: Vec<String> = match &tool.schema {
         Some(schema) => vec![format!("  - an object that follows {schema}")],

@@ -1,4 +1,4 @@
-//! How replies of this protocol are read, offered and rendered.
+//! Replies of this protocol: reading, offer and rendering.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -93,7 +93,7 @@ fn read(text: &str) -> Result<Turn, Fault> {
     FORM.read(&Reply::said(text), &tools())
 }
 
-/// Returns what is wrong with a reply.
+/// Returns the problem with a reply.
 fn problem(text: &str) -> String {
     match read(text) {
         Ok(turn) => panic!("{text} was taken for {turn:?}"),

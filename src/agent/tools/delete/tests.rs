@@ -1,4 +1,4 @@
-//! What is removed, and what is left alone.
+//! Files that are removed, and those that are left alone.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ fn project() -> (TempDir, PathBuf) {
     (dir, root)
 }
 
-/// Returns what the model is told, and what the user was shown before.
+/// Returns the message for the model, and the preview that the user saw.
 fn delete(
     files: &Plain<'_>,
     outside: Outside,

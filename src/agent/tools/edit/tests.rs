@@ -1,4 +1,4 @@
-//! What is replaced by the names of `edit_file`, and what is said where it is not.
+//! Replacements by the names of `edit_file`, and the messages where there are none.
 
 use std::fs;
 
@@ -9,8 +9,8 @@ use super::super::place::Outside;
 use super::super::write::tests::Plain;
 use super::*;
 
-/// Returns what the model is told of an edit of a file with this content, what the user was shown before, and the
-/// content then.
+/// Edits a file with this content; returns the message for the model, the preview that the user saw, and the new
+/// content.
 fn edit(content: &str, mut input: Value) -> (Result<String, String>, Option<String>, String) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();

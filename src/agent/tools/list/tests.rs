@@ -1,4 +1,4 @@
-//! What is shown of directories and globs, and that it is bounded.
+//! Listings of directories and globs, and their bounds.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! What is shown of files, whole or by lines, and what of those that cannot be read.
+//! Files shown whole or by lines, and those that cannot be read.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -149,7 +149,7 @@ fn what_is_no_file_fails_with_the_way_out() {
     }
 }
 
-/// Returns what the model is told of a part of a file; the tool says what it takes.
+/// Reads a part of a file; returns the message for the model. The tool says what it takes.
 fn read_part(root: &Path, input: &serde_json::Value) -> Result<String, String> {
     let outside = Outside::Refused;
     let tool = ReadPart(ReadFile { root, outside });

@@ -1,4 +1,4 @@
-//! What is replaced, and what is said where it is not.
+//! Replacements, and the messages where there are none.
 
 use std::fs;
 

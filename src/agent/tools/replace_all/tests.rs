@@ -1,4 +1,4 @@
-//! What is replaced in which files, and that it is all or nothing.
+//! Replacements in several files, which are all or nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     (dir, root)
 }
 
-/// Returns what the model is told, and what the user was shown before; `closed` is left alone.
+/// Returns the message for the model, and the preview that the user saw; `closed` is left alone.
 fn replace(
     files: &Plain<'_>,
     closed: &[PathBuf],

@@ -1,4 +1,4 @@
-//! What a search finds, and that it is bounded.
+//! Results of a search, and their bounds.
 
 use std::fs;
 use std::os::unix::fs::symlink;

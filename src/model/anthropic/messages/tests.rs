@@ -47,7 +47,7 @@ fn model(parts: Vec<Part<'static>>) -> Message<'static> {
     message(Role::Assistant, parts)
 }
 
-/// Returns what is sent of these, in short: who says it, and each block by what it is.
+/// Summarises the turns sent for these messages: each role, and each block by its kind.
 fn short(messages: &[Message<'static>]) -> Vec<String> {
     let turns = json!(turns(messages, true, Marks::Nowhere));
     let turns = turns.as_array().unwrap().iter().map(|turn| {
@@ -335,7 +335,7 @@ fn any_message() -> impl Strategy<Value = Message<'static>> {
     (role, parts).prop_map(|(role, parts)| Message { role, parts })
 }
 
-/// Returns what the API would say against these messages.
+/// Returns the API's objection to these messages, if any.
 fn objection(turns: &Value, has_tools: bool) -> Option<String> {
     let turns = turns.as_array().unwrap();
     let mut ids = HashSet::new();

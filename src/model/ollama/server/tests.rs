@@ -1,4 +1,4 @@
-//! What Ollama's servers say of their models, by tables and from a loopback server.
+//! Ollama servers' answers about their models, by tables and from a loopback server.
 
 use crate::sys::error::Problem as _;
 use std::io::{BufRead as _, BufReader, Write as _};

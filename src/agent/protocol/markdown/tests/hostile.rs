@@ -1,4 +1,4 @@
-//! What could be read in two ways, or would run what is only shown: all of it is refused.
+//! Replies that could be read in two ways, or would run what is only shown: all are refused.
 
 use std::sync::mpsc;
 use std::thread;

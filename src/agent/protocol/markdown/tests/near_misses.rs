@@ -1,4 +1,4 @@
-//! What models write that is not quite the form, and can be read in one way only.
+//! Replies that are not quite of the form, and can be read in one way only.
 
 use super::*;
 use crate::agent::tools::notes::UpdateTaskList;
