@@ -17,12 +17,12 @@
 //! A room imports from floors below its own, and inside a room files form no circle: `tests/architecture.rs`
 //! holds both.
 //!
-//! | floor | room | what it is for |
+//! | floor | room | content |
 //! |---|---|---|
-//! | 6 | [`commands`] | what a user starts, one file a command; each agent whole in one folder; the one error over all |
+//! | 6 | [`commands`] | the commands: each agent whole in its folder, most others in one file |
 //! | 5 | [`agent`] | the engine of every agent: loop, protocols, tools, permissions, memory, sessions |
-//! | 4 | `run` | a run: what it needs, its builds, its proof, and the runs before it |
-//! | 4 | `ui` | what a person sees and types, and the events for programs |
+//! | 4 | `run` | a run: readiness, models and keys, builds, proof, and past runs |
+//! | 4 | `ui` | output to people, their input, and the events for programs |
 //! | 3 | `record` | a run as data: events, steps, files, diff, replay |
 //! | 3 | [`edit`] | from untrusted text to changed files: parse, verify, apply, recover, undo |
 //! | 2 | `project`, [`model`], [`exec`] | the project on disk; every language model; running programs |
@@ -51,7 +51,7 @@ pub mod secret;
 pub mod sys;
 pub(crate) mod ui;
 
-/// What `benches/stages.rs` measures.
+/// The items that `benches/stages.rs` measures.
 #[doc(hidden)]
 pub mod measured {
     pub use crate::commands::plan::document::PlanDocument;
@@ -81,15 +81,15 @@ use crate::ui::links::Links;
 use crate::ui::pager::Pager;
 use crate::ui::{ConsoleOptions, Output};
 
-/// What the process was started in. `main` captures it; nothing below asks for it again.
+/// The surroundings of the process at its start. `main` captures them; nothing below asks for them again.
 pub struct World {
     /// The current directory, links resolved: in the project, or its root.
     pub directory: PathBuf,
     /// The environment variables.
     pub environment: Environment,
-    /// Tells the time of day, and how long things take.
+    /// The wall clock and the monotonic clock.
     pub clock: Box<dyn Clock>,
-    /// Tells of the signals that ask for an end.
+    /// The signals that ask the process to stop.
     pub interrupt: Interrupt,
     /// The program's own file: its absolute path, links resolved.
     pub program: Option<PathBuf>,
@@ -101,7 +101,7 @@ pub struct World {
     pub stdin_terminal: bool,
 }
 
-/// Runs what the command line asks for, and says how the process ends.
+/// Runs the command that the command line asks for, and returns the exit code.
 #[must_use]
 pub fn run(cli: &Cli, world: &World) -> Exit {
     let place = ProjectPlace::find(cli, &world.directory);

@@ -1,5 +1,5 @@
-//! `code-commit`, under the name `dev` what `code-commit dev` is, and under the name `dev-agent` what `code-commit
-//! orchestrate` is: captures the world, runs, and exits.
+//! The `code-commit` binary: captures the world, runs, and exits. Under the name `dev` it is `code-commit dev`, and
+//! under the name `dev-agent` it is `code-commit orchestrate`.
 //!
 //! The only place that asks for the environment, the clock, the current directory and the terminal. All
 //! else is in the library.
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Makes sense of the arguments, by the name that the program was started under: a link does.
+/// Parses the arguments by the name that the program was started under, as through a link.
 fn read(arguments: &[OsString]) -> Result<Cli, CliMessage> {
     match arguments.first().map(Path::new) {
         Some(program) if program.ends_with("dev") => Cli::read_dev(arguments),
@@ -53,7 +53,7 @@ fn run(read: Result<Cli, CliMessage>, clock: SystemClock) -> Exit {
     }
 }
 
-/// Started by this program itself, where nobody is left to read an error.
+/// Runs as the supervisor, which this program starts itself; nobody is left to read an error.
 fn supervise(place: SupervisorPlace, clock: SystemClock) -> Exit {
     let interrupt = match place {
         // No signal from inside is to reach the first process there.
@@ -91,8 +91,8 @@ fn capture(clock: SystemClock) -> Result<World, String> {
     })
 }
 
-/// Somebody may have pasted a key into the command line. Files are not read for that: a wrong command
-/// line touches nothing.
+/// Redacts keys, since somebody may have pasted one into the command line. Key files are not read: a wrong command line
+/// touches nothing.
 fn without_keys(text: &str) -> String {
     let environment: Environment = std::env::vars_os().collect();
     let keys = KEY_VARIABLES
@@ -103,8 +103,7 @@ fn without_keys(text: &str) -> String {
     redactor.text(text).into_owned()
 }
 
-/// Prints `text`, an error unless all is done. A closed stream is no error: EPIPE is ignored. What was asked for must get
-/// where it was asked for.
+/// Prints `text`, to stderr unless `exit` is [`Exit::Done`]. EPIPE is ignored; any other failure to write is an error.
 fn say(text: &str, exit: Exit) -> Exit {
     if exit == Exit::Done {
         let mut stdout = io::stdout().lock();

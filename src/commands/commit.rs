@@ -1,4 +1,4 @@
-//! The commit workflow: ask, verify, apply, build, and repair up to three times.
+//! A commit: asks, verifies, applies, builds, and repairs up to three times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -32,26 +32,26 @@ use crate::run::{closing, ready};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 
-/// How a commit is to be run.
+/// The options of a commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommitOptions {
-    /// Where replies come from.
+    /// The source of replies.
     pub choice: ModelChoice,
-    /// How builds are run.
+    /// The options of builds.
     pub build: BuildOptions,
     /// True if the project is built before anything is sent.
     pub baseline: bool,
-    /// What builds may reach, in a strict sandbox.
+    /// The hosts that builds may reach in a strict sandbox.
     pub hosts: Vec<AllowedHost>,
-    /// What becomes of replies.
+    /// The treatment of replies.
     pub replies: ReplyArgs,
-    /// What becomes of the edits when the run fails.
+    /// The treatment of the edits when the run fails.
     pub on_failure: OnFailure,
     /// True if the whole change is shown at the end.
     pub show_diff: bool,
 }
 
-/// Runs the workflow.
+/// Runs a commit.
 ///
 /// # Errors
 /// When the build does not pass on an applied reply, for whatever reason.
@@ -108,14 +108,14 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     outcome
 }
 
-/// What a run starts from.
+/// The starting point of a run.
 struct Prepared<'c> {
     ready: Ready<'c>,
     baseline: Option<Passed>,
     resumed: ResumedTree,
 }
 
-/// Sees that all is there, and, where that is asked for, that the project passes as it is.
+/// Checks that everything needed is there, and, if asked for, that the project passes its build as it is.
 fn prepare<'c>(context: &Context<'c>, options: &CommitOptions) -> Result<Prepared<'c>, Error> {
     if let Some(run) = &options.choice.resume {
         return prepare_again(context, options, run);
@@ -137,7 +137,7 @@ fn prepare<'c>(context: &Context<'c>, options: &CommitOptions) -> Result<Prepare
     })
 }
 
-/// The same for a run that is resumed: with what it was asked, and its replies.
+/// Prepares a resumed run, with its query and its replies.
 fn prepare_again<'c>(
     context: &Context<'c>,
     options: &CommitOptions,
@@ -164,7 +164,7 @@ fn prepare_again<'c>(
 }
 
 impl CommitOptions {
-    /// Returns what is built before anything is sent.
+    /// Returns the build that precedes the first call.
     fn as_baseline(&self) -> Baseline<'_> {
         Baseline {
             build: self.build,
@@ -295,7 +295,7 @@ impl<'c> Commit<'c> {
         }
     }
 
-    /// Returns what a reply may lose; a recorded one whose edits are on the disk has passed already.
+    /// Returns the limits on what a reply may delete; a recorded one whose edits are on the disk has passed already.
     fn guard(&self, step: &StepId, query: &str) -> LossGuard {
         if self.resumed.applied(step).is_some() {
             return LossGuard::off();
@@ -339,7 +339,7 @@ fn apply<'r>(
     Ok(log)
 }
 
-/// Returns what the replies came to; `None` where none was applied.
+/// Returns the net effect of the replies, or `None` if none was applied.
 fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> Option<RunEdits> {
     let mut steps = run.record.steps.iter();
     let is_applied = steps.any(|step| step.edits.is_some());
@@ -350,7 +350,7 @@ fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> O
     })
 }
 
-/// The latest state of every file that a reply of this run changed; `None`: it was removed.
+/// The latest state of every file that a reply of this run changed; `None` if it was removed.
 #[derive(Debug, Default)]
 struct Replacements(BTreeMap<String, Option<String>>);
 
@@ -362,7 +362,7 @@ impl Replacements {
         self.0.extend(written.chain(removed));
     }
 
-    /// The same of a reply whose edits are on the disk.
+    /// Remembers the edits of a reply that are on the disk already.
     fn remember_reply(&mut self, reply: &str) {
         let edits = edit::parse(reply).edits.into_iter();
         self.0.extend(edits.map(|edit| match edit.kind {

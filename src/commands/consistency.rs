@@ -15,7 +15,7 @@ use crate::sys::atomic_file;
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 
-/// Runs the workflow.
+/// Runs a consistency check.
 ///
 /// # Errors
 /// When there is no report to write, or it cannot be written.

@@ -1,4 +1,5 @@
-//! The demo: writes a small project with recorded replies, and runs the real pipeline on it, or has a recorded chat told.
+//! The demo: writes a small project with recorded replies, and runs the real pipeline on it, or has a recorded chat
+//! told.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::git::Git;
 
-/// Where the demo goes when nothing else is said.
+/// The default directory of the demo.
 const DIRECTORY: &str = "code-commit-demo";
 /// The folder with the recorded replies.
 const RECORDING: &str = "recorded-run";
@@ -200,7 +201,7 @@ fn chat_options() -> ChatOptions {
     }
 }
 
-/// Says what a newcomer is to know of it, and the task that it is about.
+/// Prints an introduction for newcomers, and the demo's task.
 fn introduce(context: &Context<'_>, is_chat: bool) {
     context.notice("The replies are recorded: no model is asked, and nothing is paid.");
     if is_chat {

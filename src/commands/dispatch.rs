@@ -1,4 +1,4 @@
-//! From the command line to the workflow that it asks for. Pure but for what the workflows do.
+//! Dispatches the command line to the command that it asks for. Pure but for the commands' own effects.
 
 use std::path::Path;
 use std::time::Duration;
@@ -256,7 +256,7 @@ fn chat_options(arguments: &ChatArgs, request: Option<String>) -> ChatOptions {
     }
 }
 
-/// Returns what is to be done, which standard input may say.
+/// Returns the prompt; `-` reads it from standard input.
 fn asked(prompt: Option<&str>, context: &Context<'_>) -> Result<Option<String>, Error> {
     match prompt {
         Some("-") => Ok(Some(query::from_stdin(context)?)),
@@ -264,7 +264,7 @@ fn asked(prompt: Option<&str>, context: &Context<'_>) -> Result<Option<String>, 
     }
 }
 
-/// Where an agent's replies come from.
+/// Returns the source of an agent's replies.
 fn agent_choice(
     model: Option<&str>,
     timeout: Duration,
@@ -292,7 +292,7 @@ fn outside(arguments: &AgentArgs) -> Outside {
     }
 }
 
-/// Where a user answers who may want no progress, or has a program read standard output: nobody sees a screen then.
+/// Adapts standard input to the output options: with `--quiet`, or with output for programs, nobody sees a screen.
 fn talks(cli: &Cli, stdin: Stdin) -> Stdin {
     let output = &cli.output;
     Stdin {
@@ -301,7 +301,7 @@ fn talks(cli: &Cli, stdin: Stdin) -> Stdin {
     }
 }
 
-/// Where a user talks with an agent.
+/// The place where a user talks with an agent.
 #[derive(Clone, Copy)]
 struct TalkPlace {
     stdin: Stdin,
@@ -395,7 +395,7 @@ fn commit_options(cli: &Cli, context: &Context<'_>) -> Result<CommitOptions, Err
     })
 }
 
-/// Returns what was started, for the record of what did not get as far as being a run.
+/// Returns the command's name, for the record of a command that ended before its run began.
 pub(crate) fn command_name(cli: &Cli) -> &'static str {
     match &cli.command {
         None if cli.consistency_check => "consistency",

@@ -18,8 +18,8 @@ use crate::run::{ready, selection, sending};
 use crate::sys::error::Error;
 use crate::sys::numbers::grouped;
 
-/// Looks whether a run could start, and tells what it would send and may cost. Without `build` it is
-/// about a consistency report.
+/// Checks that a run could start, and reports what it would send and may cost. Without `build`, the run is a
+/// consistency report.
 ///
 /// # Errors
 /// When the project is not ready; the estimate is shown all the same, where there is one.
@@ -64,7 +64,7 @@ pub fn dry_run(
     }
 }
 
-/// What a run would send, and what that may cost.
+/// The size of a run's prompt, and the possible cost of its calls.
 struct Estimate<'e> {
     spec: &'e ModelSpec,
     size: Size,
@@ -74,7 +74,7 @@ struct Estimate<'e> {
     all: Option<CostRange>,
     /// The servers that are not the vendors' own, by model.
     base_urls: BTreeMap<String, String>,
-    /// Where the keys come from, by model.
+    /// The sources of the keys, by model.
     key_sources: BTreeMap<String, String>,
     /// The tier of service to ask for.
     tier: Tier,

@@ -84,7 +84,7 @@ pub(crate) enum CommandError {
     BuildFailed {
         /// The number of repairs that were tried.
         repairs: u16,
-        /// How the last build ended.
+        /// The exit status of the last build, in words.
         status: String,
         /// The file with its output, relative to the root.
         log: String,
@@ -98,7 +98,7 @@ pub(crate) enum CommandError {
         /// The number of were to.
         at_least: u8,
     },
-    /// Nothing was asked for, and there is nothing to go on with.
+    /// No request was given, and there is no earlier one to resume.
     #[error("nothing is asked for")]
     #[diagnostic(
         code("usage"),

@@ -39,9 +39,9 @@ cd \"$(dirname \"$0\")\"
 exec code-commit rollup \"$@\"
 ";
 
-/// The time the build may take that says whether `build.sh` passes; as long as a run's, unless that is set.
+/// The time limit for the build that tries out `build.sh`: the default limit of a run's builds.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// The number of its last lines that are shown where it fails.
+/// The number of its last lines shown on failure.
 const LAST_LINES: usize = 10;
 
 /// Prepares the project.
@@ -87,7 +87,7 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     })
 }
 
-/// What has become of a file.
+/// The word for what was done with a file.
 const WRITTEN: &str = "written";
 const EXTENDED: &str = "lines added";
 const LEFT: &str = "left as it is";
@@ -140,7 +140,7 @@ fn next_steps(
         .collect()
 }
 
-/// Returns what git is to know, so that it shows a change alone.
+/// Returns the git command to run first, so that a later diff shows the change alone; `None` if none is needed.
 fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
     let add = "git add --all: the rollup contains the files that git tracks";
     match TrackedPaths::below(root) {
@@ -170,20 +170,20 @@ fn build_script(root: &Path, kinds: &[(&ProjectKind, &str)]) -> String {
     )
 }
 
-/// How the script that was written does on the project as it is.
+/// The first run of the new script, on the project as it stands.
 struct FirstBuild {
     passed: bool,
-    /// How it ended, in words.
+    /// Its exit status in words.
     status: String,
     record: Option<BuildRecord>,
     /// The end of what it printed.
     last_lines: Vec<String>,
-    /// What it has left in the root, for git to see.
+    /// The files it left in the root, visible to git.
     made: Vec<String>,
 }
 
 impl FirstBuild {
-    /// Why it fails, on lines of its own; nothing where it passes.
+    /// The reason for the failure, on lines of its own; empty if it passes.
     fn text(&self) -> String {
         if self.passed {
             return String::new();
@@ -251,14 +251,14 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
     })
 }
 
-/// Returns what is in a directory.
+/// Returns the names of a directory's entries.
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.collect()
 }
 
-/// Sees that git ignores the folders with keys and logs, and what builds leave, by lines at the end of `.gitignore`.
+/// Appends lines to `.gitignore`, so that git ignores the folders with keys and logs, and build artefacts.
 fn ignore(
     context: &Context<'_>,
     kinds: &[(&ProjectKind, &str)],
@@ -296,7 +296,7 @@ fn ignore(
     Ok((GITIGNORE, add().map_err(PathError::of("write", GITIGNORE))?))
 }
 
-/// Returns what builds of such projects leave, as far as git neither ignores it yet nor tracks anything of that name.
+/// Returns the build artefacts of such projects that git does not ignore yet and tracks nothing under the name of.
 fn left_by_builds(context: &Context<'_>, kinds: &[(&ProjectKind, &str)]) -> BTreeSet<&'static str> {
     let tracked = TrackedPaths::below(context.project.root()).unwrap_or_default();
     let tracked: BTreeSet<String> = tracked
@@ -313,7 +313,7 @@ fn left_by_builds(context: &Context<'_>, kinds: &[(&ProjectKind, &str)]) -> BTre
     left.filter(is_lacking).collect()
 }
 
-/// Writes a file that is not there yet, a script as one that can be run; says whether it was not there.
+/// Writes a file unless it exists, a script as an executable one. Returns `true` if it was written.
 pub fn write_new(path: &Path, content: &str) -> Result<bool, Error> {
     let write = || {
         let folder = path.parent().unwrap_or(path);

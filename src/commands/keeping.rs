@@ -26,7 +26,7 @@ pub trait Keeping {
     /// A further request follows: what is done, is not asked for any more.
     fn settle(&self);
 
-    /// Notes how far the work has come.
+    /// Records the progress of the work.
     ///
     /// # Errors
     /// When that cannot be kept.
@@ -38,7 +38,7 @@ pub trait Keeping {
     /// When that cannot be kept.
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
 
-    /// Notes what the vendor has counted of a call for an agent of this purpose.
+    /// Records the usage that the vendor reports for a call for an agent of this purpose.
     fn answered(&self, _purpose: &Purpose, _usage: &Usage) {}
 
     /// Notes that a tool was used, or was to be; the effect is that of the tool, where an agent has called one.
@@ -47,7 +47,7 @@ pub trait Keeping {
     /// Notes that the agents' tools have changed these files, by their paths from the root.
     fn wrote(&self, _paths: &[String]) {}
 
-    /// Notes what a call for an agent of this purpose has taken.
+    /// Records the tokens of a call for an agent of this purpose.
     fn count(&self, _purpose: &Purpose, _tokens: u64) {}
 
     /// Notes that the conversation was compressed.

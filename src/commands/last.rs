@@ -54,7 +54,7 @@ pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, 
     Ok((changed, is_latest))
 }
 
-/// Returns what the runs of an agent's session have spent, as far as they are still there.
+/// Returns the spending of the runs of an agent's session, as far as they still exist.
 ///
 /// # Errors
 /// When the runs cannot be read.

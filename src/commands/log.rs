@@ -140,10 +140,10 @@ fn asked(run: &PastRun) -> String {
     one_line(first.unwrap_or_default(), QUERY)
 }
 
-/// What is said of a run without a record, which may go on.
+/// The status of a run without a record, which may still be running.
 const UNFINISHED: &str = "unfinished";
 
-/// Returns what became of runs without a record: where nobody holds the project, none goes on.
+/// Returns the status of runs without a record: if nobody holds the project, none is running.
 fn no_record(project: &Project, runs: &[PastRun]) -> &'static str {
     let is_any = runs.iter().any(|run| run.record.is_none());
     if is_any && !project.is_held() {
@@ -267,7 +267,7 @@ impl Story {
         }
     }
 
-    /// Returns what a change was asked for by.
+    /// Adds the query of a change.
     fn query(&mut self, run: &PastRun) {
         if let Some(query) = run.request() {
             self.line("The query:");
@@ -356,7 +356,7 @@ impl Story {
         }
     }
 
-    /// Returns what a reply says around its edits.
+    /// Adds the text of a reply around its edits.
     fn prose(&mut self, reply: &str) {
         let prose = edit::parse(reply).prose;
         if !prose.trim().is_empty() {
@@ -397,7 +397,7 @@ impl Story {
         }
     }
 
-    /// Returns what an agent did in a step.
+    /// Adds an agent's actions in a step.
     fn agents(&mut self, past: &PastStep, reply: &str) {
         let step = &past.step;
         if let Some(thoughts) = &step.thoughts {
@@ -487,7 +487,7 @@ impl Story {
         }
     }
 
-    /// Returns what a run as a whole has changed.
+    /// Adds the total changes of a run.
     fn changed(&mut self, changes: &RunChanges) {
         if changes.files.is_empty() {
             return;

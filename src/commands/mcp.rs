@@ -16,7 +16,7 @@ use crate::sys::text::cut;
 
 /// The variable with the token that a server may want.
 const TOKEN: &str = "MCP_BEARER_TOKEN";
-/// How much of a description is listed, in characters.
+/// The maximum length of a description in the list, in characters.
 const LONGEST_LINE: usize = 100;
 
 /// Asks a server for what the command line says.

@@ -1,4 +1,4 @@
-//! An MCP server that a workflow uses: the client that is connected to it, and the record of what they say to each
+//! An MCP server that a command uses: the client that is connected to it, and the record of what they say to each
 //! other.
 //!
 //! Guarantees that every exchange of a run is on record as soon as the run has its folder.
@@ -33,29 +33,29 @@ pub struct NoSuchTool {
     pub known: String,
 }
 
-/// Where a server's answers come from.
+/// The source of a server's answers.
 pub enum McpSource {
-    /// From the server, which may want to be shown a token.
+    /// The server, which may require a token.
     Server(McpAddress, Option<ApiKey>),
-    /// From the `mcp.jsonl` of a recorded run.
+    /// The `mcp.jsonl` of a recorded run.
     Recorded(String),
 }
 
-/// Hears what is said to a server and by it, and keeps it.
+/// Records the messages to a server and from it.
 pub struct ExchangeLog<'c> {
     context: &'c Context<'c>,
     kept: RefCell<KeptExchanges<'c>>,
-    /// Why something could not be written down.
+    /// The first error in recording.
     problem: RefCell<Option<Error>>,
 }
 
-/// Where it is kept.
+/// The place of the record.
 enum KeptExchanges<'c> {
-    /// Nowhere: there is no run.
+    /// No place: there is no run.
     Nowhere,
-    /// Here, until the run has its folder.
+    /// Memory, until the run has its folder.
     Before(Vec<Value>),
-    /// In the run's folder.
+    /// The run's folder.
     In(RunLog<'c>),
 }
 
@@ -90,7 +90,7 @@ impl<'c> ExchangeLog<'c> {
         Ok(())
     }
 
-    /// Says why something could not be written down.
+    /// Returns the first error in recording, if any.
     ///
     /// # Errors
     /// When something could not.
@@ -158,7 +158,7 @@ pub fn connect<'a>(
     })
 }
 
-/// Sees that a server has these tools.
+/// Checks that a server has these tools.
 ///
 /// # Errors
 /// When it lacks one, or does not tell.

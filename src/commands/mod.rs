@@ -1,9 +1,19 @@
-//! What a user starts: one file each, and what they share.
+//! The commands, and the code that they share.
 //!
-//! A workflow strings the stages together and decides what a stage's outcome means; it does nothing
-//! of a stage's work itself. Workflows never import each other, but for the demo, which writes a project
-//! as `init` does, and then is the commit workflow; and for the prompt of agents, at which `/undo` and `/diff` are
-//! what the commands of these names are.
+//! | part | content |
+//! |---|---|
+//! | `cli`, `dispatch`, [`error`] | the command line, the command it leads to, and the errors of commands |
+//! | `chat`, `dev`, `orchestrate`, `plan` | the agents, each whole in its folder |
+//! | `agent_run`, `keeping` | a run that agents work in, and the session that keeps its conversation |
+//! | `workspace`, `sessions`, `mcp_server` | an agent's setup, its sessions, and a server whose tools it uses |
+//! | `talk`, `screen` | the user at the prompt, or at the screen |
+//! | `commit`, `consistency`, `sections`, `dry_run`, `query` | a change, a report, an estimate, and the query |
+//! | `init`, `add_model`, `models`, `mcp`, `rollup`, `demo` | commands for setting up and trying out |
+//! | `log`, `diff`, `undo`, `report`, `last` | commands about past runs, and the choice of one |
+//! | `place`, `redaction` | the project that a command is about, and the keys to redact |
+//! | `tell`, `summary`, `output_file` | the outcome, a run's summary, and files that the user names |
+//!
+//! A command decides the order of the work and the meaning of each outcome; the work itself is done by the rooms below.
 
 mod add_model;
 mod agent_run;

@@ -23,14 +23,14 @@ use crate::ui::columns::{
     Align::{Left, Right},
 };
 
-/// How far in stands what does not fit in a line, in columns.
+/// The indent of continuation lines, in columns.
 const HANG: usize = 6;
 
 /// The table's file in the home of the agent `chat`, for every agent.
 pub const HOME_FILE: &str = "models.json";
 
-/// The table of models of a project and its user, at the prices of `today`; for the agent `plan`, with the content of its
-/// own file at that path.
+/// The table of models of a project and its user, at the prices of `today`; for the agent `plan`, with the content of
+/// its own file at that path.
 ///
 /// # Errors
 /// When a file is there and cannot be used.
@@ -137,9 +137,9 @@ struct Row<'m> {
     table: &'m ModelTable,
     /// True if that is the one of the agent `plan`.
     is_plans: bool,
-    /// Where its key comes from.
+    /// The source of its key.
     key: Option<KeySource>,
-    /// What it needs to be asked.
+    /// The missing prerequisites for asking it.
     missing: Vec<String>,
 }
 

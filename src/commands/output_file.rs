@@ -2,8 +2,9 @@
 //!
 //! Writes that file and nothing else. Guarantees that a file is replaced and never written through; that inside the
 //! project no link is followed that was not there when the file was found; that no link leads from inside the project
-//! to elsewhere; and that nothing that no reply may touch is written, also where it is mounted by another name: no protected file, and nothing in `agent-config`,
-//! `logs` or git's own folder. What goes to its usual place is written to `logs` all the same.
+//! to elsewhere; and that nothing that no reply may touch is written, also where it is mounted by another name: no
+//! protected file, and nothing in `agent-config`, `logs` or git's own folder. What goes to its usual place is written
+//! to `logs` all the same.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write as _};
@@ -21,7 +22,7 @@ use crate::project::{LOGS, Project};
 use crate::sys::files::is_same;
 use crate::sys::{atomic_file, files};
 
-/// Where something is to be written.
+/// A destination for output.
 #[derive(Debug)]
 pub struct OutputFile {
     /// Absolute, links resolved; that of a pipe or a device as it was named.
@@ -65,7 +66,7 @@ fn own_name(project: &Project, path: PathBuf) -> PathBuf {
     renamed.unwrap_or(path)
 }
 
-/// The same for a path with links resolved.
+/// Like `broken_rule`, for a path with links resolved.
 fn protecting_rule(project: &Project, path: &Path) -> Option<Rule> {
     let inside = path.strip_prefix(project.root()).ok()?;
     let rule = spelling::protected_rule(&inside.to_string_lossy(), PathScope::Reply);
@@ -73,7 +74,7 @@ fn protecting_rule(project: &Project, path: &Path) -> Option<Rule> {
 }
 
 impl OutputFile {
-    /// Where `path`, which the user has named, leads now, from the project's root.
+    /// Resolves `path`, which the user has named, from the project's root as it is now.
     ///
     /// # Errors
     /// When nothing is to be written there.
@@ -83,7 +84,7 @@ impl OutputFile {
         rule.map_or(Ok(file), |rule| Err(io::Error::other(rule.to_string())))
     }
 
-    /// The same for a path that is not the user's choice, and may be one in `logs`.
+    /// Like `find`, for a path that is not the user's choice and may be one in `logs`.
     ///
     /// # Errors
     /// When nothing is to be written there.

@@ -20,9 +20,9 @@ use crate::sys::files::open_directory;
 pub struct ProjectPlace {
     here: PathBuf,
     found: FoundRoot,
-    /// What to say of it: nothing, where the user stands in it or names it.
+    /// The notice about it; `None` where the user stands in it or names it.
     said: Option<String>,
-    /// What was named and is no directory.
+    /// The named path that is no directory.
     wrong: Option<(PathBuf, io::ErrorKind)>,
 }
 
@@ -84,7 +84,7 @@ impl ProjectPlace {
         }
     }
 
-    /// Says which project it is, where the user may not know.
+    /// Names the project where the user may not know which one it is.
     ///
     /// # Errors
     /// When the user has named what is none.
@@ -151,7 +151,7 @@ impl ProjectPlace {
         cli
     }
 
-    /// Returns how a command has ended, with the run's folder as seen from the current directory.
+    /// Returns the command's outcome with the run's folder relative to the current directory.
     pub fn seen_from(&self, done: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
         let way = place::relative(&self.here, self.root());
         let seen = |log: String| {

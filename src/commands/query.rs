@@ -13,7 +13,7 @@ use crate::sys::files::{self, Links, PathError};
 use crate::ui::editor;
 use crate::ui::input::{self, InputError};
 
-/// Returns what the flags ask for.
+/// Returns the inputs that the flags ask for.
 ///
 /// # Errors
 /// When the query is blank, or cannot be read.
@@ -50,9 +50,8 @@ pub fn from_stdin(context: &Context<'_>) -> Result<String, Error> {
     Ok(input::prompt_from(stdin)?)
 }
 
-/// Returns what the user writes in their editor. It stays in its file until a run has begun: one that could not begin
-/// loses
-/// nothing.
+/// Returns the text that the user writes in their editor. It stays in its file until a run has begun, so that one
+/// that cannot begin loses nothing.
 fn edited(context: &Context<'_>) -> Result<String, Error> {
     let command = editor::chosen(context.environment)?;
     let config = context.project.config();

@@ -16,7 +16,7 @@ use crate::secret::Redactor;
 use crate::sys::environment::{Environment, query_secrets};
 use crate::sys::files::{self, Links, MIB};
 
-/// Returns what the plan agent's own table says, as far as it can be read.
+/// Returns the text of the plan agent's own table of models, if it can be read.
 fn plans_models(environment: &Environment) -> Option<String> {
     let home = home::PLAN.directory(environment, System::current()).ok()?;
     let content = files::read(&home.join(PLAN_MODELS), Links::Followed, MIB).ok()?;

@@ -1,7 +1,7 @@
 //! The screen, as the engine sees it: what happens is shown there, and the user answers there.
 //!
-//! Starts the screen's thread; besides, touches nothing but the two channels. Guarantees that nothing waits for the screen
-//! but where the user is asked.
+//! Starts the screen's thread; besides, touches nothing but the two channels. Guarantees that nothing waits for the
+//! screen but where the user is asked.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ const TOKEN: u64 = 4;
 /// By how many tokens a reply grows before the status bar says so.
 const SEEN_TO_GROW: u64 = 50;
 
-/// What a talk at the screen begins with.
+/// The initial state of a conversation at the screen.
 pub struct ScreenSetup {
     /// The first request, sent as if it had been typed.
     pub first: Option<Submission>,
@@ -51,9 +51,9 @@ pub struct ScreenSetup {
     pub history: PathBuf,
 }
 
-/// Shows the screen, on a thread of its own, while `talk` goes on; what `talk` leaves as a farewell stands on the terminal
-/// in the end, however that comes. The engine stays on this thread: commands live only as long as the thread that
-/// started them.
+/// Shows the screen, on a thread of its own, while `talk` goes on; what `talk` leaves as a farewell stands on the
+/// terminal in the end, however that comes. The engine stays on this thread: commands live only as long as the thread
+/// that started them.
 ///
 /// # Errors
 /// Those of `talk`; when the terminal fails, or a signal has ended it.
@@ -175,23 +175,23 @@ impl LineReader for ScreenLines {
 
 /// The screen's ends of both channels.
 pub struct Screen {
-    /// Where what happens is shown.
+    /// Sends events to the screen.
     sender: ScreenSender,
-    /// What the user does there.
+    /// Receives the user's actions.
     receiver: Receiver<FromScreen>,
-    /// What the status bar shows.
+    /// The contents of the status bar.
     status: RefCell<Status>,
     /// True if the model is asked for the conversation itself, and not for a part that another agent works on.
     is_own_call: Cell<bool>,
-    /// What has come of the reply that is under way, thoughts left out.
+    /// The part of the current reply received so far, without thoughts.
     begun: RefCell<String>,
-    /// The number of tokens of it the status bar counts.
+    /// Its tokens counted in the status bar so far.
     came: Cell<u64>,
     /// True if the user wants to leave.
     has_left: Cell<bool>,
     /// The last answer.
     last_words: RefCell<String>,
-    /// Knows the keys.
+    /// Redacts the keys.
     redactor: RefCell<Redactor>,
 }
 
@@ -211,7 +211,7 @@ impl Screen {
         }
     }
 
-    /// Returns what has come of a reply that did not come to its end.
+    /// Takes the part of an unfinished reply received so far.
     pub fn take_begun(&self) -> String {
         self.redactor.borrow().text(&self.begun.take()).into_owned()
     }
@@ -224,12 +224,12 @@ impl Screen {
         last.iter().map(|line| format!("{line}\n")).collect()
     }
 
-    /// From now on, these keys are not shown.
+    /// Redacts these keys from now on.
     pub fn redact_with(&self, redactor: &Redactor) {
         self.redactor.replace(redactor.clone());
     }
 
-    /// Tells the screen something.
+    /// Sends an event to the screen.
     pub fn tell(&self, told: ToScreen) {
         self.sender.send(told);
     }
@@ -239,7 +239,7 @@ impl Screen {
         self.tell(ToScreen::Said(words.into()));
     }
 
-    /// Returns what the user does next; `None`: they leave, or the screen is gone.
+    /// Returns the user's next submission, or `None` if they leave or the screen is gone.
     pub fn next(&self) -> Option<Submission> {
         while !self.has_left.get() {
             match self.receiver.recv() {
@@ -252,7 +252,7 @@ impl Screen {
         None
     }
 
-    /// Has the user choose one; `None`: none.
+    /// Has the user choose an entry; `None` if they choose none.
     ///
     /// # Errors
     /// When they leave instead.
@@ -264,7 +264,7 @@ impl Screen {
         })
     }
 
-    /// Has the user type a line; `None`: nothing.
+    /// Has the user type a line; `None` if they cancel.
     ///
     /// # Errors
     /// When they leave instead.
@@ -322,7 +322,7 @@ impl Screen {
         }
     }
 
-    /// Returns what an event means for the status bar.
+    /// Updates the status bar for an event.
     fn note(&self, event: &Event) {
         match event {
             Event::Asking { step, .. } => {

@@ -16,12 +16,12 @@ pub const TITLES: [&str; 5] = [
     "Suggestions and Other Important Commentary",
 ];
 
-/// What speaks for a line being a section's heading; more is better.
+/// Evidence that a line is a section's heading; greater is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Evidence {
     /// Text follows, and not just another title, as in a table of contents.
     has_content: bool,
-    /// It is marked as a heading: by Markdown best, else in bold, or underlined.
+    /// The strength of its markup as a heading: best by Markdown, else in bold, or underlined.
     marked: u8,
 }
 

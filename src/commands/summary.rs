@@ -22,18 +22,18 @@ use crate::sys::error::Error;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, is_deceptive, printable, without_ci_commands};
 
-/// The number of warnings that are listed.
+/// The maximum number of warnings listed.
 const WARNINGS: usize = 50;
-/// The number of files a table has.
+/// The maximum number of files in a table.
 const FILES: usize = 50;
-/// The number of characters of a quoted line are shown.
+/// The maximum length of a quoted line, in characters.
 const LONGEST_LINE: usize = 500;
-/// The number of lines of a that failed build are quoted.
+/// The maximum number of lines quoted of a failed build.
 const QUOTED: usize = 40;
 
-/// Where the summary of a run goes, as it was when the command began: what a build makes of that place is not followed.
+/// The destination of a run's summary, opened when the command begins: later changes by a build are not followed.
 pub struct SummaryFile {
-    /// As it was named.
+    /// The path as the user gave it.
     path: PathBuf,
     file: io::Result<OutputFile>,
 }

@@ -1,5 +1,5 @@
-//! How a request gets to an agent: from the command line, from a recorded run, or from the user at the
-//! terminal, who is asked again and again, and has commands of the program's own.
+//! Delivery of requests to an agent: from the command line, from a recorded run, or from the user at the terminal, who
+//! is asked again and again and has the program's own commands.
 //!
 //! At the terminal, Ctrl-C stops what is being done and returns to the prompt; a second one, at once after the first
 //! or before what is being done has stopped, ends.
@@ -40,7 +40,7 @@ pub type WorkOn<'w> = &'w dyn Fn(
     Option<&str>,
 ) -> Result<Outcome, Failure>;
 
-/// Has the agent of this name work on what the options say, or on what is asked for at the terminal.
+/// Runs the agent of this name on the request in the options, or on those made at the terminal.
 ///
 /// # Errors
 /// When it is not done; at the terminal, when the user has ended by Ctrl-C or nobody can be asked.
@@ -102,7 +102,7 @@ fn on(
     work(context, place, answers, request)
 }
 
-/// What a Ctrl-C that was typed at the prompt comes to.
+/// The error for a Ctrl-C typed at the prompt.
 const INTERRUPTED: AgentError = AgentError::Interrupted(Interrupted {
     signal: Signal::Int,
 });
@@ -110,10 +110,10 @@ const INTERRUPTED: AgentError = AgentError::Interrupted(Interrupted {
 /// A second Ctrl-C that comes within this time is meant for the program.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// What a user who has stopped the work can do.
+/// The hint for a user who has stopped the work.
 const INSTEAD: &str = "say what is to be done instead; Ctrl-C again ends";
 
-/// So many sessions are there to choose from.
+/// The maximum number of sessions offered for a choice.
 const LISTED: usize = 10;
 
 /// A user at the prompt.
@@ -123,12 +123,12 @@ struct Talk<'t, 'c> {
     place: Workspace<'c>,
     input: RefCell<Box<dyn LineReader>>,
     work: WorkOn<'t>,
-    /// What stands before what they type.
+    /// The prompt, shown before the user's input.
     prompt: String,
     tally: Tally,
     /// The runs that were undone since the last request: the agent is to know.
     undone: Vec<String>,
-    /// When the user has asked to stop, without anything else since.
+    /// The time when the user asked to stop, if nothing else has come since.
     stopped: Option<Duration>,
 }
 
@@ -320,7 +320,7 @@ impl Talk<'_, '_> {
         (self.tally.changed, self.tally.is_latest) = found;
     }
 
-    /// Tells what was said last in the session.
+    /// Shows the end of the session so far.
     fn recap(&self) {
         let session = self.place.kept.session.borrow();
         if let Some(recap) = session.conversation.recap() {
@@ -372,12 +372,12 @@ pub fn undo_last(
     Ok((Some(run), outcome.summary))
 }
 
-/// Returns whether that is the command that ends.
+/// Returns `true` for the command that ends the program.
 pub fn is_exit(line: &str) -> bool {
     matches!(ReplCommand::read(line), Some(Ok(ReplCommand::Exit)))
 }
 
-/// Why a line is not sent to an agent that has no commands but the one that ends.
+/// Returns the error message for a line with any command but `/exit`, for agents that have no other; `None` for others.
 pub fn refused(line: &str) -> Option<String> {
     let command = ReplCommand::read(line)?;
     let name = line.split_whitespace().next().unwrap_or_default();
@@ -385,9 +385,8 @@ pub fn refused(line: &str) -> Option<String> {
         .then(|| format!("there is no command `{name}` here: `/exit` or Ctrl-D ends"))
 }
 
-/// Returns what the user types next that is no blank line; `None` where they end it. `stopped` is when they have asked
-/// to stop,
-/// without anything else since: who does so again at once wants to leave.
+/// Returns the next non-blank line that the user types, or `None` if they end the input. `stopped` is the time of their
+/// last request to stop, if nothing else has come since: a second one at once means that they want to leave.
 ///
 /// # Errors
 /// When they do, or cannot be asked.
@@ -422,7 +421,7 @@ pub fn next_line(
     }
 }
 
-/// Tells how a piece of work has ended, and whether the user has asked to stop it.
+/// Reports the end of a piece of work, and notes a request of the user's to stop it.
 ///
 /// # Errors
 /// The failure, where the user wants to leave.

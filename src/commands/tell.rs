@@ -1,4 +1,4 @@
-//! How a workflow has ended, for the person and for the program: on stdout, on stderr, and as the process's exit code.
+//! Reports the outcome of a command to people and programs: on stdout, on stderr, and as the process's exit code.
 
 use serde_json::Value;
 
@@ -14,7 +14,8 @@ use crate::ui::pager::Pager;
 use crate::ui::{Output, OutputFormat, json};
 use chrono::{DateTime, FixedOffset};
 
-/// Tells it, and says how the process ends. `started` is when the command was; `pager` finds what shows a long text.
+/// Reports the outcome and returns the exit code. `started` is the time when the command was; `pager` finds the program
+/// that shows a long text.
 pub fn tell(
     cli: &Cli,
     output: &Output<'_>,
@@ -120,7 +121,7 @@ fn failed(
     exit
 }
 
-/// Returns what was asked for, what was done, and where to look.
+/// Returns the result, a summary of the work, and the places to look.
 fn result_text(outcome: &Outcome) -> String {
     // An answer was told already.
     let said = Some(&outcome.summary).filter(|said| !said.is_empty() && !outcome.is_answer);
@@ -135,7 +136,7 @@ fn result_text(outcome: &Outcome) -> String {
     lines.into_iter().flatten().map(line).collect()
 }
 
-/// The same for programs: a run's record, what was asked for, or that it was done.
+/// Returns the result for programs: a run's record, the requested data, or a confirmation.
 fn document(outcome: Outcome) -> Value {
     match (outcome.record, outcome.data) {
         (Some(record), _) => json::record(&record),

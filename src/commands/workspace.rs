@@ -77,7 +77,7 @@ pub struct KeptSession<'s> {
     pub session: RefCell<Session<SessionFile>>,
     /// The store.
     pub store: SessionStore<'s, SessionFile>,
-    /// Tells the time of a save.
+    /// Gives the time of a save.
     pub clock: &'s dyn Clock,
 }
 
@@ -272,7 +272,7 @@ impl<'c> Workspace<'c> {
         Ok(text.map(|text| context.redactor.text(&text).into_owned()))
     }
 
-    /// Has another model asked from now on: one of the table, or the user's own again.
+    /// Switches to another model: one of the table, or the user's own again.
     ///
     /// # Errors
     /// When there is none of that name, or it lacks something.
@@ -333,7 +333,7 @@ impl<'c> Workspace<'c> {
     }
 }
 
-/// Sees that git neither tracks the keys nor would.
+/// Checks that git ignores the keys and does not track them.
 ///
 /// # Errors
 /// When it does.
@@ -345,8 +345,8 @@ pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
         .map_err(NotReady::of)
 }
 
-/// The runner of an agent's commands, with `key_file` hidden from them besides the project's own keys; and what the run's
-/// record is to say where they are not sandboxed, though they should be.
+/// The runner of an agent's commands, with `key_file` hidden from them besides the project's own keys; and what the
+/// run's record is to say where they are not sandboxed, though they should be.
 ///
 /// # Errors
 /// When there is no strict sandbox, or the directories that are to be out of git's sight cannot be made.
@@ -397,11 +397,11 @@ pub trait Asker {
 
 /// Source of answers to an agent's questions.
 pub enum AnswerSource<'i> {
-    /// From the user at the terminal.
+    /// The user at the terminal.
     Typed(&'i RefCell<Box<dyn LineReader>>),
-    /// From the user at a screen.
+    /// The user at a screen.
     Screen(&'i dyn Asker),
-    /// From a recorded run.
+    /// A recorded run.
     Recorded(RefCell<RecordedAnswers>),
     /// Nobody is there.
     Nowhere,

@@ -5,7 +5,6 @@
 //! |---|---|
 //! | `context`, `outcome` | what every workflow is given, and how it ends |
 //! | `env_file`, `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `resumption`, `not_ready`, `problems` | what has to be there before a run begins |
-//! | `mcp_server` | a server whose tools are used, and what is said to it |
 //! | `served`, `tiers` | which model has answered and in which tier, and its price there |
 //! | `builds`, `baseline`, `passed_trees`, `proof`, `tree`, `shown`, `gate` | what a run does to the project, and what its builds may not |
 //! | `closing` | what there is to say of it in the end |

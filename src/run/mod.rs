@@ -1,5 +1,17 @@
-//! Shared parts of commands that run something: readiness, selection of a model, builds, gate, tree, proof, and past
-//! runs.
+//! Runs: the parts shared by commands that start one, and past runs.
+//!
+//! | part | content |
+//! |---|---|
+//! | `context`, `outcome`, `problems` | the inputs of every command, its outcome, and reasons not to start |
+//! | `ready`, `not_ready`, `env_file` | the checks before a run, and the user's `.env` |
+//! | `recovery`, `resumption` | the tree after a run that was cut short, and a run that is resumed |
+//! | `selection`, `keys`, `accounts` | the models to ask, and the keys for them |
+//! | `code_base`, `sending`, `shown` | the code base as sent, its checks, and the files as the model saw them |
+//! | `active`, `served`, `tiers` | a run under way, and the model and the tier that answered |
+//! | `tree`, `gate` | the files that a run changes, and those that its builds must not |
+//! | `builds`, `baseline`, `passed_trees`, `proof` | builds, and the proof that the project passes |
+//! | `closing` | the warnings and the change in lines at the end |
+//! | `past` | the runs recorded in `logs` |
 
 pub mod accounts;
 pub(crate) mod active;

@@ -21,11 +21,8 @@ use crate::sys::excerpt::text::bounded;
 use crate::sys::text::one_line;
 
 pub(super) use self::descriptions::outlines;
-
-/// The number of calls a reply may have where the server holds the model to the schema.
-const MOST_CALLS: u32 = 10;
-/// The longest response that the schema allows, in characters. Grammars of llama.cpp take no bound of 2,000 or more.
-const LONGEST_RESPONSE: u32 = 1900;
+pub use self::keys::{CLAUDE_CODE, Keys};
+use self::keys::{OWN, object_schema};
 
 /// The most that is kept of a response, in bytes: it is sent again and again.
 const LONGEST_KEPT: usize = 16 << 10;

@@ -1,8 +1,8 @@
-//! A run that agents work in: what every workflow with agents has in common.
+//! A run that agents work in, common to every agent.
 //!
 //! Is the [`Host`] of the agents, and what their tools need of the run: `worktree` writes files, where the run may
-//! change any; questions go to the user. A run that may not neither reads nor changes anything of the project but its own
-//! folder in `logs`.
+//! change any; questions go to the user. A run that may not neither reads nor changes anything of the project but its
+//! own folder in `logs`.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ stands above.";
 
 /// Parts of a run that the profile brings.
 pub struct AgentSetup<'s> {
-    /// The workflow's name, in `result.json` and in the folder's name.
+    /// The command's name, in `result.json` and in the folder's name.
     pub name: &'static str,
     /// Finds the hint of what ends the run.
     pub advice: Advice,
@@ -87,7 +87,7 @@ pub struct AgentRun<'c> {
     pub(super) context: &'c Context<'c>,
     setup: AgentSetup<'c>,
     pub(super) run: RefCell<Run<'c>>,
-    /// The project's files; `None`: they are not for the agents.
+    /// The project's files; `None` if the agents have no access to them.
     pub(super) worktree: Option<Worktree<'c>>,
     /// The call that was made last.
     pub(super) latest: RefCell<StepId>,
@@ -236,7 +236,7 @@ impl<'c> AgentRun<'c> {
         session.map_or(Ok(()), |kept| kept.note_state(state))
     }
 
-    /// Tells the user something that is no error.
+    /// Shows the user a warning.
     pub fn warn(&self, text: String) {
         self.run.borrow_mut().warn(text);
     }
@@ -269,7 +269,7 @@ impl<'c> AgentRun<'c> {
         self.run.borrow().log.clone()
     }
 
-    /// Notes what has become of an orchestration.
+    /// Records the outcome of an orchestration.
     pub fn note_orchestration(&self, report: OrchestrationRecord) {
         self.run.borrow_mut().record.orchestration = Some(report);
     }
@@ -305,7 +305,7 @@ impl<'c> AgentRun<'c> {
         self.env().carry_out(&call, None, None, |_| use_tool())
     }
 
-    /// Tells what the commands could not reach, and what they have printed that is kept back.
+    /// Warns of hosts that the commands could not reach, and of output that was withheld.
     pub fn warn_of_commands(&self, processes: &Processes<'_>) {
         for refusal in processes.new_refusals() {
             self.warn(format!("a command could not reach a host: {refusal}"));
@@ -319,7 +319,7 @@ impl<'c> AgentRun<'c> {
         }
     }
 
-    /// Notes what has become of a plan.
+    /// Records the outcome of a plan.
     pub fn note_plan(&self, plan: PlanRecord) {
         self.run.borrow_mut().record.plan = Some(plan);
     }
@@ -333,7 +333,7 @@ impl<'c> AgentRun<'c> {
         Ok(Host::confirm(self, &question, None)? == Answer::Yes)
     }
 
-    /// Writes the record, and says how the run has ended.
+    /// Writes the record, and returns the outcome of the run.
     pub fn finish(self, result: Result<String, Error>) -> Result<Outcome, Failure> {
         let mut run = self.run.into_inner();
         if let Some(worktree) = &self.worktree {

@@ -1,5 +1,5 @@
-//! The project's files, in a run whose agents may change them: written by the commit workflow's verified apply, so that
-//! they can be undone.
+//! The project's files, in a run whose agents may change them: written by the verified apply of `commit`, so that they
+//! can be undone.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,7 +11,8 @@ use crate::run::context::Context;
 use crate::run::tree::RunTree;
 use crate::sys::text::escaped;
 
-/// The files that a part has written, as they were before it, where that could be read; `None`: there was none.
+/// The files that a part has written, as they were before it, where that could be read; an inner `None` means that the
+/// file did not exist.
 pub type Written = BTreeMap<String, Option<Option<Vec<u8>>>>;
 
 /// The project's files, and what the run has made of them.
@@ -37,7 +38,7 @@ impl<'c> Worktree<'c> {
         }
     }
 
-    /// Notes what a command has made of the files that the run has changed.
+    /// Records what a command has made of the files that the run has changed.
     pub fn observe(&self, run: &mut Run<'_>) {
         self.tree.borrow_mut().observe(run);
     }
@@ -57,7 +58,7 @@ impl<'c> Worktree<'c> {
         )
     }
 
-    /// Tells what the run has changed and what in it should be looked at, before it ends.
+    /// Reports the changes of the run and the warnings about them, before it ends.
     pub fn review(&self, context: &Context<'_>, run: &mut Run<'_>) {
         self.observe(run);
         let tree = self.tree.borrow();

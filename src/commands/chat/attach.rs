@@ -1,4 +1,4 @@
-//! What a user sends with a request: the files that it names, and what their own commands stand for.
+//! Attachments to a request: the files that it names, and the expansion of the user's own commands.
 //!
 //! Reads files and runs commands by the agent's own tools, so that the same is closed to both.
 
@@ -55,9 +55,8 @@ pub fn request(
     }
 }
 
-/// Returns what is in a file, by the tool that reads for the agent; why it is not shown, in a sentence. `None`:
-/// nothing is there,
-/// and the word is no path.
+/// Returns the contents of a file, read by the agent's own tool, or a sentence on why it is not shown. `None` if there
+/// is no such file: the word is no path.
 fn shown_file(
     context: &Context<'_>,
     place: &ChatPlace<'_>,
@@ -101,9 +100,8 @@ fn named(text: &str) -> Vec<&str> {
     paths
 }
 
-/// Returns what one of the user's own commands asks for; else why it is not carried out, in a sentence. Without a
-/// screen, nobody
-/// is there to allow what would be asked about.
+/// Returns the request that one of the user's own commands stands for, or a sentence on why it is not carried out.
+/// Without a screen, nobody is there to allow what would be asked about.
 ///
 /// # Errors
 /// When a command that it has run cannot be.
@@ -161,7 +159,7 @@ pub fn expand(
     Ok(Ok(asked))
 }
 
-/// Returns whether a command of the project's may switch to this mode.
+/// Returns `true` if a command of the project's may switch to this mode.
 fn may_switch(screen: Option<&Screen>, name: &str, mode: Mode) -> Result<bool, Failure> {
     let Some(screen) = screen else {
         return Ok(false);

@@ -1,7 +1,7 @@
 //! Briefing of the model: the project's instructions, and reminders of the current state.
 //!
-//! Reads the files with instructions, and looks at the sizes and times of those that the model has seen. Guarantees that
-//! what somebody else changes is told, and what the agent's own tools change is not.
+//! Reads the files with instructions, and looks at the sizes and times of those that the model has seen. Guarantees
+//! that what somebody else changes is told, and what the agent's own tools change is not.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ struct Known {
     written: BTreeSet<PathBuf>,
     /// Pending reminders.
     waiting: Vec<HistoryMessage>,
-    /// The files of deeper directories that have joined; `None`: nothing was told of the project but in the prompt.
+    /// The instruction files of deeper directories sent so far; `None` if only the prompt has told of the project.
     joined: Option<Vec<PathBuf>>,
 }
 
@@ -53,7 +53,8 @@ pub struct Briefing {
 }
 
 impl Briefing {
-    /// The briefing of an agent that works in `directory`, in the project with this root: absolute paths, links resolved.
+    /// The briefing of an agent that works in `directory`, in the project with this root: absolute paths, links
+    /// resolved.
     #[must_use]
     pub fn load(root: &Path, directory: &Path) -> Self {
         let (files, warnings) = ContextFiles::load(root, directory);
@@ -150,9 +151,8 @@ impl Briefing {
         self.reminders.undone(paths);
     }
 
-    /// Returns what was said for the last request is no longer in the conversation, though these files were changed
-    /// for it, and
-    /// these commands have run.
+    /// Notes that the last request was taken out of the conversation, though these files were changed for it and these
+    /// commands have run.
     pub fn taken_out(&mut self, files: &[String], commands: &[String]) {
         for path in files {
             self.seen.saw(&self.root.join(path));
@@ -161,7 +161,7 @@ impl Briefing {
         self.reminders.taken_out(files, commands);
     }
 
-    /// These background processes have ended, since the user signed in or out.
+    /// Notes that these background processes have ended, since the user signed in or out.
     pub fn ended(&mut self, processes: &[String]) {
         self.reminders.ended(processes);
     }
@@ -204,7 +204,8 @@ impl Briefing {
         std::mem::take(&mut self.warnings)
     }
 
-    /// Tells that the prompt has the newest of the project's instructions, and those files that had joined as they are now.
+    /// Tells that the prompt has the newest of the project's instructions, and those files that had joined as they are
+    /// now.
     fn tell_anew(&mut self, joined: &[PathBuf]) {
         self.tell((vec![HistoryMessage::reminder(ANEW)], Vec::new()));
         for path in joined {
@@ -284,7 +285,7 @@ mod tests {
             self.briefing.acted(&action, effect);
         }
 
-        /// Returns what the model is told with the next call, which is made.
+        /// Asserts what the model is told with the next call, and makes that call.
         fn says(&mut self, expected: &str) {
             let now = StepFacts {
                 mode: Mode::Planning,

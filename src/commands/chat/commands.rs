@@ -1,8 +1,8 @@
 //! Slash commands that users write: Markdown files with frontmatter, and what becomes of their arguments.
 //!
 //! Reads the files below `.agent/commands` of the project, then those of the user's home, and runs nothing. Guarantees
-//! that what stands in arguments is text: only what a file itself says names another file or a command, and a command is
-//! the file's, letter by letter.
+//! that what stands in arguments is text: only what a file itself says names another file or a command, and a command
+//! is the file's, letter by letter.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -40,7 +40,7 @@ pub struct CommandFile {
     pub model: Option<String>,
     /// The mode in which it is to be carried out.
     pub mode: Option<Mode>,
-    /// Of one of the project's, its path from the root and its content; `None`: it is the user's own.
+    /// The path from the root and the content of a project's command; `None` for the user's own.
     source: Option<(String, String)>,
     template: String,
 }
@@ -62,7 +62,7 @@ pub enum Piece {
 }
 
 impl CommandFile {
-    /// The path from the project's root and the bytes of a command of the project's; `None`: it is the user's own.
+    /// The path from the project's root and the bytes of a project's command; `None` for the user's own.
     #[must_use]
     pub fn source(&self) -> Option<(&str, &[u8])> {
         let (path, content) = self.source.as_ref()?;
@@ -85,9 +85,8 @@ impl CommandFile {
         commands.collect()
     }
 
-    /// Returns what it says with what the user has typed behind its name. Where it does not say what becomes of that,
-    /// it stands
-    /// at the end.
+    /// Expands the command with the arguments typed after its name. Where the command has no place for them, they are
+    /// appended.
     #[must_use]
     pub fn expand(&self, arguments: &str) -> Vec<Piece> {
         let arguments = arguments.trim();
@@ -290,9 +289,9 @@ impl Expansion<'_> {
     }
 }
 
-/// The commands of the project in `root` and those of the user whose folder for agents `home` is, by their names; of two
-/// of one name, the project's. And warnings of files that cannot be used. Commands of the program's own keep their names:
-/// `taken`.
+/// The commands of the project in `root` and those of the user whose folder for agents `home` is, by their names; of
+/// two of one name, the project's. And warnings of files that cannot be used. Commands of the program's own keep their
+/// names: `taken`.
 #[must_use]
 pub fn load(root: &Path, home: &Path, taken: &[&str]) -> (Vec<CommandFile>, Vec<String>) {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
@@ -415,7 +414,8 @@ fn is_part(name: &str) -> bool {
     name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c == '_' || c == '-')
 }
 
-/// The file of a command, from the folder of commands on: `git/commit.md` of `git:commit`. `None` where that is no name.
+/// The file of a command, from the folder of commands on: `git/commit.md` of `git:commit`. `None` where that is no
+/// name.
 #[must_use]
 pub fn file_for(name: &str) -> Option<PathBuf> {
     let parts: Vec<&str> = name.split(':').collect();

@@ -79,8 +79,8 @@ pub struct ContextFiles {
 }
 
 impl ContextFiles {
-    /// The files for who works in `here`, a directory in the project in `project`; all of these paths are absolute, with
-    /// links resolved. And warnings of those that cannot be used.
+    /// The files for who works in `here`, a directory in the project in `project`; all of these paths are absolute,
+    /// with links resolved. And warnings of those that cannot be used.
     #[must_use]
     pub fn load(project: &Path, here: &Path) -> (Self, Vec<String>) {
         let top = top_of(project);
@@ -115,8 +115,8 @@ impl ContextFiles {
         self.prompt.as_deref()
     }
 
-    /// Reads the files again: what the model is to be told of those that have changed, and warnings of those that cannot
-    /// be used any more.
+    /// Reads the files again: what the model is to be told of those that have changed, and warnings of those that
+    /// cannot be used any more.
     pub fn refresh(&mut self) -> (Vec<HistoryMessage>, Vec<String>) {
         let (mut told, mut warnings) = (Vec::new(), Vec::new());
         for at in 0..self.files.len() + self.deeper.len() {
@@ -152,9 +152,8 @@ impl ContextFiles {
         self.deeper.iter().map(|file| file.path.clone()).collect()
     }
 
-    /// Returns what the model is to be told since it reads or changes the file at `path`, which is absolute: what the
-    /// directories
-    /// ask of agents that lead there, as far as it does not know. And warnings of files that cannot be used.
+    /// Returns the instructions for agents in the directories that lead to `path`, an absolute one that the model reads
+    /// or changes, as far as it does not know them, and warnings about files that cannot be used.
     pub fn deeper(&mut self, path: &Path) -> (Vec<HistoryMessage>, Vec<String>) {
         let (mut told, mut warnings) = (Vec::new(), Vec::new());
         let path = path_clean::clean(path);

@@ -11,18 +11,18 @@ use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
 use crate::ui::tui::Entry;
 
-/// What is said of a call that has no result: the program was ended while it was carried out, or before.
+/// The text for a call without a result: the program ended before the call did.
 const CUT_SHORT: &str = "cut short: it has no result";
 
-/// What the model is told behind a reply that was stopped.
+/// The note to the model after a reply that was stopped.
 pub const STOPPED: &str = "The user has stopped your last reply here.";
-/// What people are told of it.
+/// The note to the user about it.
 pub const STOPPED_SHOWN: &str = "Agent stopped by user";
 
-/// What a call is about: the first of these that it is given.
+/// The arguments that name a call's subject; the first one present counts.
 const SUBJECTS: [&str; 4] = ["command", "pattern", "path", "description"];
 
-/// So many lines of what was said last stand on the normal screen at the end, in so many bytes.
+/// The number of lines of the last reply left on the normal screen at the end, within `BYTES_AT_END` bytes.
 const LINES_AT_END: usize = 24;
 const BYTES_AT_END: usize = 4000;
 
@@ -59,7 +59,7 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
     entries
 }
 
-/// Returns what the agent has said, and which tools it has called.
+/// Returns the entries for a reply: the agent's words and its tool calls.
 fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
     let thoughts = said.parts.iter().filter_map(|part| match part {
         ReplyPart::Thought(Thought::Shown { text, .. }) if !text.trim().is_empty() => {
@@ -84,7 +84,7 @@ fn subject(input: &Value) -> String {
     subject.unwrap_or_default().to_owned()
 }
 
-/// Notes what came of a call.
+/// Adds the result of a call to its entry.
 fn answer(entry: &mut Entry, said: &HistoryMessage) {
     if let Entry::Tool { result, failed, .. } = entry {
         let told = said.content.strip_prefix(FAILED);

@@ -1,4 +1,4 @@
-//! Why the agent at the terminal does not do what it is told, its exit codes and what to do about it. Pure.
+//! Errors of the agent at the terminal, with their exit codes and hints. Pure.
 
 use super::permissions::NotPermitted;
 use crate::agent::AgentError;
@@ -9,7 +9,7 @@ use crate::secret::KeyProblem;
 use crate::sys::error::Error;
 use crate::ui::tui::composer::ImageProblem;
 
-/// Why the agent at the terminal does not do what it is told.
+/// Errors of the agent at the terminal.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ChatError {
     /// The model that was asked for is not in its table.
@@ -19,7 +19,7 @@ pub enum ChatError {
         help("`/model` lists them; `models.json` in `~/.agent` adds others")
     )]
     UnknownModel {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The names of those that are known.
         known: String,
@@ -31,23 +31,23 @@ pub enum ChatError {
         help("`--model {successor}` asks it, and so does `/model {successor}`")
     )]
     RetiredModel {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What its vendor names in its place.
+        /// The vendor's replacement for it.
         successor: &'static str,
     },
     /// Its vendor has no tiers of service.
     #[error("`--tier` is not for Anthropic's models: they are served in one tier")]
     #[diagnostic(code("usage"), help("leave it out"))]
     NoTiers,
-    /// There is no such account.
+    /// The account does not exist.
     #[error(transparent)]
     #[diagnostic(
         code("usage"),
         help("`/login` lists the accounts; `code-commit chat login --account NAME` adds one")
     )]
     Account(#[from] NoAccount),
-    /// What is to be a key cannot be one.
+    /// The given text cannot be a key.
     #[error("the key {0}")]
     #[diagnostic(
         code("usage"),
@@ -74,7 +74,7 @@ pub enum ChatError {
         )
     )]
     KeyRefused {
-        /// What the vendor says.
+        /// The vendor's message.
         reason: String,
     },
     /// Calls of the agent's were refused, since nobody was there to ask.
@@ -109,7 +109,7 @@ pub enum ChatError {
     NotExpanded {
         /// The command.
         name: String,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
     /// A full-screen terminal is wanted, and there is none.
@@ -179,7 +179,7 @@ fn model_hint(error: &ModelError) -> String {
     hint.to_owned()
 }
 
-/// What can be done about a prompt that is too long.
+/// The hint for a prompt that is too long.
 const TOO_LONG: &str = "ask for less at once, or choose a model with a larger window: `/model`; `/compact` makes a long \
                         conversation shorter, `/clear` begins a new one. The request stays in the session only if some \
                         of it was done";

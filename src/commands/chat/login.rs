@@ -1,7 +1,7 @@
 //! Signing in and out, by a slash command or on the command line, and the key that an agent at the terminal works with.
 //!
-//! Reads and writes the accounts, and asks the vendor whether a key is one. Guarantees that a key which is refused is not
-//! stored, and that nothing that is said shows one.
+//! Reads and writes the accounts, and asks the vendor whether a key is one. Guarantees that a key which is refused is
+//! not stored, and that nothing that is said shows one.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ use crate::ui::input::{self, InputError, LineReader as _, PlainLines, Typed, hid
 #[cfg(test)]
 mod tests;
 
-/// What stands before a key that is typed.
+/// The prompt for a key.
 const PROMPT: &str = "API key: ";
 
 /// The key for the model of a session, and those that are to be redacted besides.
@@ -126,7 +126,7 @@ fn by_rule(
     }
 }
 
-/// What was said of a sign-in, and the account that pays from then on.
+/// The message about a sign-in, and the account that pays from then on.
 pub struct SignedIn {
     /// Markdown.
     pub said: String,
@@ -134,8 +134,8 @@ pub struct SignedIn {
     pub account: String,
 }
 
-/// Does what stands behind `/login`: a key is checked and stored, for the account that `--account` names there; a name is
-/// switched to. Gives what is said of it, Markdown.
+/// Does what stands behind `/login`: a key is checked and stored, for the account that `--account` names there; a name
+/// is switched to. Gives what is said of it, Markdown.
 ///
 /// # Errors
 /// When the key is refused, there is no such account, or the accounts cannot be used.
@@ -258,7 +258,7 @@ pub fn logout(context: &Context<'_>) -> Result<Outcome, Failure> {
     Ok(sign_out(&home, context.environment)?.outcome())
 }
 
-/// What is said of something that was done.
+/// The message about a completed action.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
     done: String,
@@ -271,7 +271,7 @@ impl Said {
         sentences.collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The same of an account that counts at once.
+    /// Words the message for an account that takes effect at once.
     fn in_session(mut self) -> Self {
         for warning in &mut self.warnings {
             if warning.ends_with(GOES_BEFORE) {
@@ -296,7 +296,7 @@ impl Said {
     }
 }
 
-/// What stands behind `/login`.
+/// The argument of `/login`.
 #[derive(Debug, PartialEq, Eq)]
 enum LoginArgument<'a> {
     Key {
@@ -336,11 +336,11 @@ impl<'a> LoginArgument<'a> {
     }
 }
 
-/// What the vendor says of a key.
+/// The vendor's verdict on a key.
 enum KeyCheck {
     Taken,
     Refused(String),
-    /// It could not be asked.
+    /// The vendor could not be asked.
     Unknown(String),
 }
 
@@ -466,7 +466,7 @@ fn change<T>(
     Ok(changed)
 }
 
-/// Where the agent keeps what is its user's.
+/// The agent's home directory.
 ///
 /// # Errors
 /// When no variable says so.

@@ -1,6 +1,7 @@
-//! `code-commit chat`, whole: accounts, settings, permissions, instructions, commands, screen.
+//! `code-commit chat`: the agent at the terminal.
 //!
-//! The loop, the tools and the conversation are the engine's.
+//! Holds everything that is the agent's own: accounts and sign-in, settings, permissions and trust, instructions, slash
+//! commands, and the conversation at the screen. The loop, the tools and the history are [`crate::agent`]'s.
 
 pub(crate) mod args;
 pub(crate) mod attach;

@@ -23,7 +23,7 @@ use crate::ui::tui::Menu;
 #[cfg(test)]
 mod tests;
 
-/// How much of a name that a server tells is shown, in characters.
+/// The maximum length of a name from a server when shown, in characters.
 const SHOWN: usize = 60;
 
 /// The table of models; the user's file in the agent's home is made where it is missing.
@@ -72,8 +72,8 @@ pub struct ChosenModel {
     pub key: ChatKey,
 }
 
-/// The model that `choice` names, or that was recorded, or else the default, and the key for it, of the `account` if the
-/// user has chosen one. Without a `table`, that of the project and its user holds.
+/// The model that `choice` names, or that was recorded, or else the default, and the key for it, of the `account` if
+/// the user has chosen one. Without a `table`, that of the project and its user holds.
 ///
 /// # Errors
 /// When there is no such model, or a file cannot be used. A missing key is no error.

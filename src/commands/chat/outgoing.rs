@@ -1,10 +1,10 @@
-//! What looks like a credential, before it goes to the vendor: results of tools, attached files, output, pastes. Pure.
+//! Redaction of likely credentials before they go to the vendor: in tool results, attached files, output, pastes. Pure.
 
 use std::io::Write as _;
 
 use crate::secret::credentials::{Censor, kinds};
 
-/// What stands before the kind of what was taken out.
+/// The beginning of a redaction mark, before the kind of credential.
 const OURS: &str = "[redacted: ";
 
 /// `text` with `[redacted: KIND]` in the place of each credential.
@@ -18,12 +18,11 @@ pub fn censored(text: &str) -> String {
     in_our_words(String::from_utf8_lossy(&written).into_owned())
 }
 
-/// Returns whether `text` may be written: not with a mark in it that stands for a credential which was kept from the
-/// model, unless
-/// the mark stood in what it takes the place of.
+/// Checks that `text` may be written: it must not have a mark that stands for a credential kept from the model, unless
+/// the mark was in the text that it replaces.
 ///
 /// # Errors
-/// What is to be done instead, for the model.
+/// A hint to the model on what to do instead.
 pub fn check_marks(text: &str, before: &str) -> Result<(), String> {
     let marks = kinds().map(|kind| format!("{OURS}{kind}]"));
     let mut new = marks.filter(|mark| text.contains(mark.as_str()) && !before.contains(mark));
@@ -36,7 +35,7 @@ pub fn check_marks(text: &str, before: &str) -> Result<(), String> {
     }
 }
 
-/// Returns what commands print comes with the marks of who has read it.
+/// Rewrites the marks of other redactors in the output of commands as this module's own.
 fn in_our_words(mut text: String) -> String {
     const THEIRS: &str = "[REDACTED: ";
     if text.contains(THEIRS) {

@@ -1,5 +1,5 @@
-//! Permissions of the agent at the terminal: by its mode, by what the user has allowed for good, and by what harm a call
-//! may do.
+//! Permissions of the agent at the terminal: by its mode, by what the user has allowed for good, and by what harm a
+//! call may do.
 //!
 //! Reads what it is given, and decides; notes what nobody was there to allow. Guarantees that outside of Auto-Pilot
 //! nothing that may delete, overwrite or commit is done unasked, and that in Planning nothing is done at all.
@@ -128,7 +128,7 @@ impl Permissions for ChatPermissions<'_> {
 }
 
 impl ChatPermissions<'_> {
-    /// The command that a call runs; `None`: it runs none.
+    /// The command that a call runs, or `None`.
     fn judged(&self, call: &ToolCall) -> Option<JudgedCommand> {
         let command = call.of_kind(ParameterKind::Command).next()?;
         Some(judge(command, &|path| self.state_of(path)))

@@ -74,7 +74,7 @@ pub fn settings(home: &Path) -> Result<ChatSettings, Error> {
 pub struct KeptChat<'c> {
     /// The session.
     pub inner: KeptSession<'c>,
-    /// Knows how full the model's window is.
+    /// Measures the use of the model's window.
     pub meter: Meter,
     /// The to-do list.
     pub todos: RefCell<Vec<Todo>>,
@@ -310,7 +310,7 @@ impl<'c> ChatPlace<'c> {
         Ok(Some((record.request, answers)))
     }
 
-    /// Sees that there is a key, where one is needed.
+    /// Checks that there is a key, if one is needed.
     ///
     /// # Errors
     /// When there is none.
@@ -321,7 +321,7 @@ impl<'c> ChatPlace<'c> {
         self.key.required().map(drop)
     }
 
-    /// Notes what is to be done, and shows it.
+    /// Updates the todo list, and shows it.
     pub fn update_todos(&self, context: &Context<'_>, todos: Vec<Todo>) {
         context.reporter.event(&Event::Todos(todos.clone()));
         self.kept.todos.replace(todos);
@@ -332,7 +332,7 @@ impl<'c> ChatPlace<'c> {
         self.kept.inner.id()
     }
 
-    /// Tells what the user should look at, behind what was said before.
+    /// Shows the warnings, below the conversation so far.
     pub fn tell_warnings(&self, context: &Context<'_>) {
         self.models.tell_base_urls(context);
         for warning in &self.warnings {
@@ -340,7 +340,7 @@ impl<'c> ChatPlace<'c> {
         }
     }
 
-    /// Keeps what the model had begun to say when it was stopped; "": nothing.
+    /// Keeps the beginning of a reply that was stopped; "" if there is none.
     ///
     /// # Errors
     /// When that cannot be kept.
@@ -489,7 +489,7 @@ impl<'c> ChatPlace<'c> {
         Ok(models::menu(&self.table, listed.as_deref(), current))
     }
 
-    /// Has another model asked from now on.
+    /// Switches to another model.
     ///
     /// # Errors
     /// When there is none of that name, or it is retired.

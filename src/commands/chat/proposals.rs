@@ -29,7 +29,7 @@ const INIT: &str = include_str!("../../../prompts/chat_init.txt");
 /// Request of `/command`.
 const COMMAND: &str = include_str!("../../../prompts/chat_command.txt");
 
-/// Has a summary take the place of what was said.
+/// Replaces the conversation with a summary.
 ///
 /// # Errors
 /// When there is none.
@@ -95,8 +95,7 @@ fn proposed(
     Ok(commands::template(&outcome.summary))
 }
 
-/// Shows what a file of the project would be, writes it where the user wants that, and says what has become of it. It can
-/// be undone.
+/// Shows a proposed file of the project, writes it if the user agrees, and reports what was done. It can be undone.
 ///
 /// # Errors
 /// When it cannot be read or written, or the user leaves.

@@ -1,7 +1,7 @@
 //! Reminders of the current state, when it changes. Pure.
 //!
-//! Guarantees that each thing is said once: [`Reminders::next`] gives what is to be said with the next call, and gives it
-//! again until [`Reminders::told`] says that the call was made.
+//! Guarantees that each thing is said once: [`Reminders::next`] gives what is to be said with the next call, and gives
+//! it again until [`Reminders::told`] says that the call was made.
 
 use crate::agent::conversation::HistoryMessage;
 use crate::record::mode::Mode;
@@ -104,9 +104,8 @@ impl Reminders {
         );
     }
 
-    /// Returns what was said for the last request is no longer in the conversation, though these files were changed
-    /// for it, and
-    /// these commands have run.
+    /// Notes that the last request was taken out of the conversation, though these files were changed for it and these
+    /// commands have run.
     pub fn taken_out(&mut self, files: &[String], commands: &[String]) {
         let done = files.iter().chain(commands).cloned();
         self.name(
@@ -116,7 +115,7 @@ impl Reminders {
         );
     }
 
-    /// These background processes have ended, since the user signed in or out.
+    /// Notes that these background processes have ended, since the user signed in or out.
     pub fn ended(&mut self, processes: &[String]) {
         self.name(
             "The user has signed in or out, which has ended these background processes:",

@@ -44,7 +44,7 @@ pub struct ScreenAsker<'a, 'c> {
     pub screen: &'a Screen,
     /// Permissions and briefing.
     pub place: &'a ChatPlace<'c>,
-    /// Tells when the permissions were changed.
+    /// Gives the time of a change of permissions.
     pub clock: &'a dyn Clock,
 }
 
@@ -390,7 +390,7 @@ fn project_context(place: &ChatPlace<'_>) -> Vec<String> {
     prompt.into_iter().collect()
 }
 
-/// In Planning, nothing is called; what can be is described all the same.
+/// Returns the tool choice: in Planning, no tool is called, but all are described all the same.
 fn tool_choice(place: &ChatPlace<'_>) -> ToolChoice {
     match place.mode.get() {
         Mode::Planning => ToolChoice::None,

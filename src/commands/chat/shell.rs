@@ -52,9 +52,9 @@ pub fn run_for_user(
     Ok(())
 }
 
-/// Returns what a command prints that one of the user's own commands has in it, with these arguments in the variable
-/// `ARGUMENTS`; else why it has printed nothing, in a sentence. It is allowed, asked about and refused as the agent's
-/// commands are; without a screen, nobody is there to be asked.
+/// Returns the output of a shell command inside one of the user's own commands, run with these arguments in the
+/// variable `ARGUMENTS`, or a sentence on why it has printed nothing. It is allowed, asked about and refused as the
+/// agent's commands are; without a screen, nobody is there to be asked.
 ///
 /// # Errors
 /// When it cannot be run, or nobody is there to allow it.

@@ -1,41 +1,41 @@
-//! What can be typed besides requests: the slash commands of the program's own. Pure.
+//! The program's own slash commands. Pure.
 
 use crate::ui::tui::CommandHint;
 
-/// What a user wants of the program itself.
+/// A parsed slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlashCommand {
     /// A new session.
     Clear,
     /// A summary in the place of what was said, with this in mind.
     Compact(String),
-    /// To know what can be typed.
+    /// Help on the commands.
     Help,
     /// A proposal for `AGENTS.md`.
     Init,
-    /// Another account, or a key; "": to choose or to type one.
+    /// Another account, or a key; "" offers a choice or asks for one.
     Login(String),
     /// The active account is removed.
     Logout,
-    /// The model of this name; "": to choose.
+    /// The model of this name; "" offers a choice.
     Model(String),
     /// A new command of this name, and what it is to do.
     New(String),
-    /// The mode of this name; "": the next one.
+    /// The mode of this name; "" is the next one.
     Mode(String),
     /// The last request's files as they were before.
     Undo,
     /// Another session of this directory.
     Resume,
-    /// To know what is allowed for good.
+    /// The permanent permissions.
     Permissions,
-    /// To know tokens and dollars.
+    /// The tokens and dollars spent.
     Cost,
     /// The last reply in the clipboard.
     Copy,
     /// All that was said, in the pager.
     Transcript,
-    /// To leave.
+    /// The end of the program.
     Exit,
     /// A command that a user has written, and what stands behind its name.
     Own(String, String),
@@ -44,7 +44,7 @@ pub enum SlashCommand {
 /// A command: its name, what it takes, and what it does.
 type Described = (&'static str, &'static str, &'static str);
 
-/// Those of the program's own.
+/// The program's own commands.
 const COMMANDS: [Described; 16] = [
     ("clear", "", "begin a new session"),
     (
@@ -92,7 +92,7 @@ const KEYS: &str = "\
 | `!command` | run a command yourself |";
 
 impl SlashCommand {
-    /// The command that a line is; `None`: the line is a request.
+    /// Parses a line; `None` if it is a request.
     ///
     /// # Errors
     /// Where there is no such command: a sentence. `own` says whether a user has written one of a name.
@@ -143,7 +143,7 @@ pub fn hints() -> Vec<CommandHint> {
     COMMANDS.map(hint).into()
 }
 
-/// Returns what `/help` says, Markdown.
+/// Returns the text of `/help`, in Markdown.
 pub fn help(commands: &[CommandHint]) -> String {
     let lines = commands.iter().map(|command| {
         let argument = match &*command.argument {

@@ -1,4 +1,4 @@
-//! What the agent at the terminal spends: noted for the account that pays, and told for `/cost`.
+//! Spending of the agent at the terminal: recorded for the account that pays, and shown by `/cost`.
 
 use super::place::ChatPlace;
 use super::spent;
@@ -9,7 +9,7 @@ use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::sys::error::Error;
 
-/// Notes what a run has spent, unless its replies were recorded.
+/// Records the spending of a run, unless its replies were recorded.
 pub fn count(context: &Context<'_>, place: &ChatPlace<'_>, record: &RunRecord) {
     let spent = Spent::in_run(record);
     let Some(account) = place.account().filter(|_| !place.models.is_replay) else {
@@ -23,7 +23,7 @@ pub fn count(context: &Context<'_>, place: &ChatPlace<'_>, record: &RunRecord) {
     }
 }
 
-/// Returns what the session has spent, and the account.
+/// Returns the spending of the session and of the account, in words.
 ///
 /// # Errors
 /// When that cannot be read.

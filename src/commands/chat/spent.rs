@@ -1,4 +1,4 @@
-//! What was spent: on a run, in a session, by an account. The accounts' sums are in `spent.json` in the agent's home.
+//! Spending: of a run, a session, an account. The accounts' sums are in `spent.json` in the agent's home.
 //!
 //! Reads and writes that file, which is its user's alone and knows an account only by what tells its key from others.
 //! Guarantees that programs which end runs at the same instant are all counted.
@@ -21,17 +21,17 @@ use crate::sys::positions::{self, Positions};
 pub const FILE: &str = "spent.json";
 /// Locked while it is written.
 const LOCK: &str = "spent.lock";
-/// What becomes of the sums whose file is removed.
+/// The consequence of removing the file with the sums.
 const WITHOUT: &str = "they begin at nothing then";
 
-/// What was spent on calls to models.
+/// Spending on calls to models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     /// Tokens of prompts and of answers.
     pub tokens: u64,
     /// Dollars, as far as they are known.
     pub dollars: Usd,
-    /// The number of calls that have cost nobody knows how much.
+    /// The number of calls whose cost is unknown.
     pub unpriced: u64,
 }
 
@@ -42,7 +42,7 @@ struct Sums {
 }
 
 impl Spent {
-    /// Returns what a run has spent.
+    /// Returns the spending of a run.
     #[must_use]
     pub fn in_run(record: &RunRecord) -> Self {
         let usage = record.usage().unwrap_or_default();
@@ -75,7 +75,7 @@ impl fmt::Display for Spent {
     }
 }
 
-/// Returns what the account of this identity has spent.
+/// Returns the spending of the account with this identity.
 ///
 /// # Errors
 /// When the file cannot be read, or there is a mistake in it.
@@ -100,13 +100,13 @@ pub fn add(home: &Path, account: &str, spent: Spent) -> Result<(), SpentProblem>
     Ok(())
 }
 
-/// What was spent is not noted.
+/// Errors from recording what was spent.
 #[derive(Debug, thiserror::Error)]
 pub enum SpentProblem {
     /// The file cannot be used.
     #[error("what was spent is not noted: {0}")]
     Unusable(#[from] HomeFileProblem),
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("what was spent is not noted: {0}")]
     Unwritten(#[from] PathError),
 }

@@ -1,6 +1,6 @@
 //! Talks with the user at the screen: requests, slash commands and commands for the shell, one after another.
 //!
-//! What fails is told on the screen, and is no end.
+//! Failures are shown on the screen and do not end the conversation.
 
 use super::entries::STOPPED_SHOWN;
 use super::login::SignedIn;
@@ -28,7 +28,7 @@ use crate::sys::exit::Exit;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::{Connection, Menu, Submission, ToScreen};
 
-/// So many sessions are there to choose from.
+/// The maximum number of sessions offered for a choice.
 const LISTED: usize = 50;
 
 /// The end of a talk.
@@ -46,7 +46,7 @@ pub struct Talk<'t, 'c> {
     options: &'t ChatOptions,
     place: &'t mut ChatPlace<'c>,
     screen: &'t Screen,
-    /// What can be undone.
+    /// The runs that can be undone, and the usage so far.
     tally: Tally,
     end: Option<TalkEnd>,
 }
@@ -220,7 +220,7 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    /// Where a plan ends in a checklist, asks how it is to be carried out.
+    /// Asks how to carry out a plan that ends in a checklist.
     fn offer_to_carry_out(&mut self, outcome: &Outcome) -> Result<(), Failure> {
         if self.place.mode.get() != Mode::Planning {
             return Ok(());
@@ -372,7 +372,7 @@ impl Talk<'_, '_> {
         Ok(self.reopen(said, Some(account)))
     }
 
-    /// Has all set up anew, which ends what runs in the background: the user and the model are told.
+    /// Sets everything up anew, which ends background processes: the user and the model are told.
     fn reopen(&mut self, said: String, account: Option<String>) -> String {
         self.end = Some(TalkEnd::Reopen(account));
         let listed = self.place.processes.borrow_mut().list();

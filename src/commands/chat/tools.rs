@@ -96,7 +96,7 @@ pub struct ChatTools<'p, 'a> {
     pub output_files: &'p dyn Fn() -> PathBuf,
     /// Keeps the list of what is to be done, and shows it.
     pub todos: &'p dyn Fn(Vec<Todo>),
-    /// Lets a helper work; `None`: there is none, as for a helper.
+    /// Lets a helper work; `None` where there are no helpers, as for a helper itself.
     pub spawn: Option<&'p Work<'p>>,
 }
 

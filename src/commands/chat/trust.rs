@@ -1,7 +1,7 @@
 //! The files of projects that a user has agreed to: `trusted.json` in the agent's home.
 //!
-//! Touches that file alone. A file of a project's is trusted as long as its bytes have the digest that stands there, and
-//! whatever it allows counts for nothing before: a clone cannot bring it along.
+//! Touches that file alone. A file of a project's is trusted as long as its bytes have the digest that stands there,
+//! and whatever it allows counts for nothing before: a clone cannot bring it along.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ impl TrustedFiles {
             .is_some_and(|known| *known == digest(content))
     }
 
-    /// Notes that the user agrees to these files, each by its path and its bytes.
+    /// Records that the user trusts these files, each by its path and its bytes.
     ///
     /// # Errors
     /// When that cannot be kept; then it does not hold.

@@ -86,8 +86,8 @@ fn ask(place: &ChatPlace<'_>, screen: &Screen, untrusted: &Untrusted) -> Result<
     Ok(())
 }
 
-/// Shows what the project's files would allow, and trusts them where the user agrees: in advance, or by a `y` on standard
-/// input.
+/// Shows what the project's files would allow, and trusts them where the user agrees: in advance, or by a `y` on
+/// standard input.
 ///
 /// # Errors
 /// When they cannot be read, or what was agreed cannot be kept.

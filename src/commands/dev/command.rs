@@ -1,7 +1,7 @@
 //! The agent `dev`: a developer at the terminal whose work an independent audit must pass.
 //!
-//! A profile: which parts of the engine it is made of. How they work together is [`crate::agent`]'s, and
-//! what surrounds them is shared by all workflows with agents.
+//! A profile: the parts of the engine it is made of. [`crate::agent`] makes them work together, and all agents share
+//! what surrounds them.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
 
-/// The workflow's name.
+/// The command's name.
 const NAME: &str = "dev";
 
 /// Instructions of the developer.

@@ -92,7 +92,7 @@ impl Told {
         self.0.push('\n');
     }
 
-    /// Returns what keeps a project from being ready.
+    /// Adds an error that keeps a project from being ready.
     fn problem(&mut self, problem: impl Into<Error>) {
         let problem: Error = problem.into();
         let hint = problem.hint().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What an orchestration adds to the story of a run: its branches, its publishing, and how it has ended.
+//! The part of a run's story that is an orchestration's own: its branches, its publishing, and its end.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::run::past::history::{PastRun, PastStep};
 use crate::sys::numbers::counted;
 
 impl Story {
-    /// Where it has begun.
+    /// Adds the branch and the project that it began from.
     pub(crate) fn started_from(&mut self, settings: &OrchestrationSettings) {
         self.line(&format!(
             "It began from branch {} of the project {}.",
@@ -90,7 +90,7 @@ impl Story {
         ));
     }
 
-    /// Returns how it has ended, and what is to be done.
+    /// Adds the final report and the next steps.
     pub(crate) fn report(&mut self, report: &OrchestrationRecord) {
         self.line(&format!(
             "\n{}, after {}; the latest branch is {}.",

@@ -6,7 +6,8 @@ use crate::agent::tool::ToolError;
 
 /// A place where agents work on branches.
 pub trait Branches {
-    /// Starts an agent on a new branch of `project` that begins as `parent` is; returns the new branch's id. Never done twice for one call.
+    /// Starts an agent on a new branch of `project` that begins as `parent` is; returns the new branch's id. Never done
+    /// twice for one call.
     ///
     /// # Errors
     /// If no agent was started, or it is not known whether one was.
@@ -63,7 +64,7 @@ impl Specialist {
 /// The state of the agent on a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchState {
-    /// The same in the words of the place, for people.
+    /// The status in the server's own words, for people.
     pub status: String,
     /// The progress.
     pub progress: BranchProgress,
@@ -86,11 +87,11 @@ impl BranchState {
 /// The progress of the agent on a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BranchProgress {
-    /// It works, or is about to.
+    /// Working, or about to.
     Running,
-    /// It is done.
+    /// Done.
     Succeeded,
-    /// It has given up, or has crashed.
+    /// Given up, or crashed.
     Failed,
 }
 

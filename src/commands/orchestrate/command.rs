@@ -39,7 +39,7 @@ use crate::sys::environment::RecordedClock;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 
-/// The workflow's name.
+/// The command's name.
 const NAME: &str = "orchestrate";
 
 /// The prompt before the user's answers to the model.
@@ -115,7 +115,7 @@ struct Orchestration<'o, 'c> {
     place: &'o OrchestratePlace<'o>,
     run: &'o AgentRun<'c>,
     exchanges: &'o ExchangeLog<'c>,
-    /// Tells how long agents take, in a replay as it was then.
+    /// Measures how long agents take; in a replay, the recorded times.
     clock: &'o RecordedClock<'o>,
     /// The model's summary of the work that it has signed off.
     summary: RefCell<String>,
@@ -292,7 +292,7 @@ impl Orchestration<'_, '_> {
     }
 }
 
-/// The hint of what ends an orchestration: its report says how to go on, and it reads no `config.json`.
+/// The hint for an error that ends an orchestration: its report says how to go on, and it reads no `config.json`.
 pub(crate) fn advice(error: &Error) -> Option<String> {
     use AgentError::{Interrupted, LoopLimit, Model, OverBudget, ToolsFailed};
     match AgentError::of(error) {

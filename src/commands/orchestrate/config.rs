@@ -1,8 +1,8 @@
 //! The configuration of an orchestration: the environment's variables and the command line's words for them. Pure.
 //!
-//! Guarantees that all that is missing or wrong is told at once, each with its variable and without its value; that a URL
-//! which is taken is encrypted or leads to this machine; and that an agent is asked for ever less often until its time
-//! is over.
+//! Guarantees that all that is missing or wrong is told at once, each with its variable and without its value; that a
+//! URL which is taken is encrypted or leads to this machine; and that an agent is asked for ever less often until its
+//! time is over.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ const AUTHOR_EMAIL: &str = "GIT_AUTHOR_EMAIL";
 
 const DEFAULT_MCP_URL: &str = "http://localhost:8000/mcp/sse";
 const DEFAULT_WORKSPACE: &str = "/home/pan/workspace";
-/// In seconds, and times.
+/// The default polling: the first wait, the longest wait and the timeout, in seconds; and the factor between waits.
 const DEFAULT_POLLING: [f64; 4] = [2.0, 30.0, 10_800.0, 2.0];
 /// Fewer seconds would be a call after the other.
 const SHORTEST: f64 = 0.001;
@@ -59,7 +59,7 @@ const LONGEST: f64 = 1e9;
 pub struct ConfigFlags {
     /// The project's name on the server; blank is as if it were not given.
     pub project_name: Option<String>,
-    /// True to publish nothing.
+    /// Publishes nothing.
     pub no_publish: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct AgentConfig {
     pub azure: Option<AzureVariables>,
     /// The server, and what travels there as `Authorization: Bearer`.
     pub mcp: (McpAddress, Option<ApiKey>),
-    /// When an agent is asked for again.
+    /// The timing of requests for an agent's state.
     pub polling: Polling,
     /// The project's name on the server, not blank.
     pub project: String,

@@ -75,7 +75,7 @@ impl BranchTracker {
         ))
     }
 
-    /// Tells whether a branch belongs to this work.
+    /// Returns `true` if a branch belongs to this work.
     #[must_use]
     pub fn has(&self, branch: &str) -> bool {
         self.start == branch || self.records.iter().any(|record| record.id == branch)

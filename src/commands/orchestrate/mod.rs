@@ -10,8 +10,8 @@
 //! | [`report`], [`review`] | its final report, and whether that counts |
 //! | [`publish`], [`handover`] | having the work published, and what the user is told at the end |
 //!
-//! Guarantees that the work is one line of branches, each the clone of the last one that succeeded, and that none counts
-//! as done that no review has passed.
+//! Guarantees that the work is one line of branches, each the clone of the last one that succeeded, and that none
+//! counts as done that no review has passed.
 
 pub(crate) mod args;
 pub mod branches;

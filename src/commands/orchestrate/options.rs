@@ -16,7 +16,7 @@ pub struct OrchestrateOptions {
     pub parent_branch: Option<Uuid>,
     /// The task, not blank; `None` to ask the user for it.
     pub task: Option<String>,
-    /// True to ask for nothing but the task.
+    /// Asks for nothing but the task.
     pub headless: bool,
     /// True if standard input is a terminal.
     pub stdin_is_terminal: bool,

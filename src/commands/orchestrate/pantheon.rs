@@ -38,7 +38,7 @@ const SHOWN: usize = 500;
 pub struct Pantheon<'a> {
     /// The server.
     pub tools: &'a dyn McpTools,
-    /// Knows the keys.
+    /// Redacts the keys.
     pub redactor: &'a Redactor,
 }
 
@@ -138,7 +138,7 @@ fn state_in(mut answer: Value) -> BranchState {
     }
 }
 
-/// Tells whether a state is still that of the parent, which the branch began as.
+/// Returns `true` if a state is still that of the parent, which the branch began as.
 fn is_parents(state: &Value) -> bool {
     let (snap, parent) = (&state["latest_snap_id"], &state["parent_id"]);
     !snap.is_null() && snap == parent

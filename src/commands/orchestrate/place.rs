@@ -32,7 +32,7 @@ const TRIES: u32 = 3;
 /// The limit of model calls. Eight rounds of work, review and reading take 25.
 const MOST_LOOPS: u16 = 100;
 
-/// So large a record of a server's answers is read, in bytes: every one of them may have 16 MB.
+/// The maximum size of a record of a server's answers, in bytes: each answer may have 16 MB.
 const LARGEST: u64 = 4096 * MIB;
 
 /// A user who types.
@@ -160,7 +160,7 @@ impl<'c> OrchestratePlace<'c> {
         })
     }
 
-    /// Tells whether a recorded run is replayed.
+    /// Returns `true` if a recorded run is replayed.
     pub fn is_replay(&self) -> bool {
         self.recorded.is_some()
     }

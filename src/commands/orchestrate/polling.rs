@@ -1,4 +1,4 @@
-//! When a branch is asked for again. Pure.
+//! Timing of the requests for a branch's state. Pure.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub struct PollDelays {
 }
 
 impl PollDelays {
-    /// From the first wait on.
+    /// Creates the state before the first wait.
     #[must_use]
     pub fn new(limits: Polling) -> Self {
         Self {

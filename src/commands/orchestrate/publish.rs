@@ -1,7 +1,7 @@
 //! Having the work published, and what the agent says of it.
 //!
-//! The one place where the token goes into a prompt. Guarantees that nothing counts as published without a repository, a
-//! branch and a commit.
+//! The one place where the token goes into a prompt. Guarantees that nothing counts as published without a repository,
+//! a branch and a commit.
 
 use serde_json::{Map, Value};
 
@@ -19,9 +19,9 @@ const PROMPT: &str = include_str!("../../../prompts/orchestrate_publish.txt").tr
 pub struct Publishing {
     /// By which it may push; `None` in a replay, where nobody does.
     pub token: Option<ApiKey>,
-    /// The author's name; `None`: as git is configured there.
+    /// The author's name; `None` leaves it to git's configuration there.
     pub author_name: Option<String>,
-    /// The author's address; `None`: as git is configured there.
+    /// The author's address; `None` leaves it to git's configuration there.
     pub author_email: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl Publishing {
     }
 }
 
-/// As a word of a shell's command.
+/// Quotes a word for a shell command.
 fn quoted(word: &str) -> String {
     // What has a NUL in it is no word; no variable of an environment has.
     shlex::try_quote(word).unwrap_or_default().into_owned()

@@ -52,8 +52,8 @@ impl FinalReport {
     }
 }
 
-/// Checks that a review has passed the work of a model's final report. If none has, the report counts as a reply that is not
-/// understood.
+/// Checks that a review has passed the work of a model's final report. If none has, the report counts as a reply that
+/// is not understood.
 ///
 /// # Errors
 /// The objection; and what ends the work while the review's log is read.

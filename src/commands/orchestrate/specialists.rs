@@ -1,4 +1,4 @@
-//! Has a specialist do something on a branch of its own, and waits until that is done.
+//! Runs a specialist on a branch of its own, and waits until it is done.
 //!
 //! Asks the clock and sleeps by what it is given. Guarantees that the lineage is told before each wait and after each
 //! run, and that an answer is bounded and has no known key in it; however long it was, there is no second copy of it.
@@ -79,9 +79,9 @@ pub struct Specialists<'a> {
     pub branches: &'a dyn Branches,
     /// Observes the work.
     pub watcher: &'a dyn Watcher,
-    /// Tells how long an agent takes.
+    /// Measures how long an agent takes.
     pub clock: &'a dyn Clock,
-    /// Knows the keys.
+    /// Redacts the keys.
     pub redactor: &'a Redactor,
     /// The times between polls of a branch.
     pub polling: Polling,
@@ -115,8 +115,8 @@ impl Specialists<'_> {
     /// Has an agent work on a clone of the last branch that succeeded. The work does not go on from there.
     ///
     /// # Errors
-    /// Failed: when nothing was started as far as is known, or the agent has failed, or the server does not tell how
-    /// it is getting on. Fatal: when it takes too long, or a signal comes. Where it is not known to have ended, it stays
+    /// Failed: when nothing was started as far as is known, or the agent has failed, or the server does not tell how it
+    /// is getting on. Fatal: when it takes too long, or a signal comes. Where it is not known to have ended, it stays
     /// what is waited for.
     pub fn run(&self, agent: Specialist, prompt: &str) -> Result<FinishedBranch, ToolError> {
         let parent = self.lineage.borrow().latest().to_owned();
@@ -253,7 +253,7 @@ impl Specialists<'_> {
         failed("branch_failed", message, hint)
     }
 
-    /// Of a branch whose state the server does not tell.
+    /// The error for a branch whose state the server does not tell.
     fn unknown(&self, id: &str, agent: Specialist, error: ToolError) -> ToolError {
         let ToolError::Failed(failure) = error else {
             return error;
@@ -272,7 +272,7 @@ impl Specialists<'_> {
         })
     }
 
-    /// Tells how the branches stand.
+    /// Reports the state of the branches.
     ///
     /// # Errors
     /// If that cannot be kept.

@@ -1,5 +1,5 @@
-//! Hears how the agents get on: shows it, and keeps the branches in the run's folder, so that a run that is killed still
-//! tells where it was.
+//! Hears how the agents get on: shows it, and keeps the branches in the run's folder, so that a run that is killed
+//! still tells where it was.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct RunWatcher<'w, 'c> {
 }
 
 impl RunWatcher<'_, '_> {
-    /// Tells that the branch that was waited for last is done.
+    /// Reports that the branch waited for last is done.
     fn tell_end(&self, lineage: &BranchTracker) {
         let is_waiting = lineage.waiting().is_some();
         if self.was_waiting.replace(is_waiting)

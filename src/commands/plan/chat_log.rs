@@ -1,8 +1,8 @@
 //! `chat_history.log`: everything that the user was shown and has said in a session, entry by entry.
 //!
-//! Appends to that file, and never changes what is in it. Guarantees that an entry begins on a line of its own, whatever
-//! was cut short before it, that no text within an entry looks like the beginning of another or moves a reader's
-//! cursor, and that no known key is written.
+//! Appends to that file, and never changes what is in it. Guarantees that an entry begins on a line of its own,
+//! whatever was cut short before it, that no text within an entry looks like the beginning of another or moves a
+//! reader's cursor, and that no known key is written.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -66,28 +66,28 @@ impl<'r> ChatLog<'r> {
         })
     }
 
-    /// Notes the program's own words.
+    /// Records a message of the program.
     pub fn system(&self, text: &str) {
         self.append(SYSTEM, text);
     }
 
-    /// Notes what the user has said.
+    /// Records the user's input.
     pub fn user(&self, text: &str) {
         self.append(USER, text);
     }
 
-    /// Notes what the agent has said.
+    /// Records a message of the agent.
     pub fn agent(&self, text: &str) {
         self.append(AGENT, text);
     }
 
-    /// Notes that the agent uses a tool.
+    /// Records a tool call.
     pub fn tool_call(&self, name: &str, arguments: &Value) {
         let (name, arguments) = (self.redactor.text(name), self.redactor.json(arguments));
         self.append_redacted(TOOL_CALL, &format!("{name}({arguments})"));
     }
 
-    /// Notes what is shown.
+    /// Records an event that is shown.
     pub fn event(&self, event: &Event) {
         match event {
             Event::Tool {
@@ -105,7 +105,7 @@ impl<'r> ChatLog<'r> {
         }
     }
 
-    /// Notes that the plan was shown: the whole document.
+    /// Records the plan that was shown: the whole document.
     pub fn plan_shown(&self, document: &str) {
         let document = document.strip_suffix('\n').unwrap_or(document);
         self.agent(&format!("Here's the current plan:\n\n---\n{document}\n---"));
@@ -152,11 +152,11 @@ fn content(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Notes in a log what is shown, and has it shown.
+/// Reports events, and records them in a log.
 pub struct ChatReporter<'a> {
     /// Shows the events.
     pub inner: &'a dyn Reporter,
-    /// Notes the events.
+    /// Records the events.
     pub log: &'a ChatLog<'a>,
 }
 

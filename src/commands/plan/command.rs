@@ -1,7 +1,7 @@
 //! The agent `plan`: a request is made a list of steps by a local model, worked off step by step, and summed up in a
 //! plan that the user reads, corrects and owns.
 //!
-//! A profile: which parts of the engine it is made of, and in which order they work.
+//! A profile: the parts of the engine it is made of, and the order in which they work.
 
 use super::options::PlanOptions;
 use std::cell::{Cell, RefCell};
@@ -34,7 +34,7 @@ use crate::run::recovery;
 use crate::sys::error::Error;
 use crate::ui::tui::{CommandHint, Status};
 
-/// The workflow's name.
+/// The command's name.
 const NAME: &str = "plan";
 
 /// The question to the user: `spec/plan-prompts.md`, 4.3.2.
@@ -187,7 +187,7 @@ impl Worker<'_, '_> {
         format!("session {id}: `--resume` goes on with it")
     }
 
-    /// Tells how a request has ended; when the user has stopped it, if they have.
+    /// Reports the outcome of a request; returns the time when the user stopped it, if they did.
     fn tell(
         &self,
         done: Result<Outcome, Failure>,
@@ -341,7 +341,7 @@ impl Worker<'_, '_> {
         stages.sum_up(said, end)
     }
 
-    /// Sees that there is a plan, and one that a model may mend where it is damaged.
+    /// Checks that there is a plan, and that a model may repair it if it is damaged.
     fn check_plan(&self) -> Result<(), NotReady> {
         let document = self.document();
         document.make().map_err(NotReady::of)?;
@@ -351,7 +351,7 @@ impl Worker<'_, '_> {
         }
     }
 
-    /// Tells whether the session has open steps.
+    /// Returns `true` if the session has open steps.
     fn has_more_to_do(&self) -> Result<bool, Error> {
         let is_under_way = self
             .place
@@ -373,7 +373,7 @@ impl Worker<'_, '_> {
         }
     }
 
-    /// Notes the document in the chat log, as it is now.
+    /// Records the current document in the chat log.
     fn show_plan(&self) {
         if let Ok(document) = self.document().read() {
             self.chat.plan_shown(&document.text());

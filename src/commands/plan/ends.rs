@@ -6,7 +6,7 @@ use crate::agent::AgentError;
 use crate::agent::protocol::Fault;
 use crate::commands::agent_run::FailedBuild;
 
-/// Tells whether the step has failed: the work is summed up then. Otherwise it can be resumed as it is.
+/// Returns `true` if the step has failed, so that the work is summed up. Otherwise it can be resumed as it is.
 pub fn are_over(error: &AgentError) -> bool {
     matches!(
         error,

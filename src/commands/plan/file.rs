@@ -1,8 +1,8 @@
 //! The plan's document on the disk, which the user may edit at any time.
 //!
-//! Reads and replaces that file, and copies it beside itself before anything that cannot be read is replaced. Guarantees
-//! that a change is made to what stands there now, that the file is whole at any time, and that no known key is in
-//! what is written.
+//! Reads and replaces that file, and copies it beside itself before anything that cannot be read is replaced.
+//! Guarantees that a change is made to what stands there now, that the file is whole at any time, and that no known key
+//! is in what is written.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
@@ -18,7 +18,7 @@ use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 /// No more is read, in bytes: what is no plan for its length is still copied and mended.
 const MOST_READ: u64 = 64 * MIB;
 
-/// So many copies of damaged documents are kept.
+/// The maximum number of copies of damaged documents kept.
 const COPIES: usize = 100;
 
 /// The plan's document.
@@ -28,9 +28,9 @@ pub struct PlanFile<'p> {
     pub path: &'p Path,
     /// True in a session's folder: only the user may read it.
     pub is_private: bool,
-    /// Tells when it is saved.
+    /// Gives the time of a save.
     pub clock: &'p dyn Clock,
-    /// Knows the keys.
+    /// Redacts the keys.
     pub redactor: &'p Redactor,
 }
 
@@ -58,7 +58,7 @@ pub enum PlanFileError {
 /// A file that cannot be the plan's.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub(crate) enum NoPlanFile {
-    /// It lies outside of the project.
+    /// The path leads out of the project.
     #[error("`{}` is no file of the project", .0.display())]
     #[diagnostic(code("usage"), help("{ANOTHER}"))]
     Outside(PathBuf),
@@ -74,7 +74,7 @@ pub(crate) enum NoPlanFile {
         /// The plan.
         known: PathBuf,
     },
-    /// It is something else.
+    /// The file is no plan.
     #[error("`{}` is there, and is no plan: it has no heading of one, like `## Goal`", .0.display())]
     #[diagnostic(code("usage"), help("{ANOTHER}"))]
     NoPlan(PathBuf),

@@ -83,7 +83,7 @@ pub fn read(
     })
 }
 
-/// The same without blank lines around it.
+/// Returns the text without blank lines around it.
 fn without_blank(text: &str) -> &str {
     text.trim_start_matches(['\r', '\n']).trim_end()
 }

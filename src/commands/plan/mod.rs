@@ -1,4 +1,7 @@
-//! `code-commit plan`: the agent that works by a plan, whole.
+//! `code-commit plan`: the agent that works off a plan.
+//!
+//! Holds everything that is the agent's own: the plan and its document, the stages of a request, their instructions and
+//! reply forms, sessions and the chat log. The loop and the tools are [`crate::agent`]'s.
 
 pub(crate) mod args;
 pub mod chat_log;

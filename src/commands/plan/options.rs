@@ -15,17 +15,17 @@ use crate::run::context::ModelChoice;
 pub struct PlanOptions {
     /// The request. A blank one goes on with the plan; `None` asks the user at the terminal.
     pub request: Option<String>,
-    /// True to stop when the plan is made.
+    /// Stops once the plan is made.
     pub plan_only: bool,
-    /// In which session.
+    /// The session to work in.
     pub session: SessionChoice,
     /// The document in the project, if it is to be there.
     pub plan_file: Option<PathBuf>,
     /// The choice of models, or of a recorded run.
     pub choice: ModelChoice,
-    /// True to allow everything without asking.
+    /// Allows everything without asking.
     pub yes: bool,
-    /// True to pull missing models.
+    /// Pulls missing models.
     pub pull: bool,
     /// The gate that a step must pass.
     pub gate: StepGate,

@@ -62,7 +62,7 @@ impl KeptPlan<'_> {
         self.session.borrow().document(root)
     }
 
-    /// Looks at the state.
+    /// Calls `look` with the state.
     pub fn state<T>(&self, look: impl FnOnce(&PlanState) -> T) -> T {
         look(&self.session.borrow().file.state)
     }
@@ -463,7 +463,7 @@ pub fn open_session<'c>(
     })
 }
 
-/// Tells whether a file is something else than a plan, not a damaged one.
+/// Returns `true` if a file is something other than a plan, not a damaged one.
 fn is_no_plan(path: &Path) -> bool {
     let content = files::read(path, Links::Refused, MIB);
     let content = content.map(|content| content.trim_ascii().to_vec());

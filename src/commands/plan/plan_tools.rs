@@ -77,13 +77,13 @@ pub struct PlanUpdate {
 
 /// Keeps the plan.
 pub trait PlanKeeper {
-    /// Gives the plan its goal and its criteria, each of one line, and says what was done.
+    /// Gives the plan its goal and its criteria, each of one line, and returns a report of what was done.
     ///
     /// # Errors
     /// If that may not be, or cannot be kept.
     fn initialize(&self, goal: &str, criteria: &[String]) -> Result<String, ToolError>;
 
-    /// Changes the plan, and says what was done.
+    /// Changes the plan, and returns a report of what was done.
     ///
     /// # Errors
     /// If that may not be, or cannot be kept.

@@ -1,5 +1,5 @@
-//! Measuring how reliably a model keeps to the form of a step's replies: it is asked again and again, and its replies are
-//! read but not carried out. Changes nothing in the project.
+//! Measuring how reliably a model keeps to the form of a step's replies: it is asked again and again, and its replies
+//! are read but not carried out. Changes nothing in the project.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const TASK: &str = "Current task: Read README.md to understand the project";
 /// The plan that it is shown: `spec/plan-prompts.md`, 11.3.
 const PLAN: &str = "# Current Plan\n\nTest plan";
 
-/// Asks as often as is wanted, and says how many replies of a hundred are of the form.
+/// Asks as often as is wanted, and reports the percentage of well-formed replies.
 ///
 /// # Errors
 /// If too few are, or the model cannot be asked.

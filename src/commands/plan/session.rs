@@ -35,7 +35,7 @@ pub struct NewPlanSession<'n> {
     pub zone: Option<&'n str>,
     /// The project, an absolute path with links resolved.
     pub directory: &'n Path,
-    /// The document in the project, relative to it; `None`: it is in the session's folder.
+    /// The document's path in the project, relative to its root; `None` if it is in the session's folder.
     pub plan_file: Option<String>,
     /// A document without a plan.
     pub empty_document: &'n str,
@@ -146,8 +146,8 @@ fn make_document(
     }
 }
 
-/// The name of a session that begins at this time, in the zone of this name: `2026-01-07T10:23:21.000MST`. A zone without
-/// an abbreviation is told by its offset.
+/// The name of a session that begins at this time, in the zone of this name: `2026-01-07T10:23:21.000MST`. A zone
+/// without an abbreviation is told by its offset.
 fn name(now: DateTime<FixedOffset>, zone: Option<&str>) -> String {
     let is_abbreviation = |zone: &&str| {
         let is_letter = |byte: u8| byte.is_ascii_alphabetic();

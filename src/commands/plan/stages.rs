@@ -70,7 +70,7 @@ pub const PROTOCOL: ToolCalls = ToolCalls {
 
 /// The dependencies of the stages of a request.
 pub struct Stages<'s, 'c, 'r> {
-    /// The context of every workflow.
+    /// The context of every command.
     pub context: &'s Context<'s>,
     /// The user's options.
     pub options: &'s PlanOptions,
@@ -394,8 +394,8 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// Uses what says which calls may be carried out: all but what would change the plan by itself or concerns the agent's
-    /// own files; and what may do harm only if the user says so.
+    /// Uses what says which calls may be carried out: all but what would change the plan by itself or concerns the
+    /// agent's own files; and what may do harm only if the user says so.
     pub fn permitted<T>(&self, work: impl FnOnce(&dyn Permissions) -> T) -> T {
         let root = self.context.project.root();
         let is_harmless = |command: &str| (self.harmless)(command).is_some();
@@ -455,7 +455,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// Notes how the document is before what ends a stage is written into it.
+    /// Records the document's version before the end of a stage is written into it.
     ///
     /// # Errors
     /// If it cannot be read, or that not be kept.
@@ -467,7 +467,7 @@ impl<'c> Stages<'_, 'c, '_> {
             .change(|state| state.version = Some(version))?)
     }
 
-    /// Tells whether the end of the stage is in the document already: a run may be cut short before it knows.
+    /// Returns `true` if the end of the stage is in the document already: a run may be cut short before it knows.
     ///
     /// # Errors
     /// If it cannot be read, or what is known of it not be kept.
@@ -515,7 +515,7 @@ fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
     }
 }
 
-/// Notes whether what is done may change files.
+/// Records tool calls that may change files.
 struct NoteChanges<'a> {
     permissions: &'a dyn Permissions,
     is_harmless: &'a dyn Fn(&str) -> bool,
@@ -541,7 +541,7 @@ impl Permissions for NoteChanges<'_> {
     }
 }
 
-/// Tells whether a tool was used since the step began.
+/// Returns `true` if a tool was used since the step began.
 fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
     let since = history.iter().rposition(|said| said.content == step);
     let since = since.and_then(|at| history.get(at..)).unwrap_or_default();

@@ -140,7 +140,7 @@ impl Stages<'_, '_, '_> {
         ))
     }
 
-    /// Notes how far the plan has come, where nothing sums up what was done.
+    /// Records the plan's progress where no summary does.
     ///
     /// # Errors
     /// If it cannot be noted.
@@ -149,7 +149,7 @@ impl Stages<'_, '_, '_> {
     }
 }
 
-/// Notes in the document how far the plan has come.
+/// Records the plan's progress in the document.
 fn conclude(plan: &mut Plan, end: WorkEnd) {
     let are_over = !plan.tasks.iter().any(PlanTask::is_open);
     let hold = plan.acceptance_criteria.iter().all(|known| known.completed);

@@ -35,16 +35,16 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
-    /// Nothing was done yet.
+    /// Not begun.
     #[default]
     Planning,
     /// Something was done.
     InProgress,
-    /// It waits for the user.
+    /// Waiting for the user.
     Blocked,
     /// All is done.
     Completed,
-    /// It was given up.
+    /// Given up.
     Failed,
 }
 
@@ -107,7 +107,7 @@ impl Criterion {
         (is_check && !command.is_empty()).then_some(command)
     }
 
-    /// Tells whether it has this description, case and blanks aside.
+    /// Returns `true` if it has this description, ignoring case and blanks.
     #[must_use]
     pub fn is(&self, description: &str) -> bool {
         let words = |text: &str| {
@@ -177,7 +177,7 @@ pub enum PlanTaskStatus {
 }
 
 impl PlanTask {
-    /// Tells whether it is still to be done.
+    /// Returns `true` if it is still to be done.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !matches!(self.status, PlanTaskStatus::Done | PlanTaskStatus::Skipped)
@@ -222,7 +222,7 @@ impl PlanTaskStatus {
 /// The mark that is written for what is done.
 pub(crate) const DONE: char = 'x';
 
-/// Tells whether a mark in brackets stands for "done".
+/// Returns `true` if a mark in brackets stands for "done".
 pub(crate) fn is_done(mark: char) -> bool {
     matches!(mark, DONE | 'X' | '\u{2713}' | '\u{2714}')
 }

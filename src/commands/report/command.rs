@@ -155,7 +155,7 @@ fn write(
     Ok(write().map_err(PathError::of("write", path))?)
 }
 
-/// Returns whether the file is a page, or has nothing that would be lost.
+/// Returns `true` if the file is a page, or has no content to lose.
 fn is_page(path: &Path) -> io::Result<bool> {
     let beginning = files::beginning(path, Links::Followed, page::BEGINNING.len() as u64)?;
     Ok(beginning.is_empty() || beginning == page::BEGINNING.as_bytes())

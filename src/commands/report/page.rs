@@ -1,4 +1,5 @@
-//! Pages about runs, for a browser: one file each, that loads nothing and, unless it is asked for, runs no script. Pure.
+//! Pages about runs, for a browser: one file each, that loads nothing and, unless it is asked for, runs no script.
+//! Pure.
 //!
 //! Guarantees that whatever was written by others is text on the page and nothing else: [`maud`] escapes
 //! it, after `text::HtmlEscaper` has taken out the keys and what is not to be seen. A policy in the page keeps
@@ -33,26 +34,26 @@ use sha2::{Digest as _, Sha256};
 use crate::run::past::history::{PastRun, PastStep, RunChanges};
 use crate::secret::Redactor;
 
-/// How the pages look; a constant, and the only thing that is not escaped.
+/// The style sheet of the pages; a constant, and the only thing that is not escaped.
 const STYLE: &str = include_str!("page/style.css");
 
 /// The script of interactive pages; a constant, too.
 const SCRIPT: &str = include_str!("page/script.js");
 
-/// What a browser may do with a page: show it.
+/// The content security policy of a page: a browser may only show it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// Says whether a page has a script.
+/// The script of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scripting {
-    /// It has none.
+    /// No script.
     None,
-    /// Its own one alone, which searches and copies.
+    /// The page's own script alone, which searches and copies.
     Interactive,
 }
 
 impl Scripting {
-    /// Returns what a browser may do with the page.
+    /// Returns the content security policy of the page.
     fn policy(self) -> String {
         match self {
             Self::None => POLICY.to_owned(),
@@ -63,7 +64,7 @@ impl Scripting {
         }
     }
 
-    /// Returns what the page says of itself.
+    /// Returns the page's statement about itself.
     fn promise(self) -> &'static str {
         match self {
             Self::None => ". This page loads nothing and runs no script.",
@@ -74,21 +75,21 @@ impl Scripting {
     }
 }
 
-/// What every page begins with.
+/// The beginning of every page.
 pub const BEGINNING: &str = "<!DOCTYPE html>";
 
-/// What a page about a run is made from.
+/// The contents of a page about a run.
 #[derive(Clone, Copy)]
 pub struct RunPage<'a> {
     /// The run that the page is about.
     pub run: &'a PastRun,
-    /// What was asked for; an agent's run has that in its record.
+    /// The query; an agent's run has its request in the record.
     pub query: Option<&'a str>,
     /// The steps in their order.
     pub steps: &'a [PastStep],
-    /// What the run as a whole has changed, where its steps do not tell.
+    /// The total changes of the run, where its steps do not tell.
     pub changes: Option<&'a RunChanges>,
-    /// Knows the keys.
+    /// Redacts the keys.
     pub redactor: &'a Redactor,
     /// True if it has a script.
     pub scripting: Scripting,

@@ -1,4 +1,4 @@
-//! What can be typed at the prompt besides requests. Pure.
+//! The commands at the prompt. Pure.
 
 use crate::ui::tui::CommandHint;
 
@@ -30,29 +30,29 @@ const COMMANDS: [Described; 9] = [
     ("/quit", "", "ends"),
 ];
 
-/// What a person at the prompt wants of the program itself.
+/// A parsed command at the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplCommand<'l> {
-    /// To know what can be typed.
+    /// Lists the commands.
     Help,
-    /// To take back the changes of the last request.
+    /// Undoes the changes of the last request.
     Undo,
-    /// To see them.
+    /// Shows the changes of the last request.
     Diff,
-    /// To ask the model of this name; "": to know which there are.
+    /// Switches to the model of this name; "" lists the models.
     Model(&'l str),
-    /// To know what was used so far.
+    /// Shows the usage so far.
     Cost,
-    /// To begin a new session.
+    /// Begins a new session.
     Clear,
-    /// To go on with the session of this number; "": to choose from a list.
+    /// Resumes the session of this number; "" offers a list.
     Resume(&'l str),
-    /// To leave.
+    /// Ends the program.
     Exit,
 }
 
 impl<'l> ReplCommand<'l> {
-    /// The command that a line is: its first word is a slash and letters or hyphens, or `/?`. `None`: the line is a request.
+    /// Parses a line whose first word is a slash and letters or hyphens, or `/?`; `None` if the line is a request.
     ///
     /// # Errors
     /// Where there is no such command: a sentence that names those that there are.
@@ -84,7 +84,7 @@ impl<'l> ReplCommand<'l> {
     }
 }
 
-/// Says that there is no such command, and which there are: those that begin alike, or all.
+/// Returns the error for an unknown command, with those that begin alike, or all.
 fn unknown(name: &str) -> String {
     let start: String = name.chars().take(2).collect();
     let names = COMMANDS.iter().map(|(known, ..)| *known);
@@ -106,7 +106,7 @@ pub fn hints() -> Vec<CommandHint> {
     COMMANDS.map(hint).into()
 }
 
-/// Returns what can be typed, a line each.
+/// Returns the list of commands, one a line.
 pub fn help() -> String {
     let rows = COMMANDS.iter().filter(|(name, ..)| *name != "/quit");
     let rows = rows.map(|(name, takes, does)| {

@@ -1,4 +1,4 @@
-//! What a person at the prompt is told of how things stand: model, context, tokens, dollars, time. Pure.
+//! The status for the user at the prompt: model, context, tokens, dollars, time. Pure.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
 use crate::sys::numbers::{counted, elapsed, grouped};
 
-/// What was done since the program was started.
+/// Totals since the program was started.
 #[derive(Debug, Default)]
 pub struct Tally {
     requests: u64,
-    /// What they cost, less those whose cost is not known.
+    /// The cost of the requests, without those whose cost is unknown.
     spent: Option<Usd>,
-    /// The number of them that have cost nobody knows how much.
+    /// The number of requests whose cost is unknown.
     unpriced: u64,
     took: Duration,
     /// The time the last one took.
@@ -76,7 +76,7 @@ impl Tally {
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
-    /// Returns what was used so far; `tokens` are the session's.
+    /// Returns the usage so far; `tokens` are the session's.
     pub fn cost(&self, tokens: u64) -> String {
         let spent = match (self.spent, self.unpriced) {
             (None, 0) => "nothing spent".to_owned(),

@@ -1,5 +1,5 @@
-//! That command files are found, read and expanded as their users mean them, and that arguments stay text. Each test has
-//! folders of its own.
+//! Tests that command files are found, read and expanded as their users mean them, and that arguments stay text. Each
+//! test has folders of its own.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! That the files for agents are told in their order, once, and anew when they change. Each test has folders of its own.
+//! Tests that instruction files are sent in order, once, and again when they change. Each test has folders of its own.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! What is stored and what is said when somebody signs in or out.
+//! Tests of the stored accounts and the messages on signing in and out.
 
 use super::*;
 use crate::run::accounts::USUAL;

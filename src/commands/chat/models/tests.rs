@@ -1,4 +1,4 @@
-//! Which models there are to choose from, and what is said of those that are not.
+//! Tests of the models on offer, and of the messages about others.
 
 use super::*;
 use crate::sys::exit::Exit;

@@ -70,7 +70,7 @@ pub enum PermissionsProblem {
 #[derive(Debug, Clone)]
 pub struct PermissionFile {
     root: PathBuf,
-    /// The file's bytes as they were read, saved or turned down last; `None`: there was no file.
+    /// The file's bytes as last read, saved or rejected; `None` if there was no file.
     known: Option<Vec<u8>>,
     /// The content of the file.
     form: PermissionForm,
@@ -207,14 +207,15 @@ impl PermissionFile {
         self.action_on("execute_command", &judged) == PermissionAction::Always
     }
 
-    /// Tests if the user has agreed to what a command of the project's runs; a command of the user's own needs no trust.
+    /// Tests if the user has agreed to what a command of the project's runs; a command of the user's own needs no
+    /// trust.
     #[must_use]
     pub fn trusts(&self, command: &CommandFile) -> bool {
         let source = command.source();
         source.is_none_or(|(path, content)| self.trusted.has(path, content))
     }
 
-    /// Notes that the user agrees to the file, and to these command files.
+    /// Records that the user trusts the file and these command files.
     ///
     /// # Errors
     /// When that cannot be kept; then it does not hold.
@@ -226,7 +227,7 @@ impl PermissionFile {
         Ok(())
     }
 
-    /// Notes that the user agrees to a command file alone.
+    /// Records that the user trusts a command file alone.
     ///
     /// # Errors
     /// Those of [`trust`](Self::trust).
@@ -278,8 +279,8 @@ impl PermissionFile {
         Ok(())
     }
 
-    /// Compares the file with its state when read, saved or put back; `None` if it is the same. The permissions do not change
-    /// by that.
+    /// Compares the file with its state when read, saved or put back; `None` if it is the same. The permissions do not
+    /// change by that.
     #[must_use]
     pub fn changed_on_disk(&self) -> Option<ChangedOnDisk> {
         let found = match read(&self.root) {
@@ -309,8 +310,8 @@ impl PermissionFile {
         })
     }
 
-    /// Puts the file back as it was: the user does not agree with its change. What stood there goes to [`REFUSED`], in the
-    /// place of what went there before: it may be the user's own.
+    /// Puts the file back as it was: the user does not agree with its change. What stood there goes to [`REFUSED`], in
+    /// the place of what went there before: it may be the user's own.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -1,4 +1,4 @@
-//! What becomes of a call in each mode, by what is allowed and by what it would do.
+//! Tests of the decision on a call in each mode, by permissions and by its effect.
 
 use super::*;
 use crate::agent::permissions::{DenyPaths, Everything};

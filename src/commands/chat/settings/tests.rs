@@ -1,4 +1,4 @@
-//! Which settings a file makes, and how a mistake in it is told.
+//! Tests of the settings that a file makes, and of the messages about mistakes in it.
 
 use super::*;
 use crate::sys::error::Problem as _;

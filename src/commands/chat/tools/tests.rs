@@ -1,4 +1,4 @@
-//! That every tool does its work by the names of the profile, and that what is wrong is told by the field.
+//! Tests that every tool works by the profile's names, and that errors name the field.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! That everything is in the log, in entries that nothing can forge or lose.
+//! Tests that everything is in the log, in entries that nothing can forge or lose.
 
 use super::*;
 use crate::record::tasks::{Task, TaskStatus};

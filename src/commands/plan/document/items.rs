@@ -26,8 +26,8 @@ fn lines(item: &str) -> (char, Vec<String>) {
     )
 }
 
-/// Puts an item in the place of a former one, both given in normal form. Where a criterion or a task changes in its mark
-/// alone, its text stays as the user has written it.
+/// Puts an item in the place of a former one, both given in normal form. Where a criterion or a task changes in its
+/// mark alone, its text stays as the user has written it.
 pub fn rewritten(part: PlanPart, raw: &str, old: &str, new: &str, end: &str) -> String {
     if let [Some(own), Some(was), Some(is)] = [raw, old, new].map(ListItem::of)
         && matches!(part, PlanPart::Criteria | PlanPart::Tasks)

@@ -60,7 +60,7 @@ impl PlanPart {
         Self::ALL[self as usize].2
     }
 
-    /// Tells whether its items are entries with a heading of the third level.
+    /// Returns `true` if its items are entries with a third-level heading.
     pub fn has_entries(self) -> bool {
         matches!(self, Self::Made | Self::Rejected | Self::Log)
     }
@@ -297,18 +297,18 @@ impl Section {
         (!last.is_empty()).then_some(last)
     }
 
-    /// Tells whether the section has the heading of that part.
+    /// Returns `true` if the section has the heading of that part.
     pub fn is(&self, part: PlanPart) -> bool {
         self.part == Some(part) && !self.heading.is_empty()
     }
 
-    /// Tells whether nothing stands below the heading.
+    /// Returns `true` if there is nothing below the heading.
     pub fn is_blank(&self) -> bool {
         self.chunks.iter().all(Chunk::is_blank)
     }
 }
 
-/// Tells whether a line is the heading of an entry.
+/// Returns `true` if a line is the heading of an entry.
 fn is_entry(line: &str) -> bool {
     heading(line.trim_end()).is_some_and(|(level, title)| level == 3 && !title.is_empty())
 }

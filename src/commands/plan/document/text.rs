@@ -23,12 +23,12 @@ const PLACEHOLDERS: [&str; 7] = [
     "No actions taken yet",
 ];
 
-/// Tells whether a line only says that there is nothing yet.
+/// Returns `true` if a line only says that there is nothing yet.
 pub fn is_placeholder(line: &str) -> bool {
     PLACEHOLDERS.contains(&line.trim_matches(|c: char| c.is_whitespace() || "[]".contains(c)))
 }
 
-/// Tells whether a line is one of the markers that git puts around a conflict.
+/// Returns `true` if a line is one of git's conflict markers.
 pub fn is_conflict_marker(line: &str) -> bool {
     ["<<<<<<<", "|||||||", ">>>>>>>"]
         .iter()

@@ -38,7 +38,7 @@ pub struct PlanState {
     /// The project's root, as it stands in files.
     #[serde(rename = "workingDirectory")]
     pub(crate) directory: String,
-    /// The document in the project, relative to its root; `None`: it is in the session's folder.
+    /// The document's path in the project, relative to its root; `None` if it is in the session's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_file: Option<String>,
     /// All that was asked for in the session, in its order.
@@ -89,7 +89,7 @@ impl PlanState {
         self.ended = None;
     }
 
-    /// Something is asked for; `None`: what was asked for before is gone on with.
+    /// Begins a request; `None` resumes the previous one.
     pub fn begin(&mut self, request: Option<&str>) {
         match request {
             Some(request) => {

@@ -1,4 +1,4 @@
-//! That sessions are kept, found and listed as they are described, whatever a kill or another program leaves behind.
+//! Tests that sessions are kept, found and listed as described, whatever a kill or another program leaves behind.
 
 use super::*;
 use crate::agent::conversation::{Conversation, HistoryMessage};

@@ -16,9 +16,9 @@ use crate::sys::diff::{FileChange, FileStat, Hunk, Line, LineKind};
 use crate::sys::numbers::grouped;
 use crate::ui::syntax::{self, Highlighter, Pieces};
 
-/// How much markup the diffs of a page may take, in bytes.
+/// The markup budget for the diffs of a page, in bytes.
 const MARKUP: usize = 4 << 20;
-/// The same for one file.
+/// The markup budget for the diff of one file, in bytes.
 const FILE_MARKUP: usize = 400 << 10;
 /// The number of rows a list of files may have.
 const ROWS: usize = 5000;
@@ -29,7 +29,7 @@ const LISTED: usize = 40;
 /// A diff of more lines than this is not laid out before it is scrolled to.
 const LAZY: usize = 200;
 
-/// What is to be seen where a page leaves something out.
+/// The command that shows what a page leaves out.
 const ELSEWHERE: &str = "code-commit diff";
 
 /// Shows the changes of a page, until what it may add is spent.
@@ -232,7 +232,7 @@ pub fn recorded(escaper: HtmlEscaper<'_>, diff: &str, limit: (usize, usize)) -> 
     }
 }
 
-/// Lets a browser do a long diff when it is scrolled to, and says how high it will be, about.
+/// Returns the style for a long diff: rendered when scrolled to, with an estimate of its height.
 pub fn later(lines: usize) -> Option<String> {
     let height = lines + lines / 4;
     (lines > LAZY)
@@ -256,7 +256,7 @@ fn colored(text: &str, pieces: Option<&Pieces>) -> Markup {
     }
 }
 
-/// Returns what became of the file, beside its lines.
+/// Returns a note on changes to the file other than to its lines.
 fn kind(change: &FileChange) -> Option<String> {
     match (&change.before, &change.after) {
         (None, _) => Some("new".to_owned()),

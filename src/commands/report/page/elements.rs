@@ -53,7 +53,7 @@ pub fn bar(class: &str, one: u64, other: u64, most: u64) -> Markup {
     }
 }
 
-/// Returns what others wrote, as it is, fenced code in a code font: at most so many lines and bytes of it.
+/// Renders text written by others verbatim, with fenced code in a code font; `limit` is in lines and bytes.
 pub fn prose(escaper: HtmlEscaper<'_>, text: &str, limit: (usize, usize)) -> Markup {
     let text = escaper.text(text);
     let (shown, is_all) = beginning(text.trim_matches('\n'), limit.0, limit.1);
@@ -84,7 +84,7 @@ fn fenced(text: &str) -> Vec<(&str, bool)> {
     pieces
 }
 
-/// The same in a code font throughout: a tool's input, or a reply that is meant for this program.
+/// Renders such text in a code font throughout: a tool's input, or a reply that is meant for this program.
 pub fn code(escaper: HtmlEscaper<'_>, text: &str, limit: (usize, usize)) -> Markup {
     let text = escaper.text(text);
     let (shown, is_all) = beginning(text.trim_matches('\n'), limit.0, limit.1);

@@ -1,4 +1,4 @@
-//! What an orchestration adds to the page about a run: its branches, and its report. Pure.
+//! The parts of a run's page that are an orchestration's own: its branches and its report. Pure.
 
 use maud::{Markup, html};
 
@@ -10,7 +10,7 @@ use crate::run::past::history::PastRun;
 
 /// The number of branches that have a row.
 const ROWS: usize = 200;
-/// How much of a text is shown, in lines and bytes.
+/// The limits of a shown text, in lines and bytes.
 const TEXT: (usize, usize) = (100, 16 << 10);
 
 /// The report, if there is one.

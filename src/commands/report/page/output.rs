@@ -12,19 +12,19 @@ use crate::run::past::findings;
 use crate::run::past::findings::{Diagnostic, Severity};
 use crate::sys::numbers::grouped;
 
-/// So many bytes are looked at, at the beginning and at the end.
+/// The number of bytes read at the beginning and at the end.
 const LOOKED_AT: usize = 1 << 20;
-/// So many bytes are shown.
+/// The maximum size of the shown lines, in bytes.
 const SHOWN: usize = 256 << 10;
-/// What a line takes beside its text, about.
+/// The approximate markup of a line beside its text, in bytes.
 const LINE_COST: usize = 40;
-/// The number of lines of the beginning that are shown.
+/// The number of lines shown of the beginning.
 const FIRST: usize = 500;
-/// The number of lines of the end that are shown.
+/// The number of lines shown of the end.
 const LAST: usize = 1500;
-/// The number of lines that are shown around an error.
+/// The number of lines shown around an error.
 const AROUND: usize = 8;
-/// The number of errors and warnings are listed.
+/// The maximum number of errors and warnings in the list.
 const LISTED: usize = 30;
 
 /// An output, as far as it is looked at.
@@ -74,7 +74,7 @@ impl ScannedOutput {
         }
     }
 
-    /// Which of the lines are shown.
+    /// Marks the lines that are shown.
     fn shown(&self) -> Vec<bool> {
         let count = self.lines.len();
         let around = self.findings.iter().flat_map(|finding| {
@@ -158,7 +158,7 @@ impl ScannedOutput {
     }
 }
 
-/// Returns what stands in place of lines that are left out.
+/// Returns the marker for omitted lines.
 fn gap(last: usize, next: usize, width: usize) -> Option<Markup> {
     let left_out = next.saturating_sub(last + 1);
     (left_out > 0).then(|| {

@@ -21,12 +21,12 @@ use crate::run::past::history::PastRun;
 use crate::secret::Redactor;
 use crate::sys::numbers::{counted, grouped, percent};
 
-/// The number of runs that are listed; the latest.
+/// The maximum number of runs listed; the latest ones are.
 const ROWS: usize = 2000;
 /// The number of days that have a row; the latest.
 const DAYS: usize = 400;
 
-/// What may stand in a link as it is. A folder's name could be anything, `javascript:` too.
+/// The characters left unescaped in a link. A folder's name could be anything, even `javascript:`.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// The page about all runs, which come in their order, the oldest first. `has_page` tells whether there is a
@@ -81,16 +81,16 @@ fn day(run: &PastRun) -> Option<NaiveDate> {
 /// Runs that ask a model, summed up.
 #[derive(Debug, Default)]
 struct Sum {
-    /// Those that did what they were started for.
+    /// The number of successful runs.
     good: u64,
-    /// Those that did not.
+    /// The number of failed runs.
     bad: u64,
-    /// Those without a record.
+    /// The number of runs without a record.
     open: u64,
     /// The changes that were built, and how many repairs these took.
     built: u64,
     repairs: u64,
-    /// What the calls cost, as far as it is known.
+    /// The cost of the calls, as far as it is known.
     cost: Usd,
     /// The runs whose cost is not known.
     cost_unknown: u64,

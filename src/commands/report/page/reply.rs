@@ -1,4 +1,4 @@
-//! What a step has sent and what it got: the prompt's parts, the reply or the report, the build. Pure.
+//! A step's exchange: the parts of the prompt, the reply or the report, the build. Pure.
 
 use maud::{Markup, html};
 
@@ -10,16 +10,16 @@ use crate::record::result::SectionRecord;
 use crate::record::step::{BuildRecord, PartRecord, Step};
 use crate::sys::numbers::{grouped, percent};
 
-/// How much of a reply is shown, in lines and bytes.
+/// The limits of a shown reply, in lines and bytes.
 const REPLY: (usize, usize) = (1000, 32 << 10);
-/// How much of a report is shown.
+/// The limits of a shown report.
 const REPORT: (usize, usize) = (20_000, 1 << 20);
-/// The number of parts of a prompt that are shown; it has five at the most.
+/// The maximum number of a prompt's parts shown; it has five at the most.
 const PARTS: usize = 12;
-/// The number of sections of a report that are listed; it has five.
+/// The maximum number of a report's sections listed; it has five.
 const SECTIONS: usize = 50;
 
-/// Returns what the prompt is made of, by size.
+/// Renders the parts of the prompt by size.
 pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
     let parts = &step.prompt[..step.prompt.len().min(PARTS)];
     let total = parts.iter().map(|part| part.bytes);
@@ -124,7 +124,7 @@ pub fn report(
     }
 }
 
-/// Returns how a build ended, and its output, by its log.
+/// Renders the outcome of a build, and its output from the log.
 pub fn build(
     escaper: HtmlEscaper<'_>,
     id: &str,

@@ -19,13 +19,13 @@ use crate::run::past::figures::cost_of_run;
 use crate::run::past::history::{PastRun, PastStep, RunChanges};
 use crate::sys::numbers::{counted, grouped, percent};
 
-/// How much of the query is shown at once, in lines and bytes.
+/// The limits of the query shown at first, in lines and bytes.
 const QUERY: (usize, usize) = (12, 1500);
-/// How much of it can be opened.
+/// The limits of the query when expanded.
 const WHOLE_QUERY: (usize, usize) = (2000, 64 << 10);
-/// The number of warnings that are shown.
+/// The maximum number of warnings shown.
 const WARNINGS: usize = 100;
-/// The number of the user's answers that are shown.
+/// The maximum number of the user's answers shown.
 const ANSWERS: usize = 50;
 /// The number of steps that have a row in the lists; an agent takes up to a thousand, unless it is set otherwise.
 const ROWS: usize = 1000;
@@ -88,7 +88,7 @@ fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
     }
 }
 
-/// Returns what went wrong, and what the user should look at.
+/// Renders errors and warnings.
 fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     let more = record.warnings.len().saturating_sub(WARNINGS);
     html! {
@@ -113,7 +113,7 @@ fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     }
 }
 
-/// Returns what an agent was asked for.
+/// Renders the request to an agent.
 fn request(escaper: HtmlEscaper<'_>, agent: &AgentRecord) -> Markup {
     let more = agent.answers.len().saturating_sub(ANSWERS);
     let asked = agent.asked().take(ANSWERS);
@@ -297,7 +297,7 @@ fn token_cells(usage: Option<Usage>) -> Markup {
     numbers(cells.unwrap_or_else(|| ["\u{2013}"; 4].map(str::to_owned)))
 }
 
-/// Returns what a run as a whole has changed: an undo's, an agent's, or that of a run with repairs.
+/// Renders the total changes of a run: an undo, an agent's run, or one with repairs.
 fn whole_run(whole: &RunChanges, steps: &[PastStep], changes: &mut DiffRenderer<'_>) -> Markup {
     let has_own = steps.iter().any(|past| !past.step.is_agents());
     html! {

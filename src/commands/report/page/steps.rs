@@ -15,15 +15,15 @@ use crate::record::run_files::STEPS;
 use crate::record::step::{Action, Step};
 use crate::run::past::history::{IdleReply, PastStep};
 
-/// So many steps are shown in any case; a commit has four at the most.
+/// The number of steps shown in any case; a commit has four at the most.
 const LEAST: usize = 12;
-/// How much markup the steps of a page may take beyond these, in bytes; the last one may go beyond.
+/// The markup budget for the steps of a page beyond these, in bytes; the last one may exceed it.
 const MARKUP: usize = 4 << 20;
-/// The number of tools of a step that are shown, and how many of its files are named.
+/// The maximum number of a step's tools shown, and of its files named.
 const NAMED: usize = 50;
-/// How much of a tool's input is shown, in lines and bytes.
+/// The limits of a tool's shown input, in lines and bytes.
 const INPUT: (usize, usize) = (1000, 32 << 10);
-/// A result of up to so many lines is shown opened.
+/// The maximum number of lines of a result that is shown expanded.
 const OPENED: usize = 12;
 
 /// The name of a step's anchor; steps are counted from 0 on.
@@ -31,7 +31,7 @@ pub fn anchor(number: usize) -> String {
     format!("a{}", number + 1)
 }
 
-/// Returns how the step ended, in a word or two.
+/// Returns the outcome of a step, in a word or two.
 pub fn ended(past: &PastStep) -> (StatusMark, String) {
     let step = &past.step;
     let (status, words) = match (&past.reply, &step.build, step.passed) {
@@ -80,7 +80,7 @@ fn actions_ended(actions: &[Action]) -> (StatusMark, String) {
     }
 }
 
-/// Returns how a tool ended.
+/// Returns the outcome of a tool call in words.
 fn done_in_words(action: &Action) -> String {
     match action.exit_code {
         Some(code) if !action.failed => format!("exit code {code}"),
@@ -122,7 +122,7 @@ pub fn show(
     })
 }
 
-/// Returns what an agent said: its words, and its whole reply; of one that was not understood, that alone.
+/// Renders an agent's message: its words and its whole reply; for a reply that was not understood, the latter alone.
 fn said(escaper: HtmlEscaper<'_>, step: &Step, text: &str) -> Markup {
     let thoughts = step.thoughts.as_deref();
     if thoughts.is_none() && [Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose) {
@@ -154,7 +154,7 @@ fn edits(
     }
 }
 
-/// Returns what an agent did in a step.
+/// Renders an agent's actions in a step.
 fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Markup {
     let step = &past.step;
     let actions = step.actions.iter().take(NAMED);

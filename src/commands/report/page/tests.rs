@@ -1,4 +1,4 @@
-//! That pages are safe whatever is on them, that they are bounded, and that their colours can be told apart.
+//! Tests that pages are safe whatever is on them, that they are bounded, and that their colours can be told apart.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::sys::diff::{FileChange, FileState};
 
 const NAME: &str = "2026-11-21-20-15-03-committing-code";
 
-/// What tries to be more than text.
+/// Texts that try to be markup or script.
 const HOSTILE: [&str; 24] = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",

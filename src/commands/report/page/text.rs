@@ -11,10 +11,10 @@ use crate::sys::text::{cut, printable};
 /// A longer line is cut, in characters.
 pub const LINE: usize = 1000;
 
-/// How much of a message is shown, in lines and bytes.
+/// The limits of a shown message, in lines and bytes.
 const PASSAGE: (usize, usize) = (200, 16 << 10);
 
-/// What all text of a page is written with.
+/// Escapes and redacts all text of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct HtmlEscaper<'r> {
     redactor: &'r Redactor,
@@ -34,7 +34,7 @@ impl<'r> HtmlEscaper<'r> {
         printable(&text, &['\n', '\t'])
     }
 
-    /// The same for a single line: a line break in it is shown as a character.
+    /// Escapes a single line: a line break in it is shown as a character.
     pub fn line(self, line: &str) -> String {
         self.text(line).replace('\n', "\u{fffd}")
     }

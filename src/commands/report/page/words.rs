@@ -1,4 +1,4 @@
-//! How a page puts results, times and amounts into words. Pure.
+//! Wording of results, times and amounts on a page. Pure.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use crate::record::step::BuildRecord;
 use crate::run::past::history::PastRun;
 use crate::sys::numbers::{counted, grouped};
 
-/// How something ended, for the eye: a mark beside the words, since not everybody sees colours.
+/// A visual status: a mark beside the words, since not everybody sees colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusMark {
-    /// As it was to.
+    /// Successful.
     Good,
-    /// Not as it was to.
+    /// Failed.
     Bad,
-    /// It is not known.
+    /// Unknown.
     Open,
 }
 
@@ -29,7 +29,7 @@ impl StatusMark {
     }
 }
 
-/// Returns how a run ended, at a glance.
+/// Returns the status of a run.
 pub fn status(run: &PastRun) -> StatusMark {
     match &run.record {
         None => StatusMark::Open,
@@ -38,7 +38,7 @@ pub fn status(run: &PastRun) -> StatusMark {
     }
 }
 
-/// Returns how a run ended, as a sentence without its full stop.
+/// Returns the outcome of a run as a sentence without its full stop.
 pub fn headline(run: &PastRun) -> String {
     let Some(record) = &run.record else {
         return "Not finished: it goes on, or it was killed".to_owned();
@@ -79,7 +79,7 @@ fn after_repairs(record: &RunRecord) -> String {
     }
 }
 
-/// Returns what a run was to do.
+/// Returns the description of a workflow.
 pub fn workflow(name: &str) -> &str {
     match name {
         "commit" => "a change",
@@ -108,7 +108,7 @@ pub fn calls(record: &RunRecord) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns how a build ended.
+/// Returns the outcome of a build.
 pub fn build(record: &BuildRecord) -> (StatusMark, String) {
     if record.passed() {
         (StatusMark::Good, record.to_string())
@@ -142,7 +142,7 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
-/// So many of something.
+/// Returns a count and its noun.
 pub fn count(count: usize, what: &str) -> String {
     counted(count as u64, what)
 }

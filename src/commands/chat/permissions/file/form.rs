@@ -55,11 +55,11 @@ pub enum Choice {
 /// Handling of calls; the more an action forbids, the greater it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PermissionAction {
-    /// They are carried out, but for what is asked about always.
+    /// Carries them out, except calls that are always asked about.
     Always,
     /// The user decides each time.
     Ask,
-    /// They are refused.
+    /// Refuses them.
     Never,
 }
 

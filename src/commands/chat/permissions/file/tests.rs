@@ -1,4 +1,4 @@
-//! What the file says, what is wrong with it, and how it is kept.
+//! Tests of reading, checking and saving the file.
 
 use crate::sys::error::Problem as _;
 use std::os::unix::fs::symlink;
@@ -35,7 +35,7 @@ fn load(root: &Path) -> Result<PermissionFile, PermissionsProblem> {
     PermissionFile::load(root, trusted)
 }
 
-/// The same of a user who trusts the file.
+/// Loads the permissions for a user who trusts the file.
 fn load_trusted(root: &Path) -> PermissionFile {
     let mut file = load(root).unwrap();
     file.trust(&[]).unwrap();
