@@ -1,13 +1,4 @@
-//! A run that is under way: it asks the model, and keeps log and record of what happens. Below
-//! it stands what several workflows share:
-//!
-//! | module | what it is for |
-//! |---|---|
-//! | `context`, `outcome` | what every workflow is given, and how it ends |
-//! | `env_file`, `recovery`, `ready`, `code_base`, `sending`, `selection`, `keys`, `resumption`, `not_ready`, `problems` | what has to be there before a run begins |
-//! | `served`, `tiers` | which model has answered and in which tier, and its price there |
-//! | `builds`, `baseline`, `passed_trees`, `proof`, `tree`, `shown`, `gate` | what a run does to the project, and what its builds may not |
-//! | `closing` | what there is to say of it in the end |
+//! A run under way: asks the model, and keeps log and record of what happens.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
