@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::tool::{ToolSpec, Toolbox};
 
-/// How many calls a reply may have where the server holds the model to the schema.
+/// Limit of calls in a reply where the server holds the model to the schema.
 const MOST_CALLS: u32 = 10;
-/// How long a response may be there, in characters. Grammars of llama.cpp take no bound of 2,000 or more.
+/// Limit of a response in the schema, in characters. Grammars of llama.cpp take no bound of 2,000 or more.
 const LONGEST_RESPONSE: u32 = 1900;
 
 /// The keys of a reply.
