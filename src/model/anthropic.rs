@@ -17,14 +17,15 @@ use serde_json::{Value, json};
 use self::messages::{Block, Marks, Turn};
 use self::stream::MessageStream;
 use super::{
-    Assembler, Delivery, End, Endpoint, ModelError, ModelSpec, RawPart, RawReply, Reply, Request,
-    Spent, Thinking, Tier, ToolChoice, ToolSchema, Vendor, VendorError, Wire, count, object,
-    parse_answer, text, update,
+    Delivery, End, Endpoint, ModelError, ModelSpec, Reply, Request, Spent, Thinking, Tier,
+    ToolChoice, ToolSchema, Vendor, VendorError,
 };
 use crate::model::manner::Manner;
 use crate::model::message::{Call, Thought};
 use crate::model::openai::plain_name;
+use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
+use crate::model::wire::{Assembler, Wire, count, object, parse_answer, text, update};
 
 /// The default limit on an answer's tokens: the API requires one.
 const MAX_OUTPUT_TOKENS: u32 = 32_000;

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::openai::{Dialect, OpenAi, filtered};
 use super::{
-    Assembler, Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, Request,
-    ToolChoice, ToolForm, Vendor, VendorError, Wire,
+    Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, Request, ToolChoice,
+    ToolForm, Vendor, VendorError,
 };
 use crate::model::manner::Manner;
+use crate::model::wire::{Assembler, Wire};
 use crate::sys::text::without_mark;
 
 /// The version of the API that is asked for where none is set.

@@ -12,10 +12,50 @@ use memchr::memmem;
 use miette::Diagnostic;
 use regex::Regex;
 
-use super::{ANSWER_LIMIT, End, Tier, VendorError, catalogue};
+use super::catalogue;
+use super::reply::End;
+use super::tier::Tier;
 use crate::model::usage::Usage;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text;
+
+/// The largest size that an answer may have, in bytes.
+pub(super) const ANSWER_LIMIT: u64 = 256 << 20;
+
+/// A vendor's account of a failed call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VendorError {
+    /// The vendor's code, like `RESOURCE_EXHAUSTED` or `insufficient_quota`.
+    pub code: Option<String>,
+    /// The vendor's sentence.
+    pub message: Option<String>,
+    /// The time to wait before the next try.
+    pub(super) retry_delay: Option<Duration>,
+    /// True if a quota is spent that waiting does not refill.
+    pub(super) quota_spent: bool,
+    /// True if it is asked too often, and not that the server has no room.
+    pub(super) is_rate_limit: bool,
+    /// True if it is the key that is wrong.
+    pub bad_key: bool,
+    /// Advice for the user, where it differs from other vendors'.
+    pub(super) hint: Option<&'static str>,
+}
+
+impl VendorError {
+    /// Returns whether the error is transient, by Anthropic's codes for that, which it also sends with a status of
+    /// success.
+    pub(super) fn may_pass(&self) -> bool {
+        let passing = [
+            "overloaded_error",
+            "api_error",
+            "rate_limit_error",
+            "timeout_error",
+        ];
+        self.code
+            .as_deref()
+            .is_some_and(|code| passing.contains(&code))
+    }
+}
 
 /// The usage, model version and tier of a call that gave no whole reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

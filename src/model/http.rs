@@ -16,12 +16,14 @@ use memchr::memmem;
 use ureq::http::Response;
 use ureq::{Body, SendBody};
 
+use super::error::ANSWER_LIMIT;
 use super::error::Setup;
 use super::manner::{Manner, refuses_schema};
 use super::{
-    ANSWER_LIMIT, Answer, Assembler, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec,
-    Provider, Proxies, Reply, Request, StepId, Tier, Wire,
+    Answer, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec, Provider, Proxies, Reply,
+    Request, StepId, Tier,
 };
+use crate::model::wire::{Assembler, Wire};
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
 use crate::sys::http::retry::{self, Advice};

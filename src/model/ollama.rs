@@ -17,12 +17,13 @@ use serde_json::{Value, json};
 
 use super::manner::Manner;
 use super::{
-    Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort,
-    Reply, Request, Spent, ToolChoice, Vendor, VendorError, Wire, count, object, openai,
-    parse_answer, text,
+    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Request,
+    Spent, ToolChoice, Vendor, VendorError, openai,
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, ToolNames, Words};
+use crate::model::raw_reply::RawReply;
 use crate::model::usage::Usage;
+use crate::model::wire::{Assembler, Wire, count, object, parse_answer, text};
 
 /// Maps `done_reason`. There are others, like `load` and `unload`, which follow no reply.
 fn end(reason: &str) -> End {

@@ -15,14 +15,13 @@ use std::sync::LazyLock;
 
 use chrono::NaiveDate;
 use regex::Regex;
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use self::form::{File, ModelEntry, Rules, is_name};
 pub use self::task::TaskType;
 use super::{
-    Endpoint, ListedModel, ModelSpec, Origin, Provider, Purpose, ReasoningEffort, Tier, azure,
-    catalogue, retired, served,
+    Endpoint, ListedModel, ModelSpec, Origin, Place, Provider, Purpose, ReasoningEffort, Tier,
+    azure, catalogue, retired, served,
 };
 use crate::model::price::Price;
 use crate::sys::positions::{self, Misplaced, Positions};
@@ -32,21 +31,6 @@ use crate::sys::text::regex;
 const BUILT_IN: &str = include_str!("table/built_in.json");
 /// Anthropic's models, and the default of the agent `chat`.
 pub(crate) const CHAT_MODELS: &str = include_str!("anthropic/models.json");
-
-/// A file of models, by where it stands. Later ones win.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Place {
-    /// In the program.
-    #[default]
-    BuiltIn,
-    /// In the home of the agent `chat`: the user's, for every agent.
-    Home,
-    /// In the home of the agent `plan`, for that agent alone.
-    Plan,
-    /// In the project.
-    Project,
-}
 
 /// A file of models.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,6 @@
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
 pub mod installed;
-mod recorded;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,6 +18,7 @@ use crate::model::{
     Provider, Proxies, Purpose, REPAIRS, Route, ServerProblem, Setup, StepId, Tier, catalogue,
     endpoint,
 };
+use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::run::past::naming;
 use crate::run::past::naming::NoSuchRun;
@@ -26,8 +26,6 @@ use crate::secret::ApiKey;
 use crate::sys::error::Error;
 use crate::sys::http::transport::PlainAddresses;
 use crate::sys::interrupt::Interrupted;
-
-pub use self::recorded::recorded_model;
 
 /// The models that a run asks, and what that may cost.
 pub struct Models<'a> {
@@ -567,6 +565,35 @@ pub fn stage_models<'a>(
         return Ok(models);
     }
     Err(missing.into())
+}
+
+/// The model of an orchestration that is replayed, by its record alone: what told of it may be set no more, and the table
+/// need not know it.
+///
+/// # Errors
+/// When another one is asked for.
+pub fn recorded_model<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    recording: &Recording,
+    OrchestrationSettings {
+        model, provider, ..
+    }: &OrchestrationSettings,
+) -> Result<Models<'a>, Error> {
+    if let Some(asked) = choice.model.as_ref().filter(|asked| *asked != model) {
+        let other = RecordingProblem::OtherModel {
+            folder: recording.folder().to_owned(),
+            recorded: model.clone(),
+            asked: asked.clone(),
+        };
+        return Err(other.into());
+    }
+    let known = context.models.as_ref().ok();
+    let known = known.and_then(|table| table.named(model));
+    let known = known.filter(|spec| spec.provider == *provider).cloned();
+    let spec = known.unwrap_or_else(|| ModelSpec::new(model, *provider));
+    let first = SelectedModel::replayed(context, spec, recording);
+    Ok(Models::new(choice, true, first, Vec::new()))
 }
 
 /// A model behind the user's own server, which is compatible with OpenAI's. The table may have more to say of

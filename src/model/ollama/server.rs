@@ -14,10 +14,9 @@ use serde_json::{Value, json};
 use ureq::RequestBuilder;
 use ureq::http::StatusCode;
 
-use super::Ollama;
 use crate::model::error::one_line;
 use crate::model::http::Route;
-use crate::model::{ModelError, VendorError, Wire as _};
+use crate::model::{ModelError, Provider, VendorError};
 use crate::secret::ApiKey;
 use crate::sys::http::{HttpClient, HttpError};
 use crate::sys::interrupt::{Interrupt, Interrupted};
@@ -256,7 +255,7 @@ impl OllamaServer {
         let Some(key) = &self.key else {
             return call;
         };
-        let (name, prefix) = Ollama.key_header();
+        let (name, prefix) = Provider::Ollama.wire().key_header();
         call.header(name, format!("{prefix}{}", key.expose()))
     }
 
@@ -290,7 +289,7 @@ fn is_same(installed: &str, asked: &str) -> bool {
 /// Describes an answer with an error's status.
 fn refusal(status: StatusCode, body: &[u8]) -> String {
     let status = status.as_u16();
-    let VendorError { message, .. } = Ollama.read_failure(body);
+    let VendorError { message, .. } = Provider::Ollama.wire().read_failure(body);
     let words = message.map_or_else(|| ModelError::snippet(body), |words| one_line(&words));
     let colon = if words.is_empty() { "" } else { ": " };
     format!("it answers `{status}`{colon}{words}")
@@ -304,7 +303,7 @@ fn read_progress(line: &[u8], progress: &mut dyn FnMut(&PullProgress)) -> Result
     let words = |error: serde_json::Error| ModelError::not_json(line, error).to_string();
     let told: Value = serde_json::from_slice(line).map_err(words)?;
     if !told["error"].is_null() {
-        let VendorError { message, .. } = Ollama.told(&told["error"]);
+        let VendorError { message, .. } = Provider::Ollama.wire().told(&told["error"]);
         return Err(one_line(
             &message.unwrap_or_else(|| told["error"].to_string()),
         ));

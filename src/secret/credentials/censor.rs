@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::{PRIVATE_KEY, WORDS, next_credential, private_key};
-use crate::secret::HoldingBack;
+use super::private_key;
+use super::search::{PRIVATE_KEY, WORDS, next_credential};
+use crate::secret::redactor::HoldingBack;
 
 /// The beginning of what takes a credential's place; its kind and a bracket follow.
 const MARKER: &str = "[REDACTED: ";

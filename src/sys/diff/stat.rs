@@ -3,9 +3,9 @@
 use crate::sys::text::text_width;
 use serde::Serialize;
 
+use super::change::{FileChange, in_order};
 use super::compare::Comparison;
 use super::quote::quoted;
-use super::{FileChange, in_order};
 
 /// The changes per file, as `git diff --stat` shows them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
