@@ -7,6 +7,7 @@ use std::fmt;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::sys::text::cut;
 
@@ -63,6 +64,27 @@ impl Positions<'_> {
             return self.parse(part);
         }
         Err(self.problem(begin, "an object is expected here, in `{` and `}`"))
+    }
+
+    /// The fields of an object by these names, as slices of the text, and all others.
+    ///
+    /// # Errors
+    /// When the part is invalid, or has a field twice.
+    pub fn fields<'p, const N: usize>(
+        &self,
+        part: &'p str,
+        names: [&str; N],
+    ) -> Result<([Option<&'p str>; N], Map<String, Value>), Misplaced> {
+        let (mut known, mut further) = ([None; N], Map::new());
+        for (name, value) in self.object::<Entries<'p>>(part)?.0 {
+            match names.iter().position(|known| *known == name) {
+                Some(at) => known[at] = Some(value.get()),
+                None => {
+                    further.insert(name, self.parse(value.get())?);
+                }
+            }
+        }
+        Ok((known, further))
     }
 
     /// A mistake at the beginning of `part`, which is a slice of the text.
