@@ -54,7 +54,7 @@ static ANTHROPIC: Vendor = Vendor {
 };
 
 #[derive(Serialize)]
-pub(super) struct MessagesBody<'a> {
+struct MessagesBody<'a> {
     model: &'a str,
     #[serde(flatten)]
     rest: Value,
@@ -66,11 +66,7 @@ pub(super) struct MessagesBody<'a> {
 }
 
 /// Builds the request's common fields; `rest` holds further fields, of which those that are null are left out.
-pub(super) fn body<'a>(
-    spec: &'a ModelSpec,
-    request: &'a Request<'_>,
-    rest: &Value,
-) -> MessagesBody<'a> {
+fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: &Value) -> MessagesBody<'a> {
     let tools: Vec<Value> = request.form.tools.iter().map(body_tool).collect();
     let marks = Marks::of(&request.messages, !request.cached_by_marks);
     let may_call = request.form.tool_choice == ToolChoice::Auto || tools.is_empty();

@@ -1,9 +1,8 @@
-//! Ollama's own wire: `POST /api/chat`, which streams lines of JSON. Pure, but for its child `server`.
+//! Ollama's own wire: `POST /api/chat`, which streams lines of JSON. Pure.
 //!
 //! After the types of Ollama's `api` package and of its Python client. Guarantees that a prompt is never cut by the
 //! server (`truncate`, `shift`), and that what the model thinks is told and never kept.
 
-pub(super) mod server;
 #[cfg(test)]
 mod tests;
 mod window;

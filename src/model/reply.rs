@@ -47,7 +47,6 @@ pub struct Reply {
 
 impl Reply {
     /// A reply of which nothing is known but its words.
-    #[must_use]
     pub fn said(text: impl Into<String>) -> Self {
         Self {
             text: Arc::new(text.into()),

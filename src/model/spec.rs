@@ -62,7 +62,6 @@ pub struct ModelSpec {
 
 impl ModelSpec {
     /// A model of which nothing but this is known.
-    #[must_use]
     pub fn new(name: &str, provider: Provider) -> Self {
         Self {
             name: name.to_owned(),
@@ -73,13 +72,11 @@ impl ModelSpec {
     }
 
     /// The vendor's name of the model; `None` where the id is the user's name for a deployment, which says nothing of it.
-    #[must_use]
     pub fn vendors_name(&self) -> Option<&str> {
         (self.provider != Provider::Azure).then_some(&*self.id)
     }
 
     /// Returns whether it is one of OpenAI's own models, by its name: those take what is new in its API.
-    #[must_use]
     pub fn is_openais_own(&self) -> bool {
         let id = self.id.rsplit('/').next().unwrap_or_default();
         let families = ["gpt-", "o1", "o3", "o4"];
@@ -118,7 +115,6 @@ pub enum Origin {
 /// The reasoning effort, in OpenAI's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the vendor's words say it")]
 pub enum ReasoningEffort {
     None,
     Minimal,
@@ -131,7 +127,6 @@ pub enum ReasoningEffort {
 
 impl ReasoningEffort {
     /// The word for it.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::None => "none",

@@ -16,13 +16,11 @@ impl Provider {
     ];
 
     /// The facts of its vendor.
-    #[must_use]
     pub fn vendor(self) -> &'static Vendor {
         self.wire().vendor()
     }
 
     /// The provider of that word.
-    #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|provider| provider.vendor().word == word)

@@ -14,9 +14,8 @@ use super::problems::UnknownModel;
 use super::sending;
 use crate::model::price::Usd;
 use crate::model::{
-    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, OllamaServer, Origin,
-    Provider, Proxies, Purpose, REPAIRS, Route, ServerProblem, Setup, StepId, Tier, catalogue,
-    endpoint,
+    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
+    Purpose, REPAIRS, Route, ServerProblem, Setup, StepId, Tier, VendorServer, catalogue, endpoint,
 };
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
@@ -224,7 +223,6 @@ impl Models<'_> {
 
     /// Tells the user of models whose lives end soon; gives the warnings of the run: what is to be said of those that
     /// are asked at their vendors, and of the way to them. What another server does then, it alone knows.
-    #[must_use]
     pub fn warnings(&self, context: &Context<'_>) -> Vec<String> {
         if self.is_replay {
             return Vec::new();
@@ -255,7 +253,6 @@ pub enum ModelKey {
 
 impl ModelKey {
     /// The key that was found, or none.
-    #[must_use]
     pub fn of(found: Option<FoundKey>) -> Self {
         let (key, source) = found.map(|found| (found.key, found.source)).unzip();
         Self::Given(key, source)
@@ -271,7 +268,7 @@ pub struct SelectedModel<'a> {
     /// The one to ask where it is overloaded.
     pub fallback: Option<Box<SelectedModel<'a>>>,
     /// Its server, where that is Ollama's and not replayed.
-    pub server: Option<OllamaServer>,
+    pub server: Option<VendorServer>,
     /// True if what is sent travels unencrypted to another machine.
     is_exposed: bool,
     /// The steps that it has answered in the run that is replayed, if it is a fallback.
@@ -354,7 +351,8 @@ impl<'a> SelectedModel<'a> {
         };
         let route = Route { key, ..route };
         let is_ollamas = spec.provider == Provider::Ollama;
-        let server = is_ollamas.then(|| OllamaServer::new(route.clone(), context.interrupt));
+        let server =
+            is_ollamas.then(|| VendorServer::new(spec.provider, route.clone(), context.interrupt));
         let model = HttpModel::new(
             spec.clone(),
             route,
