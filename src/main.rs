@@ -10,12 +10,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use code_commit::exec::supervisor::{self, SupervisorPlace};
-use code_commit::secret::Redactor;
-use code_commit::sys::core_dump;
-use code_commit::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
-use code_commit::sys::interrupt::Interrupt;
-use code_commit::{Cli, CliMessage, Exit, World};
+use code_commit::supervisor::SupervisorPlace;
+use code_commit::{
+    Cli, CliMessage, Environment, Exit, Interrupt, KEY_VARIABLES, Redactor, SystemClock, World,
+    core_dump, supervisor,
+};
 
 fn main() -> ExitCode {
     core_dump::forbid();

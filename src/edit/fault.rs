@@ -138,7 +138,6 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// The flag that lets it pass, if there is one.
-    #[must_use]
     pub fn flag(&self) -> Option<&'static str> {
         match self {
             Self::Elided { .. } => Some("--allow-elision"),
@@ -169,7 +168,6 @@ pub struct Rejection {
 
 impl Rejection {
     /// The flags that together let all of the reply pass; none where something in it is wrong in any case.
-    #[must_use]
     pub fn flags(&self) -> Option<String> {
         let flags = self.faults.iter().map(|fault| fault.kind.flag());
         let flags: BTreeSet<&str> = flags.collect::<Option<_>>()?;

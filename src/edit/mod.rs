@@ -50,7 +50,6 @@ use undo_log::UndoLog;
 
 pub(crate) use digest::{Digest, Stamp, stamp};
 pub use fault::{Allowances, EditKind, FaultKind, FileEdit, Rejection, ReplyFault};
-pub use form::EditForm;
 pub use guard::LossGuard;
 pub use parse::{ParsedReply, parse};
 pub use rule::Rule;

@@ -80,7 +80,6 @@ pub enum System {
 
 impl System {
     /// The one that the program was built for.
-    #[must_use]
     pub const fn current() -> Self {
         if cfg!(target_os = "macos") {
             Self::MacOs

@@ -154,7 +154,6 @@ impl Accounts {
     }
 
     /// The one that counts; `None` where there is none at all.
-    #[must_use]
     pub fn active(&self) -> Option<&Account> {
         self.accounts.get(self.active)
     }
@@ -176,7 +175,6 @@ impl Accounts {
     }
 
     /// The account of this name.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<&Account> {
         self.accounts.iter().find(|account| account.name == name)
     }
@@ -291,7 +289,6 @@ fn warning(path: &Path) -> Option<String> {
 static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#""api_key"\s*:\s*"([^"]+)""#));
 
 /// The keys in the user's file, as far as it can be read: they are redacted whatever else is wrong with it.
-#[must_use]
 pub fn keys_in_file(environment: &Environment) -> Vec<String> {
     let home = home::SHARED.directory(environment, System::current());
     let Ok(path) = home.map(|home| home.join(FILE)) else {

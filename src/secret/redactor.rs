@@ -54,7 +54,6 @@ impl ApiKey {
     }
 
     /// The key itself, for the one header that carries it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -108,13 +107,11 @@ pub struct Redactor {
 impl Redactor {
     /// A redactor for these keys. The same key twice is no harm; one of fewer than [`SHORTEST_KEY`] bytes is passed
     /// over.
-    #[must_use]
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         Self::with_values(keys, [])
     }
 
     /// A redactor for these keys, and for the values of other variables that hold secrets.
-    #[must_use]
     pub fn with_values<'a>(
         keys: impl IntoIterator<Item = &'a str>,
         values: impl IntoIterator<Item = &'a str>,

@@ -22,7 +22,6 @@ use quote::quoted_behind;
 
 /// The changes as `git diff --no-renames` prints them, but for the `index` lines; what is not UTF-8 in
 /// them is replaced.
-#[must_use]
 pub fn text(changes: &[FileChange]) -> String {
     String::from_utf8_lossy(&unified(changes)).into_owned()
 }

@@ -26,6 +26,9 @@ pub struct Misplaced {
     pub reason: String,
 }
 
+/// The fields of an object that are known by their names, as slices of the text; and all others.
+pub type Fields<'t, const N: usize> = ([Option<&'t str>; N], Map<String, Value>);
+
 /// Where the parts of a text stand in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Positions<'t>(pub &'t str);
@@ -74,7 +77,7 @@ impl Positions<'_> {
         &self,
         part: &'p str,
         names: [&str; N],
-    ) -> Result<([Option<&'p str>; N], Map<String, Value>), Misplaced> {
+    ) -> Result<Fields<'p, N>, Misplaced> {
         let (mut known, mut further) = ([None; N], Map::new());
         for (name, value) in self.object::<Entries<'p>>(part)?.0 {
             match names.iter().position(|known| *known == name) {
@@ -88,13 +91,11 @@ impl Positions<'_> {
     }
 
     /// A mistake at the beginning of `part`, which is a slice of the text.
-    #[must_use]
     pub fn problem(&self, part: &str, reason: impl Into<String>) -> Misplaced {
         self.problem_at(self.offset(part), reason)
     }
 
     /// A mistake at a byte of the text, or at its end.
-    #[must_use]
     pub fn problem_at(&self, offset: usize, reason: impl Into<String>) -> Misplaced {
         let text = self.0.as_bytes();
         let before = text.get(..offset).unwrap_or(text);

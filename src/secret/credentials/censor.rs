@@ -61,7 +61,6 @@ impl<W: Write> Censor<W> {
     }
 
     /// The same, but that nothing is taken out where `is_open`.
-    #[must_use]
     pub fn opened(self, is_open: bool) -> Self {
         Self { is_open, ..self }
     }

@@ -229,13 +229,11 @@ pub struct Finding {
 
 impl Finding {
     /// Returns whether this is one of the project's own keys.
-    #[must_use]
     pub fn is_own_key(&self) -> bool {
         self.kind == OWN_KEY
     }
 
     /// Returns whether the redactor knows this, and so removes it from everything that is sent.
-    #[must_use]
     pub fn is_redacted(&self) -> bool {
         self.is_own_key() || self.kind == VARIABLE
     }

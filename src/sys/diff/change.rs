@@ -36,7 +36,6 @@ pub struct FileState {
 
 impl FileState {
     /// An empty file.
-    #[must_use]
     pub fn empty(mode: u32) -> Self {
         Self {
             content: Vec::new(),
@@ -56,7 +55,6 @@ impl FileState {
 
 impl FileChange {
     /// Returns the change of a file in its bytes alone: its mode is that of a new file, and stays.
-    #[must_use]
     pub fn of(path: String, before: Option<Vec<u8>>, after: Option<Vec<u8>>) -> Self {
         let state = |content| FileState {
             content,
@@ -85,7 +83,7 @@ impl FileChange {
     }
 
     /// Returns whether git has anything to show: an empty file that is created or deleted counts.
-    fn is_shown(&self) -> bool {
+    pub(super) fn is_shown(&self) -> bool {
         let [before, after] = self.modes();
         before != after || self.before() != self.after()
     }
