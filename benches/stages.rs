@@ -15,8 +15,7 @@ use std::time::Duration;
 
 use code_commit::edit;
 use code_commit::measured::{
-    App, Composer, ComposerOptions, Entry, Event, LogEntry, PlanDocument, SharedMode, Theme,
-    ToScreen, Usd,
+    App, Composer, ComposerOptions, Entry, Event, LogEntry, PlanDocument, SharedMode, ToScreen, Usd,
 };
 use code_commit::model::message::{Message, Role};
 use code_commit::secret::Redactor;
@@ -164,7 +163,7 @@ impl BenchScreen {
     fn showing(entries: Vec<Entry>) -> Self {
         let composer = Composer::new(ComposerOptions::default());
         let mut screen = Self {
-            app: App::new(Theme::new(false), SharedMode::default(), composer),
+            app: App::new(Some(SharedMode::default()), composer),
             terminal: Terminal::new(TestBackend::new(120, 40)).unwrap(),
         };
         screen.tell(ToScreen::Transcript(entries));
