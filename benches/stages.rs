@@ -15,8 +15,12 @@ use std::time::Duration;
 
 use code_commit::Redactor;
 use code_commit::measured::{
+<<<<<<< HEAD
     App, Composer, ComposerOptions, Entry, Event, LogEntry, Message, PlanDocument, Role,
     SharedMode, Theme, ToScreen, Usd, find, parse,
+=======
+    App, Composer, ComposerOptions, Entry, Event, LogEntry, PlanDocument, SharedMode, ToScreen, Usd,
+>>>>>>> ready/hE
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -160,7 +164,7 @@ impl BenchScreen {
     fn showing(entries: Vec<Entry>) -> Self {
         let composer = Composer::new(ComposerOptions::default());
         let mut screen = Self {
-            app: App::new(Theme::new(false), SharedMode::default(), composer),
+            app: App::new(Some(SharedMode::default()), composer),
             terminal: Terminal::new(TestBackend::new(120, 40)).unwrap(),
         };
         screen.tell(ToScreen::Transcript(entries));

@@ -74,7 +74,6 @@ pub mod measured {
     pub use crate::sys::interrupt::Signal;
     pub use crate::ui::tui::app::App;
     pub use crate::ui::tui::composer::{Composer, ComposerOptions};
-    pub use crate::ui::tui::theme::Theme;
     pub use crate::ui::tui::{Entry, ToScreen};
 }
 

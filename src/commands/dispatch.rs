@@ -9,7 +9,6 @@ use super::orchestrate::options::OrchestrateOptions;
 use super::plan::options::PlanOptions;
 use super::report::command as page;
 use super::screen::{ScreenLines, ScreenSetup, at_screen};
-use super::talk::OpenInput;
 use super::workspace::{AgentOptions, SessionChoice};
 use super::{
     add_model, consistency, demo, diff, dry_run, init, log, mcp, models, query, rollup, undo,
@@ -33,7 +32,7 @@ use crate::run::context::{Context, InputOptions, ModelChoice, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::error::Error;
-use crate::ui::input::{self, InputError, LineReader, PlainLines, PromptedLines};
+use crate::ui::input::{self, InputError, LineReader, OpenUser, PlainLines, PromptedLines};
 use crate::ui::{OutputFormat, history, is_dumb};
 
 /// Starts what the command line asks for; `stdin` is where a user who is asked answers.
@@ -198,7 +197,7 @@ fn orchestrate(
         ..stdin
     };
     let is_asked = !options.headless && options.choice.replay.is_none();
-    let work = |context: &Context<'_>, open: OpenInput<'_>| {
+    let work = |context: &Context<'_>, open: OpenUser<'_>| {
         super::orchestrate::command::orchestrate(context, &options, open)
     };
     // Without a home, nothing is kept of what is typed, and lines do.
@@ -322,7 +321,7 @@ fn talk(
     context: &Context<'_>,
     place: TalkPlace,
     home: &Path,
-    work: impl FnOnce(&Context<'_>, OpenInput<'_>) -> Result<Outcome, Failure>,
+    work: impl FnOnce(&Context<'_>, OpenUser<'_>) -> Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
     if !place.wants_screen || is_dumb(context.environment) {
         return work(context, &|| open_input(context, place.stdin));

@@ -40,7 +40,7 @@ use crate::sys::environment::Clock;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links};
 use crate::ui::history;
-use crate::ui::input::LineReader;
+use crate::ui::input::User;
 
 /// Choice of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,27 +90,6 @@ impl KeptSession<'_> {
         let mut session = self.session.borrow_mut();
         change(&mut session);
         Ok(self.store.save(&mut session, self.clock.now().to_utc())?)
-    }
-}
-
-impl KeptSession<'_> {
-    /// The other sessions of the current directory, the newest first, each with a line that tells of it.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn others_in(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
-        let zone = *context.clock.now().offset();
-        let own = self.id();
-        let here = self.store.list_in(context.directory)?;
-        let others = here.into_iter().filter(|other| other.id != own);
-        Ok(others
-            .map(|other| {
-                (
-                    other.id.clone(),
-                    sessions::line::<SessionFile>(&other, zone),
-                )
-            })
-            .collect())
     }
 }
 
@@ -300,14 +279,6 @@ impl<'c> Workspace<'c> {
         Ok(())
     }
 
-    /// The other sessions of this directory, the newest first, each with a line that tells of it.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
-        self.kept.others_in(context)
-    }
-
     /// Goes on with another session, or with a new one.
     ///
     /// # Errors
@@ -398,7 +369,7 @@ pub trait Asker {
 /// Source of answers to an agent's questions.
 pub enum AnswerSource<'i> {
     /// The user at the terminal.
-    Typed(&'i RefCell<Box<dyn LineReader>>),
+    Typed(&'i User),
     /// The user at a screen.
     Screen(&'i dyn Asker),
     /// A recorded run.

@@ -3,16 +3,18 @@
 //! A profile: which parts of the engine it is made of. What it has is set up by `place`, what it works on by `request`,
 //! and what a user does at the screen is heard by `talk`.
 
-use super::options::ChatOptions;
+use super::options::{COMMANDS, ChatOptions};
 
 use super::error::ChatError;
 use super::place::ChatPlace;
-use super::slash::SlashCommand;
 use super::talk::TalkEnd;
 use super::{models, outgoing, settings};
+use std::rc::Rc;
+
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
 use crate::commands::screen::{Screen, ScreenSetup, at_screen};
+use crate::commands::talk::slash;
 use crate::commands::workspace::{AnswerSource, SessionChoice};
 use crate::project::home::CHAT;
 use crate::record::event::WithoutKeys;
@@ -111,14 +113,13 @@ fn own_command(request: &str) -> Result<Option<(String, String)>, ChatError> {
     if request.starts_with('!') {
         return Err(ChatError::ScreenCommand("!".to_owned()));
     }
-    match SlashCommand::read(request, |_| true) {
-        None | Some(Err(_)) => Ok(None),
-        Some(Ok(SlashCommand::Own(name, argument))) => Ok(Some((name, argument))),
-        Some(Ok(_)) => {
-            let name = request.split_whitespace().next().unwrap_or_default();
-            Err(ChatError::ScreenCommand(name.to_owned()))
-        }
+    let Some((name, argument)) = slash::split(request) else {
+        return Ok(None);
+    };
+    if slash::named(name, COMMANDS).is_some() {
+        return Err(ChatError::ScreenCommand(format!("/{name}")));
     }
+    Ok(Some((name.to_owned(), argument.to_owned())))
 }
 
 /// The request that one of the user's own commands stands for, by the model that it names.
@@ -174,7 +175,7 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
 fn talk_until_left(
     context: &Context<'_>,
     options: &ChatOptions,
-    screen: &Screen,
+    screen: &Rc<Screen>,
     mode: &SharedMode,
     farewell: &mut String,
 ) -> Result<(), Failure> {
@@ -183,7 +184,7 @@ fn talk_until_left(
     // With what the vendor's list has added, for the model that was chosen of it.
     let mut table = None;
     let context = &Context {
-        reporter: screen,
+        reporter: &**screen,
         ..context.clone()
     };
     loop {

@@ -18,7 +18,7 @@ use crate::sys::files::Links;
 use crate::sys::text::{escaped, line_end, one_line, regex};
 
 /// The folder with the commands, in a project's folder for agents and in the user's.
-pub const COMMANDS: &str = "commands";
+pub const FOLDER: &str = "commands";
 /// Ending of a command's file name.
 const ENDING: &str = ".md";
 /// Limits of the commands read from a folder, and of its depth.
@@ -291,11 +291,15 @@ impl Expansion<'_> {
 
 /// The commands of the project in `root` and those of the user whose folder for agents `home` is, by their names; of
 /// two of one name, the project's. And warnings of files that cannot be used. Commands of the program's own keep their
-/// names: `taken`.
+/// names, of which `is_taken` knows.
 #[must_use]
-pub fn load(root: &Path, home: &Path, taken: &[&str]) -> (Vec<CommandFile>, Vec<String>) {
+pub fn load(
+    root: &Path,
+    home: &Path,
+    is_taken: &dyn Fn(&str) -> bool,
+) -> (Vec<CommandFile>, Vec<String>) {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    let projects = root.join(AGENT_FOLDER).join(COMMANDS);
+    let projects = root.join(AGENT_FOLDER).join(FOLDER);
     let mut folder = Folder {
         root: Some(root),
         ..Folder::default()
@@ -303,7 +307,7 @@ pub fn load(root: &Path, home: &Path, taken: &[&str]) -> (Vec<CommandFile>, Vec<
     folder.read(&projects, "", 0);
     let projects = std::mem::take(&mut folder.commands);
     folder.root = None;
-    folder.read(&home.join(COMMANDS), "", 0);
+    folder.read(&home.join(FOLDER), "", 0);
     let is_projects =
         |command: &CommandFile| projects.iter().any(|other| other.name == command.name);
     folder.commands.retain(|command| !is_projects(command));
@@ -312,7 +316,7 @@ pub fn load(root: &Path, home: &Path, taken: &[&str]) -> (Vec<CommandFile>, Vec<
     commands.sort_by(|one, other| one.name.cmp(&other.name));
     let mut warnings = folder.warnings;
     commands.retain(|command| {
-        let is_taken = taken.contains(&&*command.name);
+        let is_taken = is_taken(&command.name);
         if is_taken {
             warnings.push(format!(
                 "the command file for `/{0}` is not used: `/{0}` is the program's own",

@@ -25,7 +25,6 @@ pub(crate) mod request;
 pub mod seen;
 pub mod settings;
 pub(crate) mod shell;
-pub(crate) mod slash;
 pub(crate) mod spending;
 pub mod spent;
 pub(crate) mod talk;

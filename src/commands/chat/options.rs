@@ -2,6 +2,7 @@
 
 use super::super::workspace::SessionChoice;
 use crate::agent::tools::place::Outside;
+use crate::commands::talk::slash::Slash;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::record::mode::Mode;
@@ -9,6 +10,28 @@ use crate::run::context::ModelChoice;
 
 /// The command's name.
 pub(crate) const NAME: &str = "chat";
+
+/// Its slash commands.
+pub(crate) const COMMANDS: &[Slash] = &[
+    Slash::Clear,
+    Slash::Command,
+    Slash::Compact,
+    Slash::Copy,
+    Slash::Cost,
+    Slash::Diff,
+    Slash::Exit,
+    Slash::Help,
+    Slash::Init,
+    Slash::Login,
+    Slash::Logout,
+    Slash::Mode,
+    Slash::Model,
+    Slash::Permissions,
+    Slash::Resume,
+    Slash::Transcript,
+    Slash::Undo,
+];
+
 /// The options of the agent at the terminal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatOptions {

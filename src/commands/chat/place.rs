@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::briefing::Briefing;
-use super::commands::{COMMANDS, CommandFile};
+use super::commands::{CommandFile, FOLDER};
 use super::entries::{STOPPED, ending, entries};
 use super::login::{self, ChatKey, home};
 use super::models::ChosenModel;
-use super::options::ChatOptions;
+use super::options::{COMMANDS, ChatOptions};
 use super::permissions::file::{PermissionFile, rule_words};
 use super::permissions::untrusted::Untrusted;
 use super::permissions::{ChatPermissions, NotPermitted, closed_paths};
@@ -28,6 +28,7 @@ use crate::agent::tool::Effect;
 use crate::agent::tools::place::Outside;
 use crate::commands::keeping::Keeping;
 use crate::commands::sessions::{self, KEEPS_ALL};
+use crate::commands::talk::slash;
 use crate::commands::workspace::{
     AnswerSource, KeptSession, Recorded, SessionChoice, check_keys, open_session, processes,
     recorded,
@@ -425,14 +426,14 @@ impl<'c> ChatPlace<'c> {
         )
     }
 
-    /// All commands that can be typed, the user's own behind those of the program.
-    pub fn hints(&self) -> Vec<CommandHint> {
+    /// The user's own commands, for who types one.
+    pub fn own_commands(&self) -> Vec<CommandHint> {
         let own = self.commands.iter().map(|command| CommandHint {
             name: command.name.clone(),
             argument: command.argument_hint.clone(),
             description: command.description.clone(),
         });
-        super::slash::hints().into_iter().chain(own).collect()
+        own.collect()
     }
 
     /// The user's own command of this name.
@@ -461,12 +462,6 @@ impl<'c> ChatPlace<'c> {
         // What stands between tags is not for people.
         let said = earlier.iter().chain(history).filter(|said| !said.is_tagged);
         transcript(said, usize::MAX)
-    }
-
-    /// The name of the model at this place of the menu.
-    pub fn model_at(&self, at: usize) -> String {
-        let model = self.table.models().get(at);
-        model.map(|spec| spec.name.clone()).unwrap_or_default()
     }
 
     /// The models to choose from, those besides that the vendor tells of, where it does.
@@ -515,14 +510,6 @@ impl<'c> ChatPlace<'c> {
         session.file.model.clone_from(&spec.name);
         session.conversation.thinks_as(&thinker);
         Ok(())
-    }
-
-    /// The other sessions of this directory, the newest first, each with a line that tells of it.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
-        self.kept.inner.others_in(context)
     }
 
     /// Goes on with another session, or with a new one.
@@ -585,16 +572,13 @@ impl<'c> ChatPlace<'c> {
 
 /// The file for a command of this name, from the project's root on; `None` where that is no name, or the program's own.
 pub fn command_file(name: &str) -> Option<String> {
-    let mut own = super::slash::hints().into_iter();
-    let file = commands::file_for(name).filter(|_| !own.any(|hint| hint.name == name))?;
-    Some(format!("{AGENT_FOLDER}/{COMMANDS}/{}", file.display()))
+    let file = commands::file_for(name).filter(|_| slash::named(name, COMMANDS).is_none())?;
+    Some(format!("{AGENT_FOLDER}/{FOLDER}/{}", file.display()))
 }
 
 /// The user's commands, and warnings of files that are none.
 pub fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
-    let own = super::slash::hints();
-    let taken: Vec<&str> = own.iter().map(|hint| &*hint.name).collect();
-    commands::load(root, home, &taken)
+    commands::load(root, home, &|name| slash::named(name, COMMANDS).is_some())
 }
 
 /// Identifies the account and model that sign thoughts; others reject them.

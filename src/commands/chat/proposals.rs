@@ -20,10 +20,11 @@ use crate::sys::diff;
 use crate::sys::diff::{FileChange, FileState, NEW_MODE};
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
-use crate::sys::numbers::grouped;
 
 /// The tool by which files are written.
 const TOOL: &str = "write_file";
+/// Instructions of `/compact`.
+const SUMMARY: &str = include_str!("../../../prompts/chat_compact.txt");
 /// Request of `/init`.
 const INIT: &str = include_str!("../../../prompts/chat_init.txt");
 /// Request of `/command`.
@@ -43,18 +44,9 @@ pub fn compact(
     }
     let outcome = request::aside(context, place, "/compact", true, |agent, conversation| {
         let system = request::system(agent);
-        let compressed = summarize(
-            agent.frame(&system),
-            &place.kept.meter,
-            place.window(),
-            focus,
-            conversation,
-        )?;
-        Ok(format!(
-            "compacted: about {} tokens, from {}",
-            grouped(compressed.tokens_after),
-            grouped(compressed.tokens_before)
-        ))
+        let (meter, window) = (&place.kept.meter, place.window());
+        let asked = (SUMMARY, focus);
+        Ok(summarize(agent.frame(&system), meter, window, asked, conversation)?.told())
     })?;
     Ok(outcome.summary)
 }

@@ -4,7 +4,7 @@
 //! A profile: which parts of the engine it is made of, and in which order they work. Guarantees that a run that has its
 //! folder ends with a report, however it ends.
 
-use super::options::{OpenUser, OrchestrateOptions};
+use super::options::OrchestrateOptions;
 use std::cell::{Cell, RefCell};
 
 use serde_json::json;
@@ -30,6 +30,7 @@ use crate::agent::tool::Toolbox;
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
+use crate::commands::talk;
 use crate::model::Purpose;
 use crate::record::event::Event;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
@@ -38,6 +39,7 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::sys::environment::RecordedClock;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
+use crate::ui::input::{OpenUser, Typed};
 
 /// The command's name.
 const NAME: &str = "orchestrate";
@@ -230,8 +232,8 @@ impl Orchestration<'_, '_> {
         self.context.reporter.event(&Event::Words(words.clone()));
         let report = FinalReport::read(words);
         let answer = if report.is_err() && self.run.is_interactive() {
-            let answer = self.run.answer(PROMPT);
-            answer.map_err(|error| Objection::Over(error.into()))?
+            self.answer()
+                .map_err(|error| Objection::Over(error.into()))?
         } else {
             None
         };
@@ -253,6 +255,20 @@ impl Orchestration<'_, '_> {
                 Err(Objection::Over(AgentError::IterationLimit { reviews }))
             }
             Err(objection) => Err(objection),
+        }
+    }
+
+    /// The user's answer to the model's words, if they have one.
+    fn answer(&self) -> Result<Option<String>, Error> {
+        loop {
+            let Some(answer) = self.run.answer(PROMPT)? else {
+                return Ok(None);
+            };
+            match talk::answer(self.context, answer) {
+                Some(Typed::Line(answer)) => return Ok(Some(answer)),
+                Some(Typed::End | Typed::Interrupted) => return Ok(None),
+                None => {}
+            }
         }
     }
 

@@ -187,6 +187,7 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
         | Event::Printed(_)
         | Event::Progress { .. }
         | Event::Heard { .. }
+        | Event::Status(_)
         | Event::Waiting { .. }
         | Event::Tool { .. } => return None,
         Event::Prose(text) | Event::Thoughts(text) | Event::Words(text) => {
@@ -202,10 +203,7 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
         }
         Event::Tasks(tasks) => joined(tasks.iter().map(ToString::to_string)),
         Event::Todos(todos) => joined(todos.iter().map(|todo| todo.shown().to_owned())),
-        Event::Notice(text)
-        | Event::Status(text)
-        | Event::Shown(text)
-        | Event::Changed { diff: text } => text.clone(),
+        Event::Notice(text) | Event::Shown(text) | Event::Changed { diff: text } => text.clone(),
         Event::Warning(text) => format!("warning: {text}"),
         Event::Started { log } => format!("log: {log}"),
         Event::Retrying {

@@ -15,6 +15,7 @@ use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping;
+use crate::commands::sessions;
 use crate::commands::workspace::{Recorded, SessionChoice, check_keys, processes, recorded};
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
@@ -35,7 +36,7 @@ use crate::sys::environment::Clock;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{InputError, LineReader, Typed};
+use crate::ui::input::{InputError, Typed, User};
 
 /// The session that a plan is worked on in.
 pub struct KeptPlan<'s> {
@@ -74,6 +75,22 @@ impl KeptPlan<'_> {
     pub fn change(&self, change: impl FnOnce(&mut PlanState)) -> Result<(), Error> {
         change(&mut self.session.borrow_mut().file.state);
         self.save()
+    }
+
+    /// The other sessions of the project, the newest first: the id of each, and a line that tells of it.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn others(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
+        sessions::others(context, &self.store, context.project.root(), &self.id())
+    }
+
+    /// Checks that another session can be gone on with.
+    ///
+    /// # Errors
+    /// If it cannot be used.
+    pub fn check(&self, id: &str) -> Result<(), Error> {
+        Ok(self.store.open(id).map(drop)?)
     }
 
     fn save(&self) -> Result<(), Error> {
@@ -170,7 +187,7 @@ fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> 
 pub fn models<'c>(
     context: &Context<'c>,
     options: &PlanOptions,
-    typing: Option<&Typing>,
+    typing: Option<&User>,
 ) -> Result<Models<'c>, Error> {
     let choice = &options.choice;
     let selected = STAGES.map(|(purpose, task)| Ok((purpose, selected(context, choice, task)?)));
@@ -208,7 +225,7 @@ pub fn model_and(spec: &ModelSpec, sentence: &str) -> String {
 }
 
 /// Asks the user whether to pull a model.
-fn wants(context: &Context<'_>, typing: &Typing, model: &str) -> Result<bool, Interrupted> {
+fn wants(context: &Context<'_>, typing: &User, model: &str) -> Result<bool, Interrupted> {
     let sentence = format!("Ollama does not have `{model}`. Pull it?");
     let confirmed = typing
         .borrow_mut()
@@ -265,9 +282,6 @@ pub struct PlanPlace<'c> {
     windows: Vec<(u64, String)>,
 }
 
-/// A user who types.
-pub type Typing = RefCell<Box<dyn LineReader>>;
-
 /// The number of unintelligible replies in a row that ends a run.
 pub const TRIES: u32 = 3;
 
@@ -308,8 +322,8 @@ impl<'c> PlanPlace<'c> {
         )?;
         warnings.extend(uncontained);
         let window = models.first.spec.prompt_window();
-        let model = models.first.spec.name.clone();
-        kept.session.borrow_mut().file.model = model;
+        let model = &models.first.spec.name;
+        kept.session.borrow_mut().file.model.clone_from(model);
         let mut place = Self {
             models,
             document: kept.document(root),
@@ -364,6 +378,25 @@ impl<'c> PlanPlace<'c> {
             state.stage = stage;
         })?;
         self.recorded = Some(record);
+        Ok(())
+    }
+
+    /// Switches to the models of these options.
+    ///
+    /// # Errors
+    /// If one is not known, or lacks something.
+    pub fn choose_model(
+        &mut self,
+        context: &Context<'c>,
+        options: &PlanOptions,
+        user: Option<&User>,
+    ) -> Result<(), Error> {
+        self.models = models(context, options, user)?;
+        self.models.tell_base_urls(context);
+        let spec = &self.models.first.spec;
+        self.limits.max_context_tokens = spec.prompt_window();
+        let mut session = self.kept.session.borrow_mut();
+        session.file.model.clone_from(&spec.name);
         Ok(())
     }
 
