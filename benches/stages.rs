@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use code_commit::Redactor;
 use code_commit::measured::{
-    App, Composer, ComposerOptions, Entry, Event, LogEntry, PlanDocument, SharedMode, ToScreen,
-    Usd, find, parse,
+    App, Composer, ComposerOptions, Entry, Event, LogEntry, Message, PlanDocument, Role,
+    SharedMode, ToScreen, Usd, find, parse,
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
