@@ -79,8 +79,8 @@ pub mod measured {
 
 use std::path::PathBuf;
 
-use crate::commands::cli::command::Command;
-pub use crate::commands::cli::command_line::{Cli, CliMessage};
+use crate::commands::command::Command;
+pub use crate::commands::command_line::{Cli, CliMessage};
 use crate::commands::redaction::redactor;
 use crate::commands::{ProjectPlace, SummaryFile};
 pub use crate::exec::{subreaper, supervisor};
@@ -151,7 +151,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         document: None,
         passed: cli.passed_variables(),
         allowances: cli.losses().into(),
-        allowed_sockets: cli.allowed_sockets(),
+        allowed_sockets: &cli.sandbox().allow_socket,
         models: &models,
     };
     let stdin = Stdin {

@@ -6,7 +6,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -27,18 +26,9 @@ fn main() -> ExitCode {
     };
     let exit = match place {
         Some(place) => supervise(place, clock),
-        None => run(read(&arguments), clock),
+        None => run(Cli::read(&arguments), clock),
     };
     ExitCode::from(exit.code())
-}
-
-/// Parses the arguments by the name that the program was started under, as through a link.
-fn read(arguments: &[OsString]) -> Result<Cli, CliMessage> {
-    match arguments.first().map(Path::new) {
-        Some(program) if program.ends_with("dev") => Cli::read_dev(arguments),
-        Some(program) if program.ends_with("dev-agent") => Cli::read_dev_agent(arguments),
-        _ => Cli::read(arguments),
-    }
 }
 
 fn run(read: Result<Cli, CliMessage>, clock: SystemClock) -> Exit {

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use crate::commands::chat::spent::Spent;
 use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
-use crate::record::result::{RunRecord, TreeState};
+use crate::record::result::TreeState;
 use crate::run::context::Context;
 use crate::run::past::naming::NoSuchRun;
 use crate::run::past::{history, naming};
@@ -52,21 +51,6 @@ pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, 
         changed.extend(is_latest.then_some(folder));
     }
     Ok((changed, is_latest))
-}
-
-/// Returns the spending of the runs of an agent's session, as far as they still exist.
-///
-/// # Errors
-/// When the runs cannot be read.
-pub fn spent_in(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
-    let runs = history::runs(&context.project)?;
-    let records = runs.iter().filter_map(|run| run.record.as_ref());
-    let is_of_session = |record: &&RunRecord| {
-        let about = record.agent.as_ref();
-        about.and_then(|about| about.session.as_deref()) == Some(session)
-    };
-    let spent = records.filter(is_of_session).map(Spent::in_run);
-    Ok(spent.fold(Spent::default(), Spent::plus))
 }
 
 /// The last run that changed anything, undoing left out. One that was rolled back, or has taken its edits

@@ -2,9 +2,10 @@
 
 mod orchestration;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::vec::IntoIter;
 
+use clap::Args;
 use serde_json::{Value, json};
 
 use crate::agent::tools::notes::DONE;
@@ -41,38 +42,41 @@ const WIDTH: usize = 76;
 /// The number of characters of a query the list has.
 const QUERY: usize = 200;
 
-/// Lists the runs, or the last `number` of them, the newest last; or tells of `run`.
+/// Arguments of `log`.
+#[derive(Debug, Clone, Args)]
+pub struct LogArgs {
+    /// Run to show: its folder, the beginning of its name, a time of today (14:05), last, or -2 for
+    /// the one before [default: list all runs]
+    #[arg(allow_negative_numbers = true)]
+    pub run: Option<PathBuf>,
+
+    /// List only the last N runs
+    #[arg(short = 'n', long = "number", value_name = "N", conflicts_with = "run")]
+    pub number: Option<usize>,
+}
+
+/// Lists the runs, the newest last, or tells of one.
 ///
 /// # Errors
 /// When there is no such run, or `logs` cannot be read.
-pub fn log(
-    context: &Context<'_>,
-    run: Option<&Path>,
-    number: Option<usize>,
-) -> Result<Outcome, Failure> {
+pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
-    let outcome = match run {
-        None => {
-            let runs = match number {
-                None => history::runs(project)?,
-                Some(number) => {
-                    let mut runs: Vec<_> = history::latest(project)?.take(number).collect();
-                    runs.reverse();
-                    runs
-                }
-            };
-            list(project, &runs, context.reporter.columns())
-        }
-        Some(run) => {
-            let run = PastRun::read(project, &naming::find(project, run, context.today())?);
-            let data = data(&run);
-            Outcome::shown(story(context, &run), data)
-        }
+    let mut outcome = if let Some(run) = &arguments.run {
+        let run = PastRun::read(project, &naming::find(project, run, context.today())?);
+        Outcome::shown(story(context, &run), data(&run))
+    } else if let Some(number) = arguments.number {
+        let mut runs: Vec<_> = history::latest(project)?.take(number).collect();
+        runs.reverse();
+        list(project, &runs, context.reporter.columns())
+    } else {
+        list(
+            project,
+            &history::runs(project)?,
+            context.reporter.columns(),
+        )
     };
-    Ok(Outcome {
-        is_paged: true,
-        ..outcome
-    })
+    outcome.is_paged = true;
+    Ok(outcome)
 }
 
 /// The columns of the list. What was asked for stands last: it takes what is left of the line.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::output_file::{self, OutputFile};
-use crate::commands::cli::command_line::Cli;
+use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
 use crate::record::result::{RunRecord, TreeState};
 use crate::record::run_files::Artifact;

@@ -16,10 +16,8 @@ use serde_json::{Map, Value, json};
 
 use crate::model::Provider;
 use crate::project::home;
-use crate::project::home::System;
 use crate::secret::ApiKey;
 use crate::sys::atomic_file;
-use crate::sys::environment::Environment;
 use crate::sys::file_lock::FileLock;
 use crate::sys::files::PathError;
 use crate::sys::home_file::{self, HomeFileProblem};
@@ -283,21 +281,6 @@ fn warning(path: &Path) -> Option<String> {
             "others can read `{path_shown}`, and it cannot be closed to them: {error}"
         )),
     }
-}
-
-/// A key, whatever else stands there.
-static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#""api_key"\s*:\s*"([^"]+)""#));
-
-/// The keys in the user's file, as far as it can be read: they are redacted whatever else is wrong with it.
-pub fn keys_in_file(environment: &Environment) -> Vec<String> {
-    let home = home::SHARED.directory(environment, System::current());
-    let Ok(path) = home.map(|home| home.join(FILE)) else {
-        return Vec::new();
-    };
-    let content = home_file::read(&path).ok().flatten().unwrap_or_default();
-    let json = String::from_utf8_lossy(&content);
-    let keys = KEY.captures_iter(&json).map(|found| found.extract());
-    keys.map(|(_, [key])| key.to_owned()).collect()
 }
 
 /// The accounts that the content of a file stands for.

@@ -12,7 +12,7 @@ use crate::model::{Endpoint, EndpointProblem, ModelSpec, azure_spec, is_plain_in
 use crate::record::orchestration::Polling;
 use crate::record::seconds::Seconds;
 use crate::secret::ApiKey;
-use crate::sys::environment::{Environment, query_secrets};
+use crate::sys::environment::Environment;
 
 /// The key of the Azure OpenAI resource.
 const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
@@ -132,14 +132,6 @@ impl AgentConfig {
             _ => Err(variables.problems),
         }
     }
-}
-
-/// The secrets in these variables, besides what their names tell.
-pub fn secrets(environment: &Environment) -> impl Iterator<Item = String> {
-    let keys = [AZURE_KEY, MCP_TOKEN, GITHUB_TOKEN];
-    let keys = keys.into_iter().filter_map(|key| environment.get(key));
-    let query = environment.get(MCP_URL).into_iter().flat_map(query_secrets);
-    keys.map(str::to_owned).chain(query.map(String::from))
 }
 
 /// The environment while it is read.

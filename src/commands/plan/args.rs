@@ -118,17 +118,6 @@ pub enum StepGate {
     Off,
 }
 
-impl PlanArgs {
-    /// Whether what is shown is to be shown as JSON.
-    pub(crate) fn shows_json(&self) -> bool {
-        use PlanCommand::{Sessions, Show};
-        matches!(
-            self.command,
-            Some(Sessions(SessionsCommand::List { json: true }) | Show { json: true, .. })
-        )
-    }
-}
-
 /// A command of `plan` other than working.
 #[derive(Debug, Clone, Subcommand)]
 pub enum PlanCommand {

@@ -1,13 +1,13 @@
 //! Writes a page about a run, or about all of them, and opens it. Reads their folders; changes nothing but the page.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use serde_json::json;
 
 use super::page;
 use super::page::{RunPage, Scripting};
-use crate::commands::cli::command::ReportArgs;
 use crate::commands::output_file::OutputFile;
 use crate::model::StepId;
 use crate::project::{LOGS, Project};
@@ -20,6 +20,30 @@ use crate::run::past::{history, naming};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError};
 use crate::ui::browser;
+
+/// Arguments of `report`.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// Run, as `log` takes it [default: the last run]
+    #[arg(allow_negative_numbers = true)]
+    pub run: Option<PathBuf>,
+
+    /// Report on all runs: success, repairs and cost per day
+    #[arg(long, conflicts_with = "run")]
+    pub all: bool,
+
+    /// HTML file to write [default: report.html in the run's folder or in logs]
+    #[arg(long = "output", value_name = "FILE")]
+    pub page: Option<PathBuf>,
+
+    /// Add a search box and buttons that copy, by a script in the page
+    #[arg(long)]
+    pub interactive: bool,
+
+    /// Open the report in the browser: $BROWSER, or the system's
+    #[arg(long)]
+    pub open: bool,
+}
 
 /// The page's name, in a run's folder or beside all of them.
 const PAGE: &str = "report.html";

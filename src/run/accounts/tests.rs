@@ -344,21 +344,6 @@ fn a_file_that_cannot_be_written_stays_as_it_was() {
     assert!(!fs::read_to_string(target).unwrap().contains("sekret"));
 }
 
-#[test]
-fn the_keys_of_a_file_that_is_broken_are_kept_out_of_sight_too() {
-    let broken = home("{\"accounts\": [{\"api_key\": \"sk-one\"}, {\"api_key\" : \"sk-two\"");
-    for home in [broken.path(), Path::new("/nowhere/at/all")] {
-        let environment = Environment::of(&[("AGENT_HOME", home.to_str().unwrap())]);
-        let keys = keys_in_file(&environment);
-        let expected: &[&str] = if home.exists() {
-            &["sk-one", "sk-two"]
-        } else {
-            &[]
-        };
-        assert_eq!(keys, expected);
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
