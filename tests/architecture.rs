@@ -570,7 +570,7 @@ fn a_module_is_imported_by_its_children_or_imports_them() {
 }
 
 /// Folders in which files or folders form a circle. No entry comes.
-const FOLDERS_WITH_CIRCLES: &[&str] = &["src/commands"];
+const FOLDERS_WITH_CIRCLES: &[&str] = &[];
 
 #[test]
 fn no_folders_form_a_circle() {
@@ -594,7 +594,7 @@ const SYSTEMS: [&str; 4] = ["chat", "dev", "orchestrate", "plan"];
 /// The rooms that know none of them.
 const SHARED_ROOMS: [&str; 2] = ["agent", "run"];
 /// Folders and files of these rooms that name a system. No entry comes.
-const NAMING_SYSTEMS: &[&str] = &["src/agent/settings.rs", "src/run/past/history.rs"];
+const NAMING_SYSTEMS: &[&str] = &[];
 
 #[test]
 fn shared_rooms_name_no_system() {

@@ -7,7 +7,6 @@ use clap::Args;
 use serde_json::json;
 
 use super::page;
-use super::page::{RunPage, Scripting};
 use crate::commands::output_file::OutputFile;
 use crate::model::StepId;
 use crate::project::{LOGS, Project};
@@ -61,7 +60,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
             Some(run) => PastRun::read(project, &naming::find(project, run, context.today())?),
             None => last(context)?,
         };
-        of_run(context, &run, scripting(options))
+        of_run(context, &run, options.interactive)
     };
     let path = options.page.clone().unwrap_or_else(|| usual.into());
     let find = match options.page {
@@ -76,14 +75,6 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
         warnings: problem.into_iter().collect(),
         ..Outcome::said(format!("done: the page is in {path}"))
     })
-}
-
-fn scripting(options: &ReportArgs) -> Scripting {
-    if options.interactive {
-        Scripting::Interactive
-    } else {
-        Scripting::None
-    }
 }
 
 /// Opens the page in the browser; what to tell, where that did not work.
@@ -110,7 +101,7 @@ fn last(context: &Context<'_>) -> Result<PastRun, Error> {
 }
 
 /// The page about a run, and where it goes.
-fn of_run(context: &Context<'_>, run: &PastRun, scripting: Scripting) -> (String, String) {
+fn of_run(context: &Context<'_>, run: &PastRun, interactive: bool) -> (String, String) {
     let project = &context.project;
     let steps = run.steps(project);
     let first = steps.first();
@@ -130,15 +121,10 @@ fn of_run(context: &Context<'_>, run: &PastRun, scripting: Scripting) -> (String
         // What was taken back is no change of the run's.
         (true, _) => Some(changes()).filter(|changes| !changes.files.is_empty()),
     };
-    let text = page::run(&RunPage {
-        run,
-        query: prompt.as_deref().and_then(history::query_of),
-        steps: &steps,
-        changes: changes.as_ref(),
-        redactor: context.redactor,
-        scripting,
-        elapsed: &|| context.clock.elapsed(),
-    });
+    let query = prompt.as_deref().and_then(history::query_of);
+    let (redactor, elapsed) = (context.redactor, &|| context.clock.elapsed());
+    let changes = changes.as_ref();
+    let text = page::run(run, query, &steps, changes, redactor, interactive, elapsed);
     (text, format!("{}/{PAGE}", run.relative()))
 }
 
@@ -156,7 +142,7 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
         has_page,
         PastRun::request,
         context.redactor,
-        scripting(options),
+        options.interactive,
     ))
 }
 
