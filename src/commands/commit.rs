@@ -62,7 +62,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     tree.adopt(&resumed.own);
     let mut replacements = Replacements::default();
     let proof = Proof::new(context, baseline_of(cli), cli.build.baseline);
-    let result = proof.map_err(Error::from).and_then(|proof| {
+    let result = proof.and_then(|proof| {
         Commit {
             context,
             replies: &cli.replies,

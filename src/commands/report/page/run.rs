@@ -224,7 +224,7 @@ fn calls(
             h2 { "Calls" }
             div.scroll { table.usage {
                 thead { tr {
-                    (columns(&["call"], &["took", "build"][..1 + usize::from(has_builds)]))
+                    (columns(&["call"], &["took", "build"][..=usize::from(has_builds)]))
                     (unseen_column())
                     (columns(&[], &["in", "cached", "thought", "out", "cost"]))
                     (columns(&["finish", "model"], &[]))
