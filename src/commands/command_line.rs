@@ -28,7 +28,7 @@ const AFTER_HELP: &str = include_str!("command_line/after_help.txt").trim_ascii_
 const ABOUT: &str = include_str!("command_line/about.txt").trim_ascii_end();
 
 /// The flags that a report has no use for.
-const CHANGE_FLAGS: [&str; 13] = [
+const CHANGE_FLAGS: [&str; 12] = [
     "allow_elision",
     "allow_shrink",
     "allow_form",
@@ -37,7 +37,6 @@ const CHANGE_FLAGS: [&str; 13] = [
     "baseline",
     "build_timeout",
     "sandbox",
-    "allow_host",
     "allow_socket",
     "pass_env",
     "reask",
