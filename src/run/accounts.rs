@@ -8,9 +8,7 @@ pub mod printed;
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
-use regex::Regex;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -22,7 +20,6 @@ use crate::sys::file_lock::FileLock;
 use crate::sys::files::PathError;
 use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::positions::{self, Misplaced, Positions};
-use crate::sys::text::regex;
 
 /// The file, in the agent's home.
 pub const FILE: &str = home::ACCOUNTS;

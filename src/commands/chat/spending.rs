@@ -2,11 +2,10 @@
 
 use super::place::ChatPlace;
 use super::spent;
-use super::spent::Spent;
+use crate::commands::last::{self, Spent};
 use crate::record::result::RunRecord;
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
-use crate::run::past::history;
 use crate::sys::error::Error;
 
 /// Records the spending of a run, unless its replies were recorded.
@@ -23,17 +22,6 @@ pub fn count(context: &Context<'_>, place: &ChatPlace<'_>, record: &RunRecord) {
     }
 }
 
-/// Returns the spending of the runs of a session, as far as they still exist.
-fn in_session(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
-    let runs = history::runs(&context.project)?;
-    let of_session = runs.iter().filter_map(|run| {
-        let record = run.record.as_ref()?;
-        let about = record.agent.as_ref()?;
-        (about.session.as_deref() == Some(session)).then(|| Spent::in_run(record))
-    });
-    Ok(of_session.fold(Spent::default(), Spent::plus))
-}
-
 /// Returns the spending of the session and of the account, in words.
 ///
 /// # Errors
@@ -41,7 +29,7 @@ fn in_session(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
 pub fn told(context: &Context<'_>, place: &ChatPlace<'_>) -> Result<String, Error> {
     let session = Spent {
         tokens: place.tokens(),
-        ..in_session(context, &place.id())?
+        ..last::spent_in(context, &place.id())?
     };
     let account = place.account();
     let account = account.map(|account| spent::by(&place.home, &account));

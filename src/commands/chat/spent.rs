@@ -4,17 +4,14 @@
 //! Guarantees that programs which end runs at the same instant are all counted.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::price::Usd;
-use crate::record::result::RunRecord;
+use crate::commands::last::Spent;
 use crate::sys::file_lock::FileLock;
 use crate::sys::files::PathError;
 use crate::sys::home_file::{self, HomeFileProblem};
-use crate::sys::numbers::{counted, grouped};
 use crate::sys::positions::{self, Positions};
 
 /// The file, in the agent's home.
@@ -24,55 +21,10 @@ const LOCK: &str = "spent.lock";
 /// The consequence of removing the file with the sums.
 const WITHOUT: &str = "they begin at nothing then";
 
-/// Spending on calls to models.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
-    /// Tokens of prompts and of answers.
-    pub tokens: u64,
-    /// Dollars, as far as they are known.
-    pub dollars: Usd,
-    /// The number of calls whose cost is unknown.
-    pub unpriced: u64,
-}
-
 /// The sums of all accounts.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Sums {
     accounts: BTreeMap<String, Spent>,
-}
-
-impl Spent {
-    /// Returns the spending of a run.
-    #[must_use]
-    pub fn in_run(record: &RunRecord) -> Self {
-        let usage = record.usage().unwrap_or_default();
-        let asked = record.steps.iter().filter(|step| step.usage.is_some());
-        Self {
-            tokens: usage.input_tokens.saturating_add(usage.answered()),
-            dollars: record.steps.iter().filter_map(|step| step.cost).sum(),
-            unpriced: asked.filter(|step| step.cost.is_none()).count() as u64,
-        }
-    }
-
-    /// Both together.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            tokens: self.tokens.saturating_add(other.tokens),
-            dollars: self.dollars + other.dollars,
-            unpriced: self.unpriced.saturating_add(other.unpriced),
-        }
-    }
-}
-
-impl fmt::Display for Spent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tokens, {}", grouped(self.tokens), self.dollars)?;
-        match self.unpriced {
-            0 => Ok(()),
-            unpriced => write!(f, " and {} at an unknown price", counted(unpriced, "call")),
-        }
-    }
 }
 
 /// Returns the spending of the account with this identity.
@@ -126,6 +78,7 @@ mod tests {
 
     use super::*;
     use crate::model::usage::Usage;
+    use crate::record::result::RunRecord;
     use crate::record::step::Step;
 
     fn step(tokens: u64, cost: Option<f64>) -> Step {
