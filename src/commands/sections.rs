@@ -21,7 +21,13 @@ pub fn find(report: &str) -> Vec<SectionRecord> {
     let titles = titles(&lines);
     let headings = [0, 1, 2, 3, 4].map(|title| heading_line(&lines, &titles, title));
     let section = |(title, heading): (&&'static str, &Option<usize>)| {
-        let next = |line: usize| headings.iter().flatten().filter(move |at| **at > line).min();
+        let next = |line: usize| {
+            headings
+                .iter()
+                .flatten()
+                .filter(move |at| **at > line)
+                .min()
+        };
         SectionRecord {
             title: (*title).into(),
             first_line: *heading,
