@@ -291,12 +291,13 @@ impl PlanDocument {
         let mut nth = 0;
         body.retain_mut(|item| match item.kind {
             ChunkKind::Item => {
-                let is_changed = old.get(nth) != new.get(nth) || item.is_misnumbered(nth + 1);
-                let text = new.get(nth);
-                if let Some(text) = text.filter(|_| is_changed) {
-                    *item = chunk(ChunkKind::Item, text);
-                }
+                let [was, text] = [old, new].map(|items| items.get(nth));
                 nth += 1;
+                match text {
+                    Some(text) if was != Some(text) => *item = chunk(ChunkKind::Item, text),
+                    Some(_) if part == PlanPart::Tasks => item.number(nth),
+                    _ => {}
+                }
                 text.is_some()
             }
             kind => kind != ChunkKind::Placeholder,

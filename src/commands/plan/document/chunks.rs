@@ -109,9 +109,10 @@ impl Chunk {
         self.part == Some(part) && self.kind == kind
     }
 
-    /// Returns `true` for a task that does not have this number.
-    pub fn is_misnumbered(&self, step: usize) -> bool {
-        self.part == Some(PlanPart::Tasks) && !self.raw.starts_with(&format!("{step}. "))
+    /// Gives a task this number.
+    pub fn number(&mut self, step: usize) {
+        static MARKER: LazyLock<Regex> = LazyLock::new(|| regex(r"^\s*([-*+]|[0-9]+[.)])"));
+        self.raw = MARKER.replace(&self.raw, format!("{step}.")).into_owned();
     }
 }
 

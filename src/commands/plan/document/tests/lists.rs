@@ -215,7 +215,7 @@ fn tasks_that_were_changed_by_hand_are_numbered_anew_when_one_changes() {
         "9. [x] done\r\n   **Tool:** analyze\r\n- new\r\n<!-- 8. [ ] no -->\r\n3. as it is\r\n";
     let mut document = document(&format!("{EMPTY}## Tasks\n{list}"));
     document.edit(|plan| plan.tasks[1].status = PlanTaskStatus::Done);
-    let numbered = "1. [x] done\n   **Tool:** analyze\n2. [x] new\n   **Tool:** analyze\n<!-- 8. [ ] no -->\r\n3. as it is\r\n";
+    let numbered = "1. [x] done\r\n   **Tool:** analyze\r\n2. [x] new\n   **Tool:** analyze\n<!-- 8. [ ] no -->\r\n3. as it is\r\n";
     assert!(
         document.text().ends_with(&format!("## Tasks\n{numbered}")),
         "{}",
