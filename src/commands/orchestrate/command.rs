@@ -40,8 +40,8 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::sys::environment::RecordedClock;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
-use crate::ui::input::{OpenUser, Typed};
 use crate::sys::interrupt::Interrupted;
+use crate::ui::input::{OpenUser, Typed};
 
 /// The command's name.
 const NAME: &str = "orchestrate";

@@ -458,29 +458,26 @@ pub fn open_session<'c>(
         SessionChoice::Last => Some(store.last_in(root)?),
         SessionChoice::Named(id) => Some(id.clone()),
     };
-    let session = match &found {
-        Some(id) => {
-            let session = store.open(id)?;
-            store.check_directory(&session, root)?;
-            let known = &session.file.state.plan_file;
-            if let (Some(path), true) = (&options.plan_file, plan_file != *known) {
-                return Err(NoPlanFile::Elsewhere {
-                    path: path.clone(),
-                    known: session.document(root),
-                }
-                .into());
+    let session = if let Some(id) = &found {
+        let session = store.open(id)?;
+        store.check_directory(&session, root)?;
+        let known = &session.file.state.plan_file;
+        if let (Some(path), true) = (&options.plan_file, plan_file != *known) {
+            return Err(NoPlanFile::Elsewhere {
+                path: path.clone(),
+                known: session.document(root),
             }
-            session
+            .into());
         }
-        None => {
-            let directory = if is_replay { Path::new("") } else { root };
-            let state = PlanState {
-                directory: store.written(directory),
-                plan_file,
-                ..PlanState::default()
-            };
-            session::create(&store, now, context.clock.zone(now).as_deref(), state)?
-        }
+        session
+    } else {
+        let directory = if is_replay { Path::new("") } else { root };
+        let state = PlanState {
+            directory: store.written(directory),
+            plan_file,
+            ..PlanState::default()
+        };
+        session::create(&store, now, context.clock.zone(now).as_deref(), state)?
     };
     context.reporter.event(&Event::Session {
         id: session.id(),
