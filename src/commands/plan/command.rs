@@ -233,6 +233,7 @@ impl Talker for Worker<'_> {
 impl Worker<'_> {
     /// Works on the request of the command line or of a recorded run, or on what the user asks for.
     fn serve(&mut self) -> Result<Outcome, Failure> {
+        self.document().make().map_err(NotReady::of)?;
         let request = self.options.request.clone();
         match (&self.place.recorded, request.as_deref(), self.user) {
             (Some(recorded), _, _) => {

@@ -10,7 +10,7 @@ use super::document::{PlanDocument, PlanDocumentError};
 use super::file::NoPlanFile;
 use super::instructions;
 use super::options::PlanOptions;
-use super::session::{self, NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState};
+use super::session::{self, PlanSession, PlanSessionStore, PlanStage, PlanState};
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::CommandError;
@@ -445,7 +445,6 @@ pub fn open_session<'c>(
     let store = PlanSessionStore::at(&home::PLAN, home, context.redactor)?;
     let root = context.project.root();
     let now = context.clock.now();
-    let empty = PlanDocument::empty(now.timestamp_millis());
     // A replay is nobody's to go on with, and changes no plan but its own.
     let is_replay = options.choice.replay.is_some();
     let plan_file = if is_replay {
@@ -459,30 +458,26 @@ pub fn open_session<'c>(
         SessionChoice::Last => Some(store.last_in(root)?),
         SessionChoice::Named(id) => Some(id.clone()),
     };
-    let session = match &found {
-        Some(id) => {
-            let session = session::open(&store, id, &empty.text())?;
-            store.check_directory(&session, root)?;
-            let known = &session.file.state.plan_file;
-            if let (Some(path), true) = (&options.plan_file, plan_file != *known) {
-                return Err(NoPlanFile::Elsewhere {
-                    path: path.clone(),
-                    known: session.document(root),
-                }
-                .into());
+    let session = if let Some(id) = &found {
+        let session = store.open(id)?;
+        store.check_directory(&session, root)?;
+        let known = &session.file.state.plan_file;
+        if let (Some(path), true) = (&options.plan_file, plan_file != *known) {
+            return Err(NoPlanFile::Elsewhere {
+                path: path.clone(),
+                known: session.document(root),
             }
-            session
+            .into());
         }
-        None => session::create(
-            &store,
-            &NewPlanSession {
-                now,
-                zone: context.clock.zone(now).as_deref(),
-                directory: if is_replay { Path::new("") } else { root },
-                plan_file,
-                empty_document: &empty.text(),
-            },
-        )?,
+        session
+    } else {
+        let directory = if is_replay { Path::new("") } else { root };
+        let state = PlanState {
+            directory: store.written(directory),
+            plan_file,
+            ..PlanState::default()
+        };
+        session::create(&store, now, context.clock.zone(now).as_deref(), state)?
     };
     context.reporter.event(&Event::Session {
         id: session.id(),
