@@ -104,22 +104,11 @@ pub enum Ran {
         output: String,
     },
     /// It goes on in the background.
-    InBackground {
-        /// Its name there.
-        id: String,
-        /// Its output so far.
-        output: String,
-    },
+    InBackground { id: String, output: String },
     /// Somebody has asked for a stop, and it was ended.
-    Stopped {
-        /// Its output until then.
-        output: String,
-    },
+    Stopped { output: String },
     /// It did not end in time, and was ended.
-    TimedOut {
-        /// Its output until then.
-        output: String,
-    },
+    TimedOut { output: String },
 }
 
 /// The state of a command's process.

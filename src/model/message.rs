@@ -173,17 +173,9 @@ pub struct CallResult {
 #[serde(rename_all = "camelCase")]
 pub enum Thought {
     /// Thoughts that can be read, as a summary or as they are.
-    Shown {
-        /// The visible text; may be empty.
-        text: String,
-        /// The vendor's proof that they are its own.
-        signature: String,
-    },
+    Shown { text: String, signature: String },
     /// Thoughts that nobody but the vendor can read.
-    Sealed {
-        /// The vendor's opaque data.
-        data: String,
-    },
+    Sealed { data: String },
 }
 
 /// A picture.

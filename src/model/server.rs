@@ -83,23 +83,13 @@ pub enum ServerProblem {
     #[diagnostic(help(
         "start it with `ollama serve`; a server elsewhere is named by `OLLAMA_HOST`, or by `baseUrl` in the model's entry"
     ))]
-    NotThere {
-        /// The base URL.
-        url: String,
-        /// The reason that no answer came.
-        reason: String,
-    },
+    NotThere { url: String, reason: String },
     /// The server is not Ollama, or refuses to answer.
     #[error("what answers at `{url}` does not tell its models as an Ollama server does: {reason}")]
     #[diagnostic(help(
         "check `OLLAMA_HOST`, or `baseUrl` in the model's entry; servers that are compatible with OpenAI's have the provider `openai`"
     ))]
-    NotOllama {
-        /// The base URL.
-        url: String,
-        /// The answer that came instead of the models.
-        reason: String,
-    },
+    NotOllama { url: String, reason: String },
     /// The server does not have the model.
     #[error("the model `{model}` is not installed at `{url}`: {}", named(.installed))]
     #[diagnostic(help("run `ollama pull {model}`, or use another model with `--model`"))]
@@ -116,12 +106,7 @@ pub enum ServerProblem {
     #[diagnostic(help(
         "check the model's name in Ollama's library, the network, and the room on the disk"
     ))]
-    NotPulled {
-        /// The model, by the server's name.
-        model: String,
-        /// Why, in the server's words.
-        reason: String,
-    },
+    NotPulled { model: String, reason: String },
     /// A signal came.
     #[error(transparent)]
     #[diagnostic(forward(0), help("start again when you like"))]

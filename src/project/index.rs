@@ -33,21 +33,11 @@ pub enum IndexProblem {
     /// A file of the repository's cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
     #[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
-    Unreadable {
-        /// The file, or the directory whose repository it is.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// The index is damaged, or of a kind that is not known.
     #[error("git's index `{}` is damaged or of an unknown kind: {cause}", .path.display())]
     #[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
-    Damaged {
-        /// Where the index lies.
-        path: PathBuf,
-        /// The fault.
-        cause: String,
-    },
+    Damaged { path: PathBuf, cause: String },
 }
 
 impl From<PathError> for IndexProblem {

@@ -26,10 +26,7 @@ use crate::sys::diff::Stat;
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
     /// The run has its folder.
-    Started {
-        /// The folder, relative to the project's root.
-        log: String,
-    },
+    Started { log: String },
     /// The model is being asked.
     #[serde(skip)]
     Asking {
@@ -100,15 +97,9 @@ pub enum Event {
     /// The edits that a run had applied were taken back.
     PutBack(EditsRecord),
     /// Builds are not sandboxed.
-    Uncontained {
-        /// The reason there is no sandbox.
-        reason: String,
-    },
+    Uncontained { reason: String },
     /// build.sh is running.
-    Building {
-        /// The run's cost so far.
-        spent: Usd,
-    },
+    Building { spent: Usd },
     /// build.sh has ended.
     Built {
         /// A description of how it ended.
@@ -168,12 +159,7 @@ pub enum Event {
         log: Option<String>,
     },
     /// An agent works in a session.
-    Session {
-        /// The session's id, by which it is resumed.
-        id: String,
-        /// True if it goes on with an earlier one.
-        resumed: bool,
-    },
+    Session { id: String, resumed: bool },
     /// An agent has said what it thinks.
     Thoughts(String),
     /// An agent's text outside the form of its replies.
@@ -210,10 +196,7 @@ pub enum Event {
     Printed(String),
     /// A tool has changed a file.
     #[serde(skip)]
-    Changed {
-        /// The change, as a unified diff.
-        diff: String,
-    },
+    Changed { diff: String },
     /// A tool has ended.
     ToolResult {
         /// The tool's name.
@@ -248,12 +231,7 @@ pub enum Event {
         allowed: u32,
     },
     /// A tool server has answered.
-    Connected {
-        /// Its address, without a query: that may be a key.
-        server: String,
-        /// The version of its protocol.
-        protocol: String,
-    },
+    Connected { server: String, protocol: String },
     /// An agent on a remote branch is being waited for; told each time that the server was asked how it stands.
     Waiting {
         /// The agent.
@@ -281,12 +259,7 @@ pub enum Event {
     /// An independent agent begins to judge the work.
     Auditing,
     /// The work was judged.
-    Audited {
-        /// True if it passed.
-        passed: bool,
-        /// The auditor's text.
-        text: String,
-    },
+    Audited { passed: bool, text: String },
     /// A conversation that had grown too long was replaced by a summary.
     Compressed {
         /// Its tokens before.

@@ -90,12 +90,7 @@ pub enum NoKey {
     /// The key file, or that of the accounts, cannot be used.
     #[error("{problem}")]
     #[diagnostic(help("{hint}"))]
-    Unusable {
-        /// The problem with the file.
-        problem: String,
-        /// The way out.
-        hint: String,
-    },
+    Unusable { problem: String, hint: String },
     /// The variable's value cannot be a key.
     #[error("the key in the environment variable `{variable}` {problem}")]
     #[diagnostic(help("set `{variable}` to the API key alone, or unset it"))]

@@ -18,10 +18,7 @@ const TRIES: usize = 1000;
 pub enum LockProblem {
     /// Another has it.
     #[error("it is locked{}", holder_words(*.process))]
-    Held {
-        /// The process that has it, where the system tells.
-        process: Option<u32>,
-    },
+    Held { process: Option<u32> },
     /// The file cannot be opened, or not be locked.
     #[error(transparent)]
     Unlockable(#[from] io::Error),

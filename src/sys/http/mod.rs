@@ -49,12 +49,7 @@ pub enum HttpError {
     TimedOut,
     /// There was no connection: the server has not seen the call.
     #[error("{reason}")]
-    NoConnection {
-        /// The reason for the failure.
-        reason: String,
-        /// True if nobody listens there.
-        is_refused: bool,
-    },
+    NoConnection { reason: String, is_refused: bool },
     /// The connection broke: nobody knows what the server has made of the call.
     #[error("{0}")]
     Broken(String),
@@ -66,12 +61,7 @@ pub enum HttpError {
     Protocol(String),
     /// The server sends elsewhere, where nothing is sent.
     #[error("it redirects to `{location}` with status {status}")]
-    Redirect {
-        /// The status.
-        status: u16,
-        /// Where to.
-        location: String,
-    },
+    Redirect { status: u16, location: String },
     /// The answer is compressed, which was not asked for.
     #[error("the answer is compressed as `{0}`, which was not asked for")]
     Compressed(String),
