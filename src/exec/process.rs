@@ -26,6 +26,7 @@ use super::supervisor::{GRACE, SupervisorPlace};
 use super::wire::{Leftovers, SpawnRequest, Streams};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
+use crate::sys::excerpt::text::tail_of;
 use crate::sys::files::{Links, open};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::{line_end, one_line};
@@ -104,11 +105,22 @@ pub enum Ran {
         output: String,
     },
     /// It goes on in the background.
-    InBackground { id: String, output: String },
+    InBackground {
+        /// Its name there.
+        id: String,
+        /// Its output so far.
+        output: String,
+    },
     /// Somebody has asked for a stop, and it was ended.
-    Stopped { output: String },
+    Stopped {
+        /// Its output until then.
+        output: String,
+    },
     /// It did not end in time, and was ended.
-    TimedOut { output: String },
+    TimedOut {
+        /// Its output until then.
+        output: String,
+    },
 }
 
 /// The state of a command's process.
@@ -243,12 +255,11 @@ impl<'a> Processes<'a> {
         timeout: Duration,
         output_file: &Path,
     ) -> Result<Ran, ProcessError> {
-        self.renew_sandbox();
         let mut process = self.start(invocation, output_file)?;
         let (running, output) = (&mut process.running, &process.output);
         let follow = || {
             if let Some(follower) = &self.options.follower {
-                follower(end_of(&output.text()));
+                follower(tail_of(&output.text(), FOLLOWED));
             }
         };
         let tick = self
@@ -289,21 +300,6 @@ impl<'a> Processes<'a> {
         let output = process.text();
         self.background.push((id.clone(), process));
         Ran::InBackground { id, output }
-    }
-
-    /// Lets the user have saved key files anew. Where a command still runs, all stays as it is: what it sees
-    /// was set up with the old ones.
-    fn renew_sandbox(&mut self) {
-        let mut all_over = true;
-        for (_, process) in &mut self.background {
-            process.running.update();
-            all_over &= process.running.is_over();
-        }
-        if let Some(sandbox) = &mut self.options.sandbox
-            && all_over
-        {
-            sandbox.renew();
-        }
     }
 
     /// The kinds of credentials removed from the output since the last call.
@@ -445,16 +441,6 @@ impl Drop for Processes<'_> {
             process.running.end();
         }
     }
-}
-
-/// The end of a text, from the beginning of a line on where it is cut.
-fn end_of(text: &str) -> &str {
-    let Some(from) = text.len().checked_sub(FOLLOWED) else {
-        return text;
-    };
-    let line = memchr::memchr(b'\n', &text.as_bytes()[from..]);
-    let from = line.map_or(from, |line| from + line + 1);
-    text.get(from..).unwrap_or_default()
 }
 
 fn request(invocation: Invocation<'_>, grace: Duration) -> Result<SpawnRequest, ProcessError> {

@@ -17,7 +17,12 @@ pub enum ProcessError {
     /// The program could not be started.
     #[error("cannot start `{program}`: {source}")]
     #[diagnostic(help("name a program that is there"))]
-    NotStarted { program: String, source: io::Error },
+    NotStarted {
+        /// The program's name, or the shell's.
+        program: String,
+        /// The system's error.
+        source: io::Error,
+    },
     /// There is no program to supervise it.
     #[error("no command can be run: the path of this program is not known")]
     #[diagnostic(help("start this program from its own file"))]
@@ -35,7 +40,12 @@ pub enum ProcessError {
     /// The file for its output could not be made.
     #[error("cannot write `{}`: {source}", .path.display())]
     #[diagnostic(help("{NO_ROOM}"))]
-    Output { path: PathBuf, source: io::Error },
+    Output {
+        /// Where the output was to be kept.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// It could not be sandboxed; nothing of it was started.
     #[error(transparent)]
     #[diagnostic(transparent)]

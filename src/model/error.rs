@@ -13,7 +13,7 @@ use miette::Diagnostic;
 use regex::Regex;
 
 use super::catalogue;
-use super::reply::End;
+use super::reply::{End, Reply};
 use super::tier::Tier;
 use crate::model::usage::Usage;
 use crate::sys::http::HttpError;
@@ -68,6 +68,16 @@ pub struct Spent {
     pub model_version: Option<String>,
     /// The tier of service that answered, where the reply itself tells.
     pub tier: Option<Tier>,
+}
+
+impl From<&Reply> for Box<Spent> {
+    fn from(reply: &Reply) -> Self {
+        Self::new(Spent {
+            usage: reply.usage,
+            model_version: reply.model_version.clone(),
+            tier: reply.tier,
+        })
+    }
 }
 
 /// The parts of the setup that hints depend on.

@@ -173,9 +173,17 @@ pub struct CallResult {
 #[serde(rename_all = "camelCase")]
 pub enum Thought {
     /// Thoughts that can be read, as a summary or as they are.
-    Shown { text: String, signature: String },
+    Shown {
+        /// The visible text; may be empty.
+        text: String,
+        /// The vendor's proof that they are its own.
+        signature: String,
+    },
     /// Thoughts that nobody but the vendor can read.
-    Sealed { data: String },
+    Sealed {
+        /// The vendor's opaque data.
+        data: String,
+    },
 }
 
 /// A picture.

@@ -26,7 +26,10 @@ use crate::sys::diff::Stat;
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
     /// The run has its folder.
-    Started { log: String },
+    Started {
+        /// The folder, relative to the project's root.
+        log: String,
+    },
     /// The model is being asked.
     #[serde(skip)]
     Asking {
@@ -97,9 +100,15 @@ pub enum Event {
     /// The edits that a run had applied were taken back.
     PutBack(EditsRecord),
     /// Builds are not sandboxed.
-    Uncontained { reason: String },
+    Uncontained {
+        /// The reason there is no sandbox.
+        reason: String,
+    },
     /// build.sh is running.
-    Building { spent: Usd },
+    Building {
+        /// The run's cost so far.
+        spent: Usd,
+    },
     /// build.sh has ended.
     Built {
         /// A description of how it ended.
@@ -159,7 +168,12 @@ pub enum Event {
         log: Option<String>,
     },
     /// An agent works in a session.
-    Session { id: String, resumed: bool },
+    Session {
+        /// The session's id, by which it is resumed.
+        id: String,
+        /// True if it goes on with an earlier one.
+        resumed: bool,
+    },
     /// An agent has said what it thinks.
     Thoughts(String),
     /// An agent's text outside the form of its replies.
@@ -196,7 +210,10 @@ pub enum Event {
     Printed(String),
     /// A tool has changed a file.
     #[serde(skip)]
-    Changed { diff: String },
+    Changed {
+        /// The change, as a unified diff.
+        diff: String,
+    },
     /// A tool has ended.
     ToolResult {
         /// The tool's name.
@@ -231,7 +248,12 @@ pub enum Event {
         allowed: u32,
     },
     /// A tool server has answered.
-    Connected { server: String, protocol: String },
+    Connected {
+        /// Its address, without a query: that may be a key.
+        server: String,
+        /// The version of its protocol.
+        protocol: String,
+    },
     /// An agent on a remote branch is being waited for; told each time that the server was asked how it stands.
     Waiting {
         /// The agent.
@@ -259,7 +281,12 @@ pub enum Event {
     /// An independent agent begins to judge the work.
     Auditing,
     /// The work was judged.
-    Audited { passed: bool, text: String },
+    Audited {
+        /// True if it passed.
+        passed: bool,
+        /// The auditor's text.
+        text: String,
+    },
     /// A conversation that had grown too long was replaced by a summary.
     Compressed {
         /// Its tokens before.
