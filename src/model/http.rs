@@ -218,7 +218,7 @@ impl<'a> HttpModel<'a> {
         let body = body.into_inner().map_err(IntoInnerError::into_error)?;
         let url = server
             .wire
-            .url(server.client.endpoint(), spec, manner.delivery);
+            .url(&server.client.endpoint, spec, manner.delivery);
         let call = server.client.agent.post(url);
         let call = call
             .header("content-type", "application/json")
@@ -297,7 +297,7 @@ impl<'a> HttpModel<'a> {
     fn broken(&self, reason: impl Into<String>) -> TryError {
         TryError {
             error: ModelError::Connection {
-                host: self.server.client.endpoint().host().to_owned(),
+                host: self.server.client.endpoint.host().to_owned(),
                 reason: reason.into(),
                 tries: 1,
             },
@@ -313,14 +313,14 @@ impl<'a> HttpModel<'a> {
             HttpError::NoConnection {
                 reason,
                 is_refused: true,
-            } if self.is_users_own() && self.server.client.endpoint().is_this_machine() => {
-                let url = self.server.client.endpoint().url("");
+            } if self.is_users_own() && self.server.client.endpoint.is_this_machine() => {
+                let url = self.server.client.endpoint.url("");
                 ModelError::NobodyListens { url, reason }.into()
             }
             HttpError::NoConnection { reason, .. } | HttpError::Broken(reason) => {
                 self.broken(reason)
             }
-            other => ModelError::of_call(other, self.server.client.endpoint(), self.timeout).into(),
+            other => ModelError::of_call(other, &self.server.client.endpoint, self.timeout).into(),
         }
     }
 

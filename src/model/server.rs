@@ -166,14 +166,14 @@ impl VendorServer {
     pub fn new(provider: Provider, route: Route, interrupt: &Interrupt) -> Self {
         Self {
             wire: provider.wire(),
-            client: HttpClient::keeping(route.endpoint, &route.proxies, interrupt),
+            client: HttpClient::new(route.endpoint, &route.proxies, interrupt, 1),
             key: route.key,
         }
     }
 
     /// Its base URL.
     pub fn url(&self) -> String {
-        self.client.endpoint().url("")
+        self.client.endpoint.url("")
     }
 
     /// A call about a model, with the key.
@@ -223,7 +223,7 @@ impl VendorServer {
     fn listed<T: DeserializeOwned>(&self, path: &str) -> Result<T, ModelError> {
         let answer = self.get(path, TIMEOUT);
         let (status, json) =
-            answer.map_err(|error| ModelError::of_call(error, self.client.endpoint(), TIMEOUT))?;
+            answer.map_err(|error| ModelError::of_call(error, &self.client.endpoint, TIMEOUT))?;
         if status.is_success() {
             return parse_answer(&json);
         }
@@ -239,7 +239,7 @@ impl VendorServer {
 
     fn get(&self, path: &str, timeout: Duration) -> Result<(StatusCode, Vec<u8>), HttpError> {
         self.client.silence.allow(None);
-        let (url, spec) = (self.client.endpoint().url(path), ModelSpec::default());
+        let (url, spec) = (self.client.endpoint.url(path), ModelSpec::default());
         let response = self.client.call(|| {
             let call = self.client.agent.get(&url);
             self.prepared(call, &spec, Some(timeout)).call()
@@ -299,7 +299,7 @@ impl VendorServer {
             other => other,
         };
         self.client.silence.allow(Some(PULL_SILENCE));
-        let url = self.client.endpoint().url("/api/pull");
+        let url = self.client.endpoint.url("/api/pull");
         let body = json!({"model": model, "stream": true}).to_string();
         let response = self.client.call(|| {
             let call = self.client.agent.post(&url);
