@@ -255,6 +255,7 @@ impl<'a> Processes<'a> {
         timeout: Duration,
         output_file: &Path,
     ) -> Result<Ran, ProcessError> {
+        self.renew_sandbox();
         let mut process = self.start(invocation, output_file)?;
         let (running, output) = (&mut process.running, &process.output);
         let follow = || {
@@ -300,6 +301,19 @@ impl<'a> Processes<'a> {
         let output = process.text();
         self.background.push((id.clone(), process));
         Ran::InBackground { id, output }
+    }
+
+    /// Lets the user have saved key files anew. Where a command still runs, all stays as it is: what it sees
+    /// was set up with the old ones.
+    fn renew_sandbox(&mut self) {
+        let mut all_over = true;
+        for (_, process) in &mut self.background {
+            process.running.update();
+            all_over &= process.running.is_over();
+        }
+        if let Some(sandbox) = self.options.sandbox.as_mut().filter(|_| all_over) {
+            sandbox.renew();
+        }
     }
 
     /// The kinds of credentials removed from the output since the last call.

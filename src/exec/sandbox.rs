@@ -121,9 +121,7 @@ pub struct Sandbox {
     nested_keys: Vec<PathBuf>,
     /// The identities of the policy's paths at the start.
     identities: BTreeMap<PathBuf, FileIdentity>,
-    /// Where the key files led then. Their user may save them anew; nothing that was sandboxed can do that: it cannot
-    /// rename over what is mounted, and what it can do, to carry off a file's directory or lead a link to somewhere
-    /// else, is noticed.
+    /// Where the key files led then.
     key_targets: Vec<KeyTarget>,
     /// True if repositories may appear in the project during a run: they become read-only at once. Otherwise nothing is
     /// sandboxed from then on.
@@ -211,10 +209,6 @@ impl Sandbox {
             SandboxMode::Auto | SandboxMode::Off => Vec::new(),
         };
         let now = self.identities_with(repositories);
-        let mut keys = self.policy.key_files.iter().zip(&self.key_targets);
-        if let Some((file, _)) = keys.find(|(file, then)| key_target(file) != **then) {
-            return Err(SandboxProblem::Moved(file.clone()));
-        }
         let is_changed = |path: &&PathBuf| match self.identities.get(*path) {
             Some(then) => now.get(*path) != Some(then),
             // All else was looked at in the beginning, whether it was there or not.
@@ -234,9 +228,11 @@ impl Sandbox {
     /// strict sandbox only.
     fn identities_with(&self, repositories: Vec<PathBuf>) -> BTreeMap<PathBuf, FileIdentity> {
         let policy = &self.policy;
-        let mut identities: BTreeMap<PathBuf, FileIdentity> = [&policy.root, &policy.keys]
+        let places = [&policy.root, &policy.keys].into_iter();
+        let mut identities: BTreeMap<PathBuf, FileIdentity> = places
+            .chain(&policy.key_files)
             .map(|path| (path.clone(), identity(path.metadata())))
-            .into();
+            .collect();
         let mut links = self.watched.clone();
         if self.mode == SandboxMode::Strict {
             links.push(policy.git.clone());
@@ -247,6 +243,18 @@ impl Sandbox {
             (path, found)
         }));
         identities
+    }
+
+    /// Takes the key files for what they are now, as far as they are where they were: their user has saved
+    /// them. To be called while nothing is sandboxed. Nothing that was sandboxed can have done that: it cannot
+    /// rename over what is mounted, and what it can do, to carry off a file's directory or lead a link to
+    /// somewhere else, is still noticed.
+    pub fn renew(&mut self) {
+        let keys = self.policy.key_files.iter().zip(&self.key_targets);
+        for (file, _) in keys.filter(|(file, then)| key_target(file) == **then) {
+            self.identities
+                .insert(file.clone(), identity(file.metadata()));
+        }
     }
 
     /// Sees whether it works.

@@ -97,7 +97,7 @@ fn check(spec: &ModelSpec) -> Result<(), String> {
         (Provider::Azure, _) if effort.is_some() || spec.tier != Tier::Standard => {
             return only_for("`reasoningEffort` and `serviceTier` are not", "azure");
         }
-        (Provider::Azure, _) => azure::check(spec).map_err(|problem| problem.to_string())?,
+        (Provider::Azure, _) => azure::check(spec)?,
         (Provider::Anthropic, _) if spec.tier != Tier::Standard => {
             return only_for("`serviceTier` is not", "anthropic");
         }

@@ -268,9 +268,14 @@ impl Project {
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
     ) -> Result<(), ProjectProblem> {
-        let is_there = |file: &&str| self.config().join(file).symlink_metadata().is_ok();
-        let mut there = key_files.into_iter().filter(is_there);
-        there.try_for_each(|file| self.check_untracked(file))
+        self.there(key_files)
+            .try_for_each(|file| self.check_untracked(file))
+    }
+
+    /// Those of these files of `agent-config` that are there.
+    fn there<'k>(&self, files: impl IntoIterator<Item = &'k str>) -> impl Iterator<Item = &'k str> {
+        let files = files.into_iter();
+        files.filter(|file| self.config().join(file).symlink_metadata().is_ok())
     }
 
     fn check_untracked(&self, file: &str) -> Result<(), ProjectProblem> {
@@ -325,8 +330,7 @@ impl Project {
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
     ) -> Result<(), ProjectProblem> {
-        let is_there = |file: &&str| self.config().join(file).symlink_metadata().is_ok();
-        if self.hides(key_files.into_iter().filter(is_there))? {
+        if self.hides(self.there(key_files))? {
             Ok(())
         } else if self.root.join(GITIGNORE).symlink_metadata().is_ok() {
             Err(ProjectProblem::NotIgnored)
@@ -338,7 +342,7 @@ impl Project {
     /// Reports whether git ignores a directory of the project's. Where that cannot be told, it does not.
     pub fn ignores(&self, directory: &str) -> bool {
         let rules = IgnoreRules::load(&self.root);
-        rules.is_ok_and(|rules| rules.is_directory_ignored(directory).unwrap_or_default())
+        rules.is_ok_and(|rules| rules.is_ignored(directory, true).unwrap_or_default())
     }
 
     /// Reports whether git ignores the key files, ignore files in `agent-config` itself considered.
@@ -349,7 +353,7 @@ impl Project {
         let unreadable = |error| self.unreadable(error);
         let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
         for file in key_files {
-            let is_ignored = rules.is_ignored(&format!("{CONFIG}/{file}"));
+            let is_ignored = rules.is_ignored(&format!("{CONFIG}/{file}"), false);
             if !is_ignored.map_err(unreadable)? {
                 return Ok(false);
             }

@@ -111,7 +111,7 @@ impl EnvFile {
         let directory = self.directory.as_deref()?;
         Repository::of(directory).ok()??;
         let rules = IgnoreRules::load(directory);
-        let is_ignored = rules.and_then(|rules| rules.is_ignored(FILE));
+        let is_ignored = rules.and_then(|rules| rules.is_ignored(FILE, false));
         (!is_ignored.is_ok_and(|ignored| ignored)).then_some(
             "git does not ignore `.env`, and could commit its keys: add a line `.env` to .gitignore",
         )

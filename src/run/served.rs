@@ -43,8 +43,8 @@ impl Served {
         let price = match self.price {
             Some(price) => format!(
                 "${} in and ${} out",
-                price.input.dollars(),
-                price.output.dollars()
+                price.rates.input.dollars(),
+                price.rates.output.dollars()
             ),
             None => "not known, and neither is the cost".to_owned(),
         };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::model::price::{LongPrompt, Price, Usd};
+use crate::model::price::{LongPrompt, Price, Rates, Usd};
 use crate::model::prompt::PromptOrder;
 use crate::model::{
     Endpoint, ModelSpec, Place, Provider, ReasoningEffort, Thinking, Tier, ToolForm,
@@ -260,17 +260,22 @@ struct LongPromptEntry {
 
 impl From<PriceEntry> for Price {
     fn from(entry: PriceEntry) -> Self {
+        let rates = |input, cached_input: Option<Usd>, cache_write: Option<Usd>, output| Rates {
+            input,
+            cached_input: cached_input.unwrap_or(input),
+            cache_write: cache_write.unwrap_or(input),
+            output,
+        };
         Self {
-            input: entry.input,
-            cached_input: entry.cached_input.unwrap_or(entry.input),
-            cache_write: entry.cache_write.unwrap_or(entry.input),
-            output: entry.output,
+            rates: rates(
+                entry.input,
+                entry.cached_input,
+                entry.cache_write,
+                entry.output,
+            ),
             long_prompt: entry.long_prompt.map(|long| LongPrompt {
                 above: long.above,
-                input: long.input,
-                cached_input: long.cached_input.unwrap_or(long.input),
-                cache_write: long.cache_write.unwrap_or(long.input),
-                output: long.output,
+                rates: rates(long.input, long.cached_input, long.cache_write, long.output),
             }),
         }
     }
