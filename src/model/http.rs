@@ -16,8 +16,7 @@ use memchr::memmem;
 use ureq::http::Response;
 use ureq::{Body, SendBody};
 
-use super::error::ANSWER_LIMIT;
-use super::error::Setup;
+use super::error::{ANSWER_LIMIT, Setup};
 use super::manner::{LINE, Manner, refuses_schema};
 use super::{
     Answer, Delivery, Listener, Model, ModelError, ModelSpec, Provider, Reply, Request, Route,

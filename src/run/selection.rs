@@ -19,8 +19,7 @@ use crate::model::{
 };
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
-use crate::run::past::naming;
-use crate::run::past::naming::NoSuchRun;
+use crate::run::past::naming::{self, NoSuchRun};
 use crate::secret::ApiKey;
 use crate::sys::error::Error;
 use crate::sys::http::transport::PlainAddresses;

@@ -10,8 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
-use crate::sys::diff;
-use crate::sys::diff::{FileChange, FileState, NEW_MODE};
+use crate::sys::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::sys::files::{PathError, is_missing};
 use crate::sys::text::escaped;
 
