@@ -23,16 +23,24 @@ use crate::sys::interrupt::{Interrupted, Signal};
 
 type State = Result<Value, McpError>;
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "a server's answers stand beside its errors"
+)]
+fn state(status: &str, output: &str) -> State {
+    Ok(json!({"status": status, "output": output}))
+}
+
 pub(crate) fn running() -> State {
-    Ok(json!({"status": "running"}))
+    state("running", "")
 }
 
 pub(crate) fn succeeded(output: &str) -> State {
-    Ok(json!({"status": "succeed", "output": output}))
+    state("succeed", output)
 }
 
 pub(crate) fn failed_state(output: &str) -> State {
-    Ok(json!({"status": "failed", "output": output}))
+    state("failed", output)
 }
 
 /// The branches `b1`, `b2` and so on of the project `demo`, which begins with `b0`.
