@@ -87,7 +87,7 @@ impl Constraint {
 /// llama.cpp, and Ollama, which before 0.5 took nothing but a word as `format`.
 static REFUSED_SCHEMA: LazyLock<Regex> = LazyLock::new(|| {
     text::regex(
-        r"(?i)response[ _]?(?:format|mime[ _]?type|schema)|json[ _]?(?:schema|object|mode)|invalid (?:format|schema)|ChatRequest\.format|\b\w*grammar|structured[ _]outputs?|output[_ ](?:config|format)",
+        r"(?i)response[ _]?(?:format|mime[ _]?type|schema)|json[ _]?(?:schema|object|mode)|invalid (?:format|schema)|ChatRequest\.format|\b\w*grammar|structured[ _]outputs?|output[_ ](?:config|format)|\bschemas?\b",
     )
 });
 
@@ -109,6 +109,7 @@ mod tests {
         for (words, expected) in [
             ("invalid JSON schema in format", true),
             ("output_config.format: Extra inputs are not permitted", true),
+            ("Schema is too complex", true),
             (
                 "invalid format: \"x\"; expected \"json\" or a valid JSON Schema object",
                 true,
