@@ -4,7 +4,7 @@
 //! |---|---|
 //! | here | [`McpClient`]: handshake, retries, and what is asked for |
 //! | `address`, `version`, `message`, `result` | what goes over the wire, and what that means |
-//! | `error`, `retries`, `observer` | what can go wrong, what is tried again, and who hears of it |
+//! | `error`, `observer` | what can go wrong, and who hears of it |
 //! | `transport` | what carries it: `streamable` and `http_sse`, both by `http`; `stdio`; `recorded` |
 //!
 //! Touches the network, or the program that is the server. Guarantees that a call that must not be done twice is tried
@@ -19,7 +19,6 @@ mod message;
 mod observer;
 mod recorded;
 mod result;
-mod retries;
 mod stdio;
 mod streamable;
 mod transport;
@@ -35,16 +34,15 @@ pub use self::address::{McpAddress, McpAddressProblem};
 pub use self::error::McpError;
 pub use self::observer::{Exchange, McpObserver};
 
-use self::error::{Begun, Failed, Retry};
+use self::error::{Failed, Retry};
 use self::http::{Caller, Peer};
 use self::http_sse::HttpSse;
 use self::message::Outgoing;
 use self::recorded::Recorded;
 use self::result::normalized;
-use self::retries::Retries;
 use self::stdio::Stdio;
 use self::streamable::Streamable;
-use self::transport::{Deadline, Transport};
+use self::transport::{Deadline, Retries, Transport};
 use self::version::{Version, supported};
 use crate::exec::child_env::ChildEnv;
 use crate::secret::{ApiKey, Redactor};
@@ -130,12 +128,18 @@ impl<'a> McpClient<'a> {
     /// # Errors
     /// When there is no server that this client can speak to.
     pub fn connect(address: &McpAddress, options: McpOptions<'a>) -> Result<Self, McpError> {
-        let (endpoint, interrupt) = match address {
-            McpAddress::Http { endpoint, .. } => (endpoint, options.interrupt.clone()),
+        let interrupt = options.interrupt.clone();
+        let endpoint = match address {
+            McpAddress::Http { endpoint, .. } => endpoint,
             McpAddress::Stdio(words) => {
-                let own = options.program.map(Path::to_path_buf);
-                let (env, interrupt) = (options.env.clone(), options.interrupt.clone());
-                let stdio = Stdio::new(words.clone(), env, own, interrupt);
+                let stdio = Stdio {
+                    words: words.clone(),
+                    env: options.env.clone(),
+                    own: options.program.map(Path::to_path_buf),
+                    interrupt,
+                    program: None,
+                    received: Vec::new(),
+                };
                 let server = words.first().cloned().unwrap_or_default();
                 let client = Self::new(server, Box::new(stdio), options);
                 client.initialize()?;
@@ -161,7 +165,11 @@ impl<'a> McpClient<'a> {
             )
         };
         let streamable = Streamable::new(peer());
-        let older = HttpSse::new(peer(), Box::new(caller));
+        let older = HttpSse {
+            peer: peer(),
+            caller: Box::new(caller),
+            stream: None,
+        };
         let mut client = Self::new(server, Box::new(streamable), options);
         let Err(refused) = client.try_to_initialize() else {
             return Ok(client);
@@ -303,7 +311,11 @@ impl<'a> McpClient<'a> {
     ) -> Result<T, Failed> {
         let options = &self.options;
         let deadline = Deadline::after(options.timeout, options.clock);
-        let mut retries = Retries::new(options.clock, options.observer, &options.interrupt);
+        let mut retries = Retries {
+            observer: options.observer,
+            interrupt: &options.interrupt,
+            count: 1,
+        };
         let mut has_renewed = false;
         loop {
             let mut failed = match once(deadline) {
@@ -317,7 +329,7 @@ impl<'a> McpClient<'a> {
             if matches!(failed.error, McpError::Interrupted(_)) {
                 return Err(failed);
             }
-            if repeat == Repeat::UnlessBegun && failed.begun == Begun::Perhaps {
+            if repeat == Repeat::UnlessBegun && failed.is_doubtful {
                 let source = Box::new(failed.error.after(retries.count));
                 return Err(Failed::answered(McpError::Doubtful { source }));
             }
@@ -335,14 +347,11 @@ impl<'a> McpClient<'a> {
         let deadline = deadline.or_after(HANDSHAKE_LIMIT);
         // Whatever a handshake has come to, the request behind it was not begun.
         let unbegun = |failed: Failed| Failed {
-            begun: Begun::No,
+            is_doubtful: false,
             ..failed
         };
-        self.connection
-            .borrow_mut()
-            .transport
-            .open(deadline)
-            .map_err(unbegun)?;
+        let opened = self.connection.borrow_mut().transport.open(deadline);
+        opened.map_err(unbegun)?;
         let offer = version::offer();
         let outcome = self.send(version::HANDSHAKE, &offer, None, deadline);
         let version = match &outcome {
