@@ -25,7 +25,7 @@ impl Agent<'_> {
             (Some(Decision::Answer(_)) | None, _) => Vec::new(),
         };
         for (at, call) in calls.iter().enumerate() {
-            let effect = tools.named(&call.name).map(|tool| tool.spec().effect);
+            let effect = tools.named(&call.name).map(|tool| tool.effect);
             match (request, effect) {
                 (None, Some(effect)) if effect.may_be_repeated() => {
                     let rest = &calls[at..=at];

@@ -139,10 +139,7 @@ pub enum McpError {
     },
     /// The error of the run that is replayed.
     #[error("{message}")]
-    #[diagnostic(
-        code("mcp-failed"),
-        help("the recorded run has ended so, too")
-    )]
+    #[diagnostic(code("mcp-failed"), help("the recorded run has ended so, too"))]
     Replayed {
         /// The error's text.
         message: String,

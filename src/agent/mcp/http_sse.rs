@@ -283,8 +283,7 @@ impl Reading {
 
     /// Reads the stream to its end, which is for this reason.
     fn read(&mut self) -> Failed {
-        let no_answer =
-            |reason: &str| Failed::unbegun(McpError::no_answer(&self.server, reason));
+        let no_answer = |reason: &str| Failed::unbegun(McpError::no_answer(&self.server, reason));
         let called = self.caller.call(&HttpCall {
             method: "GET",
             url: None,

@@ -26,7 +26,10 @@ impl Outgoing<'_> {
     #[must_use]
     pub fn to_text(self) -> String {
         let (method, params) = (Value::from(self.method), self.params);
-        let id = self.id.map(|id| format!("\"id\":{id},")).unwrap_or_default();
+        let id = self
+            .id
+            .map(|id| format!("\"id\":{id},"))
+            .unwrap_or_default();
         format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method},\"params\":{params}}}")
     }
 }

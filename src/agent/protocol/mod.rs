@@ -133,7 +133,7 @@ fn in_words(done: Result<(&str, Option<&Value>), &CallFailure>) -> String {
 /// The task list among the arguments of calls, for replies that have no section for it.
 fn tasks_in(calls: &[Call], tools: &Toolbox<'_>) -> Option<Vec<Task>> {
     calls.iter().rev().find_map(|call| {
-        let spec = tools.named(&call.name)?.spec();
+        let spec = tools.named(&call.name)?;
         let mut parameters = spec.parameters.iter();
         let parameter = parameters.find(|parameter| parameter.kind == ParameterKind::Tasks)?;
         let list = call.input.get(parameter.name)?.as_str()?;

@@ -10,7 +10,7 @@ use crate::agent::conversation::Conversation;
 use crate::agent::engine::tests::All;
 use crate::agent::permissions::Everything;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
-use crate::agent::tools::notes::{DONE, Done, UpdateTaskList};
+use crate::agent::tools::notes::{DONE, Done, UPDATE_TASK_LIST, UpdateTaskList};
 use crate::agent::{Agent, AgentError, Brief, Env, Host, Note, ToolTries};
 use crate::model::message::{Part, Role};
 use crate::model::prompt::Prompt;
@@ -30,10 +30,6 @@ static READ: ToolSpec = ToolSpec::new(
 struct Read;
 
 impl Tool for Read {
-    fn spec(&self) -> &ToolSpec {
-        &READ
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         match arguments.get("path") {
             "a.txt" => Ok(ToolOutput::said("alpha")),
@@ -127,9 +123,9 @@ impl Reporter for Silent {
 
 fn tools<'a>() -> Toolbox<'a> {
     Toolbox::new()
-        .with(Read)
-        .with(UpdateTaskList)
-        .with(Done(&DONE))
+        .with(&READ, Read)
+        .with(&UPDATE_TASK_LIST, UpdateTaskList)
+        .with(&DONE, Done)
 }
 
 /// Works through the script; the summary, what was done, and what was sent last.
@@ -378,7 +374,7 @@ fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_goes_on() 
 
 #[test]
 fn what_was_thought_is_no_part_of_a_reply_in_any_protocol() {
-    let tools = Toolbox::new().with(Read).with(Done(&DONE));
+    let tools = Toolbox::new().with(&READ, Read).with(&DONE, Done);
     let thought = "<think>\nWhat now? `{`\n</think>\n\n";
     for (form, reply) in [
         (ToolForm::Markdown, "It is well."),

@@ -61,14 +61,6 @@ pub struct BackgroundTool<'p, 'a> {
 }
 
 impl Tool for BackgroundTool<'_, '_> {
-    fn spec(&self) -> &ToolSpec {
-        match self.action {
-            BackgroundAction::Read => &READ_BACKGROUND_PROCESS,
-            BackgroundAction::List => &LIST_BACKGROUND_PROCESSES,
-            BackgroundAction::Kill => &KILL_BACKGROUND_PROCESS,
-        }
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let id = name(arguments);
         let mut processes = self.processes.borrow_mut();

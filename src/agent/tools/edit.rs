@@ -36,10 +36,6 @@ pub static EDIT_FILE: ToolSpec = ToolSpec::new(
 pub struct EditFile<'a>(pub FindAndReplace<'a>);
 
 impl Tool for EditFile<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &EDIT_FILE
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         self.0.change(&passage(arguments))
     }

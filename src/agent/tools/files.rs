@@ -1,6 +1,8 @@
 //! Shared parts of the tools that read and change files: how files are put, and how a change is shown.
 
-use super::place::ResolvedPath;
+use std::path::Path;
+
+use super::place::{Outside, ResolvedPath};
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::edit::EditKind;
 use crate::sys::diff::FileChange;
@@ -28,6 +30,17 @@ pub trait Files {
     fn check(&self, _edits: Vec<PathEdit>) -> Result<(), ToolError> {
         Ok(())
     }
+}
+
+/// The files that a tool may change.
+#[derive(Clone, Copy)]
+pub struct FileAccess<'a> {
+    /// The project's root, links resolved.
+    pub root: &'a Path,
+    /// Allows or refuses files elsewhere.
+    pub outside: Outside,
+    /// Writes the project's files.
+    pub files: &'a dyn Files,
 }
 
 /// A file as a call would leave it, for the user who is asked about it.

@@ -46,7 +46,7 @@ pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::List);
 
-/// Lists directories.
+/// Lists directories, or what a glob matches in them.
 #[derive(Debug, Clone, Copy)]
 pub struct ListDirectory<'a> {
     /// The project's root, links resolved.
@@ -58,12 +58,23 @@ pub struct ListDirectory<'a> {
 }
 
 impl Tool for ListDirectory<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &LIST_DIRECTORY
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        self.told(self.list(arguments.get("path")))
+        let path = arguments.get("path");
+        let listed = match arguments.get("pattern").trim() {
+            // Then the path may be a glob.
+            "" => self.list(path),
+            pattern => self.tree(path, Some(pattern)),
+        };
+        self.interrupt.check()?;
+        let (text, shown) = listed.map_err(ToolError::failed)?;
+        let brief = shown.map(|count| match count {
+            1 => "1 entry".to_owned(),
+            count => format!("{} entries", grouped(count as u64)),
+        });
+        Ok(ToolOutput {
+            brief,
+            ..ToolOutput::said(text)
+        })
     }
 }
 
@@ -85,44 +96,10 @@ pub static LIST_FILES: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::List);
 
-/// Lists directories, or what a glob matches in them.
-#[derive(Debug, Clone, Copy)]
-pub struct ListFiles<'a>(pub ListDirectory<'a>);
-
-impl Tool for ListFiles<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &LIST_FILES
-    }
-
-    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        match arguments.get("pattern").trim() {
-            // Then the path may be a glob.
-            "" => self.0.run(arguments),
-            pattern => {
-                let tree = self.0.tree(arguments.get("path"), Some(pattern));
-                self.0.told(tree)
-            }
-        }
-    }
-}
-
 /// The tree as text, and how many entries it has.
 type Listing = (String, Option<usize>);
 
 impl ListDirectory<'_> {
-    fn told(&self, listed: Result<Listing, String>) -> Result<ToolOutput, ToolError> {
-        self.interrupt.check()?;
-        let (text, shown) = listed.map_err(ToolError::failed)?;
-        let brief = shown.map(|count| match count {
-            1 => "1 entry".to_owned(),
-            count => format!("{} entries", grouped(count as u64)),
-        });
-        Ok(ToolOutput {
-            brief,
-            ..ToolOutput::said(text)
-        })
-    }
-
     /// Lists a path, which may be a glob.
     fn list(&self, path: &str) -> Result<Listing, String> {
         let (directory, pattern) = self.split_glob(path);

@@ -67,10 +67,6 @@ pub static ASK_USER: ToolSpec = ToolSpec::new(
 pub struct UpdateTaskList;
 
 impl Tool for UpdateTaskList {
-    fn spec(&self) -> &ToolSpec {
-        &UPDATE_TASK_LIST
-    }
-
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::said("task list updated"))
     }
@@ -78,13 +74,9 @@ impl Tool for UpdateTaskList {
 
 /// Ends the work: [`DONE`], or the auditor's [`VERDICT`].
 #[derive(Debug, Clone, Copy)]
-pub struct Done(pub &'static ToolSpec);
+pub struct Done;
 
 impl Tool for Done {
-    fn spec(&self) -> &ToolSpec {
-        self.0
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput {
             text: arguments.get("summary").to_owned(),
@@ -111,10 +103,6 @@ pub struct AskUser<'a> {
 }
 
 impl Tool for AskUser<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &ASK_USER
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         match self.user.ask(arguments.get("question"))? {
             Some(answer) if answer.trim().is_empty() => Ok(ToolOutput::said("(no answer)")),
@@ -148,10 +136,6 @@ pub struct RequestApproval<'a> {
 }
 
 impl Tool for RequestApproval<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &REQUEST_APPROVAL
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let answer = self.user.ask(arguments.get("question"))?;
         let answer = answer.as_deref().map(str::trim);
@@ -252,7 +236,7 @@ mod tests {
     fn done_ends_with_its_summary_and_the_task_list_does_not() {
         let mut arguments = Arguments::default();
         arguments.set("summary", "All of it.".to_owned());
-        let output = Done(&DONE).run(&arguments).unwrap();
+        let output = Done.run(&arguments).unwrap();
         assert_eq!((output.text.as_str(), output.is_end), ("All of it.", true));
         let output = UpdateTaskList.run(&Arguments::default()).unwrap();
         assert_eq!(

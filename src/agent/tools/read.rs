@@ -52,10 +52,6 @@ pub struct ReadFile<'a> {
 }
 
 impl Tool for ReadFile<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &READ_FILE
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let range = given_range(arguments)?;
         self.read(arguments, range, |next| format!("`lines` {next}-"), Ok)
@@ -74,10 +70,6 @@ fn given_range(arguments: &Arguments) -> Result<Option<LineRange>, ToolError> {
 pub struct ReadWhole<'a>(pub ReadFile<'a>);
 
 impl Tool for ReadWhole<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &READ_FILE
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let range = given_range(arguments)?;
         let from = |next| format!("a command, such as `tail -n +{next}` with its path");
@@ -117,10 +109,6 @@ pub static READ_PART: ToolSpec = ToolSpec::new(
 pub struct ReadPart<'a>(pub ReadFile<'a>);
 
 impl Tool for ReadPart<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &READ_PART
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path");
         let name = path.to_ascii_lowercase();

@@ -4,12 +4,11 @@
 //! else of the file stays byte by byte. Writes as [`write`](super::write) does.
 
 use std::ops::Range;
-use std::path::Path;
 
 use memchr::{memchr_iter, memmem};
 
-use super::files::{Files, Proposed, at_lines, line_count, preview_of};
-use super::place::{Outside, ResolvedPath};
+use super::files::{FileAccess, Proposed, at_lines, line_count, preview_of};
+use super::place::ResolvedPath;
 use super::write::put;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
@@ -42,20 +41,9 @@ pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
 
 /// Replaces passages of files.
 #[derive(Clone, Copy)]
-pub struct FindAndReplace<'a> {
-    /// The project's root, links resolved.
-    pub root: &'a Path,
-    /// Allows or refuses files elsewhere.
-    pub outside: Outside,
-    /// Writes the project's files.
-    pub files: &'a dyn Files,
-}
+pub struct FindAndReplace<'a>(pub FileAccess<'a>);
 
 impl Tool for FindAndReplace<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &FIND_AND_REPLACE_IN_FILE
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         self.change(&passage(arguments))
     }
@@ -113,7 +101,7 @@ impl FindAndReplace<'_> {
                 at_lines(lines)
             ),
         };
-        put(self.files, &place, change.text, said.trim_end())
+        put(self.0.files, &place, change.text, said.trim_end())
     }
 
     /// Shows the change as a unified diff.
@@ -124,15 +112,15 @@ impl FindAndReplace<'_> {
             before: Some(edited.before.into_bytes()),
             after: Some(edited.change.text),
         };
-        preview_of(self.files, vec![proposed]).map(Some)
+        preview_of(self.0.files, vec![proposed]).map(Some)
     }
 
     fn edited(&self, passage: &Passage<'_>) -> Result<Edited, ToolError> {
-        let place = ResolvedPath::of(self.root, passage.path, self.outside);
+        let place = ResolvedPath::of(self.0.root, passage.path, self.0.outside);
         let place = place.map_err(ToolError::failed)?;
         let shown = place.shown();
         let failed = |problem: String| ToolError::failed(format!("{shown}: {problem}"));
-        let content = place.read(self.root, LARGEST)?;
+        let content = place.read(self.0.root, LARGEST)?;
         let before = String::from_utf8(content).map_err(|error| {
             let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
             failed(format!(

@@ -54,10 +54,6 @@ pub struct ReplaceInFiles<'a> {
 }
 
 impl Tool for ReplaceInFiles<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &REPLACE_IN_FILES
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let changed = self.changed(arguments)?;
         let places: usize = changed.iter().map(|changed| changed.places).sum();

@@ -84,7 +84,7 @@ pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
 .of_category(Category::Search)
 .doing(Verb::Search);
 
-/// Searches files.
+/// Searches files, and shows the lines around, where a call has a `context`.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchFiles<'a> {
     /// The project's root, links resolved.
@@ -97,28 +97,25 @@ pub struct SearchFiles<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// Searches files, and shows the lines around.
-#[derive(Debug, Clone, Copy)]
-pub struct SearchProject<'a>(pub SearchFiles<'a>);
-
-impl Tool for SearchProject<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &SEARCH_PROJECT
-    }
-
-    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let context = arguments.number("context").unwrap_or_default();
-        self.0.find(arguments, usize::try_from(context).ok())
-    }
-}
-
 impl Tool for SearchFiles<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &SEARCH_FILES
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        self.find(arguments, None)
+        let pattern = arguments.get("pattern");
+        let regex = parsed(pattern).map_err(ToolError::failed)?;
+        let context = arguments.number("context");
+        let mut matches = Matches {
+            context: context.and_then(|lines| usize::try_from(lines).ok()),
+            ..Matches::default()
+        };
+        let is_whole = self.each_file(arguments.get("path"), |file, content| {
+            matches.search(&regex, file, &content);
+            !matches.is_full()
+        });
+        self.interrupt.check()?;
+        matches.is_cut_short |= !is_whole.map_err(ToolError::failed)?;
+        Ok(ToolOutput {
+            brief: Some(counted(matches.matching, "line")),
+            ..ToolOutput::said(matches.told(pattern))
+        })
     }
 }
 
@@ -158,26 +155,6 @@ struct Matches {
 }
 
 impl SearchFiles<'_> {
-    fn find(&self, arguments: &Arguments, context: Option<usize>) -> Result<ToolOutput, ToolError> {
-        let pattern = arguments.get("pattern");
-        let regex = parsed(pattern).map_err(ToolError::failed)?;
-        let mut matches = Matches {
-            context,
-            ..Matches::default()
-        };
-        let is_whole = self.each_file(arguments.get("path"), |file, content| {
-            matches.search(&regex, file, &content);
-            !matches.is_full()
-        });
-        self.interrupt.check()?;
-        let is_whole = is_whole.map_err(ToolError::failed)?;
-        matches.is_cut_short |= !is_whole;
-        Ok(ToolOutput {
-            brief: Some(counted(matches.matching, "line")),
-            ..ToolOutput::said(matches.told(pattern))
-        })
-    }
-
     /// Hands each file at `path` to `take`, or below it, until it wants no more, or a stop comes; tells whether that was all of them. What
     /// may not or cannot be read is no part of them.
     pub(super) fn each_file(

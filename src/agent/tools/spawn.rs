@@ -41,10 +41,6 @@ pub struct SpawnAgent<'a> {
 }
 
 impl Tool for SpawnAgent<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &SPAWN_AGENT
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let prompt = arguments.get("prompt").trim();
         if prompt.is_empty() {
@@ -87,7 +83,7 @@ mod tests {
     fn spawn(prompt: &str, work: &Work<'_>) -> Result<String, ToolError> {
         let tool = SpawnAgent { work };
         let arguments = json!({"description": "look around", "prompt": prompt});
-        let arguments = tool.spec().check(&arguments).unwrap();
+        let arguments = SPAWN_AGENT.check(&arguments).unwrap();
         tool.run(&arguments).map(|output| output.text)
     }
 

@@ -89,10 +89,6 @@ pub trait PlanKeeper {
 pub struct InitializePlan<'a>(pub &'a dyn PlanKeeper);
 
 impl Tool for InitializePlan<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &INITIALIZE_PLAN
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         #[derive(Deserialize)]
         struct Given {
@@ -122,10 +118,6 @@ impl Tool for InitializePlan<'_> {
 pub struct UpdatePlan<'a>(pub &'a dyn PlanKeeper);
 
 impl Tool for UpdatePlan<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &UPDATE_PLAN
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let update: PlanUpdate = read(arguments)?;
         self.0.update(update.checked()?).map(ToolOutput::said)

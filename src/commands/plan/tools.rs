@@ -8,9 +8,9 @@ use crate::agent::tool::{
 };
 use crate::agent::tools::command::RunCommand;
 use crate::agent::tools::diff::{ChangesSoFar, SHOW_DIFF, ShowDiff};
-use crate::agent::tools::files::Files;
+use crate::agent::tools::files::{FileAccess, Files};
 use crate::agent::tools::list::ListDirectory;
-use crate::agent::tools::notes::{AskUser, RequestApproval, User};
+use crate::agent::tools::notes::{AskUser, REQUEST_APPROVAL, RequestApproval, User};
 use crate::agent::tools::place::{Outside, ResolvedPath};
 use crate::agent::tools::read::{ReadFile, ReadWhole};
 use crate::agent::tools::replace::FindAndReplace;
@@ -152,55 +152,61 @@ impl<'p> PlanTools<'p, '_> {
             interrupt,
             ..
         } = self;
+        let access = FileAccess {
+            root,
+            outside,
+            files,
+        };
         let tools = Toolbox::new()
-            .with(Worded {
-                check: |_, arguments| check_encoding(arguments),
-                ..Worded::new(&READ_FILE, RENAMED, ReadWhole(ReadFile { root, outside }))
-            })
-            .with(Worded {
-                check: check_directory,
-                ..Worded::new(
-                    &WRITE_FILE,
-                    RENAMED,
-                    WriteFile {
-                        root,
-                        outside,
-                        files,
-                    },
-                )
-            })
-            .with(Worded::new(
-                &REPLACE_IN_FILE,
-                RENAMED,
-                FindAndReplace {
-                    root,
-                    outside,
-                    files,
+            .with(
+                &READ_FILE,
+                Worded {
+                    renamed: RENAMED,
+                    check: |_, arguments| check_encoding(arguments),
+                    tool: ReadWhole(ReadFile { root, outside }),
                 },
-            ))
-            .with(Worded::new(
+            )
+            .with(
+                &WRITE_FILE,
+                Worded {
+                    renamed: RENAMED,
+                    check: check_directory,
+                    tool: WriteFile(access),
+                },
+            )
+            .with(
+                &REPLACE_IN_FILE,
+                Worded {
+                    renamed: RENAMED,
+                    check: |_, _| Ok(()),
+                    tool: FindAndReplace(access),
+                },
+            )
+            .with(
                 &LIST_FILES,
-                &[],
                 ListDirectory {
                     root,
                     outside,
                     interrupt,
                 },
-            ))
-            .with(SearchFiles {
-                root,
-                outside,
-                closed: &[],
-                interrupt,
-            })
-            .with(Worded::new(&SHELL_EXEC, &[], self.command))
-            .with(ShowDiff(self.changes))
-            .with(InitializePlan(self.keeper))
-            .with(UpdatePlan(self.keeper));
+            )
+            .with(
+                &SEARCH_FILES,
+                SearchFiles {
+                    root,
+                    outside,
+                    closed: &[],
+                    interrupt,
+                },
+            )
+            .with(&SHELL_EXEC, self.command)
+            .with(&SHOW_DIFF, ShowDiff(self.changes))
+            .with(&INITIALIZE_PLAN, InitializePlan(self.keeper))
+            .with(&UPDATE_PLAN, UpdatePlan(self.keeper));
         match self.user {
             Some(user) => tools
-                .with(Worded::new(&ASK_USER, &[], AskUser { user }))
-                .with(RequestApproval { user }),
+                .with(&ASK_USER, AskUser { user })
+                .with(&REQUEST_APPROVAL, RequestApproval { user }),
             None => tools,
         }
     }
@@ -220,18 +226,14 @@ pub fn described() -> Toolbox<'static> {
         &INITIALIZE_PLAN,
         &UPDATE_PLAN,
     ];
-    let tools = specs.into_iter().map(Described);
-    tools.fold(Toolbox::new(), Toolbox::with)
+    let tools = specs.into_iter();
+    tools.fold(Toolbox::new(), |tools, spec| tools.with(spec, Described))
 }
 
 /// A tool that does nothing.
-struct Described(&'static ToolSpec);
+struct Described;
 
 impl Tool for Described {
-    fn spec(&self) -> &ToolSpec {
-        self.0
-    }
-
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::default())
     }
@@ -253,8 +255,9 @@ fn check_encoding(arguments: &Arguments) -> Result<(), String> {
 
 /// Directories are made by whoever writes; where they are not to be, the file's must be there.
 fn check_directory(tool: &WriteFile<'_>, arguments: &Arguments) -> Result<(), String> {
-    let place = ResolvedPath::of(tool.root, arguments.get("file_path"), tool.outside)?;
-    let path = place.path(tool.root);
+    let FileAccess { root, outside, .. } = tool.0;
+    let place = ResolvedPath::of(root, arguments.get("file_path"), outside)?;
+    let path = place.path(root);
     let is_there = path.parent().is_none_or(Path::is_dir);
     if is_there || arguments.is_set("create_directories") {
         return Ok(());

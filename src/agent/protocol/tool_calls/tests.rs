@@ -70,13 +70,9 @@ static UPDATE_PLAN: ToolSpec = ToolSpec::new(
 );
 
 /// Says what it is given.
-struct Echo(&'static ToolSpec);
+struct Echo;
 
 impl Tool for Echo {
-    fn spec(&self) -> &ToolSpec {
-        self.0
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::said(arguments.to_value().to_string()))
     }
@@ -86,7 +82,7 @@ fn tools() -> Toolbox<'static> {
     let specs = [&READ_FILE, &WRITE_FILE, &UPDATE_PLAN];
     specs
         .into_iter()
-        .fold(Toolbox::new(), |tools, spec| tools.with(Echo(spec)))
+        .fold(Toolbox::new(), |tools, spec| tools.with(spec, Echo))
 }
 
 fn read(text: &str) -> Result<Turn, Fault> {
@@ -322,8 +318,8 @@ fn a_fault_shows_what_is_wrong_and_what_is_right() {
 fn tools_are_described_as_in_the_specification() {
     let offer = FORM.offer(
         &Toolbox::new()
-            .with(Echo(&READ_FILE))
-            .with(Echo(&WRITE_FILE)),
+            .with(&READ_FILE, Echo)
+            .with(&WRITE_FILE, Echo),
     );
     let expected = r#"# Response Format
 

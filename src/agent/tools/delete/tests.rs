@@ -29,11 +29,11 @@ fn delete(
     outside: Outside,
     path: &str,
 ) -> (Result<String, String>, Option<String>) {
-    let tool = DeleteFile {
+    let tool = DeleteFile(FileAccess {
         root: files.root,
         outside,
         files,
-    };
+    });
     let mut arguments = Arguments::default();
     arguments.set("path", path);
     assert_eq!(tool.hazards(&arguments), ["deletes"]);

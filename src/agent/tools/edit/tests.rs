@@ -16,13 +16,13 @@ fn edit(content: &str, mut input: Value) -> (Result<String, String>, Option<Stri
     let root = dir.path().canonicalize().unwrap();
     fs::write(root.join("a"), content).unwrap();
     let files = Plain::below(&root);
-    let tool = EditFile(FindAndReplace {
+    let tool = EditFile(FindAndReplace(FileAccess {
         root: &root,
         outside: Outside::Refused,
         files: &files,
-    });
+    }));
     input["path"] = "a".into();
-    let arguments = match tool.spec().check(&input) {
+    let arguments = match EDIT_FILE.check(&input) {
         Ok(arguments) => arguments,
         Err(problem) => return (Err(problem), None, content.to_owned()),
     };

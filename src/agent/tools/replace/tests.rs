@@ -103,11 +103,11 @@ fn a_file_is_changed_on_the_disk_or_not_at_all() {
     fs::write(root.join("a.rs"), "let a = 1;\r\nlet b = 2;\r\n").unwrap();
     fs::write(root.join("bad"), b"x\n\xff").unwrap();
     let files = Plain::below(&root);
-    let tool = FindAndReplace {
+    let tool = FindAndReplace(FileAccess {
         root: &root,
         outside: Outside::Refused,
         files: &files,
-    };
+    });
     let run = |path: &str, find: &str| {
         let mut arguments = Arguments::default();
         arguments.set("path", path.to_owned());

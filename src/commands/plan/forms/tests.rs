@@ -20,17 +20,13 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
 struct Write;
 
 impl Tool for Write {
-    fn spec(&self) -> &ToolSpec {
-        &WRITE_FILE
-    }
-
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::said(""))
     }
 }
 
 fn tools() -> Toolbox<'static> {
-    Toolbox::new().with(Write)
+    Toolbox::new().with(&WRITE_FILE, Write)
 }
 
 /// The first JSON object in a text.
