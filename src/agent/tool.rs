@@ -72,6 +72,24 @@ impl Parameter {
         }
     }
 
+    /// A path or a glob.
+    #[must_use]
+    pub const fn path(name: &'static str, meaning: &'static str) -> Self {
+        Self::new(name, ParameterKind::Path, meaning)
+    }
+
+    /// A text that is taken byte by byte.
+    #[must_use]
+    pub const fn block(name: &'static str, meaning: &'static str) -> Self {
+        Self::new(name, ParameterKind::Block, meaning)
+    }
+
+    /// Words.
+    #[must_use]
+    pub const fn text(name: &'static str, meaning: &'static str) -> Self {
+        Self::new(name, ParameterKind::Text, meaning)
+    }
+
     /// Adds an example.
     #[must_use]
     pub const fn example(self, example: &'static str) -> Self {

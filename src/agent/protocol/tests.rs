@@ -23,7 +23,7 @@ use crate::sys::environment::SystemClock;
 static READ: ToolSpec = ToolSpec::new(
     "READ_FILE",
     "Shows a file.",
-    &[Parameter::new("path", ParameterKind::Path, "the file")],
+    &[Parameter::path("path", "the file")],
     Effect::Reads,
 );
 

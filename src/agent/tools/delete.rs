@@ -7,9 +7,7 @@ use std::fs;
 
 use super::files::{FileAccess, NOT_UNDONE, Proposed, preview_of, with_warnings};
 use super::place::{Found, ResolvedPath, leads_through_config, missing, unreadable};
-use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::EditKind;
 use crate::record::tool::Verb;
 
@@ -20,7 +18,7 @@ const LARGEST: u64 = 16 << 20;
 pub static DELETE_FILE: ToolSpec = ToolSpec::new(
     "delete_file",
     "Removes a file. Directories are not removed: an empty one may stay.",
-    &[Parameter::new("path", ParameterKind::Path, "The file")],
+    &[Parameter::path("path", "The file")],
     Effect::Writes,
 )
 .doing(Verb::Delete);

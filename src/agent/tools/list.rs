@@ -11,9 +11,7 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobSet};
 
 use super::place::{Found, Outside, ResolvedPath, missing, quoted, unreadable};
-use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::beneath::split;
 use crate::project::gitignore::IgnoreRules;
 use crate::project::walk::{DEEPEST, Entry, EntryKind, Walk, joined};
@@ -36,11 +34,7 @@ pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
     "LIST_DIRECTORY",
     "Shows what is in a directory, or what a glob matches, as a tree of at most 1,000 entries. What git ignores is \
      left out. A glob has at most 1,000 bytes.",
-    &[Parameter::new(
-        "path",
-        ParameterKind::Path,
-        "a directory, `.` for the project's root, or a glob like `src/**/*.ts`",
-    )
+    &[Parameter::path("path", "a directory, `.` for the project's root, or a glob like `src/**/*.ts`")
     .example("src/**/*.ts")],
     Effect::Reads,
 )
@@ -84,12 +78,8 @@ pub static LIST_FILES: ToolSpec = ToolSpec::new(
     "Shows what is in a directory, or what a glob matches there, as a tree of at most 1,000 entries, without what git \
      ignores.",
     &[
-        Parameter::new("path", ParameterKind::Path, "The directory").or("."),
-        Parameter::new(
-            "pattern",
-            ParameterKind::Text,
-            "A glob, relative to the directory: `*.rs` for the files in it, `**/*.rs` for those below it, too",
-        )
+        Parameter::path("path", "The directory").or("."),
+        Parameter::text("pattern", "A glob, relative to the directory: `*.rs` for the files in it, `**/*.rs` for those below it, too")
         .optional(),
     ],
     Effect::Reads,

@@ -23,11 +23,7 @@ pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
 pub static DONE: ToolSpec = ToolSpec::new(
     "DONE",
     "Says that all that was asked for is done.",
-    &[Parameter::new(
-        "summary",
-        ParameterKind::Text,
-        "what was done; where the user asked a question, the answer",
-    )
+    &[Parameter::text("summary", "what was done; where the user asked a question, the answer")
     .example(
         "Completed refactoring the auth module:\n- Migrated from sessions to JWT\n- Added refresh token support\n\
          - Updated all route handlers\n- All tests passing",
@@ -39,11 +35,7 @@ pub static DONE: ToolSpec = ToolSpec::new(
 pub static VERDICT: ToolSpec = ToolSpec::new(
     "DONE",
     "Ends the audit with your verdict, as a reply without a tool does.",
-    &[Parameter::new(
-        "summary",
-        ParameterKind::Text,
-        "what you found, and at its end the lines `Overall: ...` and `Feedback: ...`",
-    )
+    &[Parameter::text("summary", "what you found, and at its end the lines `Overall: ...` and `Feedback: ...`")
     .example(
         "src/auth.ts exists, but 2 tests fail in auth.spec.ts.\n\nOverall: FAIL\nFeedback: Tests are failing. Please \
          fix the failing tests in auth.spec.ts before completing.",
@@ -55,10 +47,8 @@ pub static VERDICT: ToolSpec = ToolSpec::new(
 pub static ASK_USER: ToolSpec = ToolSpec::new(
     "ASK_USER",
     "Asks the user a question, and waits for the answer.",
-    &[
-        Parameter::new("question", ParameterKind::Text, "the question")
-            .example("What authentication method would you prefer: JWT or session-based?"),
-    ],
+    &[Parameter::text("question", "the question")
+        .example("What authentication method would you prefer: JWT or session-based?")],
     Effect::Asks,
 );
 
@@ -119,12 +109,10 @@ pub static REQUEST_APPROVAL: ToolSpec = ToolSpec::new(
     "request_approval",
     "Ask the user whether to go on, and wait for yes or no. Use this before anything that is hard to take back. With \
      no, the work stops.",
-    &[Parameter::new(
-        "question",
-        ParameterKind::Text,
-        "What is to be approved, as a question",
-    )
-    .example("Shall I delete the old migration files?")],
+    &[
+        Parameter::text("question", "What is to be approved, as a question")
+            .example("Shall I delete the old migration files?"),
+    ],
     Effect::Asks,
 );
 

@@ -31,7 +31,7 @@ pub static READ_FILE: ToolSpec = ToolSpec::new(
     "Shows what is in a file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a longer \
      file, that is the beginning and the end; of a longer range, the first lines.",
     &[
-        Parameter::new("path", ParameterKind::Path, "the file").example("src/index.ts"),
+        Parameter::path("path", "the file").example("src/index.ts"),
         Parameter::new(
             "lines",
             ParameterKind::Lines,
@@ -83,11 +83,7 @@ pub static READ_PART: ToolSpec = ToolSpec::new(
     "Shows what is in a text file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a \
      longer file, that is the beginning and the end; of a longer range, the first lines.",
     &[
-        Parameter::new(
-            "path",
-            ParameterKind::Path,
-            "The file, relative to the project's root",
-        ),
+        Parameter::path("path", "The file, relative to the project's root"),
         Parameter::new(
             "offset",
             ParameterKind::Json(COUNT),

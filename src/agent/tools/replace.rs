@@ -10,9 +10,7 @@ use memchr::{memchr_iter, memmem};
 use super::files::{FileAccess, Proposed, at_lines, line_count, preview_of};
 use super::place::ResolvedPath;
 use super::write::put;
-use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::sys::numbers::{counted, grouped};
 
 /// The largest file that is changed, in bytes.
@@ -26,15 +24,9 @@ pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     "Replaces a passage of a file of at most 10 MiB. It must be there exactly once: take as many lines around it as \
      that needs.",
     &[
-        Parameter::new("path", ParameterKind::Path, "the file").example("src/config.ts"),
-        Parameter::new(
-            "find",
-            ParameterKind::Block,
-            "the passage, letter by letter",
-        )
-        .example("const timeout = 30;"),
-        Parameter::new("replace", ParameterKind::Block, "what takes its place")
-            .example("const timeout = 60;"),
+        Parameter::path("path", "the file").example("src/config.ts"),
+        Parameter::block("find", "the passage, letter by letter").example("const timeout = 30;"),
+        Parameter::block("replace", "what takes its place").example("const timeout = 60;"),
     ],
     Effect::Writes,
 );

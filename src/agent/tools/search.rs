@@ -38,17 +38,9 @@ pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
     "Search the project's files, without those that git ignores, for the lines that a regular expression matches. Use \
      this to find out where something is defined or used.",
     &[
-        Parameter::new(
-            "pattern",
-            ParameterKind::Text,
-            "A regular expression; it is matched line by line, with regard to case",
-        )
+        Parameter::text("pattern", "A regular expression; it is matched line by line, with regard to case")
         .example("TODO|FIXME"),
-        Parameter::new(
-            "path",
-            ParameterKind::Path,
-            "A directory, or a file, to search",
-        )
+        Parameter::path("path", "A directory, or a file, to search")
         .or("."),
     ],
     Effect::Reads,
@@ -61,16 +53,8 @@ pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
     "Searches the project's text files, without those that git ignores and those that hold credentials, for the lines \
      that a regular expression matches. At most 200 lines are shown.",
     &[
-        Parameter::new(
-            "pattern",
-            ParameterKind::Text,
-            "A regular expression in Rust's syntax, matched line by line; `(?i)` before it takes letters of either case",
-        ),
-        Parameter::new(
-            "path",
-            ParameterKind::Path,
-            "The directory, or the file, to search",
-        )
+        Parameter::text("pattern", "A regular expression in Rust's syntax, matched line by line; `(?i)` before it takes letters of either case"),
+        Parameter::path("path", "The directory, or the file, to search")
         .or("."),
         Parameter::new(
             "context",

@@ -11,9 +11,7 @@ use super::files::{
     FileAccess, Files, NOT_UNDONE, Proposed, line_count, preview_of, with_warnings,
 };
 use super::place::{Found, ResolvedPath, leads_through_config, unreadable};
-use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::{EditKind, attributes};
 use crate::record::tool::Verb;
 use crate::sys::atomic_file;
@@ -28,8 +26,8 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
     "WRITE_FILE",
     "Gives a file this content as a whole, and makes it and its directories where they are not there.",
     &[
-        Parameter::new("path", ParameterKind::Path, "the file").example("src/greeting.js"),
-        Parameter::new("content", ParameterKind::Block, "its whole content")
+        Parameter::path("path", "the file").example("src/greeting.js"),
+        Parameter::block("content", "its whole content")
             .example("export function greeting(name) {\n  return `Hello, ${name}!`;\n}"),
     ],
     Effect::Writes,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::outgoing::check_marks;
-use crate::agent::tool::{Effect, Parameter, ParameterKind, ToolSpec, Toolbox};
+use crate::agent::tool::{Effect, Parameter, ToolSpec, Toolbox};
 use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{EXECUTE_COMMAND, RunCommand, Shell};
 use crate::agent::tools::delete::{DELETE_FILE, DeleteFile};
@@ -32,20 +32,15 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
     "Gives a file this content as a whole, and makes it and its directories where they are not there. To change a part of \
      a file, use edit_file.",
     &[
-        Parameter::new(
-            "path",
-            ParameterKind::Path,
-            "The file, relative to the project's root",
-        ),
-        Parameter::new("content", ParameterKind::Block, "Its whole content"),
+        Parameter::path("path", "The file, relative to the project's root"),
+        Parameter::block("content", "Its whole content"),
     ],
     Effect::Writes,
 )
 .doing(Verb::Write);
 
-const PROCESS: &[Parameter] = &[Parameter::new(
+const PROCESS: &[Parameter] = &[Parameter::text(
     "process",
-    ParameterKind::Text,
     "The process's name, as execute_command has told it",
 )];
 

@@ -325,6 +325,7 @@ fn work(
                 permissions: &Everything,
                 root,
                 paths: &place.closed,
+                instead: None,
             },
             memory: &Compress {
                 limit: place.limits.context(),
@@ -360,6 +361,7 @@ fn work(
                 },
                 root,
                 paths: &place.closed,
+                instead: None,
             },
             tries: run.unattended_tries(),
             ..worker.clone()

@@ -33,22 +33,10 @@ pub static EXECUTE_AGENT: ToolSpec = ToolSpec::new(
             ParameterKind::Json(r#"{"type": "string", "enum": ["claude_code", "codex"]}"#),
             "claude_code implements and fixes, codex reviews",
         ),
-        Parameter::new(
-            "prompt",
-            ParameterKind::Text,
-            "All that the specialist is to know and to do",
-        ),
-        Parameter::new(
-            "parent_branch_id",
-            ParameterKind::Text,
-            "The last branch that succeeded; no other one is taken. Left out, it is that",
-        )
+        Parameter::text("prompt", "All that the specialist is to know and to do"),
+        Parameter::text("parent_branch_id", "The last branch that succeeded; no other one is taken. Left out, it is that")
         .optional(),
-        Parameter::new(
-            "project_name",
-            ParameterKind::Text,
-            "Ignored: the project is the one of the first message",
-        )
+        Parameter::text("project_name", "Ignored: the project is the one of the first message")
         .optional(),
     ],
     Effect::Runs,
@@ -61,15 +49,10 @@ pub static READ_ARTIFACT: ToolSpec = ToolSpec::new(
     "Shows a file of a branch, such as codex_review.log after a review. At most 12 KiB are shown: of a longer file, the \
      beginning and the end.",
     &[
-        Parameter::new(
-            "path",
-            ParameterKind::Path,
-            "The file; a relative path lies in the workspace",
-        )
-        .example("codex_review.log"),
-        Parameter::new(
+        Parameter::path("path", "The file; a relative path lies in the workspace")
+            .example("codex_review.log"),
+        Parameter::text(
             "branch_id",
-            ParameterKind::Text,
             "A branch of this work. Left out, it is the last one that succeeded",
         )
         .optional(),
@@ -225,7 +208,11 @@ mod tests {
                  hint: give `parent_branch_id` as `b0`, or leave it out",
             ),
         ] {
-            assert_eq!(call(&EXECUTE_AGENT, &tool, &input).unwrap_err(), expected, "{input}");
+            assert_eq!(
+                call(&EXECUTE_AGENT, &tool, &input).unwrap_err(),
+                expected,
+                "{input}"
+            );
         }
         assert!(script.log.take().is_empty());
     }

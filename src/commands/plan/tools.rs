@@ -26,9 +26,8 @@ pub const NO_TOOLS: &[(&str, &str)] = &[(
     "`analyze` is no tool but a step that needs none: think, and say in a `response` what you have found",
 )];
 
-const FILE_PATH: Parameter = Parameter::new(
+const FILE_PATH: Parameter = Parameter::path(
     "file_path",
-    ParameterKind::Path,
     "Path to the file, relative to the project or absolute inside it",
 );
 
@@ -37,7 +36,7 @@ static READ_FILE: ToolSpec = ToolSpec::new(
     "Read the complete contents of a file from the filesystem. Use this when you need to view file contents.",
     &[
         FILE_PATH,
-        Parameter::new("encoding", ParameterKind::Text, "File encoding").or("utf-8"),
+        Parameter::text("encoding", "File encoding").or("utf-8"),
     ],
     Effect::Reads,
 );
@@ -47,11 +46,7 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
     "Write content to a file on the filesystem. Use this to create a file, or to replace all of it.",
     &[
         FILE_PATH,
-        Parameter::new(
-            "content",
-            ParameterKind::Block,
-            "Content to write to the file",
-        ),
+        Parameter::block("content", "Content to write to the file"),
         Parameter::new(
             "create_directories",
             ParameterKind::Flag,
@@ -69,12 +64,11 @@ static REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
      read; the rest stays as it is.",
     &[
         FILE_PATH,
-        Parameter::new(
+        Parameter::block(
             "find",
-            ParameterKind::Block,
             "The passage, letter by letter, with as many lines around it as make it unique",
         ),
-        Parameter::new("replace", ParameterKind::Block, "What takes its place"),
+        Parameter::block("replace", "What takes its place"),
     ],
     Effect::Writes,
 );
@@ -82,11 +76,7 @@ static REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
 static LIST_FILES: ToolSpec = ToolSpec::new(
     "list_files",
     "List what is in a directory as a tree, without what git ignores. Use this to find out which files there are.",
-    &[Parameter::new(
-        "path",
-        ParameterKind::Path,
-        "A directory, or a glob such as src/**/*.ts",
-    )
+    &[Parameter::path("path", "A directory, or a glob such as src/**/*.ts")
     .or(".")],
     Effect::Reads,
 )
@@ -110,10 +100,7 @@ static ASK_USER: ToolSpec = ToolSpec::new(
     "ask_user",
     "Ask the user a question, and get the answer. Use this when a requirement is unclear and you cannot find it out \
      yourself.",
-    &[
-        Parameter::new("question", ParameterKind::Text, "The question")
-            .example("Which file contains the bug?"),
-    ],
+    &[Parameter::text("question", "The question").example("Which file contains the bug?")],
     Effect::Asks,
 );
 

@@ -20,12 +20,8 @@ static READ_FILE: ToolSpec = ToolSpec::new(
     "read_file",
     "Read the complete contents of a file from the filesystem",
     &[
-        Parameter::new(
-            "file_path",
-            ParameterKind::Path,
-            "Absolute path to the file to read",
-        ),
-        Parameter::new("encoding", ParameterKind::Text, "File encoding").or("utf-8"),
+        Parameter::path("file_path", "Absolute path to the file to read"),
+        Parameter::text("encoding", "File encoding").or("utf-8"),
     ],
     Effect::Reads,
 );
@@ -34,16 +30,8 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
     "write_file",
     "Write content to a file on the filesystem",
     &[
-        Parameter::new(
-            "file_path",
-            ParameterKind::Path,
-            "Absolute path to the file to write",
-        ),
-        Parameter::new(
-            "content",
-            ParameterKind::Block,
-            "Content to write to the file",
-        ),
+        Parameter::path("file_path", "Absolute path to the file to write"),
+        Parameter::block("content", "Content to write to the file"),
         Parameter::new(
             "create_directories",
             ParameterKind::Flag,

@@ -6,11 +6,9 @@ use crate::agent::tool::{Arguments, Parameter, ToolSpec};
 use crate::commands::chat::trust::TrustedFiles;
 use crate::sys::error::Problem as _;
 
-const PATH: &[Parameter] = &[Parameter::new("path", ParameterKind::Path, "")];
-const PATTERN_AND_PATH: &[Parameter] = &[
-    Parameter::new("pattern", ParameterKind::Text, ""),
-    Parameter::new("path", ParameterKind::Path, ""),
-];
+const PATH: &[Parameter] = &[Parameter::path("path", "")];
+const PATTERN_AND_PATH: &[Parameter] =
+    &[Parameter::text("pattern", ""), Parameter::path("path", "")];
 const COMMAND: &[Parameter] = &[Parameter::new("command", ParameterKind::Command, "")];
 
 fn call(name: &'static str, subject: &str) -> ToolCall {

@@ -11,8 +11,8 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
     "write_file",
     "Write a file",
     &[
-        Parameter::new("file_path", ParameterKind::Path, "The file"),
-        Parameter::new("content", ParameterKind::Block, "Its content"),
+        Parameter::path("file_path", "The file"),
+        Parameter::block("content", "Its content"),
     ],
     Effect::Writes,
 );
