@@ -30,7 +30,6 @@ pub(crate) mod protocol;
 pub(crate) mod restricted;
 pub(crate) mod schema;
 pub(crate) mod session;
-pub(crate) mod settings;
 pub(crate) mod tagged;
 mod taking_up;
 pub mod tool;
