@@ -37,11 +37,11 @@ const FAILURE_LIMIT: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Caller {
     pub client: HttpClient,
-    token: Option<ApiKey>,
+    pub token: Option<ApiKey>,
     /// The server's URL, with the query.
-    url: String,
+    pub url: String,
     /// The URL with a slash behind the path, where the server has redirected there.
-    with_slash: OnceLock<String>,
+    pub with_slash: OnceLock<String>,
 }
 
 /// A call.
@@ -56,16 +56,6 @@ pub(super) struct HttpCall<'c> {
 }
 
 impl Caller {
-    /// Makes calls to the server at `url`.
-    pub fn new(client: HttpClient, token: Option<ApiKey>, url: String) -> Self {
-        Self {
-            client,
-            token,
-            url,
-            with_slash: OnceLock::new(),
-        }
-    }
-
     /// The answer, of whatever status. A redirect that adds a slash to the server's own URL is followed, and remembered:
     /// many servers are mounted so.
     pub fn call(&self, call: &HttpCall<'_>) -> Result<Response<Body>, HttpError> {
@@ -173,37 +163,18 @@ impl WholeAnswer {
 pub(super) struct Peer<'a> {
     pub caller: Caller,
     /// Makes the last calls, after a signal, which does not end them.
-    last: Caller,
+    pub last: Caller,
     /// The URL without the query, to be shown.
     pub server: String,
     /// Ends every wait.
     pub interrupt: Interrupt,
-    clock: &'a dyn Clock,
-    observer: &'a dyn McpObserver,
+    pub clock: &'a dyn Clock,
+    pub observer: &'a dyn McpObserver,
     /// Set once it has answered.
-    was_reached: Cell<bool>,
+    pub was_reached: Cell<bool>,
 }
 
-impl<'a> Peer<'a> {
-    /// A server that has not been asked yet.
-    pub fn new(
-        caller: Caller,
-        last: Caller,
-        interrupt: Interrupt,
-        clock: &'a dyn Clock,
-        observer: &'a dyn McpObserver,
-    ) -> Self {
-        Self {
-            server: caller.client.endpoint().base().to_owned(),
-            caller,
-            last,
-            interrupt,
-            clock,
-            observer,
-            was_reached: Cell::new(false),
-        }
-    }
-
+impl Peer<'_> {
     /// The tries of something at it.
     pub fn retries(&self) -> Retries<'_> {
         Retries {

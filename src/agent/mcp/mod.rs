@@ -24,8 +24,9 @@ mod streamable;
 mod transport;
 mod version;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -151,20 +152,26 @@ impl<'a> McpClient<'a> {
             Interrupt::never().map_err(|error| McpError::no_answer(&server, error.to_string()))?;
         let (there, proxies) = (endpoint.clone(), options.proxies.clone());
         let (token, url) = (options.token.clone(), address.url());
-        let caller = move |interrupt: &Interrupt| {
-            let client = HttpClient::new(there.clone(), &proxies, interrupt);
-            Caller::new(client, token.clone(), url.clone())
+        let caller = move |interrupt: &Interrupt| Caller {
+            client: HttpClient::new(there.clone(), &proxies, interrupt),
+            token: token.clone(),
+            url: url.clone(),
+            with_slash: OnceLock::new(),
         };
-        let peer = || {
-            Peer::new(
-                caller(&interrupt),
-                caller(&never),
-                interrupt.clone(),
-                options.clock,
-                options.observer,
-            )
+        let peer = || Peer {
+            caller: caller(&interrupt),
+            last: caller(&never),
+            server: server.clone(),
+            interrupt: interrupt.clone(),
+            clock: options.clock,
+            observer: options.observer,
+            was_reached: Cell::new(false),
         };
-        let streamable = Streamable::new(peer());
+        let streamable = Streamable {
+            peer: peer(),
+            session: None,
+            headers_of_session: Vec::new(),
+        };
         let older = HttpSse {
             peer: peer(),
             caller: Box::new(caller),
@@ -246,10 +253,8 @@ impl<'a> McpClient<'a> {
         for _ in 0..MAX_PAGES {
             let mut page = self.exchange("tools/list", &params, Repeat::Always)?;
             let Value::Array(listed) = page["tools"].take() else {
-                return Err(McpError::protocol(
-                    &self.server,
-                    "it gives no list of its tools",
-                ));
+                let problem = "it gives no list of its tools";
+                return Err(McpError::protocol(&self.server, problem));
             };
             tools.extend(listed.into_iter().filter_map(|whole| {
                 let name = whole["name"].as_str()?.to_owned();
@@ -260,10 +265,8 @@ impl<'a> McpClient<'a> {
                 _ => return Ok(tools),
             }
         }
-        Err(McpError::protocol(
-            &self.server,
-            "its list of tools does not end",
-        ))
+        let problem = "its list of tools does not end";
+        Err(McpError::protocol(&self.server, problem))
     }
 
     /// Makes the handshake for the first time, with as many tries as a call has.
@@ -279,12 +282,8 @@ impl<'a> McpClient<'a> {
 
     /// Tells of a handshake that has come to nothing.
     fn handshake_failed(&self, error: McpError) -> McpError {
-        self.tell(
-            version::HANDSHAKE,
-            &version::offer(),
-            Err(&error),
-            self.now(),
-        );
+        let (method, offer) = (version::HANDSHAKE, version::offer());
+        self.tell(method, &offer, Err(&error), self.now());
         error
     }
 
@@ -396,8 +395,9 @@ impl<'a> McpClient<'a> {
             Err(Failed {
                 error: McpError::Server(error),
                 ..
-            }) => supported(error.code, &error.data)
-                .map(|versions| Value::from(versions.clone()).to_string()),
+            }) => {
+                supported(error.code, &error.data).map(|all| Value::from(all.clone()).to_string())
+            }
             Err(_) => None,
         };
         match (outcome, versions) {
@@ -412,14 +412,15 @@ impl<'a> McpClient<'a> {
     /// Sends a request in the session.
     fn ask(&self, method: &str, params: &Value, deadline: Deadline<'_>) -> Result<Value, Failed> {
         let version = self.connection.borrow().version;
-        match version.filter(|version| version.is_stateless()) {
-            // Only there are the parameters others than those that were given.
-            Some(stateless) => {
-                let params = stateless.complete(params.clone());
-                self.send(method, &params, version, deadline)
-            }
-            None => self.send(method, params, version, deadline),
-        }
+        // Only there are the parameters others than those that were given.
+        let stateless = version.filter(|version| version.is_stateless());
+        let complete = stateless.map(|version| version.complete(params.clone()));
+        self.send(
+            method,
+            complete.as_ref().unwrap_or(params),
+            version,
+            deadline,
+        )
     }
 
     /// Sends a request, and takes it back where nobody waits for it any longer.
@@ -441,9 +442,8 @@ impl<'a> McpClient<'a> {
         };
         let outcome = connection.transport.request(message, deadline);
         // By the specification, a handshake is not taken back.
-        let is_over = outcome
-            .as_ref()
-            .is_err_and(|failed| failed.error.is_final());
+        let is_final = |failed: &Failed| failed.error.is_final();
+        let is_over = outcome.as_ref().is_err_and(is_final);
         if let (true, Some(version)) = (is_over, version) {
             let params = json!({"requestId": id, "reason": "nobody waits for it any longer"});
             connection.transport.notify_last(Outgoing {

@@ -58,8 +58,10 @@ impl<'a> Recorded<'a> {
 impl Transport for Recorded<'_> {
     fn request(&mut self, message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<Value, Failed> {
         // A session begins anew in a run whose server has forgotten it.
-        let is_handshake = |next: &mut RecordedExchange| next.method == HANDSHAKE;
-        while message.method != HANDSHAKE && self.exchanges.pop_front_if(is_handshake).is_some() {}
+        let is_handshake = |next: &RecordedExchange| next.method == HANDSHAKE;
+        while message.method != HANDSHAKE && self.exchanges.front().is_some_and(is_handshake) {
+            self.exchanges.pop_front();
+        }
         let asked = name(message.method, message.params);
         let next = self.exchanges.pop_front();
         let recorded = next.as_ref().map(|next| {

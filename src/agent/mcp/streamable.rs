@@ -23,10 +23,10 @@ const END: Duration = Duration::from_secs(2);
 
 /// A server that is spoken to so.
 pub(super) struct Streamable<'a> {
-    peer: Peer<'a>,
+    pub peer: Peer<'a>,
     /// The id that the server has given, and the version that was agreed on, for the session's end.
-    session: Option<String>,
-    headers_of_session: Vec<(&'static str, String)>,
+    pub session: Option<String>,
+    pub headers_of_session: Vec<(&'static str, String)>,
 }
 
 /// The position in a stream.
@@ -38,16 +38,7 @@ struct StreamPlace {
     has_advanced: bool,
 }
 
-impl<'a> Streamable<'a> {
-    /// One that has not been asked yet.
-    pub fn new(peer: Peer<'a>) -> Self {
-        Self {
-            peer,
-            session: None,
-            headers_of_session: Vec::new(),
-        }
-    }
-
+impl Streamable<'_> {
     fn headers(&self, message: Outgoing<'_>, accept: &str) -> Vec<(&'static str, String)> {
         let mut headers = vec![("accept", accept.to_owned())];
         let Some(version) = message.version else {
