@@ -6,7 +6,7 @@
 use std::fs;
 
 use super::files::{FileAccess, NOT_UNDONE, Proposed, preview_of, with_warnings};
-use super::place::{Found, ResolvedPath, leads_through_config, missing, unreadable};
+use super::place::{Found, ResolvedPath};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::EditKind;
 use crate::record::tool::Verb;
@@ -64,29 +64,17 @@ impl Tool for DeleteFile<'_> {
 impl DeleteFile<'_> {
     /// Finds the file.
     fn look(&self, arguments: &Arguments) -> Result<ResolvedPath, String> {
-        let place = ResolvedPath::of(self.0.root, arguments.get("path"), self.0.outside)?;
+        let place = self.0.resolve(arguments.get("path"))?;
         place.check_secrets(self.0.root)?;
         let shown = place.shown();
-        match place.look(self.0.root) {
-            Ok(Found::File(_)) => {}
-            Ok(Found::Missing) => return Err(missing(self.0.root, &place)),
-            Ok(Found::Directory) => {
-                return Err(format!(
-                    "{shown} is a directory, and only files are removed; name the files in it"
-                ));
-            }
-            Ok(Found::Special) => {
-                return Err(format!(
-                    "{shown} is a pipe, a device or the like, and only files are removed"
-                ));
-            }
-            Err(error) => return Err(unreadable(&shown, &error)),
-        }
-        match &place {
-            ResolvedPath::Outside(path) if leads_through_config(path) => Err(format!(
-                "{shown} is in another project's `agent-config`, where nothing may be changed"
+        match place.find(self.0.root)? {
+            Found::File(_) => Ok(place),
+            Found::Directory => Err(format!(
+                "{shown} is a directory, and only files are removed; name the files in it"
             )),
-            _ => Ok(place),
+            Found::Special | Found::Missing => Err(format!(
+                "{shown} is a pipe, a device or the like, and only files are removed"
+            )),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::place::{Outside, ResolvedPath};
+use super::place::{Outside, ResolvedPath, leads_through_config};
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::edit::EditKind;
 use crate::sys::diff::FileChange;
@@ -41,6 +41,24 @@ pub struct FileAccess<'a> {
     pub outside: Outside,
     /// Writes the project's files.
     pub files: &'a dyn Files,
+}
+
+impl FileAccess<'_> {
+    /// The place that a call names, where a file may be changed.
+    ///
+    /// # Errors
+    /// A sentence for the model: the path is none, or nothing may be changed there.
+    pub fn resolve(&self, path: &str) -> Result<ResolvedPath, String> {
+        let place = ResolvedPath::of(self.root, path, self.outside)?;
+        match &place {
+            // As the path policy has it inside.
+            ResolvedPath::Outside(path) if leads_through_config(path) => Err(format!(
+                "{} is in another project's `agent-config`, where nothing may be changed",
+                place.shown()
+            )),
+            _ => Ok(place),
+        }
+    }
 }
 
 /// A file as a call would leave it, for the user who is asked about it.

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet};
 
-use super::place::{Found, Outside, ResolvedPath, missing, quoted, unreadable};
+use super::place::{Found, Outside, ResolvedPath, quoted, unreadable};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::beneath::split;
 use crate::project::gitignore::IgnoreRules;
@@ -99,20 +99,18 @@ impl ListDirectory<'_> {
     fn tree(&self, directory: &str, pattern: Option<&str>) -> Result<Listing, String> {
         let place = ResolvedPath::of(self.root, directory, self.outside)?;
         let shown = place.shown();
-        match place.look(self.root) {
-            Ok(Found::Directory) => {}
-            Ok(Found::Missing) => return Err(missing(self.root, &place)),
-            Ok(_) if pattern.is_some() => return Err(format!("{shown} is not a directory")),
-            Ok(Found::File(file)) => {
+        match place.find(self.root)? {
+            Found::Directory => {}
+            _ if pattern.is_some() => return Err(format!("{shown} is not a directory")),
+            Found::File(file) => {
                 let size = file.metadata().map_or(0, |metadata| metadata.len());
                 let size = counted(size, "byte");
                 let text = format!("{shown} is a file of {size}; read it to see what is in it");
                 return Ok((text, None));
             }
-            Ok(Found::Special) => {
+            Found::Special | Found::Missing => {
                 return Ok((format!("{shown} is a pipe, a device or the like"), None));
             }
-            Err(error) => return Err(unreadable(&shown, &error)),
         }
         let glob = pattern.map(Glob::parse).transpose()?;
         let walk = walk_of(self.root, &place, self.interrupt);

@@ -108,8 +108,7 @@ impl FindAndReplace<'_> {
     }
 
     fn edited(&self, passage: &Passage<'_>) -> Result<Edited, ToolError> {
-        let place = ResolvedPath::of(self.0.root, passage.path, self.0.outside);
-        let place = place.map_err(ToolError::failed)?;
+        let place = self.0.resolve(passage.path).map_err(ToolError::failed)?;
         let shown = place.shown();
         let failed = |problem: String| ToolError::failed(format!("{shown}: {problem}"));
         let content = place.read(self.0.root, LARGEST)?;
@@ -164,14 +163,16 @@ fn replaced(text: &str, passage: &Passage<'_>) -> Result<Replaced, String> {
         (with_crlf(find), with_crlf(replace)),
         (with_lf(find), with_lf(replace)),
     ] {
-        match matches(text, &find).as_slice() {
-            [] => {}
-            [start] => return Ok(spliced(text, &[*start], find.len(), &replace)),
-            _ if passage.is_everywhere => {
-                let starts: Vec<usize> = memmem::find_iter(text.as_bytes(), &find).collect();
-                return Ok(spliced(text, &starts, find.len(), &replace));
-            }
-            several => return Err(ambiguous(text, several, passage)),
+        let mut found: Vec<usize> = memmem::find_iter(text.as_bytes(), &find).collect();
+        if let ([only], false) = (&*found, passage.is_everywhere) {
+            // One that overlaps it is another.
+            let last = memmem::rfind(text.as_bytes(), find.as_bytes());
+            found.extend(last.filter(|last| last != only));
+        }
+        match found.len() {
+            0 => {}
+            2.. if !passage.is_everywhere => return Err(ambiguous(text, &found, passage)),
+            _ => return Ok(spliced(text, &found, find.len(), &replace)),
         }
     }
     Err(not_found(text, find, find_word))
@@ -204,17 +205,6 @@ fn newlines(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// Finds the places of `find`, without those that overlap an earlier one, unless there is no other.
-fn matches(text: &str, find: &str) -> Vec<usize> {
-    let (text, find) = (text.as_bytes(), find.as_bytes());
-    let found: Vec<usize> = memmem::find_iter(text, find).collect();
-    match (found.as_slice(), memmem::rfind(text, find)) {
-        // They overlap.
-        ([first], Some(last)) if *first != last => vec![*first, last],
-        _ => found,
-    }
-}
-
 fn with_lf(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
@@ -224,7 +214,7 @@ fn with_crlf(text: &str) -> String {
 }
 
 fn has_crlf_throughout(text: &str) -> bool {
-    let newlines = text.matches('\n').count();
+    let newlines = newlines(text);
     newlines > 0 && newlines == text.matches("\r\n").count()
 }
 
@@ -282,11 +272,8 @@ fn excerpt(change: &Replaced) -> String {
     let lines = change.text.lines().zip(1..).skip(from - 1);
     let lines = lines.take_while(|(_, number)| *number <= to);
     let shown = lines.map(|(line, number)| {
-        let mark = if (first..=last).contains(&number) {
-            '>'
-        } else {
-            ' '
-        };
+        let is_changed = (first..=last).contains(&number);
+        let mark = if is_changed { '>' } else { ' ' };
         format!("{mark}{number:>width$} | {line}\n")
     });
     shown.collect()

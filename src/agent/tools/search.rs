@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use super::list::files_below;
-use super::place::{Found, Outside, ResolvedPath, missing, quoted, unreadable};
+use super::place::{Found, Outside, ResolvedPath, quoted, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
@@ -148,9 +148,9 @@ impl SearchFiles<'_> {
     ) -> Result<bool, String> {
         let place = ResolvedPath::of(self.root, path, self.outside)?;
         let shown = place.shown();
-        match place.look(self.root) {
-            Ok(Found::Directory) => {}
-            Ok(Found::File(_)) => {
+        match place.find(self.root)? {
+            Found::Directory => {}
+            Found::File(_) => {
                 let content = place
                     .read(self.root, LARGEST)
                     .map_err(|error| match error {
@@ -160,9 +160,9 @@ impl SearchFiles<'_> {
                 take(&place, content);
                 return Ok(true);
             }
-            Ok(Found::Missing) => return Err(missing(self.root, &place)),
-            Ok(Found::Special) => return Err(format!("{shown} is a pipe, a device or the like")),
-            Err(error) => return Err(unreadable(&shown, &error)),
+            Found::Special | Found::Missing => {
+                return Err(format!("{shown} is a pipe, a device or the like"));
+            }
         }
         let files = files_below(self.root, &place, self.interrupt);
         let (files, is_cut_short) = files.map_err(|error| unreadable(&shown, &error))?;

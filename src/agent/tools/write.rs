@@ -10,7 +10,7 @@ use std::path::Path;
 use super::files::{
     FileAccess, Files, NOT_UNDONE, Proposed, line_count, preview_of, with_warnings,
 };
-use super::place::{Found, ResolvedPath, leads_through_config, unreadable};
+use super::place::{Found, ResolvedPath, unreadable};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::{EditKind, attributes};
 use crate::record::tool::Verb;
@@ -79,7 +79,7 @@ impl Tool for WriteFile<'_> {
 impl WriteFile<'_> {
     /// Resolves the path, and tells whether nothing is there yet.
     fn look(&self, arguments: &Arguments) -> Result<(ResolvedPath, bool), String> {
-        let place = ResolvedPath::of(self.0.root, arguments.get("path"), self.0.outside)?;
+        let place = self.0.resolve(arguments.get("path"))?;
         let is_new = is_new(&place, self.0.root)?;
         // What was never seen is not replaced, and keys are not made up.
         if !(is_new && place.is_environment(self.0.root)) {
@@ -99,13 +99,6 @@ pub(super) fn put(
     let warnings = match place {
         ResolvedPath::Inside(path) => {
             files.apply(vec![(path.clone(), EditKind::Write(content))])?
-        }
-        // As the path policy has it inside.
-        ResolvedPath::Outside(path) if leads_through_config(path) => {
-            return Err(ToolError::failed(format!(
-                "{} is in another project's `agent-config`, where nothing may be changed",
-                place.shown()
-            )));
         }
         ResolvedPath::Outside(path) => {
             let lost = write_outside(path, &content).map_err(|error| {

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::super::write::tests::{Plain, REMOVED};
 use super::*;
+use crate::agent::tools::place::Outside;
 
 fn project() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::super::place::Outside;
 use super::super::write::tests::Plain;
 use super::*;
+use crate::agent::tools::files::FileAccess;
 
 /// Edits a file with this content; returns the message for the model, the preview that the user saw, and the new
 /// content.

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
 use crate::agent::tools::files::PathEdit;
+use crate::agent::tools::place::Outside;
 
 /// Stands for the content of a file that is gone.
 pub const REMOVED: &str = "(removed)";
