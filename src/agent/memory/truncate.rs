@@ -26,6 +26,9 @@ const KEPT: usize = 20;
 /// The distance below the threshold to get to, in percent of the window: else the next result would reach it again.
 const ROOM: u64 = 10;
 
+/// From which percentage on it gets to which where it cannot get so low.
+const CLOSE: (u64, u64) = (95, 90);
+
 /// Characters to a token, about.
 const CHARACTERS: u64 = 4;
 /// The most tokens of a picture.
@@ -135,28 +138,29 @@ impl Memory for Truncate<'_> {
 
 impl Truncate<'_> {
     /// Leaves something out where the conversation has come to the threshold. What cannot be brought below that, since
-    /// what is left is that long, may fill the window.
+    /// what is left is that long, may come closer to the window.
     fn keep_below(
         &self,
         system: &[String],
         conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
-        let tokens = self.tokens(system, conversation);
-        if tokens < self.share(self.threshold) {
-            return Ok(None);
-        }
-        let room = self.share(self.threshold.saturating_sub(ROOM));
-        match self.truncate(system, room, conversation) {
-            Err(_) if tokens > self.window => {
-                let truncated = self.truncate(system, self.window, conversation);
-                truncated.map(Some).map_err(|tokens| AgentError::TooLong {
-                    tokens,
-                    window: self.window,
-                    larger: None,
-                })
+        let mut tokens = self.tokens(system, conversation);
+        let room = self.threshold.saturating_sub(ROOM);
+        for (from, most) in [(self.threshold, room), CLOSE, (100, 100)] {
+            if tokens < self.share(from) {
+                return Ok(None);
             }
-            truncated => Ok(truncated.ok()),
+            match self.truncate(system, self.share(most), conversation) {
+                Ok(compressed) => return Ok(Some(compressed)),
+                Err(least) if most == 100 => tokens = least,
+                Err(_) => {}
+            }
         }
+        Err(AgentError::TooLong {
+            tokens,
+            window: self.window,
+            larger: None,
+        })
     }
 
     fn share(&self, percent: u64) -> u64 {

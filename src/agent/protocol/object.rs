@@ -49,7 +49,7 @@ pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
     };
     let (whole, behind) = text.split_at(values.byte_offset());
     if let Err(twice) = check_keys(Positions(whole), whole) {
-        return Err(no_object(twice.line, &twice.reason));
+        return Err(no_object(twice.line, &format!("the key {}", twice.reason)));
     }
     match bare(behind).chars().next() {
         None => Ok(object),

@@ -6,15 +6,17 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::agent::conversation::Conversation;
+use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::engine::tests::All;
 use crate::agent::permissions::Everything;
-use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
+use crate::agent::tool::{
+    Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
+};
 use crate::agent::tools::notes::{DONE, Done, UPDATE_TASK_LIST, UpdateTaskList};
 use crate::agent::{Agent, AgentError, Brief, Env, Host, Note, ToolTries};
-use crate::model::message::{Part, Role};
+use crate::model::message::{Call, Message, Part, Role};
 use crate::model::prompt::Prompt;
-use crate::model::{End, Purpose};
+use crate::model::{End, Purpose, Reply};
 use crate::record::event::{Event, Reporter};
 use crate::record::step::Action;
 use crate::secret::Redactor;

@@ -6,6 +6,7 @@ mod near_misses;
 
 use proptest::prelude::*;
 
+use super::instructions::TEMPLATE;
 use super::*;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,

@@ -10,12 +10,14 @@ const OPENING: [&str; 2] = ["<think>", "<thinking>"];
 const CLOSING: [&str; 2] = ["</think>", "</thinking>"];
 
 /// A text less the thoughts at its very beginning; `None` where all of it is thought.
-pub fn behind_thoughts(text: &str) -> Option<&str> {
-    let bare = text.trim_start();
-    if !OPENING.iter().any(|tag| bare.starts_with(tag)) {
-        return Some(text);
+pub fn behind_thoughts(mut text: &str) -> Option<&str> {
+    loop {
+        let bare = text.trim_start();
+        if !OPENING.iter().any(|tag| bare.starts_with(tag)) {
+            return Some(text);
+        }
+        text = CLOSING.iter().find_map(|tag| bare.split_once(tag))?.1;
     }
-    behind_thoughts(CLOSING.iter().find_map(|tag| bare.split_once(tag))?.1)
 }
 
 /// The lines of a reply less what was thought.
