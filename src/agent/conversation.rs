@@ -306,7 +306,7 @@ impl Conversation {
     }
 
     /// Names the account and model that sign the next thoughts. Their vendor rejects those of others, which are dropped.
-    pub fn thinks_as(&mut self, thinker: &str) {
+    pub fn set_thinker(&mut self, thinker: &str) {
         if self.thinker.as_deref() != Some(thinker) {
             self.drop_thoughts();
             self.thinker = Some(thinker.to_owned());

@@ -230,6 +230,7 @@ fn the_settings_are_closed_to_file_tools_in_every_mode() {
         permissions: &Everything,
         root: &root,
         paths: &closed_paths(&root, &home),
+        instead: None,
     };
     for (path, is_closed) in [
         (".agent/permissions.json", true),
