@@ -56,7 +56,7 @@ pub(crate) mod ui;
 pub mod measured {
     pub use crate::agent::tool::{Arguments, Tool, ToolError};
     pub use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
-    pub use crate::agent::tools::command::{AllowedCommand, ExecuteCommand, RunCommand, Shell};
+    pub use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
     pub use crate::commands::plan::document::PlanDocument;
     pub use crate::commands::plan::types::LogEntry;
     pub use crate::edit::{PathPolicy, VerifyError, parse};

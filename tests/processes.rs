@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use code_commit::measured::{
     AllowedCommand, Arguments, BackgroundAction, BackgroundTool, ChildEnv, CommandStatus,
-    ExecuteCommand, Invocation, ProcessError, ProcessState, Processes, Ran, Report, RunCommand,
-    Sandbox, SandboxMode, SandboxPolicy, Shell, SpawnOptions, Tool, ToolError,
+    Invocation, ProcessError, ProcessState, Processes, Ran, Report, RunCommand, Sandbox,
+    SandboxMode, SandboxPolicy, Shell, SpawnOptions, Tool, ToolError,
 };
 use code_commit::{Environment, Interrupt, Redactor, SystemClock, subreaper};
 use rustix::process::{Pid, Signal, kill_process};
@@ -690,7 +690,7 @@ fn the_tools_tell_how_commands_stand() {
     let failed = tool.run(&arguments("command", "echo \0"));
     assert!(matches!(failed, Err(ToolError::Failed(_))), "{failed:?}");
 
-    let tool = ExecuteCommand(command(Duration::ZERO, Shell::Full));
+    let tool = command(Duration::ZERO, Shell::Full);
     let mut input = arguments("command", "echo x");
     input.set("timeout_seconds", 600);
     assert_eq!(run(&tool, &input), "exit code: 0\nx\n");

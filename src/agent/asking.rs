@@ -7,8 +7,6 @@ use super::engine::{Agent, Brief, Work};
 use super::error::AgentError;
 use super::host::Compressed;
 use super::memory::{Frame, View};
-use super::protocol::Offer;
-use crate::model::message::Message;
 use crate::model::prompt::Prompt;
 use crate::model::{Form, Reply};
 use crate::record::event::Event;
@@ -45,15 +43,13 @@ impl Agent<'_> {
     /// # Errors
     /// When there is no whole reply, nor after the conversation was made shorter where the model does not take it.
     pub(super) fn ask(&self, brief: &Brief<'_>, work: &mut Work<'_>) -> Result<Reply, AgentError> {
-        let Offer {
-            instructions,
-            mut form,
-        } = self.protocol.offer(&brief.tools);
-        form.tool_choice = brief.tool_choice;
-        let first = format!("{}\n{instructions}", brief.instructions);
-        let system: Vec<String> = std::iter::once(first)
-            .chain(brief.context.iter().cloned())
-            .collect();
+        let offer = self.protocol.offer(&brief.tools);
+        let form = Form {
+            tool_choice: brief.tool_choice,
+            ..offer.form
+        };
+        let first = format!("{}\n{}", brief.instructions, offer.instructions);
+        let system = [&[first][..], &brief.context].concat();
         match self.send(&system, form.clone(), work) {
             Err(error) if is_too_long(&error) => {
                 self.shorten(&system, work.conversation, error)?;
@@ -69,12 +65,20 @@ impl Agent<'_> {
         form: Form,
         work: &mut Work<'_>,
     ) -> Result<Reply, AgentError> {
-        let (system, messages) = self.messages(system, work.conversation)?;
+        let View {
+            messages,
+            system: own,
+            compressed,
+        } = self.memory.view(self.frame(system), work.conversation)?;
+        if let Some(compressed) = compressed {
+            self.note_compressed(compressed, work.conversation)?;
+        }
+        let system = own.unwrap_or_else(|| system.to_vec());
         let progress = &mut work.progress;
         // Those that are in the run log already.
         let pairs = progress.sent.iter().zip(&messages);
-        let known = pairs.take_while(|(sent, message)| sent == message).count();
-        let known = if progress.system == system { known } else { 0 };
+        let same = pairs.take_while(|(sent, message)| sent == message).count();
+        let known = if progress.system == system { same } else { 0 };
         progress.sent.clone_from(&messages);
         progress.system.clone_from(&system);
         if self.calls.is_some_and(|most| progress.calls >= most) {
@@ -90,23 +94,6 @@ impl Agent<'_> {
             ..form
         };
         self.env.host.ask(&self.purpose, prompt)
-    }
-
-    /// Gives the system prompt and the messages to send.
-    fn messages(
-        &self,
-        system: &[String],
-        conversation: &mut Conversation,
-    ) -> Result<(Vec<String>, Vec<Message<'static>>), AgentError> {
-        let View {
-            messages,
-            system: own,
-            compressed,
-        } = self.memory.view(self.frame(system), conversation)?;
-        if let Some(compressed) = compressed {
-            self.note_compressed(compressed, conversation)?;
-        }
-        Ok((own.unwrap_or_else(|| system.to_vec()), messages))
     }
 
     /// Makes a conversation shorter that the model has not taken; where that fails, `refusal` is why.

@@ -34,11 +34,7 @@ pub struct HistoryMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// Set if the call has failed, or its outcome is unknown.
-    #[serde(
-        rename = "isFailed",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(rename = "isFailed", default, skip_serializing_if = "is_zero")]
     pub is_failed: bool,
     /// The tools that the agent has called beside its words, where the protocol is the vendor's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -50,19 +46,11 @@ pub struct HistoryMessage {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Set if it consists of tagged parts, and is sent as it is: a summary does.
-    #[serde(
-        rename = "isSummary",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(rename = "isSummary", default, skip_serializing_if = "is_zero")]
     pub is_tagged: bool,
     /// Set if it tells the model that its reply was not understood; such messages are forgotten as soon
     /// as one is.
-    #[serde(
-        rename = "isFault",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(rename = "isFault", default, skip_serializing_if = "is_zero")]
     pub is_fault: bool,
 }
 
@@ -318,7 +306,7 @@ impl Conversation {
     }
 
     /// Names the account and model that sign the next thoughts. Their vendor rejects those of others, which are dropped.
-    pub fn thinks_as(&mut self, thinker: &str) {
+    pub fn set_thinker(&mut self, thinker: &str) {
         if self.thinker.as_deref() != Some(thinker) {
             self.drop_thoughts();
             self.thinker = Some(thinker.to_owned());
@@ -332,18 +320,16 @@ impl Conversation {
         let request = self.requests.last()?;
         let mut history = self.history.iter().rev();
         let said = history.find(|message| message.role == Role::Assistant);
-        let words = said.map(|said| match said.calls.last() {
+        let Some(said) = said else {
+            return Some(format!("> {request}"));
+        };
+        // As the template has it, what is done stands last.
+        let input = said.content.rsplit_once("\n## Tool Input\n");
+        let words = match said.calls.last() {
             Some(call) => input_text(&call.input),
-            // As the template has it, what is done stands last.
-            None => match said.content.rsplit_once("\n## Tool Input\n") {
-                Some((_, input)) => input.to_owned(),
-                None => said.content.clone(),
-            },
-        });
-        let words = words
-            .map(|words| format!("\n\n{words}"))
-            .unwrap_or_default();
-        Some(format!("> {request}{words}"))
+            None => input.map_or(&*said.content, |(_, input)| input).to_owned(),
+        };
+        Some(format!("> {request}\n\n{words}"))
     }
 
     /// The agent's last message, and the results that it was told since; `None` where it was told anything
@@ -359,22 +345,30 @@ impl Conversation {
     }
 }
 
-/// The messages to send for what was said, all of it as text. What users and tools say one after the other is one
-/// message: many models know only a user and an assistant who take turns.
+/// The messages to send for what was said, all of it as text.
 #[must_use]
 pub fn as_text(history: &[HistoryMessage]) -> Vec<Message<'static>> {
+    let pieces = history.iter();
+    in_turns(pieces.map(|message| (message.role, "\n\n", message.sent())))
+}
+
+/// The messages that texts make, each with who says it and its joint with the one before. What users and tools say one
+/// after the other is one message: many models know only a user and an assistant who take turns.
+pub fn in_turns(
+    pieces: impl Iterator<Item = (Role, &'static str, String)>,
+) -> Vec<Message<'static>> {
     let mut turns: Vec<(Role, Text<'static>)> = Vec::new();
-    for message in history {
-        let role = match message.role {
+    for (role, joint, piece) in pieces {
+        let role = match role {
             Role::Assistant => Role::Assistant,
             Role::User | Role::Tool | Role::System => Role::User,
         };
         match turns.last_mut() {
             Some((last, text)) if *last == role => {
-                text.push("\n\n");
-                text.push(message.sent());
+                text.push(joint);
+                text.push(piece);
             }
-            _ => turns.push((role, message.sent().into())),
+            _ => turns.push((role, piece.into())),
         }
     }
     let turns = turns.into_iter();

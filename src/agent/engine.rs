@@ -143,8 +143,13 @@ impl Agent<'_> {
 
     fn step(&self, work: &mut Work<'_>) -> Result<Next, AgentError> {
         let brief = (self.brief)();
+        for reminder in &brief.reminders {
+            work.conversation.say(HistoryMessage {
+                content: self.env.redactor.text(&reminder.content).into_owned(),
+                ..reminder.clone()
+            });
+        }
         if !brief.reminders.is_empty() {
-            self.remind(&brief.reminders, work.conversation);
             // A kill during the call must not change what was sent.
             self.keep(work.conversation)?;
         }
@@ -200,12 +205,11 @@ impl Agent<'_> {
         }
         let calls = match turn.decision {
             Decision::Answer(words) => {
-                let ended = Ended { words, by: None };
-                let ended = self.end(ended, work)?;
-                if let Next::Done(Ended { words, .. }) = &ended {
+                let next = self.end(Ended { words, by: None }, work)?;
+                if let Next::Done(Ended { words, .. }) = &next {
                     self.env.host.note(Note::Answered(words))?;
                 }
-                return Ok(ended);
+                return Ok(next);
             }
             Decision::Use(calls) => calls,
         };
@@ -256,13 +260,12 @@ impl Agent<'_> {
             Ok((tool, call)) => self.use_tool(*tool, call, since),
             Err(failure) => Err(ToolError::Failed(failure.clone())),
         };
+        let tool = known.map(|call| &call.tool);
         let ToolUse {
             output,
             text,
             failure,
-        } = self
-            .env
-            .carry_out(call, subject, known.map(|call| &call.tool), done)?;
+        } = self.env.carry_out(call, subject, tool, done)?;
         let failed = failure.is_some();
         if output.is_end {
             let by = Some((call.name.clone(), call.id.clone()));
@@ -303,11 +306,12 @@ impl Agent<'_> {
             return;
         };
         match self.tool_tries {
-            ToolTries::UpTo(_) if failure.code == CallFailure::NOT_ALLOWED => return,
             ToolTries::AsReplies => progress.failures += 1,
+            ToolTries::UpTo(_) if failure.code != CallFailure::NOT_ALLOWED => {
+                progress.tool_failures += 1;
+            }
             ToolTries::UpTo(_) | ToolTries::Unlimited => {}
         }
-        progress.tool_failures += 1;
     }
 
     /// The tool that a call is of, and the call with arguments that fit it; else why there is none, without keys: a part
@@ -369,9 +373,8 @@ impl Agent<'_> {
             }
             Err(Objection::Words(problem)) => {
                 if ended.by.is_some() && self.protocol.remembers_calls() {
-                    let failure = CallFailure::from(problem.clone());
-                    work.conversation
-                        .say(ended.message(self.protocol.result(Err(&failure))));
+                    let told = self.protocol.result(Err(&problem.clone().into()));
+                    work.conversation.say(ended.message(told));
                 }
                 self.return_fault(Fault::of_all(problem), "", work)
             }
@@ -424,17 +427,6 @@ impl Agent<'_> {
             HistoryMessage::of_fault(told)
         });
         Ok(Next::GoOn)
-    }
-
-    /// Tells the model what has come up.
-    fn remind(&self, reminders: &[HistoryMessage], conversation: &mut Conversation) {
-        for reminder in reminders {
-            let content = self.env.redactor.text(&reminder.content).into_owned();
-            conversation.say(HistoryMessage {
-                content,
-                ..reminder.clone()
-            });
-        }
     }
 
     pub(super) fn keep(&self, conversation: &Conversation) -> Result<(), AgentError> {

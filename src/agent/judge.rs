@@ -13,10 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub(in crate::agent) use self::table::{AUDITED, AuditedProgram};
 use self::table::{
-    CHANGES_REPOSITORY, CODE, DEEP, GIT_PASSES, GNU, GUARDED, HARMFUL, HARMLESS_VARIABLES,
-    INTERPRETERS, LOOKING, MODULES, NESTED, NEW_SCRIPT, OPTIONS, OVERWRITES, OVERWRITING, Operands,
-    RUN_FILES, RUNNER_OPTIONS, RUNNERS, RUNS, SCRIPT_OPTIONS, SCRIPTS, SHELL_OPTIONS, SHELL_WORDS,
-    SHELLS, VERSIONED, WITHOUT_SCRIPT, WITHOUT_SUBCOMMANDS, WRAPPERS, has, is_whole,
+    CHANGES_REPOSITORY, CODE, NEW_SCRIPT, OPTIONS, OVERWRITES, RUNS, has, is_whole, list, rows,
 };
 use self::words::{ShellWord, UNCLEAR, is_device};
 
@@ -161,14 +158,13 @@ impl Judge<'_> {
             return None;
         }
         let name = &*name(&program.text);
-        let mut words = SHELL_WORDS.iter();
-        if let Some((reason, _)) = words.find(|(_, names)| has(names, name)) {
+        if let Some([reason, _]) = rows("shell words").find(|[_, names]| has(names, name)) {
             return Some(reason);
         }
         if let Some(reason) = guarded(name, arguments) {
             return Some(reason);
         }
-        let looks = LOOKING.iter().any(|row| is_named(row, name));
+        let looks = rows("looking").any(|row| is_named(row, name));
         match name {
             // A pattern may stand for more operands, or for an option.
             _ if looks && arguments.iter().any(|word| word.is_glob) => Some(UNCLEAR),
@@ -179,11 +175,11 @@ impl Judge<'_> {
             name if name.starts_with("ld-") => Some(RUNS),
             _ if arguments
                 .iter()
-                .any(|word| is_whole(&word.text, OVERWRITING)) =>
+                .any(|word| is_whole(&word.text, list("overwriting"))) =>
             {
                 Some(OVERWRITES)
             }
-            _ if has(INTERPRETERS, name) || has(INTERPRETERS, stem(name)) => {
+            _ if has(list("interpreters"), name) || has(list("interpreters"), stem(name)) => {
                 self.guard_interpreter(name, arguments)
             }
             _ => self
@@ -194,10 +190,10 @@ impl Judge<'_> {
 
     /// Asks about code, modules and scripts that an interpreter is given, unless they are known.
     fn guard_interpreter(&self, name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
-        let harmless = if has(SHELLS, name) {
-            SHELL_OPTIONS
+        let harmless = if has(list("shells"), name) {
+            list("shell options")
         } else {
-            SCRIPT_OPTIONS
+            list("script options")
         };
         let options = arguments.iter();
         let options = options
@@ -210,12 +206,12 @@ impl Judge<'_> {
             Some((first, module)) if first.text == "-m" => {
                 let is_known = module
                     .first()
-                    .is_some_and(|module| has(MODULES, &module.text));
+                    .is_some_and(|module| has(list("modules"), &module.text));
                 let unknown = (!is_known).then_some(CODE);
                 unknown.or_else(|| self.guard(module, only_looks(module)))
             }
             // In the place of a script no further option stands: `node --test --import=data:…`.
-            Some((first, rest)) if has(WITHOUT_SCRIPT, &first.text) => {
+            Some((first, rest)) if has(list("without script"), &first.text) => {
                 rest.iter().any(ShellWord::may_be_option).then_some(CODE)
             }
             Some((first, _)) if first.may_be_option() => Some(CODE),
@@ -230,7 +226,7 @@ impl Judge<'_> {
         name: &str,
         arguments: &[ShellWord],
     ) -> Option<&'static str> {
-        if has(RUN_FILES, name) {
+        if has(list("run files"), name) {
             let mut scripts = arguments.iter().filter(|word| is_script(word));
             return scripts.find_map(|script| self.guard_file(script));
         }
@@ -268,21 +264,20 @@ impl Judge<'_> {
 /// Reports whether a word names a script by its ending.
 fn is_script(word: &ShellWord) -> bool {
     let ending = word.text.rsplit_once('.').map(|(_, ending)| ending);
-    ending.is_some_and(|ending| has(SCRIPTS, ending))
+    ending.is_some_and(|ending| has(list("scripts"), ending))
 }
 
 /// The reason of the first row of the table that holds for a program.
 fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     let any = |pattern: &str| arguments.iter().any(|word| is_whole(&word.text, pattern));
-    let rows = GUARDED.iter();
-    let mut rows = rows.filter(|(_, names, only, with, without)| {
+    let mut guarded = rows("guarded").filter(|[_, names, only, with, without]| {
         (has(names, name) || has(names, stem(name)))
             && (only.is_empty()
                 || subcommands(name, arguments).any(|word| has(only, word) || word.contains('*')))
             && (with.is_empty() || any(with))
             && (without.is_empty() || !any(without))
     });
-    rows.next().map(|(reason, ..)| *reason)
+    guarded.next().map(|[reason, ..]| reason)
 }
 
 /// The words that may be a program's subcommand: the first one that is no option, or any where an option stands before
@@ -294,8 +289,8 @@ fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item
         .is_some_and(|word| word.text.starts_with('-'));
     let first = arguments.first().map(|word| &*word.text);
     let count = match name {
-        name if has(WITHOUT_SUBCOMMANDS, name) => 0,
-        name if !is_first || has(NESTED, name) => usize::MAX,
+        name if has(list("without subcommands"), name) => 0,
+        name if !is_first || has(list("nested"), name) => usize::MAX,
         // `npm run clean`
         _ if first == Some("run") => 2,
         _ => 1,
@@ -307,15 +302,14 @@ fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item
 
 /// Finds the reason that lies in the name of a program or its subcommand.
 fn harmful(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
-    // `dotnet restore` and `dotnet publish` write what a build does.
-    let mut rows = HARMFUL.iter().filter(|_| name != "dotnet");
     let is_one = |names: &str| {
         let mut words = subcommands(name, arguments);
         let is_one = |word: &str| word.split(':').any(|part| has(names, &part.to_lowercase()));
         has(names, name) || words.any(is_one)
     };
-    rows.find(|(_, names)| is_one(names))
-        .map(|(reason, _)| *reason)
+    // `dotnet restore` and `dotnet publish` write what a build does.
+    let mut harmful = rows("harmful").filter(|[_, names]| name != "dotnet" && is_one(names));
+    harmful.next().map(|[reason, _]| reason)
 }
 
 /// Reports whether git does nothing that is asked about always.
@@ -323,16 +317,15 @@ fn is_passing_git(arguments: &[ShellWord]) -> bool {
     let Some((subcommand, rest)) = arguments.split_first() else {
         return false;
     };
-    GIT_PASSES.iter().any(|(name, options)| {
+    rows("git").any(|[name, options]| {
         let mut given = rest.iter().filter(|word| word.may_be_option());
-        *name == subcommand.text && given.all(|word| is_whole(&word.text, options))
+        name == subcommand.text && given.all(|word| is_whole(&word.text, options))
     })
 }
 
 /// Counts the words between a runner and the program that it runs; `None` if it runs none.
 fn runner(name: &str, words: &[&str]) -> Option<usize> {
-    let mut rows = RUNNERS.iter();
-    let (_, subcommands) = rows.find(|(names, _)| has(names, name))?;
+    let [_, subcommands] = rows("runners").find(|[names, _]| has(names, name))?;
     let subcommand = usize::from(!subcommands.is_empty());
     if subcommand == 1 && !words.first().is_some_and(|word| has(subcommands, word)) {
         // Options in front may have values of their own.
@@ -341,7 +334,7 @@ fn runner(name: &str, words: &[&str]) -> Option<usize> {
         return is_behind_options.then_some(0);
     }
     let options = words.iter().skip(subcommand);
-    let options = options.take_while(|word| is_whole(word, RUNNER_OPTIONS));
+    let options = options.take_while(|word| is_whole(word, list("runner options")));
     Some(subcommand + options.count())
 }
 
@@ -355,15 +348,15 @@ fn prefix_length(words: &[&str]) -> usize {
         let inner = arguments.get(before..).unwrap_or_default();
         return 1 + before + prefix_length(inner);
     }
-    let is_script = has(INTERPRETERS, name) || has(INTERPRETERS, stem(name));
+    let is_script = has(list("interpreters"), name) || has(list("interpreters"), stem(name));
     let plain = arguments
         .iter()
         .position(|word| !word.starts_with(['-', '+']));
     match plain.and_then(|at| Some((at, *arguments.get(at)?))) {
         Some((at, _)) if is_script => at + 2,
         Some(_) if name == "curl" => words.len(),
-        Some(_) if has(WITHOUT_SUBCOMMANDS, name) => 1,
-        Some((at, word)) if has(DEEP, name) && is_name(word) => {
+        Some(_) if has(list("without subcommands"), name) => 1,
+        Some((at, word)) if has(list("deep"), name) && is_name(word) => {
             let next = arguments.get(at + 1).filter(|word| is_name(word));
             at + 2 + usize::from(next.is_some())
         }
@@ -386,16 +379,15 @@ fn is_name(word: &str) -> bool {
 fn unwrapped(mut words: &[ShellWord]) -> Result<&[ShellWord], &'static str> {
     let is_variable = |word: &&ShellWord| {
         let name = word.text.split_once('=').map(|(name, _)| name);
-        name.is_some_and(|name| has(HARMLESS_VARIABLES, name))
+        name.is_some_and(|name| has(list("harmless variables"), name))
     };
     words = words
         .get(words.iter().take_while(is_variable).count()..)
         .unwrap_or_default();
     while let Some((program, arguments)) = words.split_first() {
         let name = name(&program.text);
-        let mut wrappers = WRAPPERS.iter();
-        let Some((_, options, values, operands)) = wrappers.find(|(known, ..)| *known == name)
-        else {
+        let mut wrappers = rows::<4>("wrappers").filter(|[known, ..]| *known == name);
+        let Some([_, options, values, operands]) = wrappers.next() else {
             break;
         };
         let mut at = 0;
@@ -406,7 +398,7 @@ fn unwrapped(mut words: &[ShellWord]) -> Result<&[ShellWord], &'static str> {
                 _ => return Err(RUNS),
             };
         }
-        match arguments.get(at + operands..) {
+        match arguments.get(at + operands.parse().unwrap_or(0)..) {
             Some(inner) if !inner.is_empty() => words = inner,
             _ => return Err(RUNS),
         }
@@ -428,7 +420,7 @@ fn only_looks(words: &[ShellWord]) -> bool {
     let first = arguments.first().map(|word| &*word.text);
     match (&*name, first) {
         ("command", Some("-v" | "-V")) => return true,
-        (name, Some("--version")) if has(VERSIONED, name) => return arguments.len() == 1,
+        (name, Some("--version")) if has(list("versioned"), name) => return arguments.len() == 1,
         _ => {}
     }
     let arguments = match arguments.split_first() {
@@ -444,14 +436,14 @@ fn only_looks(words: &[ShellWord]) -> bool {
         for word in arguments.get(..count)? {
             full.extend([" ", &word.text]);
         }
-        let row = LOOKING.iter().find(|row| is_named(row, &full))?;
+        let row = rows("looking").find(|row| is_named(*row, &full))?;
         Some((row, arguments.get(count..)?))
     });
     found.is_some_and(|(row, rest)| takes(row, rest))
 }
 
-/// Reports whether a row of [`LOOKING`] is that of a program, or of a subcommand of git.
-fn is_named((names, ..): &(&str, &str, Operands), name: &str) -> bool {
+/// Reports whether a row of what looks is that of a program, or of a subcommand of git.
+fn is_named([names, ..]: [&str; 3], name: &str) -> bool {
     if names.starts_with("git ") {
         return names.split(';').any(|known| known == name);
     }
@@ -459,25 +451,24 @@ fn is_named((names, ..): &(&str, &str, Operands), name: &str) -> bool {
 }
 
 /// Reports whether a row allows these words.
-fn takes((_, options, operands): &(&str, &str, Operands), words: &[ShellWord]) -> bool {
+fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
     let is_operand = |word: &&ShellWord| !word.may_be_option();
     let plain = || words.iter().filter(is_operand);
-    words
-        .iter()
-        .filter(|word| !is_operand(word))
-        .all(|word| is_whole(&word.text, options))
-        && match operands {
-            Operands::Any => true,
-            Operands::AtMost(most) => plain().count() <= *most && !plain().any(|word| word.is_glob),
-            Operands::Each(is_harmless) => plain().all(|word| is_harmless(&word.text)),
-            Operands::Script(is_harmless) => {
-                plain()
-                    .next()
-                    .is_some_and(|script| is_harmless(&script.text))
-                    && words
-                        .iter()
-                        .skip_while(|word| !is_operand(word))
-                        .all(|word| is_operand(&word))
+    let mut given = words.iter().filter(|word| !is_operand(word));
+    given.all(|word| is_whole(&word.text, options))
+        && match operands.split_once(' ') {
+            None => operands.is_empty(),
+            // A pattern of file names may stand for more.
+            Some(("at-most", most)) => {
+                plain().count() <= most.parse().unwrap_or(0) && !plain().any(|word| word.is_glob)
+            }
+            Some(("none", pattern)) => !plain().any(|word| is_whole(&word.text, pattern)),
+            // A script that only prints, behind the options, then files.
+            Some((_, pattern)) => {
+                let mut behind = words.iter().skip_while(|word| !is_operand(word));
+                let script = behind.next();
+                script.is_some_and(|script| is_whole(&script.text, pattern))
+                    && behind.all(|word| is_operand(&word))
             }
         }
 }
@@ -488,7 +479,7 @@ fn name(program: &str) -> Cow<'_, str> {
     // Some file systems take letters of either case for the same.
     let name = base.to_ascii_lowercase();
     Cow::Owned(match name.strip_prefix('g') {
-        Some(plain) if has(GNU, &name) => plain.to_owned(),
+        Some(plain) if has(list("gnu"), &name) => plain.to_owned(),
         _ => name,
     })
 }
@@ -497,7 +488,7 @@ fn name(program: &str) -> Cow<'_, str> {
 fn stem(name: &str) -> &str {
     let is_script = name
         .rsplit_once('.')
-        .is_some_and(|(_, ending)| has(SCRIPTS, ending));
+        .is_some_and(|(_, ending)| has(list("scripts"), ending));
     let stem = name
         .split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '@'))
         .next();

@@ -10,20 +10,17 @@ pub(crate) mod whole;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::conversation::{Conversation, HistoryMessage, transcript};
 use super::error::AgentError;
 use super::host::{Compressed, Host};
 use super::protocol::Protocol;
+use super::protocol::markdown::without_thoughts;
 use super::tagged::{Tag, tagged};
 use crate::model::message::{Message, Role};
 use crate::model::prompt::Prompt;
 use crate::model::{ModelError, Purpose, tokens};
 use crate::sys::excerpt::text::bounded;
-use crate::sys::text::regex;
 
 /// The part of a conversation that is sent.
 pub struct View {
@@ -84,7 +81,7 @@ pub trait Memory {
     }
 }
 
-/// Bytes of a single message in the request for a summary; fewer where that is still too long.
+/// Bytes of a single message, or of a result, that are sent; fewer where that is still too long.
 const SHARES: [usize; 4] = [usize::MAX, 8 << 10, 2 << 10, 512];
 
 /// Tokens of texts that were counted before, by the texts' hashes: a conversation grows at its end, and is counted before
@@ -218,32 +215,6 @@ impl Compress<'_> {
     }
 }
 
-/// The mark that begins or ends a thought; in backquotes, it is a word.
-static THOUGHT: LazyLock<Regex> = LazyLock::new(|| regex("(?P<code>`?)<(?P<end>/?)think(?:ing)?>"));
-
-/// A summary less what was thought: what stands between the marks, what stands ahead of an end without a beginning, and
-/// what stands behind a beginning without an end.
-fn without_thoughts(text: &str) -> String {
-    let mut spoken = String::new();
-    let (mut from, mut is_thought) = (0, false);
-    for mark in THOUGHT.captures_iter(text) {
-        let Some(whole) = mark.get(0).filter(|_| mark["code"].is_empty()) else {
-            continue;
-        };
-        let ends = !mark["end"].is_empty();
-        match (ends, is_thought) {
-            (true, false) => spoken.clear(),
-            (false, false) => spoken.push_str(text.get(from..whole.start()).unwrap_or_default()),
-            _ => {}
-        }
-        (from, is_thought) = (whole.end(), !ends);
-    }
-    if !is_thought {
-        spoken.push_str(text.get(from..).unwrap_or_default());
-    }
-    spoken.trim().to_owned()
-}
-
 /// The end of the specification's prompt for a summary.
 fn framed(conversation: &str) -> String {
     let conversation = tagged(Tag::CONVERSATION, &[], conversation);
@@ -264,32 +235,5 @@ fn shortened(message: &HistoryMessage, share: usize) -> HistoryMessage {
     HistoryMessage {
         content: bounded(&message.content, share),
         ..message.clone()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_summary_is_what_stands_around_the_thoughts() {
-        for (text, spoken) in [
-            ("Sum", "Sum"),
-            ("reasoning</think>Sum", "Sum"),
-            ("<think>a</think>Sum", "Sum"),
-            (
-                "<think>a</think>\n<thinking>b</thinking>Sum <think>mid</think> end",
-                "Sum  end",
-            ),
-            ("<think>a</think><think>b</think>Sum", "Sum"),
-            ("Sum\n<think>and so on", "Sum"),
-            ("<think>and so on", ""),
-            (
-                "all up to `</think>` is dropped",
-                "all up to `</think>` is dropped",
-            ),
-        ] {
-            assert_eq!(without_thoughts(text), spoken, "{text}");
-        }
     }
 }

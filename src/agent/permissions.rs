@@ -36,8 +36,8 @@ impl Permissions for Everything {
     }
 }
 
-/// Permissions that refuse some paths and what lies below them: the agent's own settings and sessions.
-/// Commands are not held against it.
+/// Permissions that refuse some paths and what lies below them: the agent's own settings and sessions, or a file with a
+/// tool of its own. Commands are not held against it.
 #[derive(Clone, Copy)]
 pub struct DenyPaths<'a> {
     /// Permissions for everything else.
@@ -46,21 +46,30 @@ pub struct DenyPaths<'a> {
     pub root: &'a Path,
     /// The paths, links resolved.
     pub paths: &'a [PathBuf],
+    /// Where they may be read, how else to change them, for the model: the end of a sentence.
+    pub instead: Option<&'a str>,
 }
 
 impl Permissions for DenyPaths<'_> {
     fn decide(&self, call: &ToolCall) -> Permission {
+        let is_meant = self.instead.is_none() || call.tool.effect == Effect::Writes;
         let is_closed = |path: &&str| {
             let mut paths = self.paths.iter();
-            paths.any(|closed| leads_into(self.root, path, closed))
+            is_meant && paths.any(|closed| leads_into(self.root, path, closed))
         };
-        match call.of_kind(ParameterKind::Path).find(is_closed) {
-            Some(path) => Permission::Refused(format!(
-                "{} is of the settings and the sessions of this agent, which are not for it",
-                quoted(path)
-            )),
-            None => self.permissions.decide(call),
-        }
+        let Some(path) = call
+            .of_kind(ParameterKind::Path)
+            .find(is_closed)
+            .map(quoted)
+        else {
+            return self.permissions.decide(call);
+        };
+        Permission::Refused(match self.instead {
+            Some(instead) => format!("{path}: {instead}"),
+            None => format!(
+                "{path} is of the settings and the sessions of this agent, which are not for it"
+            ),
+        })
     }
 }
 
@@ -91,34 +100,6 @@ impl Permissions for ReadOnly<'_> {
             )),
         };
         checked.map_or_else(Permission::Refused, |()| Permission::Allowed)
-    }
-}
-
-/// Permissions under which some files are written by no other tool than their own. They may be
-/// read. Commands are not held against it.
-#[derive(Clone, Copy)]
-pub struct DenyWrites<'a> {
-    /// Permissions for everything else.
-    pub permissions: &'a dyn Permissions,
-    /// The project's root, links resolved.
-    pub root: &'a Path,
-    /// The files, links resolved.
-    pub paths: &'a [PathBuf],
-    /// The way to change them, for the model: the end of a sentence.
-    pub instead: &'a str,
-}
-
-impl Permissions for DenyWrites<'_> {
-    fn decide(&self, call: &ToolCall) -> Permission {
-        let is_closed = |path: &&str| {
-            let mut paths = self.paths.iter();
-            call.tool.effect == Effect::Writes
-                && paths.any(|closed| leads_into(self.root, path, closed))
-        };
-        match call.of_kind(ParameterKind::Path).find(is_closed) {
-            Some(path) => Permission::Refused(format!("{}: {}", quoted(path), self.instead)),
-            None => self.permissions.decide(call),
-        }
     }
 }
 
@@ -187,15 +168,12 @@ impl AskFirst<'_> {
         if let Some(command) = commands.find(|command| !(self.is_harmless)(command)) {
             return Some(format!("run {}", quoted(command)));
         }
-        let mut paths = call.of_kind(ParameterKind::Path);
-        let path =
-            paths.find(|path| call.tool.effect == Effect::Writes && self.is_asked_about(path));
-        path.map(|path| {
-            format!(
-                "change {}, which says what the project depends on or how it is built",
-                quoted(path)
-            )
-        })
+        let is_meant =
+            |path: &&str| call.tool.effect == Effect::Writes && self.is_asked_about(path);
+        let path = quoted(call.of_kind(ParameterKind::Path).find(is_meant)?);
+        Some(format!(
+            "change {path}, which says what the project depends on or how it is built"
+        ))
     }
 
     /// Reports whether a path is one of these files, by its own name or by that of what it links to.
@@ -203,9 +181,8 @@ impl AskFirst<'_> {
         let named = path_clean::clean(self.root.join(path));
         [resolved(&named), named].iter().any(|path| {
             let name = path.file_name().unwrap_or_default();
-            ASKED_ABOUT
-                .iter()
-                .any(|known| name.eq_ignore_ascii_case(known))
+            let mut known = ASKED_ABOUT.iter();
+            known.any(|known| name.eq_ignore_ascii_case(known))
         })
     }
 }
@@ -247,6 +224,7 @@ mod tests {
             permissions: &Everything,
             root: &root,
             paths: &[home.join("config.json"), home.join("sessions")],
+            instead: None,
         };
         let absolute = home.join("config.json");
         for (path, may) in [
@@ -284,11 +262,11 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         std::fs::write(root.join("plan.md"), "").unwrap();
         std::os::unix::fs::symlink("plan.md", root.join("link.md")).unwrap();
-        let permissions = DenyWrites {
+        let permissions = DenyPaths {
             permissions: &Everything,
             root: &root,
             paths: &[root.join("plan.md")],
-            instead: "the plan document is changed by update_plan",
+            instead: Some("the plan document is changed by update_plan"),
         };
         let reason = |path: &str| {
             Permission::Refused(format!(

@@ -25,7 +25,7 @@ impl Agent<'_> {
             (Some(Decision::Answer(_)) | None, _) => Vec::new(),
         };
         for (at, call) in calls.iter().enumerate() {
-            let effect = tools.named(&call.name).map(|tool| tool.spec().effect);
+            let effect = tools.named(&call.name).map(|tool| tool.effect);
             match (request, effect) {
                 (None, Some(effect)) if effect.may_be_repeated() => {
                     let rest = &calls[at..=at];
@@ -74,14 +74,8 @@ impl Agent<'_> {
 
 /// The calls of which nothing was heard.
 fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
-    let results = conversation
-        .last_turn()
-        .map_or(&[][..], |(_, results)| results);
-    let heard = |call: &Call| {
-        results
-            .iter()
-            .any(|result| result.call.as_ref() == Some(&call.id))
-    };
-    calls.retain(|call| !heard(call));
+    let (_, results) = conversation.last_turn().unzip();
+    let heard = results.into_iter().flatten().map(|result| &result.call);
+    calls.retain(|call| !heard.clone().any(|id| id.as_ref() == Some(&call.id)));
     calls
 }

@@ -72,6 +72,24 @@ impl Parameter {
         }
     }
 
+    /// A path or a glob.
+    #[must_use]
+    pub const fn path(name: &'static str, meaning: &'static str) -> Self {
+        Self::new(name, ParameterKind::Path, meaning)
+    }
+
+    /// A text that is taken byte by byte.
+    #[must_use]
+    pub const fn block(name: &'static str, meaning: &'static str) -> Self {
+        Self::new(name, ParameterKind::Block, meaning)
+    }
+
+    /// Words.
+    #[must_use]
+    pub const fn text(name: &'static str, meaning: &'static str) -> Self {
+        Self::new(name, ParameterKind::Text, meaning)
+    }
+
     /// Adds an example.
     #[must_use]
     pub const fn example(self, example: &'static str) -> Self {
@@ -478,11 +496,8 @@ impl<E: Into<AgentError>> From<E> for ToolError {
     }
 }
 
-/// Something that an agent can use.
+/// Something that an agent can use. What a model is told of it, its [`ToolSpec`], stands beside it in a [`Toolbox`].
 pub trait Tool {
-    /// The description and the parameters.
-    fn spec(&self) -> &ToolSpec;
-
     /// Does what the tool is for, with arguments that fit its parameters.
     ///
     /// # Errors
@@ -503,9 +518,9 @@ pub trait Tool {
     }
 }
 
-/// The tools that an agent has, in the order in which they are described.
+/// The tools that an agent has, each as the model knows it, in the order in which they are described.
 #[derive(Default)]
-pub struct Toolbox<'a>(Vec<Box<dyn Tool + 'a>>);
+pub struct Toolbox<'a>(Vec<(&'a ToolSpec, Box<dyn Tool + 'a>)>);
 
 impl<'a> Toolbox<'a> {
     /// A toolbox with no tools in it yet.
@@ -514,23 +529,23 @@ impl<'a> Toolbox<'a> {
         Self::default()
     }
 
-    /// Adds a tool.
+    /// Adds a tool, as the model knows it.
     #[must_use]
-    pub fn with(mut self, tool: impl Tool + 'a) -> Self {
-        self.0.push(Box::new(tool));
+    pub fn with(mut self, spec: &'a ToolSpec, tool: impl Tool + 'a) -> Self {
+        self.0.push((spec, Box::new(tool)));
         self
     }
 
-    /// The tool of this name.
+    /// The description of the tool of this name.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<&(dyn Tool + 'a)> {
-        let found = self.0.iter().find(|tool| tool.spec().name == name);
-        found.map(|tool| &**tool)
+    pub fn named(&self, name: &str) -> Option<&'a ToolSpec> {
+        let mut tools = self.0.iter();
+        tools.find_map(|(spec, _)| (spec.name == name).then_some(*spec))
     }
 
     /// The descriptions of all.
-    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.0.iter().map(|tool| tool.spec())
+    pub fn specs(&self) -> impl Iterator<Item = &'a ToolSpec> {
+        self.0.iter().map(|(spec, _)| *spec)
     }
 
     /// Says that there is no tool of this name, and which there are.
@@ -544,20 +559,20 @@ impl<'a> Toolbox<'a> {
     /// # Errors
     /// The problem with the call, for the model.
     pub fn resolve(&self, call: &Call) -> Result<(&(dyn Tool + 'a), ToolCall), CallFailure> {
-        let Some(tool) = self.named(&call.name) else {
+        let mut tools = self.0.iter();
+        let Some((spec, tool)) = tools.find(|(spec, _)| spec.name == call.name) else {
             let message = self.unknown(&call.name);
             let hint = "call one of these";
             return Err(CallFailure::new(CallFailure::UNKNOWN_TOOL, message, hint));
         };
-        let arguments = tool.spec().check(&call.input);
-        let arguments = arguments
-            .map_err(|problem| CallFailure::new(CallFailure::INVALID_ARGUMENTS, problem, ""))?;
+        let invalid = |problem| CallFailure::new(CallFailure::INVALID_ARGUMENTS, problem, "");
+        let arguments = spec.check(&call.input).map_err(invalid)?;
         let call = ToolCall {
-            tool: tool.spec().clone(),
+            tool: (*spec).clone(),
             hazards: tool.hazards(&arguments),
             arguments,
         };
-        Ok((tool, call))
+        Ok((&**tool, call))
     }
 }
 

@@ -57,24 +57,17 @@ impl Protocol for Lines {
 }
 
 /// A tool that came at run time, with a schema of its own, and shows what it would do.
-struct Post(ToolSpec, Cell<u32>);
+#[derive(Default)]
+struct Post(Cell<u32>);
 
-impl Post {
-    fn new() -> Self {
-        let schema = json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}});
-        let spec = ToolSpec {
-            schema: Some(schema),
-            ..ToolSpec::new("post", "Posts a text.", &[], Effect::Writes)
-        };
-        Self(spec, Cell::new(0))
-    }
-}
+static POST: std::sync::LazyLock<ToolSpec> = std::sync::LazyLock::new(|| ToolSpec {
+    schema: Some(
+        json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}),
+    ),
+    ..ToolSpec::new("post", "Posts a text.", &[], Effect::Writes)
+});
 
 impl Tool for Post {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::said(format!(
             "posted {}",
@@ -87,8 +80,8 @@ impl Tool for Post {
             "nothing" => Err(ToolError::failed("there is nothing to post".to_owned())),
             // Somebody else posts all the time.
             "last" => {
-                self.1.set(self.1.get() + 1);
-                Ok(Some(format!("+ last, behind {}", self.1.get())))
+                self.0.set(self.0.get() + 1);
+                Ok(Some(format!("+ last, behind {}", self.0.get())))
             }
             text => Ok(Some(format!("+ {text}"))),
         }
@@ -183,7 +176,7 @@ fn run(
             purpose: Purpose::new("chat"),
             brief: &|| Brief {
                 instructions: "Chat.".to_owned(),
-                tools: Toolbox::new().with(Post::new()),
+                tools: Toolbox::new().with(&POST, Post::default()),
                 ..Brief::default()
             },
             protocol: &Lines,

@@ -37,10 +37,6 @@ fn spec(name: &str) -> &'static ToolSpec {
 struct Named(&'static ToolSpec);
 
 impl Tool for Named {
-    fn spec(&self) -> &ToolSpec {
-        self.0
-    }
-
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         match &*self.0.name {
             "breaks" => Err(ToolError::failed("it broke".to_owned())),
@@ -177,7 +173,9 @@ fn brief<'a>() -> Brief<'a> {
     let tools = names.iter();
     Brief {
         instructions: String::new(),
-        tools: tools.fold(Toolbox::new(), |tools, name| tools.with(Named(spec(name)))),
+        tools: tools.fold(Toolbox::new(), |tools, name| {
+            tools.with(spec(name), Named(spec(name)))
+        }),
         ..Brief::default()
     }
 }

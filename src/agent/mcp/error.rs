@@ -1,9 +1,7 @@
 //! Errors of a server, and what they mean for the work and for another try.
 
-use std::fmt;
 use std::time::Duration;
 
-use miette::Diagnostic;
 use serde_json::{Value, json};
 
 use super::message::RpcError;
@@ -17,13 +15,18 @@ const WORDS: usize = 4000;
 const LINE: usize = 300;
 
 /// Errors in the place of a result.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum McpError {
     /// A signal came.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
     /// The server cannot be reached, or has not answered to the end.
     #[error("no answer from the MCP server at `{server}`{}: {reason}", after_tries(*.tries))]
+    #[diagnostic(
+        code("mcp-failed"),
+        help("see that the server runs and the URL is right")
+    )]
     NoAnswer {
         /// The server, without its query.
         server: String,
@@ -34,6 +37,7 @@ pub enum McpError {
     },
     /// There was no answer within the time that a call may take.
     #[error("the MCP server at `{server}` has not answered within {} s", .limit.as_secs_f64())]
+    #[diagnostic(code("mcp-failed"), help("{MORE_TIME}"))]
     TimedOut {
         /// The server.
         server: String,
@@ -42,6 +46,7 @@ pub enum McpError {
     },
     /// An answer with an error's status, from the server or from a proxy.
     #[error("the MCP server at `{server}` answers {status}{}{}", after_tries(*.tries), behind(.words))]
+    #[diagnostic(code("mcp-failed"), help("{}", status_hint(*status)))]
     Status {
         /// The server.
         server: String,
@@ -54,6 +59,7 @@ pub enum McpError {
     },
     /// The answer is not that of an MCP server that this client can speak to.
     #[error("the server at `{server}` does not speak MCP as expected: {problem}")]
+    #[diagnostic(code("mcp-failed"), help("{RIGHT_URL}"))]
     Protocol {
         /// The server.
         server: String,
@@ -62,6 +68,10 @@ pub enum McpError {
     },
     /// The server speaks other versions of the protocol.
     #[error("the MCP server at `{server}` speaks {versions}, which this client does not")]
+    #[diagnostic(
+        code("mcp-failed"),
+        help("use a version of the server that speaks one of 2024-11-05 to 2026-07-28")
+    )]
     Version {
         /// The server.
         server: String,
@@ -70,6 +80,7 @@ pub enum McpError {
     },
     /// The next try would come when the time for the call is over.
     #[error("{source}; the next try is {} s away, beyond the time limit", .wait.as_secs_f64())]
+    #[diagnostic(code("mcp-failed"), help("{MORE_TIME}"))]
     NoTimeLeft {
         /// The failure of the last try.
         source: Box<McpError>,
@@ -78,27 +89,32 @@ pub enum McpError {
     },
     /// An answer of more than 16 MB.
     #[error("the answer of the MCP server at `{server}` has more than 16 MB")]
+    #[diagnostic(code("mcp-failed"), help("ask for less"))]
     TooLarge {
         /// The server.
         server: String,
     },
     /// The server says that it cannot do what it is asked for.
     #[error("the MCP server says: {} ({})", .0.message, .0.code)]
+    #[diagnostic(code("mcp-failed"), help("{SHOWS_TOOLS}"))]
     Server(RpcError),
     /// The tool has failed.
     #[error("{message}")]
+    #[diagnostic(code("mcp-failed"), help("{SHOWS_TOOLS}"))]
     Tool {
         /// The server's words.
         message: String,
     },
     /// A call failed that the server may have begun, and that must not be done twice.
     #[error("{source}; whether the call was begun is not known, so it was not tried again")]
+    #[diagnostic(code("mcp-failed"), help("see on the server whether it was begun"))]
     Doubtful {
         /// The failure.
         source: Box<McpError>,
     },
     /// The program that is to be the server cannot be started, or has ended.
     #[error("the MCP server `{program}` {reason}{}", behind(.output))]
+    #[diagnostic(code("mcp-failed"), help("{}", program_hint(*was_started)))]
     Program {
         /// The program.
         program: String,
@@ -111,6 +127,10 @@ pub enum McpError {
     },
     /// A run that is replayed has asked for something else then.
     #[error("{}", not_recorded(asked, recorded.as_deref()))]
+    #[diagnostic(
+        code("mcp-failed"),
+        help("the run was cut short there, or was made by another version of the program")
+    )]
     NotRecorded {
         /// The request now.
         asked: String,
@@ -119,6 +139,7 @@ pub enum McpError {
     },
     /// The error of the run that is replayed.
     #[error("{message}")]
+    #[diagnostic(code("mcp-failed"), help("the recorded run has ended so, too"))]
     Replayed {
         /// The error's text.
         message: String,
@@ -127,50 +148,24 @@ pub enum McpError {
     },
 }
 
-impl Diagnostic for McpError {
-    fn code(&self) -> Option<Box<dyn fmt::Display + '_>> {
-        match self {
-            Self::Interrupted(interrupted) => interrupted.code(),
-            _ => Some(Box::new("mcp-failed")),
-        }
-    }
+const MORE_TIME: &str = "see what the server is doing, or give it more time with `--timeout`";
+const RIGHT_URL: &str =
+    "see that the URL is that of the server's MCP endpoint, as `https://host/mcp`";
+const SHOWS_TOOLS: &str = "`code-commit mcp tools` shows what the server's tools take";
 
-    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
-        let hint = match self {
-            Self::Interrupted(interrupted) => return interrupted.help(),
-            Self::NoAnswer { .. } => "see that the server runs and the URL is right",
-            Self::TimedOut { .. } | Self::NoTimeLeft { .. } => {
-                "see what the server is doing, or give it more time with `--timeout`"
-            }
-            Self::Status {
-                status: 401 | 403 | 407,
-                ..
-            } => "set `MCP_BEARER_TOKEN` to a token that the server takes",
-            Self::Status {
-                status: 408 | 429 | 500..=599,
-                ..
-            } => "try again later, or see what the server says in its log",
-            Self::Version { .. } => {
-                "use a version of the server that speaks one of 2024-11-05 to 2026-07-28"
-            }
-            Self::Status { .. } | Self::Protocol { .. } => {
-                "see that the URL is that of the server's MCP endpoint, as `https://host/mcp`"
-            }
-            Self::TooLarge { .. } => "ask for less",
-            Self::Server(_) | Self::Tool { .. } => {
-                "`code-commit mcp tools` shows what the server's tools take"
-            }
-            Self::Doubtful { .. } => "see on the server whether it was begun",
-            Self::Program {
-                was_started: true, ..
-            } => "see why the server has ended, and run again",
-            Self::Program { .. } => "name a program that speaks MCP on stdin and stdout",
-            Self::NotRecorded { .. } => {
-                "the run was cut short there, or was made by another version of the program"
-            }
-            Self::Replayed { .. } => "the recorded run has ended so, too",
-        };
-        Some(Box::new(hint))
+fn status_hint(status: u16) -> &'static str {
+    match status {
+        401 | 403 | 407 => "set `MCP_BEARER_TOKEN` to a token that the server takes",
+        408 | 429 | 500..=599 => "try again later, or see what the server says in its log",
+        _ => RIGHT_URL,
+    }
+}
+
+fn program_hint(was_started: bool) -> &'static str {
+    if was_started {
+        "see why the server has ended, and run again"
+    } else {
+        "name a program that speaks MCP on stdin and stdout"
     }
 }
 
@@ -181,49 +176,27 @@ impl McpError {
         Self::Protocol { server, problem }
     }
 
-    /// More has come than is read.
-    pub(super) fn too_large(server: &str) -> Self {
-        let server = server.to_owned();
-        Self::TooLarge { server }
-    }
-
-    /// There is no time for a next try.
-    pub(super) fn no_time_left(self, wait: Duration) -> Self {
-        let source = Box::new(self);
-        Self::NoTimeLeft { source, wait }
-    }
-
     /// Nothing has answered.
     pub(super) fn no_answer(server: &str, reason: impl Into<String>) -> Self {
+        let (server, reason) = (server.to_owned(), reason.into());
         Self::NoAnswer {
-            server: server.to_owned(),
-            reason: reason.into(),
+            server,
+            reason,
             tries: 1,
         }
-    }
-
-    /// The server's error in the place of a result.
-    pub(super) fn server(error: RpcError) -> Self {
-        Self::Server(error)
-    }
-
-    /// A tool's failure.
-    pub(super) fn tool(message: String) -> Self {
-        Self::Tool { message }
     }
 
     /// Makes its words fit to be shown: without keys, and bounded after that, since a cut through a key
     /// would leave a part of it.
     pub(super) fn fit(mut self, redactor: &Redactor) -> Self {
-        match &mut self {
-            Self::Status { words, .. } | Self::Protocol { problem: words, .. } => {
-                *words = cut(&redactor.text(words), LINE).into_owned();
-            }
+        let (words, most) = match &mut self {
+            Self::Status { words, .. } | Self::Protocol { problem: words, .. } => (words, LINE),
             Self::Server(RpcError { message: words, .. })
             | Self::Tool { message: words }
-            | Self::Program { output: words, .. } => *words = bounded(&redactor.text(words)),
-            _ => {}
-        }
+            | Self::Program { output: words, .. } => (words, WORDS),
+            _ => return self,
+        };
+        *words = cut(&redactor.text(words), most).into_owned();
         self
     }
 
@@ -259,51 +232,25 @@ impl McpError {
             }
             Self::Replayed { is_lost, .. } => *is_lost,
             Self::NoTimeLeft { source, .. } => source.is_lost(),
-            Self::Version { .. }
-            | Self::Protocol { .. }
-            | Self::TooLarge { .. }
-            | Self::Server(_)
-            | Self::Tool { .. }
-            | Self::Doubtful { .. } => false,
+            _ => false,
         }
     }
 
     /// The error as a run's record has it.
     pub(super) fn to_record(&self) -> Value {
         match self {
-            Self::Server(error) => {
-                json!({"code": error.code, "message": error.message, "data": error.data})
-            }
+            Self::Server(error) => json!(error),
             error => json!({"message": error.to_string(), "lost": error.is_lost()}),
         }
     }
 
     /// The error that a run's record has.
-    pub(super) fn from_record(mut record: Value) -> Self {
+    pub(super) fn from_record(record: Value) -> Self {
         let message = record["message"].as_str().unwrap_or_default().to_owned();
-        match record["code"].as_i64() {
-            Some(code) => Self::Server(RpcError {
-                code,
-                message,
-                data: record["data"].take(),
-            }),
-            None => Self::Replayed {
-                message,
-                is_lost: record["lost"] == true,
-            },
-        }
+        let is_lost = record["lost"] == true;
+        let said = serde_json::from_value(record).map(Self::Server);
+        said.unwrap_or(Self::Replayed { message, is_lost })
     }
-}
-
-/// The progress of the server with a request that has failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begun {
-    /// The server has certainly not begun.
-    No,
-    /// The server may have begun.
-    Perhaps,
-    /// The server has answered.
-    Answered,
 }
 
 /// The way on after a request that has failed.
@@ -321,7 +268,8 @@ pub(super) enum Retry {
 #[derive(Debug)]
 pub(super) struct Failed {
     pub error: McpError,
-    pub begun: Begun,
+    /// Set if the server may have begun what it was asked for, and has not answered.
+    pub is_doubtful: bool,
     pub retry: Retry,
     /// Set if nothing more can be asked in this session.
     pub ends_session: bool,
@@ -334,36 +282,50 @@ impl Failed {
     pub fn answered(error: McpError) -> Self {
         Self {
             error,
-            begun: Begun::Answered,
+            is_doubtful: false,
             retry: Retry::Never,
             ends_session: false,
             status: None,
         }
     }
 
+    /// A request that may have begun, whose time is over or whose answer is useless.
+    pub fn lost(error: McpError) -> Self {
+        Self {
+            is_doubtful: true,
+            ..Self::answered(error)
+        }
+    }
+
     /// A request that may have begun; it is tried again if it may be made twice.
     pub fn broken(error: McpError) -> Self {
         Self {
-            begun: Begun::Perhaps,
-            retry: Retry::After(None),
-            ..Self::answered(error)
+            is_doubtful: true,
+            ..Self::unbegun(error)
         }
     }
 
     /// A request that has not begun.
     pub fn unbegun(error: McpError) -> Self {
         Self {
-            begun: Begun::No,
             retry: Retry::After(None),
             ..Self::answered(error)
         }
     }
 
-    /// A request that may have begun, whose time is over or whose answer is useless.
-    pub fn lost(error: McpError) -> Self {
+    /// The session is gone, and with it the request, which was not begun.
+    pub fn session_gone(error: McpError) -> Self {
         Self {
-            begun: Begun::Perhaps,
-            ..Self::answered(error)
+            retry: Retry::InNewSession,
+            ..Self::answered(error).ending()
+        }
+    }
+
+    /// Notes that nothing more can be asked in this session.
+    pub fn ending(self) -> Self {
+        Self {
+            ends_session: true,
+            ..self
         }
     }
 
@@ -375,16 +337,6 @@ impl Failed {
             ..self
         }
     }
-
-    /// The session is gone, and with it the request, which was not begun.
-    pub fn session_gone(error: McpError) -> Self {
-        Self {
-            begun: Begun::No,
-            retry: Retry::InNewSession,
-            ends_session: true,
-            ..Self::answered(error)
-        }
-    }
 }
 
 impl From<Interrupted> for Failed {
@@ -393,25 +345,27 @@ impl From<Interrupted> for Failed {
     }
 }
 
-/// Words of an answer that is none, in a line: the message in its JSON, or its text; may be "".
-pub(super) fn words(body: &[u8]) -> String {
-    if let Ok(json) = serde_json::from_slice::<Value>(body) {
-        let fields = [
-            &json["error"]["message"],
-            &json["message"],
-            &json["error_description"],
-            &json["detail"],
-            &json["error"],
-        ];
-        let said = fields.into_iter().find_map(Value::as_str);
-        return one_line(said.unwrap_or(&json.to_string()), usize::MAX);
+impl From<RpcError> for Failed {
+    fn from(error: RpcError) -> Self {
+        Self::answered(McpError::Server(error))
     }
-    let text = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);
-    one_line(&text, usize::MAX)
 }
 
-fn bounded(text: &str) -> String {
-    cut(text, WORDS).into_owned()
+/// Words of an answer that is none, in a line: the message in its JSON, or its text; may be "".
+pub(super) fn words(body: &[u8]) -> String {
+    let Ok(json) = serde_json::from_slice::<Value>(body) else {
+        let text = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);
+        return one_line(&text, usize::MAX);
+    };
+    let fields = [
+        &json["error"]["message"],
+        &json["message"],
+        &json["error_description"],
+        &json["detail"],
+        &json["error"],
+    ];
+    let said = fields.into_iter().find_map(Value::as_str);
+    one_line(said.unwrap_or(&json.to_string()), usize::MAX)
 }
 
 fn not_recorded(asked: &str, recorded: Option<&str>) -> String {
@@ -470,7 +424,7 @@ mod tests {
             message: message.to_owned(),
             data: data.clone(),
         };
-        let error = McpError::server(server("no"));
+        let error = McpError::Server(server("no"));
         let again = McpError::from_record(error.to_record());
         assert!(matches!(again, McpError::Server(error) if error == server("no")));
         let lost = McpError::no_answer("s", "reset").after(5);

@@ -4,6 +4,7 @@
 //! of an answer no more than 16 MB is read.
 
 use std::cell::Cell;
+use std::io::Read as _;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -13,17 +14,17 @@ use ureq::http::{Request, Response, Uri};
 use ureq::{AsSendBody, Body};
 
 use super::address::shown;
-use super::error::{Begun, Failed, McpError, Retry, words};
+use super::error::{Failed, McpError, Retry, words};
 use super::message::{Incoming, Outgoing, error_without_id};
 use super::observer::McpObserver;
-use super::retries::Retries;
-use super::transport::{ANSWER_LIMIT, Deadline, FAREWELL_LIMIT};
+use super::transport::{ANSWER_LIMIT, CHUNK, Deadline, FAREWELL_LIMIT, Retries};
 use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
 use crate::sys::http::endpoint::Endpoint;
 use crate::sys::http::retry::{Advice, is_retryable};
 use crate::sys::http::{HttpClient, HttpError, header};
 use crate::sys::interrupt::Interrupt;
+use crate::sys::sse::{Event, Events};
 
 /// The content types of an answer.
 pub(super) const JSON_OR_EVENTS: &str = "application/json, text/event-stream";
@@ -36,11 +37,11 @@ const FAILURE_LIMIT: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Caller {
     pub client: HttpClient,
-    token: Option<ApiKey>,
+    pub token: Option<ApiKey>,
     /// The server's URL, with the query.
-    url: String,
+    pub url: String,
     /// The URL with a slash behind the path, where the server has redirected there.
-    with_slash: OnceLock<String>,
+    pub with_slash: OnceLock<String>,
 }
 
 /// A call.
@@ -55,16 +56,6 @@ pub(super) struct HttpCall<'c> {
 }
 
 impl Caller {
-    /// Makes calls to the server at `url`.
-    pub fn new(client: HttpClient, token: Option<ApiKey>, url: String) -> Self {
-        Self {
-            client,
-            token,
-            url,
-            with_slash: OnceLock::new(),
-        }
-    }
-
     /// The answer, of whatever status. A redirect that adds a slash to the server's own URL is followed, and remembered:
     /// many servers are mounted so.
     pub fn call(&self, call: &HttpCall<'_>) -> Result<Response<Body>, HttpError> {
@@ -104,16 +95,39 @@ impl Caller {
 
     /// All of an answer; of one with an error's status no more than an error takes.
     pub fn read(&self, response: Response<Body>) -> WholeAnswer {
-        let is_success = response.status().is_success();
-        let limit = if is_success {
+        let limit = if response.status().is_success() {
             ANSWER_LIMIT as u64
         } else {
             FAILURE_LIMIT
         };
         let (head, body) = response.into_parts();
-        let body = Response::new(body);
-        let body = self.client.read_body(body, limit);
+        let body = self.client.read_body(Response::new(body), limit);
         WholeAnswer { head, body }
+    }
+
+    /// Hands the events of a stream to `take` until that gives something; `None` at the stream's end.
+    pub fn follow<T>(
+        &self,
+        response: Response<Body>,
+        events: &mut Events,
+        mut take: impl FnMut(Event) -> Option<T>,
+    ) -> Result<Option<T>, HttpError> {
+        let mut reader = response.into_body().into_reader();
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let read = reader.read(&mut chunk);
+            let amount = read.map_err(|error| self.client.classify(error.into()))?;
+            let mut take = |event| take(event).map_or(Ok(()), Err);
+            if let Err(taken) = events.read(&chunk[..amount], &mut take) {
+                return Ok(Some(taken));
+            }
+            if events.pending() > ANSWER_LIMIT {
+                return Err(HttpError::TooLarge(ANSWER_LIMIT as u64));
+            }
+            if amount == 0 {
+                return Ok(None);
+            }
+        }
     }
 
     fn run<B: AsSendBody>(
@@ -149,40 +163,25 @@ impl WholeAnswer {
 pub(super) struct Peer<'a> {
     pub caller: Caller,
     /// Makes the last calls, after a signal, which does not end them.
-    last: Caller,
+    pub last: Caller,
     /// The URL without the query, to be shown.
     pub server: String,
     /// Ends every wait.
     pub interrupt: Interrupt,
-    clock: &'a dyn Clock,
-    observer: &'a dyn McpObserver,
+    pub clock: &'a dyn Clock,
+    pub observer: &'a dyn McpObserver,
     /// Set once it has answered.
-    was_reached: Cell<bool>,
+    pub was_reached: Cell<bool>,
 }
 
-impl<'a> Peer<'a> {
-    /// A server that has not been asked yet.
-    pub fn new(
-        caller: Caller,
-        last: Caller,
-        interrupt: Interrupt,
-        clock: &'a dyn Clock,
-        observer: &'a dyn McpObserver,
-    ) -> Self {
-        Self {
-            server: caller.client.endpoint.base().to_owned(),
-            caller,
-            last,
-            interrupt,
-            clock,
-            observer,
-            was_reached: Cell::new(false),
-        }
-    }
-
+impl Peer<'_> {
     /// The tries of something at it.
     pub fn retries(&self) -> Retries<'_> {
-        Retries::new(self.clock, self.observer, &self.interrupt)
+        Retries {
+            observer: self.observer,
+            interrupt: &self.interrupt,
+            count: 1,
+        }
     }
 
     /// The answer of a call that has been successful.
@@ -237,19 +236,6 @@ impl<'a> Peer<'a> {
         });
     }
 
-    /// All of an answer.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn body(
-        &self,
-        response: Response<Body>,
-        deadline: Deadline<'_>,
-    ) -> Result<Vec<u8>, Failed> {
-        let body = self.caller.read(response).body;
-        body.map_err(|error| self.failed(error, deadline))
-    }
-
     /// The result in an answer that is one JSON text.
     ///
     /// # Errors
@@ -263,17 +249,15 @@ impl<'a> Peer<'a> {
             });
         };
         if let Some(error) = error_without_id(&mut message) {
-            return Err(Failed::answered(McpError::server(error)));
+            return Err(error.into());
         }
-        let messages = Incoming::read(message, awaited).into_iter();
-        let mut answers = messages.filter_map(|message| match message {
+        let mut messages = Incoming::read(message, awaited).into_iter();
+        let answer = messages.find_map(|message| match message {
             Incoming::Answer(outcome) => Some(outcome),
             Incoming::Asks(_) | Incoming::Other => None,
         });
-        match answers.next() {
-            Some(outcome) => outcome.map_err(|error| Failed::answered(McpError::server(error))),
-            None => Err(problem("its answer is to another request".to_owned())),
-        }
+        let another = || problem("its answer is to another request".to_owned());
+        Ok(answer.ok_or_else(another)??)
     }
 
     /// Interprets an error of a call.
@@ -283,20 +267,20 @@ impl<'a> Peer<'a> {
             HttpError::Interrupted(interrupted) => interrupted.into(),
             HttpError::TimedOut => deadline.is_over(server),
             HttpError::NoConnection { reason, is_refused } => {
-                let failed = Failed::unbegun(McpError::no_answer(server, reason));
+                let error = McpError::no_answer(server, reason);
                 let is_here = self.caller.client.endpoint.is_this_machine();
                 if is_refused && is_here && !self.was_reached.get() {
                     // Nobody starts it within the seconds that tries are apart.
-                    return Failed {
-                        retry: Retry::Never,
-                        ..failed
-                    };
+                    return Failed::answered(error);
                 }
-                failed
+                Failed::unbegun(error)
             }
             HttpError::Broken(reason) => Failed::broken(McpError::no_answer(server, reason)),
             HttpError::Tls(reason) => Failed::answered(McpError::no_answer(server, reason)),
-            HttpError::TooLarge(_) => self.too_large(),
+            HttpError::TooLarge(_) => {
+                let server = server.clone();
+                Failed::lost(McpError::TooLarge { server })
+            }
             HttpError::Redirect { status, location } => {
                 let location = shown(&location);
                 let error = HttpError::Redirect { status, location };
@@ -306,11 +290,6 @@ impl<'a> Peer<'a> {
                 Failed::lost(McpError::protocol(server, error.to_string()))
             }
         }
-    }
-
-    /// More has come than is read: that was an answer.
-    pub fn too_large(&self) -> Failed {
-        Failed::lost(McpError::too_large(&self.server))
     }
 
     /// Interprets an answer with an error's status.
@@ -326,34 +305,29 @@ impl<'a> Peer<'a> {
             Err(_) => Vec::new(),
         };
         let said = words(&body);
-        let rpc = serde_json::from_slice::<Value>(&body).ok();
-        let rpc = rpc.and_then(|mut message| {
+        let message = serde_json::from_slice::<Value>(&body).ok();
+        let rpc = message.and_then(|mut message| {
             message.as_object_mut()?.remove("id");
             error_without_id(&mut message).filter(|error| error.code != 0)
         });
-        let error = rpc.map(McpError::server).unwrap_or(McpError::Status {
+        let error = rpc.map(McpError::Server).unwrap_or(McpError::Status {
             server: self.server.clone(),
             status,
             words: said,
             tries: 1,
         });
+        let may_pass = is_retryable(status, &advice);
         let failed = if in_session && status == 404 {
             Failed::session_gone(error)
-        } else if is_retryable(status, &advice) {
+        } else if may_pass {
             Failed {
-                begun: match status {
-                    429 | 503 => Begun::No,
-                    _ => Begun::Perhaps,
-                },
+                is_doubtful: !matches!(status, 429 | 503),
                 retry: Retry::After(advice.wait),
                 ..Failed::answered(error)
             }
         } else {
             Failed {
-                begun: match status {
-                    500..=599 => Begun::Perhaps,
-                    _ => Begun::Answered,
-                },
+                is_doubtful: status >= 500,
                 ..Failed::answered(error)
             }
         };
@@ -388,14 +362,12 @@ pub(super) fn same_origin(endpoint: &Endpoint, said: &str) -> Option<String> {
         said.to_owned()
     };
     let named: Uri = url.parse().ok()?;
-    let port = |uri: &Uri| {
-        let standard = if uri.scheme_str() == Some("https") {
-            443
-        } else {
-            80
-        };
-        uri.port_u16().unwrap_or(standard)
+    let standard = if own.scheme_str() == Some("https") {
+        443
+    } else {
+        80
     };
+    let port = |uri: &Uri| uri.port_u16().unwrap_or(standard);
     let is_same = named.scheme() == own.scheme()
         && named.host()?.eq_ignore_ascii_case(own.host()?)
         && port(&named) == port(&own)

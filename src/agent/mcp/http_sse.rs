@@ -4,21 +4,19 @@
 //! Touches the network. Guarantees that the threads end with the connection, that nothing is sent to another origin,
 //! and that the first thread keeps of what comes no more than the answer that is waited for.
 
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use rustix::event::PollFlags;
 use serde_json::Value;
 
 use super::error::{Failed, McpError, words};
 use super::http::{Caller, EVENTS, HttpCall, Peer, WholeAnswer, is_stream, same_origin};
 use super::message::{Incoming, Outgoing, RpcError};
-use super::transport::{ANSWER_LIMIT, ASIDE, CHUNK, Deadline, Transport};
+use super::transport::{ASIDE, Deadline, Transport};
 use crate::sys::http::HttpError;
 use crate::sys::http::retry::{Advice, is_retryable};
 use crate::sys::interrupt::Interrupt;
@@ -28,28 +26,30 @@ use crate::sys::sse::{Event, Events};
 const NONE: u64 = 0;
 /// The statuses of an answer that says nothing more than that a request has come.
 const ACCEPTED: [u16; 2] = [202, 204];
+/// The interval at which a wait for the threads checks for a signal.
+const TICK: Duration = Duration::from_millis(20);
+/// The end of a stream.
+const ENDED: &str = "the stream of answers has ended";
 
 /// Makes what makes calls, which the interrupt ends.
 type MakeCaller<'a> = dyn Fn(&Interrupt) -> Caller + 'a;
 
 /// A server that is spoken to so.
 pub(super) struct HttpSse<'a> {
-    peer: Peer<'a>,
-    caller: Box<MakeCaller<'a>>,
-    stream: Option<AnswerStream>,
+    pub peer: Peer<'a>,
+    pub caller: Box<MakeCaller<'a>>,
+    pub stream: Option<AnswerStream>,
 }
 
 /// The stream with the answers, the thread that reads it, and those that make the requests.
-struct AnswerStream {
+pub(super) struct AnswerStream {
     /// The URL that requests go to.
     endpoint: String,
     /// The id of the answer that is waited for.
     awaited: Arc<AtomicU64>,
     caller: Arc<Caller>,
     news: Receiver<News>,
-    /// Can be read when there are news.
-    bell: UnixStream,
-    teller: Teller,
+    teller: Sender<News>,
     /// The reason of its end, once it has ended.
     ended: Option<McpError>,
     /// Ends the threads.
@@ -57,7 +57,7 @@ struct AnswerStream {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Messages of the threads.
+/// Messages of the threads. Where nobody listens any more, the thread is about to end.
 enum News {
     /// The URL that requests go to.
     Endpoint(String),
@@ -65,165 +65,50 @@ enum News {
     Answer(u64, Result<Value, RpcError>),
     /// The answer to the POST of the request with this id.
     Posted(u64, Result<WholeAnswer, HttpError>),
-    /// An event with more than may be read.
-    TooLarge,
-    /// The stream has ended.
-    Ended(McpError),
+    /// The stream has ended, or has an event with more than may be read.
+    Ended(Failed),
 }
 
-/// Tells news.
-#[derive(Clone)]
-struct Teller {
-    news: Sender<News>,
-    ring: Arc<UnixStream>,
-}
-
-impl Teller {
-    fn tell(&self, news: News) {
-        // Where nobody listens any more, the thread is about to end.
-        let _ = self.news.send(news);
-        let _ = (&*self.ring).write_all(&[0]);
-    }
-}
-
-impl<'a> HttpSse<'a> {
-    /// One without a connection.
-    pub fn new(peer: Peer<'a>, caller: Box<MakeCaller<'a>>) -> Self {
-        Self {
-            peer,
-            caller,
-            stream: None,
-        }
-    }
-
-    /// Waits for the next news.
-    fn next(&self, stream: &AnswerStream, deadline: Deadline<'_>) -> Result<News, Failed> {
-        loop {
-            if let Ok(news) = stream.news.try_recv() {
-                return Ok(news);
-            }
-            let left = deadline.left();
-            if left.is_zero() {
-                return Err(deadline.is_over(&self.peer.server));
-            }
-            let interrupt = &self.peer.interrupt;
-            let polled = interrupt.poll(&[stream.bell.as_fd()], PollFlags::IN, Some(left));
-            interrupt.check()?;
-            if matches!(polled, Ok(true)) {
-                // One ring for each of the news; how many there are does not matter.
-                let _ = (&stream.bell).read(&mut [0; 16]);
-            }
-        }
-    }
-
-    /// The result in what was said to a POST, where there is one.
-    fn posted(
-        &self,
-        posted: Result<WholeAnswer, HttpError>,
-        awaited: u64,
-        deadline: Deadline<'_>,
-    ) -> Result<Option<Value>, Failed> {
-        let answer = posted.map_err(|error| self.peer.failed(error, deadline))?;
-        if ACCEPTED.contains(&answer.head.status.as_u16()) {
-            return Ok(None);
-        }
-        let body = self.peer.checked(answer, true, deadline)?;
-        if body.trim_ascii().is_empty() {
-            return Ok(None);
-        }
-        self.peer.result(&body, awaited).map(Some)
-    }
-
-    fn request_on(
-        &self,
-        stream: &mut AnswerStream,
-        message: Outgoing<'_>,
-        deadline: Deadline<'_>,
-    ) -> Result<Value, Failed> {
-        while let Ok(news) = stream.news.try_recv() {
-            if let News::Ended(error) = news {
-                stream.ended = Some(error);
-            }
-        }
-        if let Some(error) = stream.ended.take() {
-            return Err(Failed::session_gone(error));
-        }
-        let awaited = message.id.unwrap_or(NONE);
-        stream.awaited.store(awaited, Ordering::SeqCst);
-        let posted = stream.post(message, deadline);
-        posted.map_err(|error| self.no_thread(&error))?;
-        let mut is_posted = false;
-        loop {
-            // What the POST has come to tells more.
-            if let Some(error) = stream.ended.take_if(|_| is_posted) {
-                return Err(Failed {
-                    ends_session: true,
-                    ..Failed::broken(error)
-                });
-            }
-            match self.next(stream, deadline)? {
-                News::Answer(id, outcome) if id == awaited => {
-                    return outcome.map_err(|error| Failed::answered(McpError::server(error)));
-                }
-                News::Posted(id, posted) if id == awaited => {
-                    is_posted = true;
-                    if let Some(result) = self.posted(posted, awaited, deadline)? {
-                        return Ok(result);
-                    }
-                }
-                News::TooLarge => {
-                    return Err(Failed {
-                        ends_session: true,
-                        ..self.peer.too_large()
-                    });
-                }
-                News::Ended(error) => stream.ended = Some(error),
-                News::Answer(..) | News::Posted(..) | News::Endpoint(_) => {}
-            }
-        }
-    }
-
-    fn ended(&self) -> McpError {
-        McpError::no_answer(&self.peer.server, "the stream of answers has ended")
-    }
-
-    fn no_thread(&self, error: &io::Error) -> Failed {
-        Failed::answered(McpError::no_answer(&self.peer.server, error.to_string()))
-    }
-
-    fn connect(&self) -> io::Result<AnswerStream> {
+impl AnswerStream {
+    fn connect(peer: &Peer<'_>, caller: &MakeCaller<'_>) -> io::Result<Self> {
         let stop = Interrupt::never()?;
-        let (bell, ring) = UnixStream::pair()?;
-        let (sender, news) = mpsc::channel();
+        let (teller, news) = mpsc::channel();
         let awaited = Arc::new(AtomicU64::new(NONE));
-        let caller = Arc::new((self.caller)(&stop));
-        let teller = Teller {
-            news: sender,
-            ring: Arc::new(ring),
-        };
+        let caller = Arc::new(caller(&stop));
         let reading = Reading {
             caller: Arc::clone(&caller),
-            server: self.peer.server.clone(),
+            server: peer.server.clone(),
             endpoint: None,
             awaited: Arc::clone(&awaited),
             teller: teller.clone(),
         };
         let thread = thread::Builder::new().spawn(move || reading.run())?;
-        Ok(AnswerStream {
+        Ok(Self {
             endpoint: String::new(),
             awaited,
             caller,
             news,
-            bell,
             teller,
             ended: None,
             stop,
             threads: vec![thread],
         })
     }
-}
 
-impl AnswerStream {
+    /// Waits for the next news.
+    fn next(&self, peer: &Peer<'_>, deadline: Deadline<'_>) -> Result<News, Failed> {
+        loop {
+            let left = deadline.left();
+            if let Ok(news) = self.news.recv_timeout(left.min(TICK)) {
+                return Ok(news);
+            }
+            peer.interrupt.check()?;
+            if left.is_zero() {
+                return Err(deadline.is_over(&peer.server));
+            }
+        }
+    }
+
     /// Sends a request by a thread of its own: its answer may come on the stream before the POST has one.
     fn post(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> io::Result<()> {
         let (caller, teller) = (Arc::clone(&self.caller), self.teller.clone());
@@ -244,11 +129,78 @@ impl AnswerStream {
                 status if is_accepted(status) => WholeAnswer::without_body(response),
                 _ => caller.read(response),
             });
-            teller.tell(News::Posted(id, answered));
+            let _ = teller.send(News::Posted(id, answered));
         };
         self.threads.retain(|thread| !thread.is_finished());
         self.threads.push(thread::Builder::new().spawn(run)?);
         Ok(())
+    }
+
+    fn request(
+        &mut self,
+        peer: &Peer<'_>,
+        message: Outgoing<'_>,
+        deadline: Deadline<'_>,
+    ) -> Result<Value, Failed> {
+        while let Ok(news) = self.news.try_recv() {
+            if let News::Ended(failed) = news {
+                self.ended = Some(failed.error);
+            }
+        }
+        if let Some(error) = self.ended.take() {
+            return Err(Failed::session_gone(error));
+        }
+        let awaited = message.id.unwrap_or(NONE);
+        self.awaited.store(awaited, Ordering::SeqCst);
+        let posted = self.post(message, deadline);
+        posted.map_err(|error| no_thread(peer, &error))?;
+        let mut is_posted = false;
+        loop {
+            // What the POST has come to tells more.
+            if let Some(error) = self.ended.take_if(|_| is_posted) {
+                return Err(Failed::broken(error).ending());
+            }
+            match self.next(peer, deadline)? {
+                News::Answer(id, outcome) if id == awaited => return Ok(outcome?),
+                News::Posted(id, answer) if id == awaited => {
+                    is_posted = true;
+                    if let Some(result) = posted_result(peer, answer, awaited, deadline)? {
+                        return Ok(result);
+                    }
+                }
+                News::Ended(failed) if matches!(failed.error, McpError::TooLarge { .. }) => {
+                    return Err(failed.ending());
+                }
+                News::Ended(failed) => self.ended = Some(failed.error),
+                News::Answer(..) | News::Posted(..) | News::Endpoint(_) => {}
+            }
+        }
+    }
+}
+
+/// The result in what was said to a POST, where there is one.
+fn posted_result(
+    peer: &Peer<'_>,
+    posted: Result<WholeAnswer, HttpError>,
+    awaited: u64,
+    deadline: Deadline<'_>,
+) -> Result<Option<Value>, Failed> {
+    let answer = posted.map_err(|error| peer.failed(error, deadline))?;
+    if ACCEPTED.contains(&answer.head.status.as_u16()) {
+        return Ok(None);
+    }
+    let body = peer.checked(answer, true, deadline)?;
+    let is_blank = body.trim_ascii().is_empty();
+    (!is_blank).then(|| peer.result(&body, awaited)).transpose()
+}
+
+fn no_thread(peer: &Peer<'_>, error: &io::Error) -> Failed {
+    Failed::answered(McpError::no_answer(&peer.server, error.to_string()))
+}
+
+impl HttpSse<'_> {
+    fn gone(&self) -> Failed {
+        Failed::session_gone(McpError::no_answer(&self.peer.server, ENDED))
     }
 }
 
@@ -256,48 +208,30 @@ impl Transport for HttpSse<'_> {
     fn open(&mut self, deadline: Deadline<'_>) -> Result<(), Failed> {
         // The old thread ends first.
         self.stream = None;
-        let connected = self.connect();
-        let mut stream = connected.map_err(|error| self.no_thread(&error))?;
+        let connected = AnswerStream::connect(&self.peer, &*self.caller);
+        let mut stream = connected.map_err(|error| no_thread(&self.peer, &error))?;
         loop {
-            match self.next(&stream, deadline)? {
+            match stream.next(&self.peer, deadline)? {
                 News::Endpoint(endpoint) => {
                     stream.endpoint = endpoint;
                     self.stream = Some(stream);
                     return Ok(());
                 }
-                News::Ended(error) => {
-                    let may_pass = match &error {
-                        McpError::NoAnswer { .. } => true,
-                        McpError::Status { status, .. } => {
-                            is_retryable(*status, &Advice::default())
-                        }
-                        _ => false,
-                    };
-                    let failed = if may_pass {
-                        Failed::unbegun
-                    } else {
-                        Failed::answered
-                    };
-                    return Err(failed(error));
-                }
-                News::TooLarge | News::Answer(..) | News::Posted(..) => {}
+                News::Ended(failed) => return Err(failed),
+                News::Answer(..) | News::Posted(..) => {}
             }
         }
     }
 
     fn request(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<Value, Failed> {
-        let Some(mut stream) = self.stream.take() else {
-            return Err(Failed::session_gone(self.ended()));
-        };
-        let outcome = self.request_on(&mut stream, message, deadline);
-        self.stream = Some(stream);
-        outcome
+        match &mut self.stream {
+            Some(stream) => stream.request(&self.peer, message, deadline),
+            None => Err(self.gone()),
+        }
     }
 
     fn notify(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<(), Failed> {
-        let Some(stream) = &self.stream else {
-            return Err(Failed::session_gone(self.ended()));
-        };
+        let stream = self.stream.as_ref().ok_or_else(|| self.gone())?;
         let call = HttpCall {
             method: "POST",
             url: Some(&stream.endpoint),
@@ -338,73 +272,64 @@ struct Reading {
     /// The URL that answers to the server's own requests go to.
     endpoint: Option<String>,
     awaited: Arc<AtomicU64>,
-    teller: Teller,
+    teller: Sender<News>,
 }
 
 impl Reading {
     fn run(mut self) {
         let ended = self.read();
-        self.teller.tell(News::Ended(ended));
+        let _ = self.teller.send(News::Ended(ended));
     }
 
     /// Reads the stream to its end, which is for this reason.
-    fn read(&mut self) -> McpError {
-        let call = HttpCall {
+    fn read(&mut self) -> Failed {
+        let no_answer = |reason: &str| Failed::unbegun(McpError::no_answer(&self.server, reason));
+        let called = self.caller.call(&HttpCall {
             method: "GET",
             url: None,
             headers: &[("accept", EVENTS.to_owned())],
             body: None,
             limit: None,
-        };
-        let response = match self.caller.call(&call) {
+        });
+        let response = match called {
             Ok(response) => response,
-            Err(error) => return McpError::no_answer(&self.server, error.to_string()),
+            Err(error) => return no_answer(&error.to_string()),
         };
         let status = response.status();
         if !status.is_success() || !is_stream(&response) {
-            let said = if status.is_success() {
+            let words = if status.is_success() {
                 "no stream of events".to_owned()
             } else {
                 words(&self.caller.read(response).body.unwrap_or_default())
             };
-            return McpError::Status {
+            let refused = McpError::Status {
                 server: self.server.clone(),
                 status: status.as_u16(),
-                words: said,
+                words,
                 tries: 1,
             };
-        }
-        let mut reader = response.into_body().into_reader();
-        let mut events = Events::default();
-        let mut chunk = vec![0; CHUNK];
-        loop {
-            let amount = match reader.read(&mut chunk) {
-                Ok(0) => {
-                    return McpError::no_answer(&self.server, "the stream of answers has ended");
-                }
-                Ok(amount) => amount,
-                Err(error) => {
-                    let error = self.caller.client.classify(error.into());
-                    return McpError::no_answer(&self.server, error.to_string());
-                }
+            return if is_retryable(status.as_u16(), &Advice::default()) {
+                Failed::unbegun(refused)
+            } else {
+                Failed::answered(refused)
             };
-            if let Err(error) = events.read(&chunk[..amount], |event| self.take(event)) {
-                return error;
-            }
-            if events.pending() > ANSWER_LIMIT {
-                self.teller.tell(News::TooLarge);
-                return McpError::too_large(&self.server);
-            }
+        }
+        let (caller, server) = (Arc::clone(&self.caller), self.server.clone());
+        let followed = caller.follow(response, &mut Events::default(), |event| self.take(event));
+        match followed {
+            Ok(Some(failed)) => failed,
+            Ok(None) => Failed::unbegun(McpError::no_answer(&server, ENDED)),
+            Err(HttpError::TooLarge(_)) => Failed::lost(McpError::TooLarge { server }),
+            Err(error) => Failed::unbegun(McpError::no_answer(&server, error.to_string())),
         }
     }
 
-    fn take(&mut self, event: Event) -> Result<(), McpError> {
+    /// Takes an event; gives why no other is read.
+    fn take(&mut self, event: Event) -> Option<Failed> {
         if event.kind == "endpoint" {
             return self.take_endpoint(&String::from_utf8_lossy(&event.data));
         }
-        let Ok(json) = serde_json::from_slice(&event.data) else {
-            return Ok(());
-        };
+        let json = serde_json::from_slice(&event.data).ok()?;
         drop(event);
         let awaited = self.awaited.load(Ordering::SeqCst);
         for incoming in Incoming::read(json, awaited) {
@@ -412,41 +337,39 @@ impl Reading {
                 Incoming::Answer(outcome) => {
                     // A second answer is none.
                     self.awaited.store(NONE, Ordering::SeqCst);
-                    self.teller.tell(News::Answer(awaited, outcome));
+                    let _ = self.teller.send(News::Answer(awaited, outcome));
                 }
                 Incoming::Asks(reply) => self.reply(&reply),
                 Incoming::Other => {}
             }
         }
-        Ok(())
+        None
     }
 
-    fn take_endpoint(&mut self, said: &str) -> Result<(), McpError> {
+    fn take_endpoint(&mut self, said: &str) -> Option<Failed> {
         if self.endpoint.is_some() {
-            return Ok(());
+            return None;
         }
         let Some(url) = same_origin(&self.caller.client.endpoint, said) else {
             let problem = "the endpoint that it names is no URL of the same origin";
-            return Err(McpError::protocol(&self.server, problem));
+            return Some(Failed::answered(McpError::protocol(&self.server, problem)));
         };
         self.endpoint = Some(url.clone());
-        self.teller.tell(News::Endpoint(url));
-        Ok(())
+        let _ = self.teller.send(News::Endpoint(url));
+        None
     }
 
     /// Answers a request of the server's. What it makes of that is its own affair.
     fn reply(&self, reply: &Value) {
-        let Some(endpoint) = &self.endpoint else {
-            return;
-        };
-        let call = HttpCall {
-            method: "POST",
-            url: Some(endpoint),
-            headers: &[],
-            body: Some(&reply.to_string()),
-            limit: Some(ASIDE),
-        };
-        let _ = self.caller.call(&call);
+        let _ = self.endpoint.as_ref().map(|endpoint| {
+            self.caller.call(&HttpCall {
+                method: "POST",
+                url: Some(endpoint),
+                headers: &[],
+                body: Some(&reply.to_string()),
+                limit: Some(ASIDE),
+            })
+        });
     }
 }
 

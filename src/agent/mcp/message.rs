@@ -1,6 +1,6 @@
 //! JSON-RPC messages: what is sent, and what a message that came is. Pure.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::version::Version;
@@ -25,33 +25,24 @@ impl Outgoing<'_> {
     /// The message as it is sent, in one line.
     #[must_use]
     pub fn to_text(self) -> String {
-        #[derive(Serialize)]
-        struct Message<'m> {
-            jsonrpc: &'static str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            id: Option<u64>,
-            method: &'m str,
-            params: &'m Value,
-        }
-        let message = Message {
-            jsonrpc: "2.0",
-            id: self.id,
-            method: self.method,
-            params: self.params,
-        };
-        // What is made of JSON values is JSON.
-        serde_json::to_string(&message).unwrap_or_default()
+        let (method, params) = (Value::from(self.method), self.params);
+        let id = self
+            .id
+            .map(|id| format!("\"id\":{id},"))
+            .unwrap_or_default();
+        format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method},\"params\":{params}}}")
     }
 }
 
 /// An error that a server gives in the place of a result.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RpcError {
     /// The error's code.
     pub code: i64,
     /// The server's words.
     pub message: String,
     /// Data for programs; null if there are none.
+    #[serde(default)]
     pub data: Value,
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | here | [`McpClient`]: handshake, retries, and what is asked for |
 //! | `address`, `version`, `message`, `result` | what goes over the wire, and what that means |
-//! | `error`, `retries`, `observer` | what can go wrong, what is tried again, and who hears of it |
+//! | `error`, `observer` | what can go wrong, and who hears of it |
 //! | `transport` | what carries it: `streamable` and `http_sse`, both by `http`; `stdio`; `recorded` |
 //!
 //! Touches the network, or the program that is the server. Guarantees that a call that must not be done twice is tried
@@ -19,14 +19,14 @@ mod message;
 mod observer;
 mod recorded;
 mod result;
-mod retries;
 mod stdio;
 mod streamable;
 mod transport;
 mod version;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -35,16 +35,15 @@ pub use self::address::{McpAddress, McpAddressProblem};
 pub use self::error::McpError;
 pub use self::observer::{Exchange, McpObserver};
 
-use self::error::{Begun, Failed, Retry};
+use self::error::{Failed, Retry};
 use self::http::{Caller, Peer};
 use self::http_sse::HttpSse;
 use self::message::Outgoing;
 use self::recorded::Recorded;
 use self::result::normalized;
-use self::retries::Retries;
 use self::stdio::Stdio;
 use self::streamable::Streamable;
-use self::transport::{Deadline, Transport};
+use self::transport::{Deadline, Retries, Transport};
 use self::version::{Version, supported};
 use crate::exec::child_env::ChildEnv;
 use crate::secret::{ApiKey, Redactor};
@@ -130,12 +129,18 @@ impl<'a> McpClient<'a> {
     /// # Errors
     /// When there is no server that this client can speak to.
     pub fn connect(address: &McpAddress, options: McpOptions<'a>) -> Result<Self, McpError> {
-        let (endpoint, interrupt) = match address {
-            McpAddress::Http { endpoint, .. } => (endpoint, options.interrupt.clone()),
+        let interrupt = options.interrupt.clone();
+        let endpoint = match address {
+            McpAddress::Http { endpoint, .. } => endpoint,
             McpAddress::Stdio(words) => {
-                let own = options.program.map(Path::to_path_buf);
-                let (env, interrupt) = (options.env.clone(), options.interrupt.clone());
-                let stdio = Stdio::new(words.clone(), env, own, interrupt);
+                let stdio = Stdio {
+                    words: words.clone(),
+                    env: options.env.clone(),
+                    own: options.program.map(Path::to_path_buf),
+                    interrupt,
+                    program: None,
+                    received: Vec::new(),
+                };
                 let server = words.first().cloned().unwrap_or_default();
                 let client = Self::new(server, Box::new(stdio), options);
                 client.initialize()?;
@@ -147,21 +152,31 @@ impl<'a> McpClient<'a> {
             Interrupt::never().map_err(|error| McpError::no_answer(&server, error.to_string()))?;
         let (there, proxies) = (endpoint.clone(), options.proxies.clone());
         let (token, url) = (options.token.clone(), address.url());
-        let caller = move |interrupt: &Interrupt| {
-            let client = HttpClient::new(there.clone(), &proxies, interrupt, 0);
-            Caller::new(client, token.clone(), url.clone())
+        let caller = move |interrupt: &Interrupt| Caller {
+            client: HttpClient::new(there.clone(), &proxies, interrupt, 0),
+            token: token.clone(),
+            url: url.clone(),
+            with_slash: OnceLock::new(),
         };
-        let peer = || {
-            Peer::new(
-                caller(&interrupt),
-                caller(&never),
-                interrupt.clone(),
-                options.clock,
-                options.observer,
-            )
+        let peer = || Peer {
+            caller: caller(&interrupt),
+            last: caller(&never),
+            server: server.clone(),
+            interrupt: interrupt.clone(),
+            clock: options.clock,
+            observer: options.observer,
+            was_reached: Cell::new(false),
         };
-        let streamable = Streamable::new(peer());
-        let older = HttpSse::new(peer(), Box::new(caller));
+        let streamable = Streamable {
+            peer: peer(),
+            session: None,
+            headers_of_session: Vec::new(),
+        };
+        let older = HttpSse {
+            peer: peer(),
+            caller: Box::new(caller),
+            stream: None,
+        };
         let mut client = Self::new(server, Box::new(streamable), options);
         let Err(refused) = client.try_to_initialize() else {
             return Ok(client);
@@ -238,10 +253,8 @@ impl<'a> McpClient<'a> {
         for _ in 0..MAX_PAGES {
             let mut page = self.exchange("tools/list", &params, Repeat::Always)?;
             let Value::Array(listed) = page["tools"].take() else {
-                return Err(McpError::protocol(
-                    &self.server,
-                    "it gives no list of its tools",
-                ));
+                let problem = "it gives no list of its tools";
+                return Err(McpError::protocol(&self.server, problem));
             };
             tools.extend(listed.into_iter().filter_map(|whole| {
                 let name = whole["name"].as_str()?.to_owned();
@@ -252,10 +265,8 @@ impl<'a> McpClient<'a> {
                 _ => return Ok(tools),
             }
         }
-        Err(McpError::protocol(
-            &self.server,
-            "its list of tools does not end",
-        ))
+        let problem = "its list of tools does not end";
+        Err(McpError::protocol(&self.server, problem))
     }
 
     /// Makes the handshake for the first time, with as many tries as a call has.
@@ -271,12 +282,8 @@ impl<'a> McpClient<'a> {
 
     /// Tells of a handshake that has come to nothing.
     fn handshake_failed(&self, error: McpError) -> McpError {
-        self.tell(
-            version::HANDSHAKE,
-            &version::offer(),
-            Err(&error),
-            self.now(),
-        );
+        let (method, offer) = (version::HANDSHAKE, version::offer());
+        self.tell(method, &offer, Err(&error), self.now());
         error
     }
 
@@ -303,7 +310,11 @@ impl<'a> McpClient<'a> {
     ) -> Result<T, Failed> {
         let options = &self.options;
         let deadline = Deadline::after(options.timeout, options.clock);
-        let mut retries = Retries::new(options.clock, options.observer, &options.interrupt);
+        let mut retries = Retries {
+            observer: options.observer,
+            interrupt: &options.interrupt,
+            count: 1,
+        };
         let mut has_renewed = false;
         loop {
             let mut failed = match once(deadline) {
@@ -317,7 +328,7 @@ impl<'a> McpClient<'a> {
             if matches!(failed.error, McpError::Interrupted(_)) {
                 return Err(failed);
             }
-            if repeat == Repeat::UnlessBegun && failed.begun == Begun::Perhaps {
+            if repeat == Repeat::UnlessBegun && failed.is_doubtful {
                 let source = Box::new(failed.error.after(retries.count));
                 return Err(Failed::answered(McpError::Doubtful { source }));
             }
@@ -335,14 +346,11 @@ impl<'a> McpClient<'a> {
         let deadline = deadline.or_after(HANDSHAKE_LIMIT);
         // Whatever a handshake has come to, the request behind it was not begun.
         let unbegun = |failed: Failed| Failed {
-            begun: Begun::No,
+            is_doubtful: false,
             ..failed
         };
-        self.connection
-            .borrow_mut()
-            .transport
-            .open(deadline)
-            .map_err(unbegun)?;
+        let opened = self.connection.borrow_mut().transport.open(deadline);
+        opened.map_err(unbegun)?;
         let offer = version::offer();
         let outcome = self.send(version::HANDSHAKE, &offer, None, deadline);
         let version = match &outcome {
@@ -387,8 +395,9 @@ impl<'a> McpClient<'a> {
             Err(Failed {
                 error: McpError::Server(error),
                 ..
-            }) => supported(error.code, &error.data)
-                .map(|versions| Value::from(versions.clone()).to_string()),
+            }) => {
+                supported(error.code, &error.data).map(|all| Value::from(all.clone()).to_string())
+            }
             Err(_) => None,
         };
         match (outcome, versions) {
@@ -403,14 +412,15 @@ impl<'a> McpClient<'a> {
     /// Sends a request in the session.
     fn ask(&self, method: &str, params: &Value, deadline: Deadline<'_>) -> Result<Value, Failed> {
         let version = self.connection.borrow().version;
-        match version.filter(|version| version.is_stateless()) {
-            // Only there are the parameters others than those that were given.
-            Some(stateless) => {
-                let params = stateless.complete(params.clone());
-                self.send(method, &params, version, deadline)
-            }
-            None => self.send(method, params, version, deadline),
-        }
+        // Only there are the parameters others than those that were given.
+        let stateless = version.filter(|version| version.is_stateless());
+        let complete = stateless.map(|version| version.complete(params.clone()));
+        self.send(
+            method,
+            complete.as_ref().unwrap_or(params),
+            version,
+            deadline,
+        )
     }
 
     /// Sends a request, and takes it back where nobody waits for it any longer.
@@ -432,9 +442,8 @@ impl<'a> McpClient<'a> {
         };
         let outcome = connection.transport.request(message, deadline);
         // By the specification, a handshake is not taken back.
-        let is_over = outcome
-            .as_ref()
-            .is_err_and(|failed| failed.error.is_final());
+        let is_final = |failed: &Failed| failed.error.is_final();
+        let is_over = outcome.as_ref().is_err_and(is_final);
         if let (true, Some(version)) = (is_over, version) {
             let params = json!({"requestId": id, "reason": "nobody waits for it any longer"});
             connection.transport.notify_last(Outgoing {

@@ -17,13 +17,14 @@ pub trait McpObserver {
 }
 
 /// A request, and what came of it. As JSON a line of a run's `mcp.jsonl`, which [`McpClient::replay`](super::McpClient::replay) reads.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Exchange<'e> {
     /// The request's method, as `tools/call`.
     pub method: &'e str,
     /// The parameters.
     pub params: &'e Value,
     /// The result as the server has sent it, or why there is none.
+    #[serde(flatten, serialize_with = "result_or_error")]
     pub outcome: Result<&'e Value, &'e McpError>,
     /// The time it took, with all tries.
     pub seconds: f64,
@@ -31,34 +32,14 @@ pub struct Exchange<'e> {
     pub at: f64,
 }
 
-impl Serialize for Exchange<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        #[serde(rename_all = "lowercase")]
-        enum Outcome<'e> {
-            Result(&'e Value),
-            Error(Value),
+fn result_or_error<S: Serializer>(
+    outcome: &Result<&Value, &McpError>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match outcome {
+        Ok(result) => serializer.serialize_newtype_variant("Outcome", 0, "result", result),
+        Err(error) => {
+            serializer.serialize_newtype_variant("Outcome", 1, "error", &error.to_record())
         }
-        #[derive(Serialize)]
-        struct Line<'e> {
-            method: &'e str,
-            params: &'e Value,
-            #[serde(flatten)]
-            outcome: Outcome<'e>,
-            seconds: f64,
-            at: f64,
-        }
-        let outcome = match self.outcome {
-            Ok(result) => Outcome::Result(result),
-            Err(error) => Outcome::Error(error.to_record()),
-        };
-        Line {
-            method: self.method,
-            params: self.params,
-            outcome,
-            seconds: self.seconds,
-            at: self.at,
-        }
-        .serialize(serializer)
     }
 }

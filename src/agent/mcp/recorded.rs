@@ -56,28 +56,19 @@ impl<'a> Recorded<'a> {
 }
 
 impl Transport for Recorded<'_> {
-    fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
-        Ok(())
-    }
-
     fn request(&mut self, message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<Value, Failed> {
         // A session begins anew in a run whose server has forgotten it.
-        while message.method != HANDSHAKE
-            && self
-                .exchanges
-                .front()
-                .is_some_and(|next| next.method == HANDSHAKE)
-        {
+        let is_handshake = |next: &RecordedExchange| next.method == HANDSHAKE;
+        while message.method != HANDSHAKE && self.exchanges.front().is_some_and(is_handshake) {
             self.exchanges.pop_front();
         }
         let asked = name(message.method, message.params);
         let next = self.exchanges.pop_front();
-        let recorded = next.as_ref();
-        let recorded = recorded.map(|next| name(&next.method, &next.params));
-        if let Some(next) = &next {
-            self.clock
-                .set(Duration::try_from_secs_f64(next.at).unwrap_or_default());
-        }
+        let recorded = next.as_ref().map(|next| {
+            let at = Duration::try_from_secs_f64(next.at);
+            self.clock.set(at.unwrap_or_default());
+            name(&next.method, &next.params)
+        });
         match next {
             Some(next) if recorded.as_ref() == Some(&asked) => next
                 .result
@@ -85,14 +76,6 @@ impl Transport for Recorded<'_> {
             _ => Err(Failed::answered(McpError::NotRecorded { asked, recorded })),
         }
     }
-
-    fn notify(&mut self, _message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<(), Failed> {
-        Ok(())
-    }
-
-    fn notify_last(&mut self, _message: Outgoing<'_>) {}
-
-    fn close(&mut self, _after_signal: bool) {}
 }
 
 /// Names a request: by its method, and of a call by the tool.

@@ -33,7 +33,7 @@ pub fn normalized(result: Value, server: &str) -> Result<Value, McpError> {
             Some(said) => said.to_string(),
             None => "it does not say why".to_owned(),
         };
-        return Err(McpError::tool(message));
+        return Err(McpError::Tool { message });
     }
     if let Some(structured) = structured {
         return Ok(unwrapped(structured));

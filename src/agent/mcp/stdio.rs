@@ -24,33 +24,19 @@ const TOLD_LINES: usize = 3;
 
 /// A server that is spoken to so.
 pub(super) struct Stdio {
-    words: Vec<String>,
-    env: ChildEnv,
-    own: Option<PathBuf>,
-    interrupt: Interrupt,
-    program: Option<PipedProgram>,
+    pub words: Vec<String>,
+    /// The program's environment.
+    pub env: ChildEnv,
+    /// This program's own file, for the program's supervisor.
+    pub own: Option<PathBuf>,
+    pub interrupt: Interrupt,
+    /// The program, once it was started.
+    pub program: Option<PipedProgram>,
     /// The beginning of a line that is not whole yet.
-    received: Vec<u8>,
+    pub received: Vec<u8>,
 }
 
 impl Stdio {
-    /// One that has not been started, and will be in this environment; `own` is this program's file, for its supervisor.
-    pub fn new(
-        words: Vec<String>,
-        env: ChildEnv,
-        own: Option<PathBuf>,
-        interrupt: Interrupt,
-    ) -> Self {
-        Self {
-            words,
-            env,
-            own,
-            interrupt,
-            program: None,
-            received: Vec::new(),
-        }
-    }
-
     fn name(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
@@ -65,10 +51,7 @@ impl Stdio {
             let failed = self.broken(&error, deadline);
             // Half a line may have been written; no other could follow it.
             self.program = None;
-            Failed {
-                ends_session: true,
-                ..failed
-            }
+            failed.ending()
         })
     }
 
@@ -115,10 +98,8 @@ impl Stdio {
 
     /// Nothing more comes of the program.
     fn failed(&self, reason: &str) -> Failed {
-        let words = self
-            .program
-            .as_ref()
-            .map(|program| program.last_words(FAREWELL_LIMIT));
+        let program = self.program.as_ref();
+        let words = program.map(|program| program.last_words(FAREWELL_LIMIT));
         let words = words.unwrap_or_default();
         // The last lines tell more than the first of a long trace.
         let first = words.lines().count().saturating_sub(TOLD_LINES);
@@ -154,10 +135,7 @@ impl Transport for Stdio {
             while let Some(messages) = self.take_line(awaited) {
                 for incoming in messages {
                     match incoming {
-                        Incoming::Answer(outcome) => {
-                            let failed = |error| Failed::answered(McpError::server(error));
-                            return outcome.map_err(failed);
-                        }
+                        Incoming::Answer(outcome) => return Ok(outcome?),
                         Incoming::Asks(reply) => self.send(&reply.to_string(), deadline)?,
                         Incoming::Other => {}
                     }
@@ -168,10 +146,8 @@ impl Transport for Stdio {
                 if self.received.len() > ANSWER_LIMIT {
                     // The rest of the line would be taken for the next.
                     self.program = None;
-                    return Err(Failed {
-                        ends_session: true,
-                        ..Failed::lost(McpError::too_large(self.name()))
-                    });
+                    let server = self.name().to_owned();
+                    return Err(Failed::lost(McpError::TooLarge { server }).ending());
                 }
             }
         }

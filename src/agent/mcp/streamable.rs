@@ -3,7 +3,6 @@
 //! Touches the network. Guarantees that the session's id is the server's, and that a stream that ends without the
 //! answer is taken up again where it gave ids; whether the request is then begun anew is not decided here.
 
-use std::io::Read as _;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -12,10 +11,10 @@ use serde_json::Value;
 use ureq::Body;
 use ureq::http::Response;
 
-use super::error::{Begun, Failed, McpError, Retry};
+use super::error::{Failed, McpError, Retry};
 use super::http::{EVENTS, HttpCall, JSON_OR_EVENTS, Peer, is_stream};
 use super::message::{Incoming, Outgoing};
-use super::transport::{ANSWER_LIMIT, ASIDE, CHUNK, Deadline, Transport};
+use super::transport::{ASIDE, Deadline, Transport};
 use crate::sys::http::{HttpError, header};
 use crate::sys::sse::Events;
 
@@ -24,10 +23,10 @@ const END: Duration = Duration::from_secs(2);
 
 /// A server that is spoken to so.
 pub(super) struct Streamable<'a> {
-    peer: Peer<'a>,
+    pub peer: Peer<'a>,
     /// The id that the server has given, and the version that was agreed on, for the session's end.
-    session: Option<String>,
-    headers_of_session: Vec<(&'static str, String)>,
+    pub session: Option<String>,
+    pub headers_of_session: Vec<(&'static str, String)>,
 }
 
 /// The position in a stream.
@@ -39,16 +38,7 @@ struct StreamPlace {
     has_advanced: bool,
 }
 
-impl<'a> Streamable<'a> {
-    /// One that has not been asked yet.
-    pub fn new(peer: Peer<'a>) -> Self {
-        Self {
-            peer,
-            session: None,
-            headers_of_session: Vec::new(),
-        }
-    }
-
+impl Streamable<'_> {
     fn headers(&self, message: Outgoing<'_>, accept: &str) -> Vec<(&'static str, String)> {
         let mut headers = vec![("accept", accept.to_owned())];
         let Some(version) = message.version else {
@@ -99,11 +89,10 @@ impl<'a> Streamable<'a> {
             let (Some(id), Retry::After(advised)) = (id, ended.retry) else {
                 return Err(ended);
             };
-            let wait = advised.or(place.retry);
             if std::mem::take(&mut place.has_advanced) {
                 retries.count = 0;
             }
-            retries.next(ended, wait, deadline)?;
+            retries.next(ended, advised.or(place.retry), deadline)?;
             outcome = match self.resume(&id, message, deadline) {
                 Ok(response) => self.read(response, &mut place, message, deadline),
                 Err(failed) if matches!(failed.retry, Retry::After(_)) => Err(failed),
@@ -129,60 +118,40 @@ impl<'a> Streamable<'a> {
         deadline: Deadline<'_>,
     ) -> Result<Value, Failed> {
         let awaited = message.id.unwrap_or_default();
-        let mut reader = response.into_body().into_reader();
         let mut events = Events::default();
-        let mut chunk = vec![0; CHUNK];
-        loop {
-            let amount = reader.read(&mut chunk).map_err(|error| {
-                match self.peer.caller.client.classify(error.into()) {
-                    error @ (HttpError::Interrupted(_) | HttpError::TimedOut) => {
-                        self.peer.failed(error, deadline)
-                    }
-                    error => Failed::broken(self.ended(&error.to_string())),
+        let caller = &self.peer.caller;
+        let followed = caller.follow(response, &mut events, |event| {
+            let json = serde_json::from_slice(&event.data).ok()?;
+            drop(event);
+            let mut messages = Incoming::read(json, awaited).into_iter();
+            messages.find_map(|incoming| match incoming {
+                Incoming::Answer(outcome) => Some(outcome),
+                Incoming::Asks(reply) => {
+                    self.reply(&reply, message, deadline);
+                    None
                 }
-            })?;
-            let mut came = Vec::new();
-            // Nothing here goes wrong.
-            let _ = events.read(&chunk[..amount], |event| {
-                came.push(event.data);
-                Ok::<(), ()>(())
-            });
-            if events.last_id().is_some() && events.last_id() != place.last_id.as_deref() {
-                place.last_id = events.last_id().map(str::to_owned);
-                place.has_advanced = true;
-            }
-            // No wait at all is no advice.
-            let said = events.retry().filter(|wait| !wait.is_zero());
-            place.retry = said.or(place.retry);
-            for data in came {
-                let Ok(json) = serde_json::from_slice(&data) else {
-                    continue;
-                };
-                drop(data);
-                for incoming in Incoming::read(json, awaited) {
-                    match incoming {
-                        Incoming::Answer(outcome) => {
-                            let failed = |error| Failed::answered(McpError::server(error));
-                            return outcome.map_err(failed);
-                        }
-                        Incoming::Asks(reply) => self.reply(&reply, message, deadline),
-                        Incoming::Other => {}
-                    }
-                }
-            }
-            if events.pending() > ANSWER_LIMIT {
-                return Err(self.peer.too_large());
-            }
-            if amount == 0 {
-                return Err(Failed::broken(
-                    self.ended("the stream ended before the answer"),
-                ));
-            }
+                Incoming::Other => None,
+            })
+        });
+        if events.last_id().is_some() && events.last_id() != place.last_id.as_deref() {
+            place.last_id = events.last_id().map(str::to_owned);
+            place.has_advanced = true;
+        }
+        // No wait at all is no advice.
+        let said = events.retry().filter(|wait| !wait.is_zero());
+        place.retry = said.or(place.retry);
+        match followed {
+            Ok(Some(outcome)) => Ok(outcome?),
+            Ok(None) => Err(self.broken("the stream ended before the answer")),
+            Err(
+                error @ (HttpError::Interrupted(_) | HttpError::TimedOut | HttpError::TooLarge(_)),
+            ) => Err(self.peer.failed(error, deadline)),
+            Err(error) => Err(self.broken(&error.to_string())),
         }
     }
 
-    fn ended(&self, reason: &str) -> McpError {
-        McpError::no_answer(&self.peer.server, reason)
+    fn broken(&self, reason: &str) -> Failed {
+        Failed::broken(McpError::no_answer(&self.peer.server, reason))
     }
 
     /// Answers a request of the server's. What it makes of that is its own affair.
@@ -210,12 +179,12 @@ impl<'a> Streamable<'a> {
         };
         let failed = match self.peer.call(&call, self.session.is_some(), deadline) {
             Ok(response) if is_stream(&response) => return Ok(response),
-            Ok(_) => Failed::broken(self.ended("the stream cannot be taken up again")),
+            Ok(_) => self.broken("the stream cannot be taken up again"),
             Err(failed) => failed,
         };
         // The request itself was begun before.
         Err(Failed {
-            begun: Begun::Perhaps,
+            is_doubtful: true,
             ..failed
         })
     }
@@ -244,7 +213,8 @@ impl Transport for Streamable<'_> {
         if is_stream(&response) {
             return self.follow(response, message, deadline);
         }
-        let body = self.peer.body(response, deadline)?;
+        let answer = self.peer.caller.read(response);
+        let body = self.peer.checked(answer, true, deadline)?;
         self.peer.result(&body, message.id.unwrap_or_default())
     }
 

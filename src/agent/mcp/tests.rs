@@ -230,7 +230,7 @@ fn a_recorded_run_is_played_again() {
         Err(Failed::session_gone(reset())),
         Ok(hello()),
         Ok(text("b")),
-        Err(Failed::answered(McpError::server(error))),
+        Err(Failed::answered(McpError::Server(error))),
         Err(Failed::broken(reset())),
         Ok(json!({"isError": true, "content": []})),
     ];

@@ -1,4 +1,8 @@
-//! The transport of messages to a server and back: one trait, and what its implementations share. Pure.
+//! The transport of messages to a server and back: one trait, and what its implementations share: the time for a call, and
+//! the one rule by which something is tried again.
+//!
+//! Touches nothing. Guarantees that there are no more tries than are usual without progress, that no wait outlasts the time
+//! for the call, and that a signal ends it.
 
 use std::time::Duration;
 
@@ -6,7 +10,10 @@ use serde_json::Value;
 
 use super::error::{Failed, McpError};
 use super::message::Outgoing;
+use super::observer::McpObserver;
 use crate::sys::environment::Clock;
+use crate::sys::http::retry::{MAX_TRIES, backoff};
+use crate::sys::interrupt::Interrupt;
 
 /// Bytes of an answer that are read at once.
 pub(super) const CHUNK: usize = 16 << 10;
@@ -23,7 +30,9 @@ pub(super) trait Transport {
     ///
     /// # Errors
     /// When there is none.
-    fn open(&mut self, deadline: Deadline<'_>) -> Result<(), Failed>;
+    fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
+        Ok(())
+    }
 
     /// Sends a request, and waits for its result.
     ///
@@ -35,13 +44,15 @@ pub(super) trait Transport {
     ///
     /// # Errors
     /// When the server does not take it.
-    fn notify(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<(), Failed>;
+    fn notify(&mut self, _message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<(), Failed> {
+        Ok(())
+    }
 
     /// Sends a notification after a signal, within [`FAREWELL_LIMIT`]. Nobody asks how it went.
-    fn notify_last(&mut self, message: Outgoing<'_>);
+    fn notify_last(&mut self, _message: Outgoing<'_>) {}
 
     /// Ends the session; after a signal within [`FAREWELL_LIMIT`], give or take.
-    fn close(&mut self, after_signal: bool);
+    fn close(&mut self, _after_signal: bool) {}
 }
 
 /// When a call has to be over.
@@ -81,5 +92,49 @@ impl<'c> Deadline<'c> {
             server: server.to_owned(),
             limit: self.limit,
         })
+    }
+}
+
+/// The tries of a request, or of the stream with its answer.
+pub(super) struct Retries<'r> {
+    pub observer: &'r dyn McpObserver,
+    /// Ends every wait.
+    pub interrupt: &'r Interrupt,
+    /// Tries without progress so far, from 1 on.
+    pub count: u32,
+}
+
+impl Retries<'_> {
+    /// Waits for the next try: as long as the server has `advised`, or as is usual. A count of 0 says that there was
+    /// progress: then nothing is told.
+    ///
+    /// # Errors
+    /// The failure, where all tries are used up, or the time would be.
+    pub fn next(
+        &mut self,
+        failed: Failed,
+        advised: Option<Duration>,
+        deadline: Deadline<'_>,
+    ) -> Result<(), Failed> {
+        if self.count >= MAX_TRIES {
+            return Err(failed.for_good(self.count));
+        }
+        // The wall clock's sub-second part is as good a die as any: it only keeps clients apart.
+        let jitter = f64::from(deadline.clock.now().timestamp_subsec_micros()) / 1e6;
+        let wait = advised.unwrap_or_else(|| backoff(self.count, jitter));
+        if wait >= deadline.left() {
+            let failed = failed.for_good(self.count);
+            let source = Box::new(failed.error);
+            return Err(Failed {
+                error: McpError::NoTimeLeft { source, wait },
+                ..failed
+            });
+        }
+        self.count += 1;
+        if self.count > 1 {
+            let reason = failed.error.to_string();
+            self.observer.retrying(self.count, wait, &reason);
+        }
+        Ok(self.interrupt.sleep(wait)?)
     }
 }

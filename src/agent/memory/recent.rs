@@ -3,7 +3,7 @@
 //! For agents that keep what matters elsewhere, as in a plan. Guarantees that what is sent fits into the model's window
 //! by the program's own count, and that the task is always in the last message.
 
-use super::{Frame, Memory, View, shortened, size};
+use super::{Frame, Memory, SHARES, View, shortened, size};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::model::estimate::FRAMING;
@@ -11,8 +11,6 @@ use crate::model::message::{Message, Role};
 
 /// The user's messages that are kept where more do not fit.
 const FEWER: usize = 3;
-/// Bytes of a result that are sent, fewer each time it does not fit.
-const SHARES: [usize; 5] = [usize::MAX, 8 << 10, 2 << 10, 512, 128];
 
 /// Sends the last messages, and the task under way.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::{Compress, Frame, Memory, TokenCounts, View, shortened};
+use super::{Compress, Frame, Memory, SHARES, TokenCounts, View, shortened};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage, Truncation};
 use crate::agent::host::Compressed;
@@ -23,10 +23,9 @@ const NOTICE: &str = "<context_truncated>Older messages removed to save space</c
 
 /// Messages kept at the end: replies, and what stands between two of them as one.
 const KEPT: usize = 20;
-/// Bytes of a result that are sent, fewer where that does not fit.
-const SHARES: [usize; 4] = [usize::MAX, 8 << 10, 2 << 10, 512];
 /// The distance below the threshold to get to, in percent of the window: else the next result would reach it again.
 const ROOM: u64 = 10;
+
 /// From which percentage on it gets to which where it cannot get so low.
 const CLOSE: (u64, u64) = (95, 90);
 
@@ -145,20 +144,19 @@ impl Truncate<'_> {
         system: &[String],
         conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
+        let mut tokens = self.tokens(system, conversation);
         let room = self.threshold.saturating_sub(ROOM);
-        for (from, most) in [(self.threshold, room), CLOSE] {
-            if self.tokens(system, conversation) < self.share(from) {
+        for (from, most) in [(self.threshold, room), CLOSE, (100, 100)] {
+            if tokens < self.share(from) {
                 return Ok(None);
             }
-            if let Ok(compressed) = self.truncate(system, self.share(most), conversation) {
-                return Ok(Some(compressed));
+            match self.truncate(system, self.share(most), conversation) {
+                Ok(compressed) => return Ok(Some(compressed)),
+                Err(least) if most == 100 => tokens = least,
+                Err(_) => {}
             }
         }
-        if self.tokens(system, conversation) <= self.window {
-            return Ok(None);
-        }
-        let truncated = self.truncate(system, self.window, conversation);
-        truncated.map(Some).map_err(|tokens| AgentError::TooLong {
+        Err(AgentError::TooLong {
             tokens,
             window: self.window,
             larger: None,
@@ -280,13 +278,10 @@ fn view(history: &[HistoryMessage], truncation: &Truncation) -> Vec<HistoryMessa
     let kept = |range: Range<usize>| {
         range.filter_map(move |at| {
             let message = history.get(at)?;
-            let is_whole = at >= end || requests.contains(&at);
-            let share = if is_whole {
-                usize::MAX
-            } else {
-                truncation.share
-            };
-            Some(shortened(message, share))
+            if at >= end || requests.contains(&at) {
+                return Some(message.clone());
+            }
+            Some(shortened(message, truncation.share))
         })
     };
     if from <= first.end {
@@ -331,12 +326,12 @@ fn ways(history: &[HistoryMessage]) -> impl Iterator<Item = Truncation> {
         start - usize::from(has_calls && !is_reply)
     };
     let request = history.iter().rposition(is_request).unwrap_or(0);
-    let [whole, shares @ ..] = SHARES;
-    let [.., least] = SHARES;
+    let [whole, shares @ .., least] = SHARES;
     let (old, all) = (start_of(2), history.len());
-    let shorter = [old, all].into_iter();
-    let shorter =
-        shorter.flat_map(move |end| shares.into_iter().map(move |share| (KEPT, share, end)));
+    let shorter = [old, all].into_iter().flat_map(move |end| {
+        let shares = shares.into_iter().chain([least]);
+        shares.map(move |share| (KEPT, share, end))
+    });
     let fewer = std::iter::successors(Some(KEPT / 2), |kept| (*kept > 0).then_some(kept / 2));
     let fewer = fewer.map(move |kept| (kept, least, all));
     let ways = [(KEPT, whole, old)].into_iter().chain(shorter).chain(fewer);

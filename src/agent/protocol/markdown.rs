@@ -29,44 +29,17 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
+pub use self::instructions::PlainReplies;
 use self::lines::{ReplyLine, joined};
 use self::response::{Response, response};
 use self::sections::Sections;
+pub(in crate::agent) use self::thoughts::behind_thoughts;
 use super::{Decision, Fault, Offer, Protocol, Turn};
 use crate::agent::tool::{ParameterKind, Toolbox};
 use crate::model::message::Call;
 use crate::model::{Form, Reply};
 use crate::record::tasks::Task;
 use crate::sys::text::regex;
-
-/// The form of a reply, in the specification's words.
-const TEMPLATE: &str = "\
-# Agent Response
-
-## Thoughts
-[Agent's observations and reasoning about the current state]
-
-## Task List
-[~] In-progress task
-[x] Completed task
-[ ] Pending task
-
-## Tool Choice
-TOOL_NAME
-
-## Tool Input
-[Tool-specific parameters - format varies by tool]
-";
-
-/// The treatment of a reply that has no `# Agent Response`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PlainReplies {
-    /// It is the agent's answer.
-    Taken,
-    /// It is a fault: the agent is to use a tool in every reply.
-    #[default]
-    Refused,
-}
 
 /// Replies in Markdown sections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,7 +57,7 @@ impl Protocol for Markdown {
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        let lines = thoughts::spoken(&lines::lines(strip_trailing(&reply.text)))?;
+        let lines = thoughts::spoken(strip_trailing(&reply.text))?;
         match response(&lines, tools)? {
             Some(response) => turn(&response, tools),
             None => self.answer(&lines),
@@ -97,15 +70,7 @@ impl Markdown {
     fn answer(self, lines: &[ReplyLine<'_>]) -> Result<Turn, Fault> {
         let text = joined(lines).trim().to_owned();
         if self.plain_replies == PlainReplies::Taken && !text.is_empty() {
-            return Ok(Turn {
-                thoughts: String::new(),
-                outside: String::new(),
-                tasks: None,
-                decision: Decision::Answer(text.clone()),
-                parts: Vec::new(),
-                remembered: text,
-                note: None,
-            });
+            return Ok(Turn::of(Decision::Answer(text.clone()), text));
         }
         let fault = Fault::at(1, "there is no `# Agent Response` header");
         Err(fault.with_remedy("reply in the form of the template, and use a tool"))
@@ -115,8 +80,7 @@ impl Markdown {
 /// A reply's text less what was thought ahead of it; "" where all of it was.
 #[must_use]
 pub(in crate::agent) fn without_thoughts(text: &str) -> String {
-    let spoken = thoughts::spoken(&lines::lines(text));
-    // One without an end is thought to the end.
+    let spoken = thoughts::spoken(text);
     spoken.map_or_else(|_| String::new(), |lines| joined(&lines).trim().to_owned())
 }
 
@@ -148,16 +112,18 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
     let (tool, named_at) = sections.tool(tools)?;
     let (input, heading) = sections.input().unwrap_or((&[], named_at));
     let arguments = input::arguments(tool, input, heading).map_err(|fault| {
-        let missing = format!(
-            "there is no `## Tool Input` section behind it, which `{}` needs",
-            tool.name
-        );
-        sections
-            .input()
-            .map_or(Fault::at(named_at, missing), |_| fault)
+        let name = &tool.name;
+        let missing =
+            format!("there is no `## Tool Input` section behind it, which `{name}` needs");
+        let is_there = sections.input().is_some();
+        if is_there {
+            fault
+        } else {
+            Fault::at(named_at, missing)
+        }
     });
     let call = Call {
-        id: "call-1".to_owned(),
+        id: Call::own_id(1),
         name: tool.name.clone().into_owned(),
         input: Value::Object(arguments?.0),
         ..Call::default()
@@ -168,19 +134,14 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
         .then(|| sections::tasks(input));
     let given = given.filter(|tasks| !tasks.is_empty());
     let (thoughts, tasks) = (sections.thoughts(), given.or_else(|| sections.tasks()));
+    let listed = tasks.as_deref().unwrap_or_default();
+    let remembered = rendered(&thoughts, listed, &call.name, joined(input).trim());
     Ok(Turn {
-        remembered: rendered(
-            &thoughts,
-            tasks.as_deref().unwrap_or_default(),
-            &call.name,
-            joined(input).trim(),
-        ),
         thoughts,
         outside: joined(response.above).trim().to_owned(),
         tasks,
         note: (response.others > 0).then(|| not_done(response.others)),
-        decision: Decision::Use(vec![call]),
-        parts: Vec::new(),
+        ..Turn::of(Decision::Use(vec![call]), remembered)
     })
 }
 

@@ -66,11 +66,8 @@ impl Protocol for Native {
         Ok(Turn {
             thoughts,
             tasks: tasks_in(&reply.calls, tools),
-            decision,
-            note: None,
-            outside: String::new(),
             parts: reply.parts.clone(),
-            remembered: words,
+            ..Turn::of(decision, words)
         })
     }
 

@@ -3,13 +3,13 @@
 //! Around it may stand blanks, one `<think>…</think>` ahead of it, and one code fence. All else is refused, and so is
 //! a key that is there twice, however deep: nobody can say which of the two was meant.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Fault;
+use super::markdown::behind_thoughts;
 use crate::sys::fences::Fence;
+use crate::sys::positions::{Entries, Misplaced, Positions};
 use crate::sys::text::{BYTE_ORDER_MARK, one_line};
 
 /// The longest part of a key that is shown, in characters.
@@ -20,7 +20,10 @@ const SHOWN: usize = 60;
 /// # Errors
 /// A fault, with its line if it has one.
 pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
-    let text = bare(unfenced(without_thought(bare(reply))?));
+    let spoken = behind_thoughts(bare(reply)).ok_or_else(|| {
+        Fault::of_all("all of the reply is thought: no `</think>` follows `<think>`")
+    })?;
+    let text = bare(unfenced(bare(spoken)));
     if text.is_empty() {
         return Err(Fault::of_all("the reply is empty: it is one JSON object"));
     }
@@ -32,16 +35,22 @@ pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
             "the reply does not begin with `{`: it is one JSON object, with no words around it";
         return Err(Fault::at(above + 1, problem));
     }
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Strict>();
-    let object = match values.next() {
-        Some(Ok(Strict(Value::Object(object)))) => object,
-        Some(Err(error)) => {
-            let problem = format!("the reply is no JSON object: {error}");
-            return Err(Fault::at(above + error.line().max(1), problem));
-        }
-        Some(Ok(_)) | None => return Err(Fault::of_all("the reply is no JSON object")),
+    let no_object = |line, problem: &str| {
+        Fault::at(
+            above + line,
+            format!("the reply is no JSON object: {problem}"),
+        )
     };
-    let behind = text.get(values.byte_offset()..).unwrap_or_default();
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    let object = match values.next() {
+        Some(Ok(object)) => object,
+        Some(Err(error)) => return Err(no_object(error.line().max(1), &error.to_string())),
+        None => return Err(Fault::of_all("the reply is no JSON object")),
+    };
+    let (whole, behind) = text.split_at(values.byte_offset());
+    if let Err(twice) = check_keys(Positions(whole), whole) {
+        return Err(no_object(twice.line, &format!("the key {}", twice.reason)));
+    }
     match bare(behind).chars().next() {
         None => Ok(object),
         Some('{') => Err(Fault::of_all(
@@ -50,6 +59,21 @@ pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
         Some(_) => Err(Fault::of_all(
             "words stand behind the JSON object: end the reply with its `}`",
         )),
+    }
+}
+
+/// Refuses an object in which a key is there twice, at any depth.
+fn check_keys(at: Positions<'_>, json: &str) -> Result<(), Misplaced> {
+    match json.trim_start().as_bytes() {
+        [b'{', ..] => {
+            let mut entries = at.parse::<Entries<'_>>(json)?.0.into_iter();
+            entries.try_for_each(|(_, value)| check_keys(at, value.get()))
+        }
+        [b'[', ..] => {
+            let mut values = at.parse::<Vec<&RawValue>>(json)?.into_iter();
+            values.try_for_each(|value| check_keys(at, value.get()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -81,17 +105,6 @@ fn bare(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || BYTE_ORDER_MARK.contains(c))
 }
 
-/// The text behind the thought that it begins with.
-fn without_thought(text: &str) -> Result<&str, Fault> {
-    let Some(thought) = text.strip_prefix("<think>") else {
-        return Ok(text);
-    };
-    let (_, spoken) = thought.split_once("</think>").ok_or_else(|| {
-        Fault::of_all("all of the reply is thought: no `</think>` follows `<think>`")
-    })?;
-    Ok(bare(spoken))
-}
-
 /// The text without the one fence around all of it.
 pub(crate) fn unfenced(text: &str) -> &str {
     let lines = text
@@ -100,75 +113,5 @@ pub(crate) fn unfenced(text: &str) -> &str {
     match lines.map(|(first, (inner, last))| (Fence::of(first), inner, Fence::of(last))) {
         Some((Some(opening), inner, Some(end))) if end.closes(&opening) => inner.trim(),
         _ => text,
-    }
-}
-
-/// A value in which no key is there twice.
-struct Strict(Value);
-
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Self)
-    }
-}
-
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
-        let mut values = Vec::new();
-        while let Some(Strict(value)) = list.next_element()? {
-            values.push(value);
-        }
-        Ok(Value::Array(values))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            let Strict(value) = map.next_value()?;
-            if object.contains_key(&key) {
-                return Err(A::Error::custom(format!(
-                    "the key {} is there twice",
-                    self::key(&key)
-                )));
-            }
-            object.insert(key, value);
-        }
-        Ok(Value::Object(object))
     }
 }

@@ -4,36 +4,29 @@
 //! stand as they are; what follows each other from one side is one message.
 
 use super::FAILED;
-use crate::agent::conversation::HistoryMessage;
+use crate::agent::conversation::{HistoryMessage, in_turns};
 use crate::agent::tagged::{Tag, tagged};
 use crate::model::message::{Message, Role};
 use crate::sys::text::is_deceptive;
 
 /// The messages to send.
 pub(super) fn render(history: &[HistoryMessage]) -> Vec<Message<'static>> {
-    let mut turns: Vec<(Role, String)> = Vec::new();
     let mut results = 0;
-    for said in history {
+    in_turns(history.iter().map(|said| {
         let is_result = said.role == Role::Tool && said.tool.is_some();
-        let (role, text) = match said.role {
-            Role::Assistant => (Role::Assistant, said.content.clone()),
-            _ if is_result => (Role::User, result(said, results)),
-            _ => (Role::User, said.content.clone()),
+        let joint = if is_result && results > 0 {
+            "\n"
+        } else {
+            "\n\n"
         };
-        let is_next_result = is_result && results > 0;
+        let text = if is_result {
+            result(said, results)
+        } else {
+            said.content.clone()
+        };
         results = if is_result { results + 1 } else { 0 };
-        match turns.last_mut() {
-            Some((last, so_far)) if *last == role => {
-                so_far.push_str(if is_next_result { "\n" } else { "\n\n" });
-                so_far.push_str(&text);
-            }
-            _ => turns.push((role, text)),
-        }
-    }
-    let turns = turns.into_iter();
-    turns
-        .map(|(role, text)| Message::text(role, text))
-        .collect()
+        (said.role, joint, text)
+    }))
 }
 
 /// The line of a result; the first one has the heading above it.

@@ -47,7 +47,7 @@ impl Protocol for Structured<'_> {
             Ok(object.to_string())
         });
         let answer = read.map_err(|fault| fault.with_remedy(self.counter_example))?;
-        Ok(Turn::of_object(Decision::Answer(answer.clone()), answer))
+        Ok(Turn::of(Decision::Answer(answer.clone()), answer))
     }
 
     fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {

@@ -6,15 +6,17 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::agent::conversation::Conversation;
+use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::engine::tests::All;
 use crate::agent::permissions::Everything;
-use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
-use crate::agent::tools::notes::{DONE, Done, UpdateTaskList};
+use crate::agent::tool::{
+    Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
+};
+use crate::agent::tools::notes::{DONE, Done, UPDATE_TASK_LIST, UpdateTaskList};
 use crate::agent::{Agent, AgentError, Brief, Env, Host, Note, ToolTries};
-use crate::model::message::{Part, Role};
+use crate::model::message::{Call, Message, Part, Role};
 use crate::model::prompt::Prompt;
-use crate::model::{End, Purpose};
+use crate::model::{End, Purpose, Reply};
 use crate::record::event::{Event, Reporter};
 use crate::record::step::Action;
 use crate::secret::Redactor;
@@ -23,17 +25,13 @@ use crate::sys::environment::SystemClock;
 static READ: ToolSpec = ToolSpec::new(
     "READ_FILE",
     "Shows a file.",
-    &[Parameter::new("path", ParameterKind::Path, "the file")],
+    &[Parameter::path("path", "the file")],
     Effect::Reads,
 );
 
 struct Read;
 
 impl Tool for Read {
-    fn spec(&self) -> &ToolSpec {
-        &READ
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         match arguments.get("path") {
             "a.txt" => Ok(ToolOutput::said("alpha")),
@@ -127,9 +125,9 @@ impl Reporter for Silent {
 
 fn tools<'a>() -> Toolbox<'a> {
     Toolbox::new()
-        .with(Read)
-        .with(UpdateTaskList)
-        .with(Done(&DONE))
+        .with(&READ, Read)
+        .with(&UPDATE_TASK_LIST, UpdateTaskList)
+        .with(&DONE, Done)
 }
 
 /// Works through the script; the summary, what was done, and what was sent last.
@@ -378,7 +376,7 @@ fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_goes_on() 
 
 #[test]
 fn what_was_thought_is_no_part_of_a_reply_in_any_protocol() {
-    let tools = Toolbox::new().with(Read).with(Done(&DONE));
+    let tools = Toolbox::new().with(&READ, Read).with(&DONE, Done);
     let thought = "<think>\nWhat now? `{`\n</think>\n\n";
     for (form, reply) in [
         (ToolForm::Markdown, "It is well."),

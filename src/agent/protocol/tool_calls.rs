@@ -99,7 +99,7 @@ impl Protocol for ToolCalls {
         Ok(Turn {
             thoughts,
             tasks,
-            ..Turn::of_object(decision, remembered)
+            ..Turn::of(decision, remembered)
         })
     }
 

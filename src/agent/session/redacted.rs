@@ -8,12 +8,8 @@ use crate::secret::Redactor;
 /// A conversation with every text redacted.
 #[must_use]
 pub fn redacted_conversation(conversation: &Conversation, redactor: &Redactor) -> Conversation {
-    let messages = |messages: &[HistoryMessage]| {
-        let messages = messages.iter();
-        messages
-            .map(|message| redacted_message(message, redactor))
-            .collect()
-    };
+    let message = |message: &HistoryMessage| redacted_message(message, redactor);
+    let messages = |messages: &[HistoryMessage]| messages.iter().map(message).collect();
     Conversation {
         history: messages(&conversation.history),
         earlier: messages(&conversation.earlier),
@@ -24,6 +20,15 @@ pub fn redacted_conversation(conversation: &Conversation, redactor: &Redactor) -
 /// The rest of a conversation, without its messages.
 pub(super) fn redacted_state(conversation: &Conversation, redactor: &Redactor) -> Conversation {
     let text = |text: &String| redactor.text(text).into_owned();
+    let task = |task: &Task| Task {
+        text: text(&task.text),
+        ..*task
+    };
+    let todo = |todo: &Todo| Todo {
+        content: text(&todo.content),
+        active_form: todo.active_form.as_ref().map(text),
+        ..*todo
+    };
     // Every field by its name: a new one is not to be forgotten here.
     let Conversation {
         requests,
@@ -38,21 +43,8 @@ pub(super) fn redacted_state(conversation: &Conversation, redactor: &Redactor) -
     Conversation {
         requests: requests.iter().map(text).collect(),
         settled: *settled,
-        tasks: tasks
-            .iter()
-            .map(|task| Task {
-                status: task.status,
-                text: text(&task.text),
-            })
-            .collect(),
-        todos: todos
-            .iter()
-            .map(|todo| Todo {
-                content: text(&todo.content),
-                active_form: todo.active_form.as_ref().map(text),
-                ..todo.clone()
-            })
-            .collect(),
+        tasks: tasks.iter().map(task).collect(),
+        todos: todos.iter().map(todo).collect(),
         thinker: thinker.clone(),
         history: Vec::new(),
         earlier: Vec::new(),
@@ -63,19 +55,14 @@ pub(super) fn redacted_state(conversation: &Conversation, redactor: &Redactor) -
 /// A message with every text redacted.
 pub(super) fn redacted_message(message: &HistoryMessage, redactor: &Redactor) -> HistoryMessage {
     let text = |text: &String| redactor.text(text).into_owned();
+    let calls = message.calls.iter().map(|call| call.redacted(redactor));
+    let parts = message.parts.iter();
+    let parts = parts.filter_map(|part| part.redacted(redactor));
     HistoryMessage {
         content: text(&message.content),
         tool: message.tool.as_ref().map(text),
-        calls: message
-            .calls
-            .iter()
-            .map(|call| call.redacted(redactor))
-            .collect(),
-        parts: message
-            .parts
-            .iter()
-            .filter_map(|part| part.redacted(redactor))
-            .collect(),
+        calls: calls.collect(),
+        parts: parts.collect(),
         ..message.clone()
     }
 }

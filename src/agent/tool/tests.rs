@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn arguments_are_held_against_the_schema_before_anything_runs() {
     const PARAMETERS: &[Parameter] = &[
-        Parameter::new("path", ParameterKind::Path, ""),
+        Parameter::path("path", ""),
         Parameter::new("tasks", ParameterKind::Tasks, ""),
     ];
     let own = ToolSpec::new("WRITE", "", PARAMETERS, Effect::Writes);
@@ -48,10 +48,10 @@ fn arguments_are_held_against_the_schema_before_anything_runs() {
 fn what_is_left_out_is_its_default_and_what_is_given_has_its_type() {
     const LIST: &str = r#"{"type": "array", "items": {"type": "string"}}"#;
     const PARAMETERS: &[Parameter] = &[
-        Parameter::new("path", ParameterKind::Path, "").or("."),
+        Parameter::path("path", "").or("."),
         Parameter::new("deep", ParameterKind::Flag, "").or("true"),
         Parameter::new("names", ParameterKind::Json(LIST), "").or("[]"),
-        Parameter::new("note", ParameterKind::Text, "").optional(),
+        Parameter::text("note", "").optional(),
     ];
     let spec = ToolSpec::new("list", "", PARAMETERS, Effect::Reads);
     assert_eq!(

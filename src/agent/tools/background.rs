@@ -5,14 +5,12 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::command::printed;
-use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::exec::process::{Listed, ProcessState, Processes, Report};
 use crate::record::tool::Verb;
 
 const PROCESS: &[Parameter] =
-    &[Parameter::new("process", ParameterKind::Text, "the process's name").example("proc_abc123")];
+    &[Parameter::text("process", "the process's name").example("proc_abc123")];
 
 /// The tool that reads, as the model knows it.
 pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
@@ -61,14 +59,6 @@ pub struct BackgroundTool<'p, 'a> {
 }
 
 impl Tool for BackgroundTool<'_, '_> {
-    fn spec(&self) -> &ToolSpec {
-        match self.action {
-            BackgroundAction::Read => &READ_BACKGROUND_PROCESS,
-            BackgroundAction::List => &LIST_BACKGROUND_PROCESSES,
-            BackgroundAction::Kill => &KILL_BACKGROUND_PROCESS,
-        }
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let id = name(arguments);
         let mut processes = self.processes.borrow_mut();

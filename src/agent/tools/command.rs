@@ -81,7 +81,7 @@ pub enum Shell<'r> {
 pub struct RunCommand<'p, 'a> {
     /// Runs the commands.
     pub processes: &'p RefCell<Processes<'a>>,
-    /// The time after which a command goes on in the background.
+    /// The time after which a command goes on in the background, where a call does not say how long it waits.
     pub patience: Duration,
     /// The way to run it.
     pub shell: Shell<'p>,
@@ -131,54 +131,22 @@ impl RunCommand<'_, '_> {
 }
 
 impl Tool for RunCommand<'_, '_> {
-    fn spec(&self) -> &ToolSpec {
-        match self.shell {
-            Shell::Full | Shell::Foreground(_) => &COMMAND,
-            Shell::Restricted(_) => &RESTRICTED_COMMAND,
-        }
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let command = arguments.get("command");
-        match self.shell {
-            Shell::Full | Shell::Foreground(_) if command.trim().is_empty() => {
-                Err(ToolError::failed("the command is empty".to_owned()))
-            }
-            Shell::Full => self.invoke(Invocation::Shell(command), self.patience),
-            Shell::Foreground(known) => {
-                let in_shell = || AllowedCommand {
-                    words: [SHELL, "-c", command].map(str::to_owned).to_vec(),
-                    timeout: self.patience,
-                };
-                let AllowedCommand { words, timeout } = known(command).unwrap_or_else(in_shell);
-                self.invoke(Invocation::Words(&words), timeout)
-            }
-            Shell::Restricted(allowed) => {
-                let AllowedCommand { words, timeout } =
-                    allowed(command).map_err(ToolError::failed)?;
-                self.invoke(Invocation::Words(&words), timeout)
-            }
-        }
-    }
-}
-
-/// Runs shell commands, and waits as long as the call says; or as long as the tool would, where it does not.
-pub struct ExecuteCommand<'p, 'a>(pub RunCommand<'p, 'a>);
-
-impl Tool for ExecuteCommand<'_, '_> {
-    fn spec(&self) -> &ToolSpec {
-        &EXECUTE_COMMAND
-    }
-
-    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let asked = arguments.number("timeout_seconds");
-        let asked = asked.map(Duration::from_secs);
-        let longest = EXECUTE_COMMAND.timeout.unwrap_or(Duration::MAX);
-        RunCommand {
-            patience: asked.unwrap_or(self.0.patience).min(longest),
-            ..self.0
-        }
-        .run(arguments)
+        let patience = asked.map_or(self.patience, Duration::from_secs);
+        let AllowedCommand { words, timeout } = match self.shell {
+            Shell::Full | Shell::Foreground(_) if command.trim().is_empty() => {
+                return Err(ToolError::failed("the command is empty".to_owned()));
+            }
+            Shell::Full => return self.invoke(Invocation::Shell(command), patience),
+            Shell::Foreground(known) => known(command).unwrap_or_else(|| AllowedCommand {
+                words: [SHELL, "-c", command].map(str::to_owned).to_vec(),
+                timeout: patience,
+            }),
+            Shell::Restricted(allowed) => allowed(command).map_err(ToolError::failed)?,
+        };
+        self.invoke(Invocation::Words(&words), timeout)
     }
 }
 

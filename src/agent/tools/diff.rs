@@ -27,10 +27,6 @@ pub trait ChangesSoFar {
 pub struct ShowDiff<'a>(pub &'a dyn ChangesSoFar);
 
 impl Tool for ShowDiff<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &SHOW_DIFF
-    }
-
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let diff = self.0.diff()?;
         Ok(ToolOutput::said(if diff.trim().is_empty() {

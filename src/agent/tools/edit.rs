@@ -14,13 +14,9 @@ pub static EDIT_FILE: ToolSpec = ToolSpec::new(
      be there exactly once, letter by letter, blanks and line ends included: take as many lines around it as that \
      needs. With replace_all, it is replaced wherever it is there.",
     &[
-        Parameter::new("path", ParameterKind::Path, "The file"),
-        Parameter::new(
-            "old_string",
-            ParameterKind::Block,
-            "The passage as it is in the file",
-        ),
-        Parameter::new("new_string", ParameterKind::Block, "What takes its place"),
+        Parameter::path("path", "The file"),
+        Parameter::block("old_string", "The passage as it is in the file"),
+        Parameter::block("new_string", "What takes its place"),
         Parameter::new(
             "replace_all",
             ParameterKind::Flag,
@@ -36,10 +32,6 @@ pub static EDIT_FILE: ToolSpec = ToolSpec::new(
 pub struct EditFile<'a>(pub FindAndReplace<'a>);
 
 impl Tool for EditFile<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &EDIT_FILE
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         self.0.change(&passage(arguments))
     }

@@ -1,6 +1,8 @@
 //! Shared parts of the tools that read and change files: how files are put, and how a change is shown.
 
-use super::place::ResolvedPath;
+use std::path::Path;
+
+use super::place::{Outside, ResolvedPath, leads_through_config};
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::edit::EditKind;
 use crate::sys::diff::FileChange;
@@ -27,6 +29,35 @@ pub trait Files {
     /// When a file may not be changed so.
     fn check(&self, _edits: Vec<PathEdit>) -> Result<(), ToolError> {
         Ok(())
+    }
+}
+
+/// The files that a tool may change.
+#[derive(Clone, Copy)]
+pub struct FileAccess<'a> {
+    /// The project's root, links resolved.
+    pub root: &'a Path,
+    /// Allows or refuses files elsewhere.
+    pub outside: Outside,
+    /// Writes the project's files.
+    pub files: &'a dyn Files,
+}
+
+impl FileAccess<'_> {
+    /// The place that a call names, where a file may be changed.
+    ///
+    /// # Errors
+    /// A sentence for the model: the path is none, or nothing may be changed there.
+    pub fn resolve(&self, path: &str) -> Result<ResolvedPath, String> {
+        let place = ResolvedPath::of(self.root, path, self.outside)?;
+        match &place {
+            // As the path policy has it inside.
+            ResolvedPath::Outside(path) if leads_through_config(path) => Err(format!(
+                "{} is in another project's `agent-config`, where nothing may be changed",
+                place.shown()
+            )),
+            _ => Ok(place),
+        }
     }
 }
 

@@ -10,10 +10,8 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet};
 
-use super::place::{Found, Outside, ResolvedPath, missing, quoted, unreadable};
-use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use super::place::{Found, Outside, ResolvedPath, quoted, unreadable};
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::beneath::split;
 use crate::project::gitignore::IgnoreRules;
 use crate::project::walk::{DEEPEST, Entry, EntryKind, Walk, joined};
@@ -36,17 +34,13 @@ pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
     "LIST_DIRECTORY",
     "Shows what is in a directory, or what a glob matches, as a tree of at most 1,000 entries. What git ignores is \
      left out. A glob has at most 1,000 bytes.",
-    &[Parameter::new(
-        "path",
-        ParameterKind::Path,
-        "a directory, `.` for the project's root, or a glob like `src/**/*.ts`",
-    )
+    &[Parameter::path("path", "a directory, `.` for the project's root, or a glob like `src/**/*.ts`")
     .example("src/**/*.ts")],
     Effect::Reads,
 )
 .doing(Verb::List);
 
-/// Lists directories.
+/// Lists directories, or what a glob matches in them.
 #[derive(Debug, Clone, Copy)]
 pub struct ListDirectory<'a> {
     /// The project's root, links resolved.
@@ -58,59 +52,13 @@ pub struct ListDirectory<'a> {
 }
 
 impl Tool for ListDirectory<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &LIST_DIRECTORY
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        self.told(self.list(arguments.get("path")))
-    }
-}
-
-/// The tool that takes a directory and a glob, as the model knows it.
-pub static LIST_FILES: ToolSpec = ToolSpec::new(
-    "list_files",
-    "Shows what is in a directory, or what a glob matches there, as a tree of at most 1,000 entries, without what git \
-     ignores.",
-    &[
-        Parameter::new("path", ParameterKind::Path, "The directory").or("."),
-        Parameter::new(
-            "pattern",
-            ParameterKind::Text,
-            "A glob, relative to the directory: `*.rs` for the files in it, `**/*.rs` for those below it, too",
-        )
-        .optional(),
-    ],
-    Effect::Reads,
-)
-.doing(Verb::List);
-
-/// Lists directories, or what a glob matches in them.
-#[derive(Debug, Clone, Copy)]
-pub struct ListFiles<'a>(pub ListDirectory<'a>);
-
-impl Tool for ListFiles<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &LIST_FILES
-    }
-
-    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        match arguments.get("pattern").trim() {
+        let path = arguments.get("path");
+        let listed = match arguments.get("pattern").trim() {
             // Then the path may be a glob.
-            "" => self.0.run(arguments),
-            pattern => {
-                let tree = self.0.tree(arguments.get("path"), Some(pattern));
-                self.0.told(tree)
-            }
-        }
-    }
-}
-
-/// The tree as text, and how many entries it has.
-type Listing = (String, Option<usize>);
-
-impl ListDirectory<'_> {
-    fn told(&self, listed: Result<Listing, String>) -> Result<ToolOutput, ToolError> {
+            "" => self.list(path),
+            pattern => self.tree(path, Some(pattern)),
+        };
         self.interrupt.check()?;
         let (text, shown) = listed.map_err(ToolError::failed)?;
         let brief = shown.map(|count| match count {
@@ -122,7 +70,26 @@ impl ListDirectory<'_> {
             ..ToolOutput::said(text)
         })
     }
+}
 
+/// The tool that takes a directory and a glob, as the model knows it.
+pub static LIST_FILES: ToolSpec = ToolSpec::new(
+    "list_files",
+    "Shows what is in a directory, or what a glob matches there, as a tree of at most 1,000 entries, without what git \
+     ignores.",
+    &[
+        Parameter::path("path", "The directory").or("."),
+        Parameter::text("pattern", "A glob, relative to the directory: `*.rs` for the files in it, `**/*.rs` for those below it, too")
+        .optional(),
+    ],
+    Effect::Reads,
+)
+.doing(Verb::List);
+
+/// The tree as text, and how many entries it has.
+type Listing = (String, Option<usize>);
+
+impl ListDirectory<'_> {
     /// Lists a path, which may be a glob.
     fn list(&self, path: &str) -> Result<Listing, String> {
         let (directory, pattern) = self.split_glob(path);
@@ -132,20 +99,18 @@ impl ListDirectory<'_> {
     fn tree(&self, directory: &str, pattern: Option<&str>) -> Result<Listing, String> {
         let place = ResolvedPath::of(self.root, directory, self.outside)?;
         let shown = place.shown();
-        match place.look(self.root) {
-            Ok(Found::Directory) => {}
-            Ok(Found::Missing) => return Err(missing(self.root, &place)),
-            Ok(_) if pattern.is_some() => return Err(format!("{shown} is not a directory")),
-            Ok(Found::File(file)) => {
+        match place.find(self.root)? {
+            Found::Directory => {}
+            _ if pattern.is_some() => return Err(format!("{shown} is not a directory")),
+            Found::File(file) => {
                 let size = file.metadata().map_or(0, |metadata| metadata.len());
                 let size = counted(size, "byte");
                 let text = format!("{shown} is a file of {size}; read it to see what is in it");
                 return Ok((text, None));
             }
-            Ok(Found::Special) => {
+            Found::Special | Found::Missing => {
                 return Ok((format!("{shown} is a pipe, a device or the like"), None));
             }
-            Err(error) => return Err(unreadable(&shown, &error)),
         }
         let glob = pattern.map(Glob::parse).transpose()?;
         let walk = walk_of(self.root, &place, self.interrupt);

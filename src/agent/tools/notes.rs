@@ -23,11 +23,7 @@ pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
 pub static DONE: ToolSpec = ToolSpec::new(
     "DONE",
     "Says that all that was asked for is done.",
-    &[Parameter::new(
-        "summary",
-        ParameterKind::Text,
-        "what was done; where the user asked a question, the answer",
-    )
+    &[Parameter::text("summary", "what was done; where the user asked a question, the answer")
     .example(
         "Completed refactoring the auth module:\n- Migrated from sessions to JWT\n- Added refresh token support\n\
          - Updated all route handlers\n- All tests passing",
@@ -39,11 +35,7 @@ pub static DONE: ToolSpec = ToolSpec::new(
 pub static VERDICT: ToolSpec = ToolSpec::new(
     "DONE",
     "Ends the audit with your verdict, as a reply without a tool does.",
-    &[Parameter::new(
-        "summary",
-        ParameterKind::Text,
-        "what you found, and at its end the lines `Overall: ...` and `Feedback: ...`",
-    )
+    &[Parameter::text("summary", "what you found, and at its end the lines `Overall: ...` and `Feedback: ...`")
     .example(
         "src/auth.ts exists, but 2 tests fail in auth.spec.ts.\n\nOverall: FAIL\nFeedback: Tests are failing. Please \
          fix the failing tests in auth.spec.ts before completing.",
@@ -55,10 +47,8 @@ pub static VERDICT: ToolSpec = ToolSpec::new(
 pub static ASK_USER: ToolSpec = ToolSpec::new(
     "ASK_USER",
     "Asks the user a question, and waits for the answer.",
-    &[
-        Parameter::new("question", ParameterKind::Text, "the question")
-            .example("What authentication method would you prefer: JWT or session-based?"),
-    ],
+    &[Parameter::text("question", "the question")
+        .example("What authentication method would you prefer: JWT or session-based?")],
     Effect::Asks,
 );
 
@@ -67,10 +57,6 @@ pub static ASK_USER: ToolSpec = ToolSpec::new(
 pub struct UpdateTaskList;
 
 impl Tool for UpdateTaskList {
-    fn spec(&self) -> &ToolSpec {
-        &UPDATE_TASK_LIST
-    }
-
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::said("task list updated"))
     }
@@ -78,13 +64,9 @@ impl Tool for UpdateTaskList {
 
 /// Ends the work: [`DONE`], or the auditor's [`VERDICT`].
 #[derive(Debug, Clone, Copy)]
-pub struct Done(pub &'static ToolSpec);
+pub struct Done;
 
 impl Tool for Done {
-    fn spec(&self) -> &ToolSpec {
-        self.0
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput {
             text: arguments.get("summary").to_owned(),
@@ -111,10 +93,6 @@ pub struct AskUser<'a> {
 }
 
 impl Tool for AskUser<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &ASK_USER
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         match self.user.ask(arguments.get("question"))? {
             Some(answer) if answer.trim().is_empty() => Ok(ToolOutput::said("(no answer)")),
@@ -131,12 +109,10 @@ pub static REQUEST_APPROVAL: ToolSpec = ToolSpec::new(
     "request_approval",
     "Ask the user whether to go on, and wait for yes or no. Use this before anything that is hard to take back. With \
      no, the work stops.",
-    &[Parameter::new(
-        "question",
-        ParameterKind::Text,
-        "What is to be approved, as a question",
-    )
-    .example("Shall I delete the old migration files?")],
+    &[
+        Parameter::text("question", "What is to be approved, as a question")
+            .example("Shall I delete the old migration files?"),
+    ],
     Effect::Asks,
 );
 
@@ -148,10 +124,6 @@ pub struct RequestApproval<'a> {
 }
 
 impl Tool for RequestApproval<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &REQUEST_APPROVAL
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let answer = self.user.ask(arguments.get("question"))?;
         let answer = answer.as_deref().map(str::trim);
@@ -252,7 +224,7 @@ mod tests {
     fn done_ends_with_its_summary_and_the_task_list_does_not() {
         let mut arguments = Arguments::default();
         arguments.set("summary", "All of it.".to_owned());
-        let output = Done(&DONE).run(&arguments).unwrap();
+        let output = Done.run(&arguments).unwrap();
         assert_eq!((output.text.as_str(), output.is_end), ("All of it.", true));
         let output = UpdateTaskList.run(&Arguments::default()).unwrap();
         assert_eq!(

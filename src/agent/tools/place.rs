@@ -150,6 +150,18 @@ impl ResolvedPath {
         })
     }
 
+    /// Looks at what is there, which must be something.
+    ///
+    /// # Errors
+    /// A sentence for the model where nothing is, or nothing can be seen.
+    pub fn find(&self, root: &Path) -> Result<Found, String> {
+        match self.look(root) {
+            Ok(Found::Missing) => Err(missing(root, self)),
+            Ok(found) => Ok(found),
+            Err(error) => Err(unreadable(&self.shown(), &error)),
+        }
+    }
+
     /// The file that is there, where it may be read and is no longer than `limit` bytes.
     ///
     /// # Errors
@@ -158,20 +170,18 @@ impl ResolvedPath {
         self.check_secrets(root).map_err(ToolError::failed)?;
         let shown = self.shown();
         let failed = |problem: String| Err(ToolError::failed(problem));
-        let file = match self.look(root) {
-            Ok(Found::File(file)) => file,
-            Ok(Found::Missing) => return failed(missing(root, self)),
-            Ok(Found::Directory) => {
+        let file = match self.find(root).map_err(ToolError::failed)? {
+            Found::File(file) => file,
+            Found::Directory => {
                 return failed(format!(
                     "{shown} is a directory; list it to see what is in it"
                 ));
             }
-            Ok(Found::Special) => {
+            Found::Special | Found::Missing => {
                 return failed(format!(
                     "{shown} is a pipe, a device or the like, not a file; there is nothing to read"
                 ));
             }
-            Err(error) => return failed(unreadable(&shown, &error)),
         };
         let mut content = Vec::new();
         match file.take(limit + 1).read_to_end(&mut content) {
@@ -328,7 +338,7 @@ pub(super) fn unreadable(shown: &str, error: &io::Error) -> String {
 }
 
 /// Says that nothing is at a place, and what is near it, the likest names first.
-pub(super) fn missing(root: &Path, place: &ResolvedPath) -> String {
+fn missing(root: &Path, place: &ResolvedPath) -> String {
     let shown = place.shown();
     let path = place.path(root);
     let Some(parent) = path.ancestors().skip(1).find(|parent| parent.is_dir()) else {

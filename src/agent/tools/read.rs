@@ -31,7 +31,7 @@ pub static READ_FILE: ToolSpec = ToolSpec::new(
     "Shows what is in a file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a longer \
      file, that is the beginning and the end; of a longer range, the first lines.",
     &[
-        Parameter::new("path", ParameterKind::Path, "the file").example("src/index.ts"),
+        Parameter::path("path", "the file").example("src/index.ts"),
         Parameter::new(
             "lines",
             ParameterKind::Lines,
@@ -52,10 +52,6 @@ pub struct ReadFile<'a> {
 }
 
 impl Tool for ReadFile<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &READ_FILE
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let range = given_range(arguments)?;
         self.read(arguments, range, |next| format!("`lines` {next}-"), Ok)
@@ -74,10 +70,6 @@ fn given_range(arguments: &Arguments) -> Result<Option<LineRange>, ToolError> {
 pub struct ReadWhole<'a>(pub ReadFile<'a>);
 
 impl Tool for ReadWhole<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &READ_FILE
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let range = given_range(arguments)?;
         let from = |next| format!("a command, such as `tail -n +{next}` with its path");
@@ -91,11 +83,7 @@ pub static READ_PART: ToolSpec = ToolSpec::new(
     "Shows what is in a text file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a \
      longer file, that is the beginning and the end; of a longer range, the first lines.",
     &[
-        Parameter::new(
-            "path",
-            ParameterKind::Path,
-            "The file, relative to the project's root",
-        ),
+        Parameter::path("path", "The file, relative to the project's root"),
         Parameter::new(
             "offset",
             ParameterKind::Json(COUNT),
@@ -117,10 +105,6 @@ pub static READ_PART: ToolSpec = ToolSpec::new(
 pub struct ReadPart<'a>(pub ReadFile<'a>);
 
 impl Tool for ReadPart<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &READ_PART
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path");
         let name = path.to_ascii_lowercase();

@@ -4,16 +4,13 @@
 //! else of the file stays byte by byte. Writes as [`write`](super::write) does.
 
 use std::ops::Range;
-use std::path::Path;
 
 use memchr::{memchr_iter, memmem};
 
-use super::files::{Files, Proposed, at_lines, line_count, preview_of};
-use super::place::{Outside, ResolvedPath};
+use super::files::{FileAccess, Proposed, at_lines, line_count, preview_of};
+use super::place::ResolvedPath;
 use super::write::put;
-use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::sys::numbers::{counted, grouped};
 
 /// The largest file that is changed, in bytes.
@@ -27,35 +24,18 @@ pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     "Replaces a passage of a file of at most 10 MiB. It must be there exactly once: take as many lines around it as \
      that needs.",
     &[
-        Parameter::new("path", ParameterKind::Path, "the file").example("src/config.ts"),
-        Parameter::new(
-            "find",
-            ParameterKind::Block,
-            "the passage, letter by letter",
-        )
-        .example("const timeout = 30;"),
-        Parameter::new("replace", ParameterKind::Block, "what takes its place")
-            .example("const timeout = 60;"),
+        Parameter::path("path", "the file").example("src/config.ts"),
+        Parameter::block("find", "the passage, letter by letter").example("const timeout = 30;"),
+        Parameter::block("replace", "what takes its place").example("const timeout = 60;"),
     ],
     Effect::Writes,
 );
 
 /// Replaces passages of files.
 #[derive(Clone, Copy)]
-pub struct FindAndReplace<'a> {
-    /// The project's root, links resolved.
-    pub root: &'a Path,
-    /// Allows or refuses files elsewhere.
-    pub outside: Outside,
-    /// Writes the project's files.
-    pub files: &'a dyn Files,
-}
+pub struct FindAndReplace<'a>(pub FileAccess<'a>);
 
 impl Tool for FindAndReplace<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &FIND_AND_REPLACE_IN_FILE
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         self.change(&passage(arguments))
     }
@@ -113,7 +93,7 @@ impl FindAndReplace<'_> {
                 at_lines(lines)
             ),
         };
-        put(self.files, &place, change.text, said.trim_end())
+        put(self.0.files, &place, change.text, said.trim_end())
     }
 
     /// Shows the change as a unified diff.
@@ -124,15 +104,14 @@ impl FindAndReplace<'_> {
             before: Some(edited.before.into_bytes()),
             after: Some(edited.change.text),
         };
-        preview_of(self.files, vec![proposed]).map(Some)
+        preview_of(self.0.files, vec![proposed]).map(Some)
     }
 
     fn edited(&self, passage: &Passage<'_>) -> Result<Edited, ToolError> {
-        let place = ResolvedPath::of(self.root, passage.path, self.outside);
-        let place = place.map_err(ToolError::failed)?;
+        let place = self.0.resolve(passage.path).map_err(ToolError::failed)?;
         let shown = place.shown();
         let failed = |problem: String| ToolError::failed(format!("{shown}: {problem}"));
-        let content = place.read(self.root, LARGEST)?;
+        let content = place.read(self.0.root, LARGEST)?;
         let before = String::from_utf8(content).map_err(|error| {
             let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
             failed(format!(
@@ -184,14 +163,16 @@ fn replaced(text: &str, passage: &Passage<'_>) -> Result<Replaced, String> {
         (with_crlf(find), with_crlf(replace)),
         (with_lf(find), with_lf(replace)),
     ] {
-        match matches(text, &find).as_slice() {
-            [] => {}
-            [start] => return Ok(spliced(text, &[*start], find.len(), &replace)),
-            _ if passage.is_everywhere => {
-                let starts: Vec<usize> = memmem::find_iter(text.as_bytes(), &find).collect();
-                return Ok(spliced(text, &starts, find.len(), &replace));
-            }
-            several => return Err(ambiguous(text, several, passage)),
+        let mut found: Vec<usize> = memmem::find_iter(text.as_bytes(), &find).collect();
+        if let ([only], false) = (&*found, passage.is_everywhere) {
+            // One that overlaps it is another.
+            let last = memmem::rfind(text.as_bytes(), find.as_bytes());
+            found.extend(last.filter(|last| last != only));
+        }
+        match found.len() {
+            0 => {}
+            2.. if !passage.is_everywhere => return Err(ambiguous(text, &found, passage)),
+            _ => return Ok(spliced(text, &found, find.len(), &replace)),
         }
     }
     Err(not_found(text, find, find_word))
@@ -224,17 +205,6 @@ fn newlines(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// Finds the places of `find`, without those that overlap an earlier one, unless there is no other.
-fn matches(text: &str, find: &str) -> Vec<usize> {
-    let (text, find) = (text.as_bytes(), find.as_bytes());
-    let found: Vec<usize> = memmem::find_iter(text, find).collect();
-    match (found.as_slice(), memmem::rfind(text, find)) {
-        // They overlap.
-        ([first], Some(last)) if *first != last => vec![*first, last],
-        _ => found,
-    }
-}
-
 fn with_lf(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
@@ -244,7 +214,7 @@ fn with_crlf(text: &str) -> String {
 }
 
 fn has_crlf_throughout(text: &str) -> bool {
-    let newlines = text.matches('\n').count();
+    let newlines = newlines(text);
     newlines > 0 && newlines == text.matches("\r\n").count()
 }
 
@@ -302,11 +272,8 @@ fn excerpt(change: &Replaced) -> String {
     let lines = change.text.lines().zip(1..).skip(from - 1);
     let lines = lines.take_while(|(_, number)| *number <= to);
     let shown = lines.map(|(line, number)| {
-        let mark = if (first..=last).contains(&number) {
-            '>'
-        } else {
-            ' '
-        };
+        let is_changed = (first..=last).contains(&number);
+        let mark = if is_changed { '>' } else { ' ' };
         format!("{mark}{number:>width$} | {line}\n")
     });
     shown.collect()

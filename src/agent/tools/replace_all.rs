@@ -10,9 +10,7 @@ use regex::Regex;
 use super::files::{Files, PathEdit, Proposed, preview_of, with_warnings};
 use super::place::{Outside, ResolvedPath, quoted};
 use super::search::{LARGEST, READ_AT_MOST, SearchFiles, parsed};
-use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::EditKind;
 use crate::model::Category;
 use crate::sys::numbers::counted;
@@ -28,17 +26,9 @@ pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
     "Replaces what a regular expression matches in all text files of a directory that git does not ignore: in all of \
      them, or where that fails in none. Search first, to see what it matches.",
     &[
-        Parameter::new(
-            "pattern",
-            ParameterKind::Text,
-            "A regular expression in Rust's syntax, matched line by line; `(?i)` before it takes letters of either case",
-        ),
-        Parameter::new(
-            "replacement",
-            ParameterKind::Block,
-            "What takes its place: `$1` or `${1}` is what the first group has matched, `$$` a dollar sign",
-        ),
-        Parameter::new("path", ParameterKind::Path, "The directory, or the file").or("."),
+        Parameter::text("pattern", "A regular expression in Rust's syntax, matched line by line; `(?i)` before it takes letters of either case"),
+        Parameter::block("replacement", "What takes its place: `$1` or `${1}` is what the first group has matched, `$$` a dollar sign"),
+        Parameter::path("path", "The directory, or the file").or("."),
     ],
     Effect::Writes,
 )
@@ -54,10 +44,6 @@ pub struct ReplaceInFiles<'a> {
 }
 
 impl Tool for ReplaceInFiles<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &REPLACE_IN_FILES
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let changed = self.changed(arguments)?;
         let places: usize = changed.iter().map(|changed| changed.places).sum();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use super::list::files_below;
-use super::place::{Found, Outside, ResolvedPath, missing, quoted, unreadable};
+use super::place::{Found, Outside, ResolvedPath, quoted, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
@@ -38,17 +38,9 @@ pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
     "Search the project's files, without those that git ignores, for the lines that a regular expression matches. Use \
      this to find out where something is defined or used.",
     &[
-        Parameter::new(
-            "pattern",
-            ParameterKind::Text,
-            "A regular expression; it is matched line by line, with regard to case",
-        )
+        Parameter::text("pattern", "A regular expression; it is matched line by line, with regard to case")
         .example("TODO|FIXME"),
-        Parameter::new(
-            "path",
-            ParameterKind::Path,
-            "A directory, or a file, to search",
-        )
+        Parameter::path("path", "A directory, or a file, to search")
         .or("."),
     ],
     Effect::Reads,
@@ -61,16 +53,8 @@ pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
     "Searches the project's text files, without those that git ignores and those that hold credentials, for the lines \
      that a regular expression matches. At most 200 lines are shown.",
     &[
-        Parameter::new(
-            "pattern",
-            ParameterKind::Text,
-            "A regular expression in Rust's syntax, matched line by line; `(?i)` before it takes letters of either case",
-        ),
-        Parameter::new(
-            "path",
-            ParameterKind::Path,
-            "The directory, or the file, to search",
-        )
+        Parameter::text("pattern", "A regular expression in Rust's syntax, matched line by line; `(?i)` before it takes letters of either case"),
+        Parameter::path("path", "The directory, or the file, to search")
         .or("."),
         Parameter::new(
             "context",
@@ -84,7 +68,7 @@ pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
 .of_category(Category::Search)
 .doing(Verb::Search);
 
-/// Searches files.
+/// Searches files, and shows the lines around, where a call has a `context`.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchFiles<'a> {
     /// The project's root, links resolved.
@@ -97,28 +81,25 @@ pub struct SearchFiles<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// Searches files, and shows the lines around.
-#[derive(Debug, Clone, Copy)]
-pub struct SearchProject<'a>(pub SearchFiles<'a>);
-
-impl Tool for SearchProject<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &SEARCH_PROJECT
-    }
-
-    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let context = arguments.number("context").unwrap_or_default();
-        self.0.find(arguments, usize::try_from(context).ok())
-    }
-}
-
 impl Tool for SearchFiles<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &SEARCH_FILES
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        self.find(arguments, None)
+        let pattern = arguments.get("pattern");
+        let regex = parsed(pattern).map_err(ToolError::failed)?;
+        let context = arguments.number("context");
+        let mut matches = Matches {
+            context: context.and_then(|lines| usize::try_from(lines).ok()),
+            ..Matches::default()
+        };
+        let is_whole = self.each_file(arguments.get("path"), |file, content| {
+            matches.search(&regex, file, &content);
+            !matches.is_full()
+        });
+        self.interrupt.check()?;
+        matches.is_cut_short |= !is_whole.map_err(ToolError::failed)?;
+        Ok(ToolOutput {
+            brief: Some(counted(matches.matching, "line")),
+            ..ToolOutput::said(matches.told(pattern))
+        })
     }
 }
 
@@ -158,26 +139,6 @@ struct Matches {
 }
 
 impl SearchFiles<'_> {
-    fn find(&self, arguments: &Arguments, context: Option<usize>) -> Result<ToolOutput, ToolError> {
-        let pattern = arguments.get("pattern");
-        let regex = parsed(pattern).map_err(ToolError::failed)?;
-        let mut matches = Matches {
-            context,
-            ..Matches::default()
-        };
-        let is_whole = self.each_file(arguments.get("path"), |file, content| {
-            matches.search(&regex, file, &content);
-            !matches.is_full()
-        });
-        self.interrupt.check()?;
-        let is_whole = is_whole.map_err(ToolError::failed)?;
-        matches.is_cut_short |= !is_whole;
-        Ok(ToolOutput {
-            brief: Some(counted(matches.matching, "line")),
-            ..ToolOutput::said(matches.told(pattern))
-        })
-    }
-
     /// Hands each file at `path` to `take`, or below it, until it wants no more, or a stop comes; tells whether that was all of them. What
     /// may not or cannot be read is no part of them.
     pub(super) fn each_file(
@@ -187,9 +148,9 @@ impl SearchFiles<'_> {
     ) -> Result<bool, String> {
         let place = ResolvedPath::of(self.root, path, self.outside)?;
         let shown = place.shown();
-        match place.look(self.root) {
-            Ok(Found::Directory) => {}
-            Ok(Found::File(_)) => {
+        match place.find(self.root)? {
+            Found::Directory => {}
+            Found::File(_) => {
                 let content = place
                     .read(self.root, LARGEST)
                     .map_err(|error| match error {
@@ -199,9 +160,9 @@ impl SearchFiles<'_> {
                 take(&place, content);
                 return Ok(true);
             }
-            Ok(Found::Missing) => return Err(missing(self.root, &place)),
-            Ok(Found::Special) => return Err(format!("{shown} is a pipe, a device or the like")),
-            Err(error) => return Err(unreadable(&shown, &error)),
+            Found::Special | Found::Missing => {
+                return Err(format!("{shown} is a pipe, a device or the like"));
+            }
         }
         let files = files_below(self.root, &place, self.interrupt);
         let (files, is_cut_short) = files.map_err(|error| unreadable(&shown, &error))?;

@@ -4,9 +4,7 @@
 //! the stop. Since its own tools lack this one, there is one level of helpers and no more.
 
 use crate::agent::AgentError;
-use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::model::ModelError;
 
 /// The tool, as the model knows it.
@@ -16,14 +14,12 @@ pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
      nothing but its prompt: say all that it needs, and what it is to report. Use it to look into what would fill your \
      own context.",
     &[
-        Parameter::new(
+        Parameter::text(
             "description",
-            ParameterKind::Text,
             "What it does, in three to five words, for the user",
         ),
-        Parameter::new(
+        Parameter::block(
             "prompt",
-            ParameterKind::Block,
             "All that it is to know and to do, and what it is to report",
         ),
     ],
@@ -41,10 +37,6 @@ pub struct SpawnAgent<'a> {
 }
 
 impl Tool for SpawnAgent<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &SPAWN_AGENT
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let prompt = arguments.get("prompt").trim();
         if prompt.is_empty() {
@@ -87,7 +79,7 @@ mod tests {
     fn spawn(prompt: &str, work: &Work<'_>) -> Result<String, ToolError> {
         let tool = SpawnAgent { work };
         let arguments = json!({"description": "look around", "prompt": prompt});
-        let arguments = tool.spec().check(&arguments).unwrap();
+        let arguments = SPAWN_AGENT.check(&arguments).unwrap();
         tool.run(&arguments).map(|output| output.text)
     }
 

@@ -43,10 +43,6 @@ pub struct UpdateTodos<'a> {
 }
 
 impl Tool for UpdateTodos<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &UPDATE_TODOS
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         #[derive(Deserialize)]
         struct Given {
@@ -120,8 +116,7 @@ mod tests {
             kept.replace(Some(todos));
         };
         let tool = UpdateTodos { keep: &keep };
-        let told = tool
-            .spec()
+        let told = UPDATE_TODOS
             .check(&json!({"todos": todos}))
             .and_then(|arguments| {
                 let output = tool.run(&arguments).map(|output| output.text);

@@ -7,11 +7,11 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::files::{Files, NOT_UNDONE, Proposed, line_count, preview_of, with_warnings};
-use super::place::{Found, Outside, ResolvedPath, leads_through_config, unreadable};
-use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
+use super::files::{
+    FileAccess, Files, NOT_UNDONE, Proposed, line_count, preview_of, with_warnings,
 };
+use super::place::{Found, ResolvedPath, unreadable};
+use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::{EditKind, attributes};
 use crate::record::tool::Verb;
 use crate::sys::atomic_file;
@@ -26,8 +26,8 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
     "WRITE_FILE",
     "Gives a file this content as a whole, and makes it and its directories where they are not there.",
     &[
-        Parameter::new("path", ParameterKind::Path, "the file").example("src/greeting.js"),
-        Parameter::new("content", ParameterKind::Block, "its whole content")
+        Parameter::path("path", "the file").example("src/greeting.js"),
+        Parameter::block("content", "its whole content")
             .example("export function greeting(name) {\n  return `Hello, ${name}!`;\n}"),
     ],
     Effect::Writes,
@@ -36,24 +36,13 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
 
 /// Writes files.
 #[derive(Clone, Copy)]
-pub struct WriteFile<'a> {
-    /// The project's root, links resolved.
-    pub root: &'a Path,
-    /// Allows or refuses files elsewhere.
-    pub outside: Outside,
-    /// Writes the project's files.
-    pub files: &'a dyn Files,
-}
+pub struct WriteFile<'a>(pub FileAccess<'a>);
 
 impl Tool for WriteFile<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &WRITE_FILE
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let content = arguments.get("content").to_owned();
         let (place, is_new) = self.look(arguments).map_err(ToolError::failed)?;
-        let secret = place.check_secrets(self.root);
+        let secret = place.check_secrets(self.0.root);
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let new = if is_new { "new, " } else { "" };
         let mut said = format!("wrote {} ({new}{lines})", place.shown());
@@ -64,19 +53,19 @@ impl Tool for WriteFile<'_> {
         }
         Ok(ToolOutput {
             brief: is_new.then(|| format!("new, {lines}")),
-            ..put(self.files, &place, content, &said)?
+            ..put(self.0.files, &place, content, &said)?
         })
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
         let (place, is_new) = self.look(arguments).map_err(ToolError::failed)?;
-        let before = (!is_new).then(|| place.read(self.root, LARGEST));
+        let before = (!is_new).then(|| place.read(self.0.root, LARGEST));
         let proposed = Proposed {
             before: before.transpose()?,
             after: Some(arguments.get("content").to_owned()),
             place,
         };
-        preview_of(self.files, vec![proposed]).map(Some)
+        preview_of(self.0.files, vec![proposed]).map(Some)
     }
 
     fn hazards(&self, arguments: &Arguments) -> Vec<&'static str> {
@@ -90,11 +79,11 @@ impl Tool for WriteFile<'_> {
 impl WriteFile<'_> {
     /// Resolves the path, and tells whether nothing is there yet.
     fn look(&self, arguments: &Arguments) -> Result<(ResolvedPath, bool), String> {
-        let place = ResolvedPath::of(self.root, arguments.get("path"), self.outside)?;
-        let is_new = is_new(&place, self.root)?;
+        let place = self.0.resolve(arguments.get("path"))?;
+        let is_new = is_new(&place, self.0.root)?;
         // What was never seen is not replaced, and keys are not made up.
-        if !(is_new && place.is_environment(self.root)) {
-            place.check_secrets(self.root)?;
+        if !(is_new && place.is_environment(self.0.root)) {
+            place.check_secrets(self.0.root)?;
         }
         Ok((place, is_new))
     }
@@ -110,13 +99,6 @@ pub(super) fn put(
     let warnings = match place {
         ResolvedPath::Inside(path) => {
             files.apply(vec![(path.clone(), EditKind::Write(content))])?
-        }
-        // As the path policy has it inside.
-        ResolvedPath::Outside(path) if leads_through_config(path) => {
-            return Err(ToolError::failed(format!(
-                "{} is in another project's `agent-config`, where nothing may be changed",
-                place.shown()
-            )));
         }
         ResolvedPath::Outside(path) => {
             let lost = write_outside(path, &content).map_err(|error| {

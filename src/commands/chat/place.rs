@@ -238,7 +238,7 @@ impl<'c> ChatPlace<'c> {
         }
         let (processes, uncontained) =
             processes(context, options.sandbox, &options.hosts, &key_file)?;
-        session.conversation.thinks_as(&thinker(&key, model));
+        session.conversation.set_thinker(&thinker(&key, model));
         briefing.take_up(&session.file.briefing);
         let meter = Meter::default();
         meter.estimated(session.file.context_tokens, &session.conversation);
@@ -508,7 +508,7 @@ impl<'c> ChatPlace<'c> {
         let thinker = thinker(&self.key, &spec.name);
         let session = self.kept.inner.session.get_mut();
         session.file.model.clone_from(&spec.name);
-        session.conversation.thinks_as(&thinker);
+        session.conversation.set_thinker(&thinker);
         Ok(())
     }
 
@@ -523,7 +523,7 @@ impl<'c> ChatPlace<'c> {
     ) -> Result<(), Error> {
         let model = &self.models.first.spec.name;
         let mut session = open_session(context, &self.kept.inner.store, which, model)?;
-        session.conversation.thinks_as(&thinker(&self.key, model));
+        session.conversation.set_thinker(&thinker(&self.key, model));
         let (file, conversation) = (&session.file, &session.conversation);
         self.kept.meter.estimated(file.context_tokens, conversation);
         self.kept.todos.replace(conversation.todos.clone());

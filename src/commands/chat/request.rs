@@ -208,6 +208,7 @@ fn with_agent<T>(
         permissions: &permissions,
         root,
         paths: &place.closed,
+        instead: None,
     };
     let memory = memory(place, &place.kept.meter);
     // A helper's conversation is another.
@@ -287,6 +288,7 @@ pub fn aside(
                 permissions: &permissions,
                 root: context.project.root(),
                 paths: &place.closed,
+                instead: None,
             };
             let looking = Agent {
                 brief: &|| Brief {

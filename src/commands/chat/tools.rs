@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::outgoing::check_marks;
-use crate::agent::tool::{Effect, Parameter, ParameterKind, ToolSpec, Toolbox};
+use crate::agent::tool::{Effect, Parameter, ToolSpec, Toolbox};
 use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
-use crate::agent::tools::command::{ExecuteCommand, RunCommand, Shell};
-use crate::agent::tools::delete::DeleteFile;
+use crate::agent::tools::command::{EXECUTE_COMMAND, RunCommand, Shell};
+use crate::agent::tools::delete::{DELETE_FILE, DeleteFile};
 use crate::agent::tools::edit::{EDIT_FILE, EditFile};
-use crate::agent::tools::files::Files;
-use crate::agent::tools::list::{ListDirectory, ListFiles};
+use crate::agent::tools::files::{FileAccess, Files};
+use crate::agent::tools::list::{LIST_FILES, ListDirectory};
 use crate::agent::tools::place::Outside;
-use crate::agent::tools::read::{ReadFile, ReadPart};
+use crate::agent::tools::read::{READ_PART, ReadFile, ReadPart};
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::replace_all::{REPLACE_IN_FILES, ReplaceInFiles};
-use crate::agent::tools::search::{SearchFiles, SearchProject};
-use crate::agent::tools::spawn::{SpawnAgent, Work};
-use crate::agent::tools::todos::UpdateTodos;
+use crate::agent::tools::search::{SEARCH_PROJECT, SearchFiles};
+use crate::agent::tools::spawn::{SPAWN_AGENT, SpawnAgent, Work};
+use crate::agent::tools::todos::{UPDATE_TODOS, UpdateTodos};
 use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
 use crate::exec::process::Processes;
@@ -32,20 +32,15 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
     "Gives a file this content as a whole, and makes it and its directories where they are not there. To change a part of \
      a file, use edit_file.",
     &[
-        Parameter::new(
-            "path",
-            ParameterKind::Path,
-            "The file, relative to the project's root",
-        ),
-        Parameter::new("content", ParameterKind::Block, "Its whole content"),
+        Parameter::path("path", "The file, relative to the project's root"),
+        Parameter::block("content", "Its whole content"),
     ],
     Effect::Writes,
 )
 .doing(Verb::Write);
 
-const PROCESS: &[Parameter] = &[Parameter::new(
+const PROCESS: &[Parameter] = &[Parameter::text(
     "process",
-    ParameterKind::Text,
     "The process's name, as execute_command has told it",
 )];
 
@@ -116,65 +111,53 @@ impl<'p> ChatTools<'p, '_> {
         } = self;
         let background = |action| BackgroundTool { processes, action };
         let search = self.search();
+        let access = FileAccess {
+            root,
+            outside,
+            files,
+        };
         let tools = self
             .looking()
-            .with(Worded {
-                check: |_, given| check_marks(given.get("content"), ""),
-                ..Worded::new(
-                    &WRITE_FILE,
-                    &[],
-                    WriteFile {
-                        root,
-                        outside,
-                        files,
-                    },
-                )
-            })
-            .with(Worded {
-                check: |_, given| check_marks(given.get("new_string"), given.get("old_string")),
-                ..Worded::new(
-                    &EDIT_FILE,
-                    &[],
-                    EditFile(FindAndReplace {
-                        root,
-                        outside,
-                        files,
-                    }),
-                )
-            })
-            .with(Worded {
-                check: |_, given| check_marks(given.get("replacement"), ""),
-                ..Worded::new(&REPLACE_IN_FILES, &[], ReplaceInFiles { search, files })
-            })
-            .with(DeleteFile {
-                root,
-                outside,
-                files,
-            })
-            .with(ExecuteCommand(RunCommand {
-                processes,
-                patience: self.patience,
-                shell: Shell::Full,
-                output_files: self.output_files,
-            }))
-            .with(Worded::new(
-                &READ_BACKGROUND,
-                &[],
-                background(BackgroundAction::Read),
-            ))
-            .with(Worded::new(
-                &LIST_BACKGROUND,
-                &[],
-                background(BackgroundAction::List),
-            ))
-            .with(Worded::new(
-                &KILL_BACKGROUND,
-                &[],
-                background(BackgroundAction::Kill),
-            ))
-            .with(UpdateTodos { keep: self.todos });
+            .with(
+                &WRITE_FILE,
+                Worded {
+                    renamed: &[],
+                    check: |_, given| check_marks(given.get("content"), ""),
+                    tool: WriteFile(access),
+                },
+            )
+            .with(
+                &EDIT_FILE,
+                Worded {
+                    renamed: &[],
+                    check: |_, given| check_marks(given.get("new_string"), given.get("old_string")),
+                    tool: EditFile(FindAndReplace(access)),
+                },
+            )
+            .with(
+                &REPLACE_IN_FILES,
+                Worded {
+                    renamed: &[],
+                    check: |_, given| check_marks(given.get("replacement"), ""),
+                    tool: ReplaceInFiles { search, files },
+                },
+            )
+            .with(&DELETE_FILE, DeleteFile(access))
+            .with(
+                &EXECUTE_COMMAND,
+                RunCommand {
+                    processes,
+                    patience: self.patience,
+                    shell: Shell::Full,
+                    output_files: self.output_files,
+                },
+            )
+            .with(&READ_BACKGROUND, background(BackgroundAction::Read))
+            .with(&LIST_BACKGROUND, background(BackgroundAction::List))
+            .with(&KILL_BACKGROUND, background(BackgroundAction::Kill))
+            .with(&UPDATE_TODOS, UpdateTodos { keep: self.todos });
         match self.spawn {
-            Some(work) => tools.with(SpawnAgent { work }),
+            Some(work) => tools.with(&SPAWN_AGENT, SpawnAgent { work }),
             None => tools,
         }
     }
@@ -192,13 +175,16 @@ impl<'p> ChatTools<'p, '_> {
             ..
         } = self;
         Toolbox::new()
-            .with(ReadPart(ReadFile { root, outside }))
-            .with(ListFiles(ListDirectory {
-                root,
-                outside,
-                interrupt,
-            }))
-            .with(SearchProject(self.search()))
+            .with(&READ_PART, ReadPart(ReadFile { root, outside }))
+            .with(
+                &LIST_FILES,
+                ListDirectory {
+                    root,
+                    outside,
+                    interrupt,
+                },
+            )
+            .with(&SEARCH_PROJECT, self.search())
     }
 
     fn search(&self) -> SearchFiles<'p> {

@@ -14,13 +14,19 @@ use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::restricted::AuditCommands;
 use crate::agent::tool::Toolbox;
-use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
-use crate::agent::tools::command::{RunCommand, Shell};
-use crate::agent::tools::list::ListDirectory;
-use crate::agent::tools::notes::{AskUser, DONE, Done, UpdateTaskList, VERDICT};
-use crate::agent::tools::read::ReadFile;
-use crate::agent::tools::replace::FindAndReplace;
-use crate::agent::tools::write::WriteFile;
+use crate::agent::tools::background::{
+    BackgroundAction, BackgroundTool, KILL_BACKGROUND_PROCESS, LIST_BACKGROUND_PROCESSES,
+    READ_BACKGROUND_PROCESS,
+};
+use crate::agent::tools::command::{COMMAND, RESTRICTED_COMMAND, RunCommand, Shell};
+use crate::agent::tools::files::FileAccess;
+use crate::agent::tools::list::{LIST_DIRECTORY, ListDirectory};
+use crate::agent::tools::notes::{
+    ASK_USER, AskUser, DONE, Done, UPDATE_TASK_LIST, UpdateTaskList, VERDICT,
+};
+use crate::agent::tools::read::{READ_FILE, ReadFile};
+use crate::agent::tools::replace::{FIND_AND_REPLACE_IN_FILE, FindAndReplace};
+use crate::agent::tools::write::{WRITE_FILE, WriteFile};
 use crate::agent::{Agent, Brief, Host, ToolTries, protocol};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::error::CommandError;
@@ -311,7 +317,7 @@ fn work(
                 instructions: run.with_conventions(
                     &[DEVELOPER, &limits(&background, max_loops, run.tries())].concat(),
                 ),
-                tools: developers_tools(context, place, &run).with(command(Shell::Full)),
+                tools: developers_tools(context, place, &run).with(&COMMAND, command(Shell::Full)),
                 ..Brief::default()
             },
             protocol: &*protocol::of(form, PlainReplies::Refused),
@@ -319,6 +325,7 @@ fn work(
                 permissions: &Everything,
                 root,
                 paths: &place.closed,
+                instead: None,
             },
             memory: &Compress {
                 limit: place.limits.context(),
@@ -341,10 +348,10 @@ fn work(
                 ]
                 .concat(),
                 tools: Toolbox::new()
-                    .with(ReadFile { root, outside })
-                    .with(listing(context, place))
-                    .with(Done(&VERDICT))
-                    .with(command(Shell::Restricted(&restricted))),
+                    .with(&READ_FILE, ReadFile { root, outside })
+                    .with(&LIST_DIRECTORY, listing(context, place))
+                    .with(&VERDICT, Done)
+                    .with(&RESTRICTED_COMMAND, command(Shell::Restricted(&restricted))),
                 ..Brief::default()
             },
             protocol: &*protocol::of(form, PlainReplies::Taken),
@@ -354,6 +361,7 @@ fn work(
                 },
                 root,
                 paths: &place.closed,
+                instead: None,
             },
             tries: run.unattended_tries(),
             ..worker.clone()
@@ -404,26 +412,26 @@ fn developers_tools<'w>(
         processes: &place.processes,
         action,
     };
+    let access = FileAccess {
+        root,
+        outside,
+        files: run,
+    };
     let tools = Toolbox::new()
-        .with(listing(context, place))
-        .with(ReadFile { root, outside })
-        .with(WriteFile {
-            root,
-            outside,
-            files: run,
-        })
-        .with(FindAndReplace {
-            root,
-            outside,
-            files: run,
-        })
-        .with(UpdateTaskList)
-        .with(Done(&DONE))
-        .with(background(BackgroundAction::Read))
-        .with(background(BackgroundAction::List))
-        .with(background(BackgroundAction::Kill));
+        .with(&LIST_DIRECTORY, listing(context, place))
+        .with(&READ_FILE, ReadFile { root, outside })
+        .with(&WRITE_FILE, WriteFile(access))
+        .with(&FIND_AND_REPLACE_IN_FILE, FindAndReplace(access))
+        .with(&UPDATE_TASK_LIST, UpdateTaskList)
+        .with(&DONE, Done)
+        .with(&READ_BACKGROUND_PROCESS, background(BackgroundAction::Read))
+        .with(
+            &LIST_BACKGROUND_PROCESSES,
+            background(BackgroundAction::List),
+        )
+        .with(&KILL_BACKGROUND_PROCESS, background(BackgroundAction::Kill));
     if run.is_interactive() {
-        tools.with(AskUser { user: run })
+        tools.with(&ASK_USER, AskUser { user: run })
     } else {
         tools
     }

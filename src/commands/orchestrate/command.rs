@@ -20,7 +20,7 @@ use super::place::OrchestratePlace;
 use super::publish::publish;
 use super::report::{FinalReport, ending};
 use super::specialists::{Specialists, Watcher};
-use super::tools::{ExecuteAgent, MAX_REVIEWS, ReadArtifact};
+use super::tools::{self, ExecuteAgent, MAX_REVIEWS, ReadArtifact};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::mcp::McpClient;
 use crate::agent::memory::whole::Whole;
@@ -187,8 +187,8 @@ impl Orchestration<'_, '_> {
         let brief = || Brief {
             instructions: system_prompt(&settings.workspace_dir),
             tools: Toolbox::new()
-                .with(ExecuteAgent(specialists))
-                .with(ReadArtifact(specialists)),
+                .with(&tools::EXECUTE_AGENT, ExecuteAgent(specialists))
+                .with(&tools::READ_ARTIFACT, ReadArtifact(specialists)),
             ..Brief::default()
         };
         let agent = Agent {

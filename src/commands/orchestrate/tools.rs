@@ -33,22 +33,10 @@ pub static EXECUTE_AGENT: ToolSpec = ToolSpec::new(
             ParameterKind::Json(r#"{"type": "string", "enum": ["claude_code", "codex"]}"#),
             "claude_code implements and fixes, codex reviews",
         ),
-        Parameter::new(
-            "prompt",
-            ParameterKind::Text,
-            "All that the specialist is to know and to do",
-        ),
-        Parameter::new(
-            "parent_branch_id",
-            ParameterKind::Text,
-            "The last branch that succeeded; no other one is taken. Left out, it is that",
-        )
+        Parameter::text("prompt", "All that the specialist is to know and to do"),
+        Parameter::text("parent_branch_id", "The last branch that succeeded; no other one is taken. Left out, it is that")
         .optional(),
-        Parameter::new(
-            "project_name",
-            ParameterKind::Text,
-            "Ignored: the project is the one of the first message",
-        )
+        Parameter::text("project_name", "Ignored: the project is the one of the first message")
         .optional(),
     ],
     Effect::Runs,
@@ -61,15 +49,10 @@ pub static READ_ARTIFACT: ToolSpec = ToolSpec::new(
     "Shows a file of a branch, such as codex_review.log after a review. At most 12 KiB are shown: of a longer file, the \
      beginning and the end.",
     &[
-        Parameter::new(
-            "path",
-            ParameterKind::Path,
-            "The file; a relative path lies in the workspace",
-        )
-        .example("codex_review.log"),
-        Parameter::new(
+        Parameter::path("path", "The file; a relative path lies in the workspace")
+            .example("codex_review.log"),
+        Parameter::text(
             "branch_id",
-            ParameterKind::Text,
             "A branch of this work. Left out, it is the last one that succeeded",
         )
         .optional(),
@@ -81,10 +64,6 @@ pub static READ_ARTIFACT: ToolSpec = ToolSpec::new(
 pub struct ExecuteAgent<'s, 'a>(pub &'s Specialists<'a>);
 
 impl Tool for ExecuteAgent<'_, '_> {
-    fn spec(&self) -> &ToolSpec {
-        &EXECUTE_AGENT
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let reviews = self.0.lineage.borrow().kept.iterations;
         if reviews >= MAX_REVIEWS {
@@ -116,10 +95,6 @@ impl Tool for ExecuteAgent<'_, '_> {
 pub struct ReadArtifact<'s, 'a>(pub &'s Specialists<'a>);
 
 impl Tool for ReadArtifact<'_, '_> {
-    fn spec(&self) -> &ToolSpec {
-        &READ_ARTIFACT
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path").trim();
         if path.is_empty() {
@@ -166,8 +141,8 @@ mod tests {
     use super::*;
 
     /// Calls a tool; its data, or code and message of its failure.
-    fn call(tool: &dyn Tool, input: &Value) -> Result<Value, String> {
-        let arguments = tool.spec().check(input);
+    fn call(spec: &ToolSpec, tool: &dyn Tool, input: &Value) -> Result<Value, String> {
+        let arguments = spec.check(input);
         let arguments = arguments.map_err(|problem| format!("unfit: {problem}"))?;
         match tool.run(&arguments) {
             Ok(output) => Ok(output.data.unwrap()),
@@ -192,7 +167,7 @@ mod tests {
         let tool = ExecuteAgent(&specialists);
         let input = json!({"agent": "claude_code", "prompt": "go", "project_name": "other"});
         assert_eq!(
-            call(&tool, &input),
+            call(&EXECUTE_AGENT, &tool, &input),
             Ok(json!({"branch_id": "b1", "status": "succeed", "response": "done"}))
         );
         let log = script.log.borrow().join("\n");
@@ -200,7 +175,7 @@ mod tests {
             log.contains("\nstart claude_code from b0 in demo: go\n"),
             "{log}"
         );
-        let failure = call(&tool, &input).unwrap_err();
+        let failure = call(&EXECUTE_AGENT, &tool, &input).unwrap_err();
         assert!(failure.starts_with("branch_failed: `claude_code` has failed on branch `b2`"));
     }
 
@@ -233,7 +208,11 @@ mod tests {
                  hint: give `parent_branch_id` as `b0`, or leave it out",
             ),
         ] {
-            assert_eq!(call(&tool, &input).unwrap_err(), expected, "{input}");
+            assert_eq!(
+                call(&EXECUTE_AGENT, &tool, &input).unwrap_err(),
+                expected,
+                "{input}"
+            );
         }
         assert!(script.log.take().is_empty());
     }
@@ -246,13 +225,13 @@ mod tests {
         let tool = ExecuteAgent(&specialists);
         let implement = json!({"agent": "claude_code", "prompt": "x"});
         let review = json!({"agent": "codex", "prompt": "x"});
-        assert!(call(&tool, &implement).is_ok());
+        assert!(call(&EXECUTE_AGENT, &tool, &implement).is_ok());
         for _ in 0..MAX_REVIEWS {
-            assert!(call(&tool, &review).is_ok());
+            assert!(call(&EXECUTE_AGENT, &tool, &review).is_ok());
         }
         for input in [implement, review] {
             assert_eq!(
-                call(&tool, &input).unwrap_err(),
+                call(&EXECUTE_AGENT, &tool, &input).unwrap_err(),
                 "fatal: the iteration limit is reached: 8 reviews came back, and the work was not signed off"
             );
         }
@@ -298,7 +277,7 @@ mod tests {
                 Err("invalid_arguments: `path` is blank".to_owned()),
             ),
         ] {
-            assert_eq!(call(&tool, &input), expected, "{input}");
+            assert_eq!(call(&READ_ARTIFACT, &tool, &input), expected, "{input}");
         }
     }
 }

@@ -16,12 +16,8 @@ pub static INITIALIZE_PLAN: ToolSpec = ToolSpec::new(
     "initialize_plan",
     "Give the plan its goal, and the criteria by which it is done. Use this when the plan has no goal yet.",
     &[
-        Parameter::new(
-            "goal",
-            ParameterKind::Text,
-            "What is to be reached, in a sentence",
-        )
-        .example("Create user authentication API"),
+        Parameter::text("goal", "What is to be reached, in a sentence")
+            .example("Create user authentication API"),
         Parameter::new(
             "acceptance_criteria",
             ParameterKind::Json(CRITERIA),
@@ -38,7 +34,7 @@ pub static UPDATE_PLAN: ToolSpec = ToolSpec::new(
     "Change the goal, add or complete criteria, or note decisions in the plan. Use this when requirements change or a \
      decision is made. The plan document is changed by this tool alone.",
     &[
-        Parameter::new("goal", ParameterKind::Text, "The new goal").optional(),
+        Parameter::text("goal", "The new goal").optional(),
         Parameter::new(
             "acceptance_criteria",
             ParameterKind::Json(CRITERION_UPDATES),
@@ -89,10 +85,6 @@ pub trait PlanKeeper {
 pub struct InitializePlan<'a>(pub &'a dyn PlanKeeper);
 
 impl Tool for InitializePlan<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &INITIALIZE_PLAN
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         #[derive(Deserialize)]
         struct Given {
@@ -122,10 +114,6 @@ impl Tool for InitializePlan<'_> {
 pub struct UpdatePlan<'a>(pub &'a dyn PlanKeeper);
 
 impl Tool for UpdatePlan<'_> {
-    fn spec(&self) -> &ToolSpec {
-        &UPDATE_PLAN
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let update: PlanUpdate = read(arguments)?;
         self.0.update(update.checked()?).map(ToolOutput::said)

@@ -23,7 +23,7 @@ use super::types::{Criterion, Plan, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
 use crate::agent::permissions::{
-    AskFirst, Consent, DenyPaths, DenyWrites, Everything, Permission, Permissions,
+    AskFirst, Consent, DenyPaths, Everything, Permission, Permissions,
 };
 use crate::agent::protocol::Protocol;
 use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
@@ -424,15 +424,16 @@ impl<'c> Stages<'_, 'c, '_> {
         let is_harmless = |command: &str| (self.harmless)(command).is_some();
         work(&NoteChanges {
             permissions: &AskFirst {
-                permissions: &DenyWrites {
+                permissions: &DenyPaths {
                     permissions: &DenyPaths {
                         permissions: &Everything,
                         root,
                         paths: &self.place.closed,
+                        instead: None,
                     },
                     root,
                     paths: std::slice::from_ref(&self.place.document),
-                    instead: "this is the plan document, which update_plan changes",
+                    instead: Some("this is the plan document, which update_plan changes"),
                 },
                 root,
                 is_harmless: &is_harmless,

@@ -8,9 +8,9 @@ use crate::agent::tool::{
 };
 use crate::agent::tools::command::RunCommand;
 use crate::agent::tools::diff::{ChangesSoFar, SHOW_DIFF, ShowDiff};
-use crate::agent::tools::files::Files;
+use crate::agent::tools::files::{FileAccess, Files};
 use crate::agent::tools::list::ListDirectory;
-use crate::agent::tools::notes::{AskUser, RequestApproval, User};
+use crate::agent::tools::notes::{AskUser, REQUEST_APPROVAL, RequestApproval, User};
 use crate::agent::tools::place::{Outside, ResolvedPath};
 use crate::agent::tools::read::{ReadFile, ReadWhole};
 use crate::agent::tools::replace::FindAndReplace;
@@ -26,9 +26,8 @@ pub const NO_TOOLS: &[(&str, &str)] = &[(
     "`analyze` is no tool but a step that needs none: think, and say in a `response` what you have found",
 )];
 
-const FILE_PATH: Parameter = Parameter::new(
+const FILE_PATH: Parameter = Parameter::path(
     "file_path",
-    ParameterKind::Path,
     "Path to the file, relative to the project or absolute inside it",
 );
 
@@ -37,7 +36,7 @@ static READ_FILE: ToolSpec = ToolSpec::new(
     "Read the complete contents of a file from the filesystem. Use this when you need to view file contents.",
     &[
         FILE_PATH,
-        Parameter::new("encoding", ParameterKind::Text, "File encoding").or("utf-8"),
+        Parameter::text("encoding", "File encoding").or("utf-8"),
     ],
     Effect::Reads,
 );
@@ -47,11 +46,7 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
     "Write content to a file on the filesystem. Use this to create a file, or to replace all of it.",
     &[
         FILE_PATH,
-        Parameter::new(
-            "content",
-            ParameterKind::Block,
-            "Content to write to the file",
-        ),
+        Parameter::block("content", "Content to write to the file"),
         Parameter::new(
             "create_directories",
             ParameterKind::Flag,
@@ -69,12 +64,11 @@ static REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
      read; the rest stays as it is.",
     &[
         FILE_PATH,
-        Parameter::new(
+        Parameter::block(
             "find",
-            ParameterKind::Block,
             "The passage, letter by letter, with as many lines around it as make it unique",
         ),
-        Parameter::new("replace", ParameterKind::Block, "What takes its place"),
+        Parameter::block("replace", "What takes its place"),
     ],
     Effect::Writes,
 );
@@ -82,11 +76,7 @@ static REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
 static LIST_FILES: ToolSpec = ToolSpec::new(
     "list_files",
     "List what is in a directory as a tree, without what git ignores. Use this to find out which files there are.",
-    &[Parameter::new(
-        "path",
-        ParameterKind::Path,
-        "A directory, or a glob such as src/**/*.ts",
-    )
+    &[Parameter::path("path", "A directory, or a glob such as src/**/*.ts")
     .or(".")],
     Effect::Reads,
 )
@@ -110,10 +100,7 @@ static ASK_USER: ToolSpec = ToolSpec::new(
     "ask_user",
     "Ask the user a question, and get the answer. Use this when a requirement is unclear and you cannot find it out \
      yourself.",
-    &[
-        Parameter::new("question", ParameterKind::Text, "The question")
-            .example("Which file contains the bug?"),
-    ],
+    &[Parameter::text("question", "The question").example("Which file contains the bug?")],
     Effect::Asks,
 );
 
@@ -152,55 +139,61 @@ impl<'p> PlanTools<'p, '_> {
             interrupt,
             ..
         } = self;
+        let access = FileAccess {
+            root,
+            outside,
+            files,
+        };
         let tools = Toolbox::new()
-            .with(Worded {
-                check: |_, arguments| check_encoding(arguments),
-                ..Worded::new(&READ_FILE, RENAMED, ReadWhole(ReadFile { root, outside }))
-            })
-            .with(Worded {
-                check: check_directory,
-                ..Worded::new(
-                    &WRITE_FILE,
-                    RENAMED,
-                    WriteFile {
-                        root,
-                        outside,
-                        files,
-                    },
-                )
-            })
-            .with(Worded::new(
-                &REPLACE_IN_FILE,
-                RENAMED,
-                FindAndReplace {
-                    root,
-                    outside,
-                    files,
+            .with(
+                &READ_FILE,
+                Worded {
+                    renamed: RENAMED,
+                    check: |_, arguments| check_encoding(arguments),
+                    tool: ReadWhole(ReadFile { root, outside }),
                 },
-            ))
-            .with(Worded::new(
+            )
+            .with(
+                &WRITE_FILE,
+                Worded {
+                    renamed: RENAMED,
+                    check: check_directory,
+                    tool: WriteFile(access),
+                },
+            )
+            .with(
+                &REPLACE_IN_FILE,
+                Worded {
+                    renamed: RENAMED,
+                    check: |_, _| Ok(()),
+                    tool: FindAndReplace(access),
+                },
+            )
+            .with(
                 &LIST_FILES,
-                &[],
                 ListDirectory {
                     root,
                     outside,
                     interrupt,
                 },
-            ))
-            .with(SearchFiles {
-                root,
-                outside,
-                closed: &[],
-                interrupt,
-            })
-            .with(Worded::new(&SHELL_EXEC, &[], self.command))
-            .with(ShowDiff(self.changes))
-            .with(InitializePlan(self.keeper))
-            .with(UpdatePlan(self.keeper));
+            )
+            .with(
+                &SEARCH_FILES,
+                SearchFiles {
+                    root,
+                    outside,
+                    closed: &[],
+                    interrupt,
+                },
+            )
+            .with(&SHELL_EXEC, self.command)
+            .with(&SHOW_DIFF, ShowDiff(self.changes))
+            .with(&INITIALIZE_PLAN, InitializePlan(self.keeper))
+            .with(&UPDATE_PLAN, UpdatePlan(self.keeper));
         match self.user {
             Some(user) => tools
-                .with(Worded::new(&ASK_USER, &[], AskUser { user }))
-                .with(RequestApproval { user }),
+                .with(&ASK_USER, AskUser { user })
+                .with(&REQUEST_APPROVAL, RequestApproval { user }),
             None => tools,
         }
     }
@@ -220,18 +213,14 @@ pub fn described() -> Toolbox<'static> {
         &INITIALIZE_PLAN,
         &UPDATE_PLAN,
     ];
-    let tools = specs.into_iter().map(Described);
-    tools.fold(Toolbox::new(), Toolbox::with)
+    let tools = specs.into_iter();
+    tools.fold(Toolbox::new(), |tools, spec| tools.with(spec, Described))
 }
 
 /// A tool that does nothing.
-struct Described(&'static ToolSpec);
+struct Described;
 
 impl Tool for Described {
-    fn spec(&self) -> &ToolSpec {
-        self.0
-    }
-
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::default())
     }
@@ -253,8 +242,9 @@ fn check_encoding(arguments: &Arguments) -> Result<(), String> {
 
 /// Directories are made by whoever writes; where they are not to be, the file's must be there.
 fn check_directory(tool: &WriteFile<'_>, arguments: &Arguments) -> Result<(), String> {
-    let place = ResolvedPath::of(tool.root, arguments.get("file_path"), tool.outside)?;
-    let path = place.path(tool.root);
+    let FileAccess { root, outside, .. } = tool.0;
+    let place = ResolvedPath::of(root, arguments.get("file_path"), outside)?;
+    let path = place.path(root);
     let is_there = path.parent().is_none_or(Path::is_dir);
     if is_there || arguments.is_set("create_directories") {
         return Ok(());

@@ -1,8 +1,36 @@
 //! Instructions for a model on the protocol, and on the tools it has. Pure.
 
 use super::input::shape;
-use super::{PlainReplies, TEMPLATE};
 use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
+
+/// The form of a reply, in the specification's words.
+pub const TEMPLATE: &str = "\
+# Agent Response
+
+## Thoughts
+[Agent's observations and reasoning about the current state]
+
+## Task List
+[~] In-progress task
+[x] Completed task
+[ ] Pending task
+
+## Tool Choice
+TOOL_NAME
+
+## Tool Input
+[Tool-specific parameters - format varies by tool]
+";
+
+/// The treatment of a reply that has no `# Agent Response`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PlainReplies {
+    /// It is the agent's answer.
+    Taken,
+    /// It is a fault: the agent is to use a tool in every reply.
+    #[default]
+    Refused,
+}
 
 /// The rules of the format, behind the template.
 const RULES: &str = "\

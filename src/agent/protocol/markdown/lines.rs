@@ -19,10 +19,10 @@ pub struct ReplyLine<'r> {
     pub raw: &'r str,
 }
 
-/// The lines of `text`, less a byte order mark.
-pub fn lines(text: &str) -> Vec<ReplyLine<'_>> {
+/// The lines of `text`, less a byte order mark, of which the first has this number.
+pub fn lines(text: &str, first: usize) -> Vec<ReplyLine<'_>> {
     let text = text.trim_start_matches('\u{feff}');
-    let numbered = (1..).zip(text.split_inclusive('\n'));
+    let numbered = (first..).zip(text.split_inclusive('\n'));
     numbered
         .map(|(number, raw)| ReplyLine { number, raw })
         .collect()
@@ -109,6 +109,14 @@ impl<'r> ReplyLine<'r> {
     /// Returns whether it is the header that a response begins with: at any level, or in bold.
     pub fn is_header(&self) -> bool {
         matches!(self.heading(), Some((Name::Response, _)))
+    }
+
+    /// Returns whether it is a heading with a tool or its input under it.
+    pub fn names_a_tool(&self) -> bool {
+        matches!(
+            self.heading(),
+            Some((Name::ToolChoice | Name::ToolInput, _))
+        )
     }
 }
 

@@ -7,6 +7,7 @@
 use super::super::Fault;
 use super::lines::{ReplyLine, fenced, trimmed};
 use super::sections::Sections;
+use super::thoughts::ends_thought;
 use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
 use crate::sys::fences::{FenceLine, FenceScanner};
 
@@ -23,36 +24,6 @@ pub struct Response<'a, 'r> {
     pub others: usize,
 }
 
-/// Where a reply's headers are.
-#[derive(Default)]
-struct Headers {
-    /// Those in no code block.
-    outside: Vec<usize>,
-    /// Those in one, with the line that opens it and the length of its fence.
-    inside: Vec<(usize, usize, usize)>,
-    /// The line that opens a block which nothing closes.
-    open: Option<usize>,
-}
-
-impl Headers {
-    fn of(lines: &[ReplyLine<'_>]) -> Self {
-        let mut headers = Self::default();
-        let mut fences = FenceScanner::default();
-        for (at, line) in lines.iter().enumerate() {
-            match fences.step(line.text()) {
-                FenceLine::Opening => headers.open = Some(at),
-                FenceLine::Closing => headers.open = None,
-                _ if !line.is_header() => {}
-                _ => match (headers.open, fences.open()) {
-                    (Some(open), Some(fence)) => headers.inside.push((at, open, fence.length)),
-                    _ => headers.outside.push(at),
-                },
-            }
-        }
-        headers
-    }
-}
-
 /// The response among `lines`; `None` where there is no header.
 ///
 /// # Errors
@@ -61,71 +32,75 @@ pub fn response<'a, 'r>(
     lines: &'a [ReplyLine<'r>],
     tools: &Toolbox<'_>,
 ) -> Result<Option<Response<'a, 'r>>, Fault> {
-    let headers = Headers::of(lines);
-    let lines = match headers.inside.first() {
-        _ if !headers.outside.is_empty() => lines,
-        None => return Ok(None),
-        Some(&(first, opening, _)) => {
-            unwrapped(lines, opening, first).ok_or_else(|| unclear(lines, first))?
+    let lines = unwrapped(lines).unwrap_or(lines);
+    // Headers in no code block; those in one, with the length of its fence; the line that opens a block without an end.
+    let (mut outside, mut inside, mut open) = (Vec::new(), Vec::new(), None);
+    let mut fences = FenceScanner::default();
+    for (at, line) in lines.iter().enumerate() {
+        match fences.step(line.text()) {
+            FenceLine::Opening => open = Some(line),
+            FenceLine::Closing => open = None,
+            _ if !line.is_header() => {}
+            _ => match fences.open() {
+                Some(fence) => inside.push((at, fence.length)),
+                None => outside.push(at),
+            },
         }
+    }
+    let (Some(&first), Some(&last)) = (outside.first(), outside.last()) else {
+        return inside
+            .first()
+            .map_or(Ok(None), |(at, _)| Err(unclear(lines, *at)));
     };
-    alone(lines, tools).map(Some)
-}
-
-/// The response that begins at the last header in no code block, where nothing says that it is part of another.
-fn alone<'a, 'r>(
-    lines: &'a [ReplyLine<'r>],
-    tools: &Toolbox<'_>,
-) -> Result<Response<'a, 'r>, Fault> {
-    let headers = Headers::of(lines);
-    let last = headers.outside.last().copied().unwrap_or_default();
-    let is_short = |(at, _, length): &&(usize, usize, usize)| *at < last || *length <= SHORT;
-    if let Some((at, ..)) = headers.inside.iter().find(is_short) {
+    if let Some((at, _)) = inside
+        .iter()
+        .find(|(at, length)| *at < last || *length <= SHORT)
+    {
         return Err(unclear(lines, *at));
     }
-    if let Some(line) = headers.open.and_then(|at| lines.get(at)) {
+    if let Some(line) = open {
         return Err(line.fault(
             "the code block that begins here is never closed: it ends with a line that has nothing but the \
              same fence; content that has such lines goes between longer fences",
         ));
     }
     let response = lines.get(last..).unwrap_or_default();
-    let tool = Sections::of(response).and_then(|sections| sections.tool(tools));
-    let tool = tool.ok().map(|(tool, _)| tool);
+    let outside_blocks = fenced(response).filter(|(_, _, place)| *place == FenceLine::Outside);
+    if let Some((_, line, _)) = outside_blocks
+        .into_iter()
+        .find(|(_, line, _)| ends_thought(line))
+    {
+        let fault = line.fault("all up to this end of a thought is no response");
+        return Err(fault.with_remedy("write the response behind your thoughts"));
+    }
     // A reply without the header may write a file all the same.
-    let first = headers.outside.first().copied().unwrap_or_default();
     let above = lines.get(..first).unwrap_or_default();
-    if Sections::of(above).map_or(true, |above| above.name_a_tool()) {
+    if above.iter().any(ReplyLine::names_a_tool) {
         return Err(unclear(lines, first));
     }
+    let tool = Sections::of(response).and_then(|sections| sections.tool(tools));
+    let tool = tool.ok().map(|(tool, _)| tool);
     let mut others = 0;
-    for (&from, &to) in headers.outside.iter().zip(headers.outside.iter().skip(1)) {
+    for (&from, &to) in outside.iter().zip(outside.iter().skip(1)) {
         // Right below a fence, it may be the first line of a block.
         let is_below_fence = lines.get(to - 1).is_some_and(|line| line.fence().is_some());
         let draft = draft(lines.get(from..to).unwrap_or_default(), tool, tools);
         let draft = draft.filter(|_| !is_below_fence);
         others += draft.ok_or_else(|| unclear(lines, to))?;
     }
-    Ok(Response {
+    Ok(Some(Response {
         lines: response,
         above,
         others,
-    })
+    }))
 }
 
-/// Returns the content of the block that opens at `opening` above a first header, if the block is around the whole
-/// reply: where words stand beside it, it may be a file's content, or an example.
-fn unwrapped<'a, 'r>(
-    lines: &'a [ReplyLine<'r>],
-    opening: usize,
-    header: usize,
-) -> Option<&'a [ReplyLine<'r>]> {
-    let (above, between) = (lines.get(..opening)?, lines.get(opening + 1..header)?);
-    let fence = lines.get(opening)?.fence()?;
-    if !above.iter().chain(between).all(ReplyLine::is_blank) {
-        return None;
-    }
-    let inner = trimmed(lines.get(header..)?);
+/// The content of the block that is around the whole reply, where a header begins it: where words stand beside it, it may be
+/// a file's content, or an example.
+fn unwrapped<'a, 'r>(lines: &'a [ReplyLine<'r>]) -> Option<&'a [ReplyLine<'r>]> {
+    let (opening, inner) = trimmed(lines).split_first()?;
+    let (fence, inner) = (opening.fence()?, trimmed(inner));
+    inner.first().filter(|line| line.is_header())?;
     // A fence that opens a block on the last line is the end of the one around.
     let (_, last, place) = fenced(inner).last()?;
     let is_end = place == FenceLine::Opening && last.fence()?.closes(&fence);

@@ -111,11 +111,8 @@ impl<'r> Sections<'r> {
     /// Where none is, or more than one.
     pub fn tool<'t>(&self, tools: &'t Toolbox<'_>) -> Result<(&'t ToolSpec, usize), Fault> {
         let Some(first) = self.named(Name::ToolChoice).next() else {
-            let behind = if self.name_a_tool() {
-                " before `## Tool Input`, which comes last"
-            } else {
-                ""
-            };
+            let behind = " before `## Tool Input`, which comes last";
+            let behind = if self.name_a_tool() { behind } else { "" };
             let problem = format!("there is no `## Tool Choice` section{behind}");
             return Err(Fault::at(self.header, problem));
         };
@@ -136,16 +133,12 @@ impl<'r> Sections<'r> {
                 |line| line.fault(tools.unknown(line.text().trim_matches(is_ornament))),
             ));
         };
-        match named.find(|(other, _)| other.name != tool.name) {
-            None => Ok((tool, at)),
-            Some((other, at)) => {
-                let (tool, other) = (&tool.name, &other.name);
-                Err(Fault::at(
-                    at,
-                    format!("`{other}` besides `{tool}`: a reply uses one tool"),
-                ))
-            }
-        }
+        let Some((other, beside)) = named.find(|(other, _)| other.name != tool.name) else {
+            return Ok((tool, at));
+        };
+        let (tool, other) = (&tool.name, &other.name);
+        let problem = format!("`{other}` besides `{tool}`: a reply uses one tool");
+        Err(Fault::at(beside, problem))
     }
 }
 
@@ -174,12 +167,8 @@ fn named_in<'t>(text: &str, tools: &'t Toolbox<'_>) -> Vec<&'t ToolSpec> {
         return vec![tool];
     }
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-    let known = |word: &str| {
-        tools
-            .specs()
-            .find(|tool| tool.name == word.trim_matches('_'))
-    };
-    words.filter_map(known).collect()
+    let known = words.filter_map(|word| tools.named(word.trim_matches('_')));
+    known.collect()
 }
 
 /// Returns whether `c` may stand around a tool's name.
@@ -198,8 +187,8 @@ fn task_list(input: &[ReplyLine<'_>]) -> Option<usize> {
     let is_list = heading.heading() == Some((Name::TaskList, ""))
         && !tasks.is_empty()
         && tasks.iter().all(is_task);
-    let first = |line: &ReplyLine<'_>| line.number == heading.number;
-    is_list.then(|| input.iter().rposition(first)).flatten()
+    let mut lines = input.iter().filter(|_| is_list);
+    lines.position(|line| line.number == heading.number)
 }
 
 /// The tasks of a list. An indented line goes on with the task above it; others are passed over.

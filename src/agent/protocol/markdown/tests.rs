@@ -6,6 +6,7 @@ mod near_misses;
 
 use proptest::prelude::*;
 
+use super::instructions::TEMPLATE;
 use super::*;
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
@@ -75,13 +76,9 @@ static ALL: [&ToolSpec; 10] = [
     &READ, &WRITE, &REPLACE, &COMMAND, &NOTE, &LIST, &MOVE, &RUN_IN, &ASK, &DONE,
 ];
 
-struct Fake(&'static ToolSpec);
+struct Fake;
 
 impl Tool for Fake {
-    fn spec(&self) -> &ToolSpec {
-        self.0
-    }
-
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::default())
     }
@@ -89,7 +86,7 @@ impl Tool for Fake {
 
 fn toolbox() -> Toolbox<'static> {
     ALL.into_iter()
-        .fold(Toolbox::new(), |tools, spec| tools.with(Fake(spec)))
+        .fold(Toolbox::new(), |tools, spec| tools.with(spec, Fake))
 }
 
 fn reply(text: &str) -> Reply {
@@ -425,7 +422,7 @@ fn longer(mark: char, content: &str) -> String {
 proptest! {
     #[test]
     fn no_reply_makes_it_panic(text in prop_oneof![text(0..40), any::<String>()], count in 0..ALL.len()) {
-        let tools = ALL.into_iter().take(count).fold(Toolbox::new(), |tools, spec| tools.with(Fake(spec)));
+        let tools = ALL.into_iter().take(count).fold(Toolbox::new(), |tools, spec| tools.with(spec, Fake));
         for plain_replies in [PlainReplies::Taken, PlainReplies::Refused] {
             let lines = text.split('\n').count();
             match (Markdown { plain_replies }).read(&reply(&text), &tools) {

@@ -112,14 +112,14 @@ fn a_reply_whose_parts_are_not_known_is_its_words_and_its_calls() {
 #[test]
 fn another_thinkers_thoughts_are_dropped_and_nothing_else_is() {
     let mut conversation = Conversation::default();
-    conversation.thinks_as("work: opus");
+    conversation.set_thinker("work: opus");
     for words in ["u", "atwt1", "r1", "at"] {
         conversation.say(said(words));
     }
     let before = conversation.clone();
-    conversation.thinks_as("work: opus");
+    conversation.set_thinker("work: opus");
     assert_eq!(conversation, before);
-    conversation.thinks_as("home: opus");
+    conversation.set_thinker("home: opus");
     assert_eq!(conversation.thinker.as_deref(), Some("home: opus"));
     let parts: Vec<usize> = conversation
         .history

@@ -20,12 +20,8 @@ static READ_FILE: ToolSpec = ToolSpec::new(
     "read_file",
     "Read the complete contents of a file from the filesystem",
     &[
-        Parameter::new(
-            "file_path",
-            ParameterKind::Path,
-            "Absolute path to the file to read",
-        ),
-        Parameter::new("encoding", ParameterKind::Text, "File encoding").or("utf-8"),
+        Parameter::path("file_path", "Absolute path to the file to read"),
+        Parameter::text("encoding", "File encoding").or("utf-8"),
     ],
     Effect::Reads,
 );
@@ -34,16 +30,8 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
     "write_file",
     "Write content to a file on the filesystem",
     &[
-        Parameter::new(
-            "file_path",
-            ParameterKind::Path,
-            "Absolute path to the file to write",
-        ),
-        Parameter::new(
-            "content",
-            ParameterKind::Block,
-            "Content to write to the file",
-        ),
+        Parameter::path("file_path", "Absolute path to the file to write"),
+        Parameter::block("content", "Content to write to the file"),
         Parameter::new(
             "create_directories",
             ParameterKind::Flag,
@@ -70,13 +58,9 @@ static UPDATE_PLAN: ToolSpec = ToolSpec::new(
 );
 
 /// Says what it is given.
-struct Echo(&'static ToolSpec);
+struct Echo;
 
 impl Tool for Echo {
-    fn spec(&self) -> &ToolSpec {
-        self.0
-    }
-
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::said(arguments.to_value().to_string()))
     }
@@ -86,7 +70,7 @@ fn tools() -> Toolbox<'static> {
     let specs = [&READ_FILE, &WRITE_FILE, &UPDATE_PLAN];
     specs
         .into_iter()
-        .fold(Toolbox::new(), |tools, spec| tools.with(Echo(spec)))
+        .fold(Toolbox::new(), |tools, spec| tools.with(spec, Echo))
 }
 
 fn read(text: &str) -> Result<Turn, Fault> {
@@ -322,8 +306,8 @@ fn a_fault_shows_what_is_wrong_and_what_is_right() {
 fn tools_are_described_as_in_the_specification() {
     let offer = FORM.offer(
         &Toolbox::new()
-            .with(Echo(&READ_FILE))
-            .with(Echo(&WRITE_FILE)),
+            .with(&READ_FILE, Echo)
+            .with(&WRITE_FILE, Echo),
     );
     let expected = r#"# Response Format
 

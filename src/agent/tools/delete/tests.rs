@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::super::write::tests::{Plain, REMOVED};
 use super::*;
+use crate::agent::tools::place::Outside;
 
 fn project() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -29,11 +30,11 @@ fn delete(
     outside: Outside,
     path: &str,
 ) -> (Result<String, String>, Option<String>) {
-    let tool = DeleteFile {
+    let tool = DeleteFile(FileAccess {
         root: files.root,
         outside,
         files,
-    };
+    });
     let mut arguments = Arguments::default();
     arguments.set("path", path);
     assert_eq!(tool.hazards(&arguments), ["deletes"]);

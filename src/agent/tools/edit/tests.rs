@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::super::place::Outside;
 use super::super::write::tests::Plain;
 use super::*;
+use crate::agent::tools::files::FileAccess;
 
 /// Edits a file with this content; returns the message for the model, the preview that the user saw, and the new
 /// content.
@@ -16,13 +17,13 @@ fn edit(content: &str, mut input: Value) -> (Result<String, String>, Option<Stri
     let root = dir.path().canonicalize().unwrap();
     fs::write(root.join("a"), content).unwrap();
     let files = Plain::below(&root);
-    let tool = EditFile(FindAndReplace {
+    let tool = EditFile(FindAndReplace(FileAccess {
         root: &root,
         outside: Outside::Refused,
         files: &files,
-    });
+    }));
     input["path"] = "a".into();
-    let arguments = match tool.spec().check(&input) {
+    let arguments = match EDIT_FILE.check(&input) {
         Ok(arguments) => arguments,
         Err(problem) => return (Err(problem), None, content.to_owned()),
     };

@@ -231,12 +231,12 @@ fn a_directory_and_a_glob_are_taken_apart_or_together() {
     let (_dir, root) = project(&["src/a.rs", "src/deep/b.rs", "src/c.md", "d[1]/e.rs"]);
     let outside = Outside::Refused;
     let list = |input: serde_json::Value| {
-        let tool = ListFiles(ListDirectory {
+        let tool = ListDirectory {
             root: &root,
             outside,
             interrupt: Interrupt::leaked(),
-        });
-        let arguments = tool.spec().check(&input)?;
+        };
+        let arguments = LIST_FILES.check(&input)?;
         let listed = tool.run(&arguments).map(|output| output.text);
         listed.map_err(|error| match error {
             ToolError::Failed(failure) => failure.message,

@@ -153,7 +153,7 @@ fn what_is_no_file_fails_with_the_way_out() {
 fn read_part(root: &Path, input: &serde_json::Value) -> Result<String, String> {
     let outside = Outside::Refused;
     let tool = ReadPart(ReadFile { root, outside });
-    let arguments = tool.spec().check(input)?;
+    let arguments = READ_PART.check(input)?;
     match tool.run(&arguments) {
         Ok(output) => Ok(output.text),
         Err(ToolError::Failed(reason)) => Err(reason.message),

@@ -36,7 +36,7 @@ fn replace(
     };
     let tool = ReplaceInFiles { search, files };
     let input = json!({"pattern": pattern, "replacement": replacement, "path": path});
-    let arguments = tool.spec().check(&input).unwrap();
+    let arguments = REPLACE_IN_FILES.check(&input).unwrap();
     let preview = tool.preview(&arguments).ok().flatten();
     assert!(files.written.borrow().is_empty());
     let told = tool.run(&arguments).map(|output| output.text);
@@ -66,7 +66,7 @@ fn after_a_stop_nothing_is_replaced() {
         files: &files,
     };
     let input = json!({"pattern": "one", "replacement": "two"});
-    let arguments = tool.spec().check(&input).unwrap();
+    let arguments = REPLACE_IN_FILES.check(&input).unwrap();
     interrupt.raise();
     assert!(matches!(tool.run(&arguments), Err(ToolError::Fatal(_))));
     assert!(matches!(tool.preview(&arguments), Err(ToolError::Fatal(_))));

@@ -139,8 +139,8 @@ fn lines_around_are_shown_once_and_told_from_those_that_match() {
     let (_dir, root) = project(&[("a", &text), ("b", "x 3\n"), ("closed/c", "3\n")]);
     let closed = [root.join("closed")];
     let search = |input: serde_json::Value| {
-        let tool = SearchProject(files(&root, &closed));
-        let arguments = tool.spec().check(&input)?;
+        let tool = files(&root, &closed);
+        let arguments = SEARCH_PROJECT.check(&input)?;
         let found = tool.run(&arguments).map(|output| output.text);
         found.map_err(|error| match error {
             ToolError::Failed(problem) => problem.message,

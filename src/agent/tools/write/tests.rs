@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
 use crate::agent::tools::files::PathEdit;
+use crate::agent::tools::place::Outside;
 
 /// Stands for the content of a file that is gone.
 pub const REMOVED: &str = "(removed)";
@@ -59,11 +60,11 @@ fn write(
     let mut arguments = Arguments::default();
     arguments.set("path", path.to_owned());
     arguments.set("content", content.to_owned());
-    let tool = WriteFile {
+    let tool = WriteFile(FileAccess {
         root: files.root,
         outside,
         files,
-    };
+    });
     tool.run(&arguments).map_err(|error| match error {
         ToolError::Failed(reason) => reason.message,
         ToolError::Fatal(error) => panic!("{error}"),
@@ -169,11 +170,11 @@ fn what_would_be_written_is_shown_and_what_would_be_lost_is_said() {
     fs::write(root.join("a"), "x\ny\n").unwrap();
     fs::write(root.join("id_rsa"), "x").unwrap();
     let files = Plain::below(&root);
-    let tool = WriteFile {
+    let tool = WriteFile(FileAccess {
         root: &root,
         outside: Outside::Refused,
         files: &files,
-    };
+    });
     let replaced = "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n x\n-y\n+z\n";
     let created = "new file mode 100644\n--- /dev/null\n+++ b/b\n@@ -0,0 +1,2 @@\n+x\n+z\n";
     for (path, shown, hazards) in [

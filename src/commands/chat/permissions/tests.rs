@@ -6,11 +6,9 @@ use crate::agent::tool::{Arguments, Parameter, ToolSpec};
 use crate::commands::chat::trust::TrustedFiles;
 use crate::sys::error::Problem as _;
 
-const PATH: &[Parameter] = &[Parameter::new("path", ParameterKind::Path, "")];
-const PATTERN_AND_PATH: &[Parameter] = &[
-    Parameter::new("pattern", ParameterKind::Text, ""),
-    Parameter::new("path", ParameterKind::Path, ""),
-];
+const PATH: &[Parameter] = &[Parameter::path("path", "")];
+const PATTERN_AND_PATH: &[Parameter] =
+    &[Parameter::text("pattern", ""), Parameter::path("path", "")];
 const COMMAND: &[Parameter] = &[Parameter::new("command", ParameterKind::Command, "")];
 
 fn call(name: &'static str, subject: &str) -> ToolCall {
@@ -232,6 +230,7 @@ fn the_settings_are_closed_to_file_tools_in_every_mode() {
         permissions: &Everything,
         root: &root,
         paths: &closed_paths(&root, &home),
+        instead: None,
     };
     for (path, is_closed) in [
         (".agent/permissions.json", true),

@@ -11,8 +11,8 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
     "write_file",
     "Write a file",
     &[
-        Parameter::new("file_path", ParameterKind::Path, "The file"),
-        Parameter::new("content", ParameterKind::Block, "Its content"),
+        Parameter::path("file_path", "The file"),
+        Parameter::block("content", "Its content"),
     ],
     Effect::Writes,
 );
@@ -20,17 +20,13 @@ static WRITE_FILE: ToolSpec = ToolSpec::new(
 struct Write;
 
 impl Tool for Write {
-    fn spec(&self) -> &ToolSpec {
-        &WRITE_FILE
-    }
-
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::said(""))
     }
 }
 
 fn tools() -> Toolbox<'static> {
-    Toolbox::new().with(Write)
+    Toolbox::new().with(&WRITE_FILE, Write)
 }
 
 /// The first JSON object in a text.

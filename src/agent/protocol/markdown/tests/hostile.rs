@@ -205,7 +205,7 @@ fn what_is_thought_must_end_ahead_of_the_response() {
             "# Agent Response\n\n## Tool Choice\nCOMMAND",
             "</think>\n# Agent Response\n\n## Tool Choice\nCOMMAND",
         )],
-        "it cannot be told whether this ends a thought",
+        "the code block that begins here is never closed",
     );
     all_refused(
         [

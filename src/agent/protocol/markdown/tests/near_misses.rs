@@ -1,7 +1,7 @@
 //! Replies that are not quite of the form, and can be read in one way only.
 
 use super::*;
-use crate::agent::tools::notes::UpdateTaskList;
+use crate::agent::tools::notes::{UPDATE_TASK_LIST, UpdateTaskList};
 
 /// Asserts that each of `texts` is read as `expected`.
 fn all_read<T: AsRef<str>>(texts: impl IntoIterator<Item = T>, expected: &str) {
@@ -444,7 +444,7 @@ fn a_task_list_behind_a_fenced_input() {
 
 #[test]
 fn a_task_list_as_the_input_of_the_tool_that_updates_it() {
-    let tools = toolbox().with(UpdateTaskList);
+    let tools = toolbox().with(&UPDATE_TASK_LIST, UpdateTaskList);
     for (input, expected) in [
         (
             "- [x] a\n- [ ] b",
