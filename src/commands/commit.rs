@@ -336,10 +336,10 @@ struct Replacements(BTreeMap<String, Option<String>>);
 
 impl Replacements {
     fn remember(&mut self, edits: &VerifiedEdits) {
-        let written = edits.written();
-        let written = written.map(|(path, content)| (path.to_owned(), Some(content.to_owned())));
-        let removed = edits.removed().map(|path| (path.to_owned(), None));
-        self.0.extend(written.chain(removed));
+        let owned = |(path, content): (&str, &str)| (path.to_owned(), Some(content.to_owned()));
+        self.0.extend(edits.written().map(owned));
+        self.0
+            .extend(edits.removed().map(|path| (path.to_owned(), None)));
     }
 
     /// Remembers the edits of a reply that are on the disk already.
@@ -352,8 +352,9 @@ impl Replacements {
     }
 
     fn files(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        let files = self.0.iter();
-        files.map(|(path, content)| (path.as_str(), content.as_deref()))
+        self.0
+            .iter()
+            .map(|(path, content)| (path.as_str(), content.as_deref()))
     }
 
     fn for_query(&self) -> impl Iterator<Item = (&str, Replacement<'_>)> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::chat::args::{ChatArgs, ChatCommand};
 use super::chat::error::ChatError;
 use super::chat::options::ChatOptions;
-use super::cli::agent::{AgentArgs, TalkArgs};
+use super::cli::agent::AgentArgs;
 use super::command::Command;
 use super::command_line::{self, Cli};
 use super::dev::args::{DevArgs, DevCommand};
@@ -85,8 +85,8 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
             let options = agent_options(arguments, request);
             let is_asked = options.request.is_none() && options.choice.replay.is_none();
             let home = super::workspace::home(context)?;
-            let place = talk_place(&arguments.talk, stdin, is_asked);
-            talk(context, place, &home, |context, open| {
+            let wants_screen = is_asked && !arguments.talk.plain;
+            talk(context, &home, stdin, wants_screen, |context, open| {
                 super::dev::command::dev(context, &options, open)
             })
         }
@@ -127,8 +127,8 @@ fn plan(arguments: &PlanArgs, context: &Context<'_>, stdin: Stdin) -> Result<Out
             let options = plan_options(arguments, request);
             let is_asked = options.request.is_none() && options.choice.replay.is_none();
             let home = super::plan::place::home(context)?;
-            let place = talk_place(&arguments.talk, stdin, is_asked);
-            talk(context, place, &home, |context, open| {
+            let wants_screen = is_asked && !arguments.talk.plain;
+            talk(context, &home, stdin, wants_screen, |context, open| {
                 super::plan::command::plan(context, &options, open)
             })
         }
@@ -200,13 +200,15 @@ fn orchestrate(
         super::orchestrate::command::orchestrate(context, &options, open)
     };
     // Without a home, nothing is kept of what is typed, and lines do.
-    match super::workspace::home(context) {
-        Ok(home) => {
-            let place = talk_place(&arguments.talk, stdin, is_asked);
-            talk(context, place, &home, work)
-        }
-        Err(_) => work(context, &|| open_input(context, stdin)),
-    }
+    let home = super::workspace::home(context);
+    let wants_screen = home.is_ok() && is_asked && !arguments.talk.plain;
+    talk(
+        context,
+        &home.unwrap_or_default(),
+        stdin,
+        wants_screen,
+        work,
+    )
 }
 
 fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
@@ -300,31 +302,17 @@ fn talks(cli: &Cli, stdin: Stdin) -> Stdin {
     }
 }
 
-/// The place where a user talks with an agent.
-#[derive(Clone, Copy)]
-struct TalkPlace {
-    stdin: Stdin,
-    /// True if they do so on the screen, where the terminal can have one.
-    wants_screen: bool,
-}
-
-/// The place of somebody who `is_asked` what is to be done.
-fn talk_place(arguments: &TalkArgs, stdin: Stdin, is_asked: bool) -> TalkPlace {
-    TalkPlace {
-        stdin,
-        wants_screen: is_asked && stdin.is_terminal && stdin.is_seen && !arguments.plain,
-    }
-}
-
-/// Has `work` talk with the user: on the screen where there is one, else by lines.
+/// Has `work` talk with the user: on the screen, if it is wanted and the terminal can have one, else by lines.
 fn talk(
     context: &Context<'_>,
-    place: TalkPlace,
     home: &Path,
+    stdin: Stdin,
+    wants_screen: bool,
     work: impl FnOnce(&Context<'_>, OpenUser<'_>) -> Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
-    if !place.wants_screen || is_dumb(context.environment) {
-        return work(context, &|| open_input(context, place.stdin));
+    let has_screen = stdin.is_terminal && stdin.is_seen && !is_dumb(context.environment);
+    if !wants_screen || !has_screen {
+        return work(context, &|| open_input(context, stdin));
     }
     let setup = ScreenSetup {
         first: None,

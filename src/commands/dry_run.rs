@@ -32,12 +32,10 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
     warnings.extend(survey.exposed());
     let outcome = match (&survey.inputs, &*survey.specs) {
         (Some(inputs), [spec, repair @ ..]) => {
-            let estimate = Estimate {
-                base_urls: survey.base_urls(),
-                key_sources: survey.key_sources(),
-                tier: choice.tier.unwrap_or(spec.tier),
-                ..Estimate::new(context, &purpose, inputs, spec, repair.first())
-            };
+            let mut estimate = Estimate::new(context, &purpose, inputs, spec, repair.first());
+            estimate.base_urls = survey.base_urls();
+            estimate.key_sources = survey.key_sources();
+            estimate.tier = choice.tier.unwrap_or(spec.tier);
             Outcome::shown(estimate.text(), estimate.json(&warnings))
         }
         _ => Outcome::default(),
@@ -124,13 +122,12 @@ impl<'e> Estimate<'e> {
             };
             line("key", format!("{source}{whose}"));
         }
-        line(
-            "prompt",
-            match self.spec.prompt_window() {
-                Some(window) => share(&self.size, window),
-                None => self.size.text() + "; the model's context window is unknown",
-            },
-        );
+        let window = self
+            .spec
+            .prompt_window()
+            .map(|window| share(&self.size, window));
+        let unknown = || self.size.text() + "; the model's context window is unknown";
+        line("prompt", window.unwrap_or_else(unknown));
         for (part, tokens) in &self.size.parts {
             line("", format!("{:>9}  {part}", grouped(*tokens)));
         }
@@ -151,10 +148,8 @@ impl<'e> Estimate<'e> {
             line("", format!("{} with {REPAIRS} repairs", range(all)));
         }
         if self.tier == Tier::Flex {
-            line(
-                "tier",
-                "flex, at half of this cost if the vendor has room".to_owned(),
-            );
+            let flex = "flex, at half of this cost if the vendor has room";
+            line("tier", flex.to_owned());
         }
         lines.join("\n")
     }

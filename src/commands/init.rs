@@ -66,24 +66,21 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     let made_for = kinds.first().map(|(_, sign)| *sign);
     let made_for = made_for.filter(|_| lines.contains(&(BUILD_SCRIPT, WRITTEN)));
     let built = made_for.map(|_| try_build(context)).transpose()?;
-    let mut text: String = lines
+    let told = lines
         .iter()
-        .map(|(path, done)| format!("{done:>13}  {path}\n"))
-        .collect();
-    text.extend(built.iter().map(FirstBuild::text));
+        .map(|(path, done)| format!("{done:>13}  {path}\n"));
+    let text: String = told.chain(built.iter().map(FirstBuild::text)).collect();
     let done = lines
         .iter()
         .map(|(path, done)| json!({"path": path, "done": done}));
     let done: Vec<_> = done.collect();
     let next = next_steps(context, made_for.zip(built.as_ref()), &lines);
     let build = built.as_ref().map(|built| &built.record);
+    let data = json!({"schema": 1, "files": done, "build": build, "next": next});
     Ok(Outcome {
         summary: "done: the project is set up".to_owned(),
         next: Some(next.join("\n")),
-        ..Outcome::shown(
-            text,
-            json!({"schema": 1, "files": done, "build": build, "next": next}),
-        )
+        ..Outcome::shown(text, data)
     })
 }
 
@@ -118,12 +115,12 @@ fn next_steps(
         }
         None => "check build.sh: it must pass on the project as it is".to_owned(),
     });
-    if let Some((_, FirstBuild { made, .. })) = built.filter(|(_, built)| !built.made.is_empty()) {
-        let made = made.join("`, `");
-        steps.push(format!(
-            "the build has made `{made}`: add it to git, or to .gitignore"
-        ));
-    }
+    let made = built
+        .map(|(_, built)| built.made.join("`, `"))
+        .filter(|made| !made.is_empty());
+    steps.extend(
+        made.map(|made| format!("the build has made `{made}`: add it to git, or to .gitignore")),
+    );
     steps.extend(tracking(context.project.root(), files));
     steps.push(
         "code-commit -m \"WHAT TO CHANGE\" --rollup --baseline --dry-run: it builds the project as it is, and says what \
@@ -134,10 +131,8 @@ fn next_steps(
         "code-commit -m \"WHAT TO CHANGE\" --rollup; {QUERY} may take the place of -m, and {ROLLUP}, which \
          `code-commit rollup` writes, that of --rollup"
     ));
-    let numbered = steps.iter().enumerate();
-    numbered
-        .map(|(at, step)| format!("{}. {step}", at + 1))
-        .collect()
+    let numbered = (1..).zip(steps).map(|(at, step)| format!("{at}. {step}"));
+    numbered.collect()
 }
 
 /// Returns the git command to run first, so that a later diff shows the change alone; `None` if none is needed.
@@ -152,10 +147,9 @@ fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
         .iter()
         .filter(|(path, done)| *done != LEFT && *path != QUERY);
     let written: Vec<&str> = written.map(|(path, _)| *path).collect();
-    let written = Some(written.join(" ")).filter(|written| !written.is_empty())?;
-    Some(format!(
-        "git add {written}: then `git add -N . && git diff` shows the change alone"
-    ))
+    let written = written.join(" ");
+    let add = format!("git add {written}: then `git add -N . && git diff` shows the change alone");
+    Some(add).filter(|_| !written.is_empty())
 }
 
 /// A `build.sh` for a project of these kinds.
@@ -176,8 +170,8 @@ struct FirstBuild {
     /// Its exit status in words.
     status: String,
     record: Option<BuildRecord>,
-    /// The end of what it printed.
-    last_lines: Vec<String>,
+    /// The end of what it printed, indented.
+    last_lines: String,
     /// The files it left in the root, visible to git.
     made: Vec<String>,
 }
@@ -188,9 +182,8 @@ impl FirstBuild {
         if self.passed {
             return String::new();
         }
-        let lines = self.last_lines.iter().map(|line| format!("    {line}\n"));
-        let lines: String = lines.collect();
-        format!("\nbuild.sh fails, {}:\n{lines}\n", self.status)
+        let (status, lines) = (&self.status, &self.last_lines);
+        format!("\nbuild.sh fails, {status}:\n{lines}\n")
     }
 }
 
@@ -217,8 +210,9 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
             report.took,
         ))
     });
-    let changed = gate.change(&context.project, &context.key_files());
-    let changed = changed.map_err(Error::from)?;
+    let changed = gate
+        .change(&context.project, &context.key_files())
+        .map_err(Error::from)?;
     let (mut passed, mut status, record) = match built {
         Ok((passed, status, record, took)) => {
             let told = Event::Built {
@@ -238,15 +232,16 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
         (passed, status) = (false, changed.to_string());
     }
     let output = context.redactor.text(&output.into_text()).into_owned();
-    let lines: Vec<&str> = output.lines().collect();
-    let last = lines.iter().skip(lines.len().saturating_sub(LAST_LINES));
+    let last = output
+        .lines()
+        .skip(output.lines().count().saturating_sub(LAST_LINES));
     let made = names(root).into_iter();
     let made = made.filter(|name| !before.contains(name) && !context.project.ignores(name));
     Ok(FirstBuild {
         passed,
         status,
         record,
-        last_lines: last.map(|line| (*line).to_owned()).collect(),
+        last_lines: last.map(|line| format!("    {line}\n")).collect(),
         made: made.collect(),
     })
 }

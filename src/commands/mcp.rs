@@ -93,7 +93,7 @@ const LONGEST_LINE: usize = 100;
 /// When it does not answer, or the tool fails.
 pub fn mcp(context: &Context<'_>, arguments: &McpArgs) -> Result<Outcome, Failure> {
     let server = &arguments.server().server;
-    let exchanges = ExchangeLog::nowhere(context);
+    let exchanges = ExchangeLog::before_run(context);
     let clock = RecordedClock::new(context.clock);
     let connect = |timeout| {
         let source = source(context, server)?;

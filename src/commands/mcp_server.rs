@@ -44,36 +44,20 @@ pub enum McpSource {
 /// Records the messages to a server and from it.
 pub struct ExchangeLog<'c> {
     context: &'c Context<'c>,
-    kept: RefCell<KeptExchanges<'c>>,
+    /// The messages before the run has its folder.
+    before: RefCell<Vec<Value>>,
+    log: RefCell<Option<RunLog<'c>>>,
     /// The first error in recording.
     problem: RefCell<Option<Error>>,
 }
 
-/// The place of the record.
-enum KeptExchanges<'c> {
-    /// No place: there is no run.
-    Nowhere,
-    /// Memory, until the run has its folder.
-    Before(Vec<Value>),
-    /// The run's folder.
-    In(RunLog<'c>),
-}
-
 impl<'c> ExchangeLog<'c> {
-    /// One that keeps nothing.
-    pub fn nowhere(context: &'c Context<'c>) -> Self {
-        Self::new(context, KeptExchanges::Nowhere)
-    }
-
-    /// One of a run that has no folder yet.
+    /// One of a run that has no folder yet, or of no run.
     pub fn before_run(context: &'c Context<'c>) -> Self {
-        Self::new(context, KeptExchanges::Before(Vec::new()))
-    }
-
-    fn new(context: &'c Context<'c>, kept: KeptExchanges<'c>) -> Self {
         Self {
             context,
-            kept: RefCell::new(kept),
+            before: RefCell::default(),
+            log: RefCell::default(),
             problem: RefCell::default(),
         }
     }
@@ -83,10 +67,9 @@ impl<'c> ExchangeLog<'c> {
     /// # Errors
     /// When what was said before cannot be written there.
     pub fn begin(&self, log: RunLog<'c>) -> Result<(), Error> {
-        if let KeptExchanges::Before(lines) = &*self.kept.borrow() {
-            lines.iter().try_for_each(|line| log.line(MCP, line))?;
-        }
-        self.kept.replace(KeptExchanges::In(log));
+        let before = self.before.take();
+        before.iter().try_for_each(|line| log.line(MCP, line))?;
+        self.log.replace(Some(log));
         Ok(())
     }
 
@@ -101,17 +84,13 @@ impl<'c> ExchangeLog<'c> {
 
 impl McpObserver for ExchangeLog<'_> {
     fn exchanged(&self, exchange: &Exchange<'_>) {
-        match &mut *self.kept.borrow_mut() {
-            KeptExchanges::Nowhere => {}
+        let Some(log) = &*self.log.borrow() else {
             // All of its keys are strings and all of its numbers finite, so that there is always a value.
-            KeptExchanges::Before(lines) => {
-                lines.push(serde_json::to_value(exchange).unwrap_or_default());
-            }
-            KeptExchanges::In(log) => {
-                if let Err(problem) = log.line(MCP, exchange) {
-                    self.problem.borrow_mut().get_or_insert(problem.into());
-                }
-            }
+            let line = serde_json::to_value(exchange).unwrap_or_default();
+            return self.before.borrow_mut().push(line);
+        };
+        if let Err(problem) = log.line(MCP, exchange) {
+            self.problem.borrow_mut().get_or_insert(problem.into());
         }
     }
 
@@ -164,18 +143,16 @@ pub fn connect<'a>(
 /// When it lacks one, or does not tell.
 pub fn require_tools(client: &McpClient<'_>, tools: &[&str]) -> Result<(), Error> {
     let known: Vec<String> = client.tools()?.into_iter().map(|tool| tool.name).collect();
-    let lacks = |name: &&&str| !known.iter().any(|tool| tool == **name);
-    let missing: Vec<&str> = tools.iter().filter(lacks).copied().collect();
+    let lacks = |name: &&str| !known.iter().any(|tool| tool == name);
+    let missing: Vec<&str> = tools.iter().copied().filter(lacks).collect();
     if missing.is_empty() {
         return Ok(());
     }
+    let none = known.is_empty().then(|| "no tools".to_owned());
     let problem = NoSuchTool {
         server: client.server().to_owned(),
         missing: missing.join("`, `"),
-        known: match known.join(", ") {
-            none if none.is_empty() => "no tools".to_owned(),
-            known => known,
-        },
+        known: none.unwrap_or_else(|| known.join(", ")),
     };
     Err(NotReady::of(problem).into())
 }

@@ -51,15 +51,12 @@ pub fn table(
     plans: Option<(&Path, &[u8])>,
     today: NaiveDate,
 ) -> Result<ModelTable, ModelsProblem> {
-    let home = home::CHAT.directory(environment, System::current()).ok();
-    let home = home.map(|home| home.join(HOME_FILE));
-    let homes = home.as_deref().map(|path| {
-        let read = files::read(path, Links::Followed, MIB).if_there();
-        read.map_err(|error| {
-            ModelsProblem::Unreadable(format!("cannot read `{}`: {error}", path.display()))
-        })
-    });
-    let homes = homes.transpose()?.flatten();
+    let home = home::SHARED.directory(environment, System::current()).ok();
+    let home = home.map(|home| home.join(HOME_FILE)).unwrap_or_default();
+    let homes = files::read(&home, Links::Followed, MIB).if_there();
+    let homes = homes.map_err(|error| {
+        ModelsProblem::Unreadable(format!("cannot read `{}`: {error}", home.display()))
+    })?;
     let projects = match project.models() {
         Ok(json) => Some(json),
         Err(ProjectProblem::Missing(_)) => None,
@@ -71,12 +68,11 @@ pub fn table(
         }
         Err(problem) => return Err(ModelsProblem::Unreadable(problem.to_string())),
     };
-    let shown = |path: Option<&Path>| path.map(|path| path.display().to_string());
-    let home = shown(home.as_deref()).unwrap_or_default();
-    let plan = shown(plans.map(|(path, _)| path)).unwrap_or_default();
+    let (plan, plans) = plans.unzip();
+    let [home, plan] = [&*home, plan.unwrap_or(Path::new(""))].map(|path| path.to_string_lossy());
     let files = [
         (Place::Home, &*home, homes.as_deref()),
-        (Place::Plan, &*plan, plans.map(|(_, content)| content)),
+        (Place::Plan, &*plan, plans),
         (
             Place::Project,
             ModelTable::FILE,
@@ -84,10 +80,11 @@ pub fn table(
         ),
     ];
     let files = files.into_iter().filter_map(|(place, path, content)| {
+        let content = content?;
         Some(TableFile {
             place,
             path,
-            content: content?,
+            content,
         })
     });
     Ok(ModelTable::read(files, today)?)
@@ -108,19 +105,16 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
         warnings.push(problem.to_string());
         None
     });
-    let own = table.models().iter().map(|spec| (table, spec));
-    let is_other = |spec: &&ModelSpec| table.named(&spec.name).is_none();
+    let own = table
+        .models()
+        .iter()
+        .map(|spec| Row::of(context, table, spec, false));
     let others = plans.iter().flat_map(|plans| {
+        let is_other = |spec: &&ModelSpec| table.named(&spec.name).is_none();
         let others = plans.models().iter().filter(is_other);
-        others.map(move |spec| (plans, spec))
+        others.map(move |spec| Row::of(context, plans, spec, true))
     });
-    let rows = own.chain(others);
-    let rows: Vec<Row<'_>> = rows
-        .map(|(of, spec)| Row {
-            is_plans: !std::ptr::eq(of, table),
-            ..Row::of(context, of, spec)
-        })
-        .collect();
+    let rows: Vec<Row<'_>> = own.chain(others).collect();
     let json: Vec<Value> = rows.iter().map(Row::json).collect();
     Ok(Outcome {
         warnings,
@@ -133,15 +127,14 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
 
 /// The table of the agent `plan`, if it has one of its own by now.
 fn plans_table(context: &Context<'_>) -> Result<Option<ModelTable>, ModelsProblem> {
-    let home = home::PLAN.directory(context.environment, System::current());
-    let Ok(path) = home.map(|home| home.join(PLAN_MODELS)) else {
-        return Ok(None);
-    };
-    let Ok(own) = files::read(&path, Links::Followed, MIB) else {
-        return Ok(None);
-    };
     let (project, environment) = (&context.project, context.environment);
-    table(project, environment, Some((&path, &own)), context.today()).map(Some)
+    let Ok(home) = home::PLAN.directory(environment, System::current()) else {
+        return Ok(None);
+    };
+    let path = home.join(PLAN_MODELS);
+    let own = files::read(&path, Links::Followed, MIB).ok();
+    let table = |own: Vec<u8>| table(project, environment, Some((&path, &own)), context.today());
+    own.map(table).transpose()
 }
 
 /// A model, as the list shows it.
@@ -158,7 +151,12 @@ struct Row<'m> {
 }
 
 impl<'m> Row<'m> {
-    fn of(context: &Context<'_>, table: &'m ModelTable, spec: &'m ModelSpec) -> Self {
+    fn of(
+        context: &Context<'_>,
+        table: &'m ModelTable,
+        spec: &'m ModelSpec,
+        is_plans: bool,
+    ) -> Self {
         let (key, no_key) = match keys::find(context, spec) {
             Ok(found) => (found.map(|found| found.source), None),
             Err(problem) => (None, Some(problem.to_string())),
@@ -168,7 +166,7 @@ impl<'m> Row<'m> {
         Self {
             spec,
             table,
-            is_plans: false,
+            is_plans,
             key,
             missing: no_key.into_iter().chain(route).collect(),
         }
@@ -191,37 +189,13 @@ impl<'m> Row<'m> {
     }
 
     fn json(&self) -> Value {
-        let spec = self.spec;
-        json!({
-            "name": spec.name,
-            "displayName": spec.display_name,
-            "provider": spec.provider,
-            "id": spec.id,
-            "baseUrl": spec.base_url,
-            "apiVersion": spec.api_version,
-            "keyFile": spec.key_file,
-            "key": self.key.as_ref().map(KeySource::to_string),
-            "contextWindow": spec.context_window,
-            "maxOutputTokens": spec.max_output_tokens,
-            "thinking": spec.thinking,
-            "reasoningEffort": spec.reasoning_effort,
-            "temperature": spec.temperature,
-            "tools": spec.tools,
-            "numCtx": spec.num_ctx,
-            "keepAlive": spec.keep_alive,
-            "serviceTier": spec.tier,
-            "promptOrder": spec.prompt_order,
-            "price": spec.price,
-            "fallback": spec.fallback,
-            "capabilities": spec.capabilities,
-            "recommendedFor": spec.recommended_for,
-            "prompt": spec.prompt,
-            "tiers": catalogue::known(&spec.id).map(|known| &known.tiers),
-            "origin": spec.origin,
-            "tasks": self.table.tasks(&spec.name).collect::<Vec<_>>(),
-            "plan": self.is_plans,
-            "missing": self.missing,
-        })
+        let mut json = json!(self.spec);
+        json["key"] = json!(self.key.as_ref().map(KeySource::to_string));
+        json["tiers"] = json!(catalogue::known(&self.spec.id).map(|known| &known.tiers));
+        json["tasks"] = json!(self.table.tasks(&self.spec.name).collect::<Vec<_>>());
+        json["plan"] = self.is_plans.into();
+        json["missing"] = json!(self.missing);
+        json
     }
 }
 
@@ -233,26 +207,27 @@ fn text(rows: &[Row<'_>]) -> String {
     let mut lines = columns::aligned(&lines, &[Left, Left, Right, Right, Right, Right]).into_iter();
     let mut text = lines.next().unwrap_or_default();
     for (row, line) in rows.iter().zip(lines) {
-        text.push_str(&format!("\n{line}"));
-        let tasks = row.table.tasks(&row.spec.name).map(TaskType::word);
-        let tasks: Vec<&str> = tasks.collect();
+        text += &format!("\n{line}");
+        let tasks: Vec<&str> = row
+            .table
+            .tasks(&row.spec.name)
+            .map(TaskType::word)
+            .collect();
         if !tasks.is_empty() {
-            text.push_str(&format!("  for {}", tasks.join(", ")));
+            text += &format!("  for {}", tasks.join(", "));
         }
         if let Some(name) = &row.spec.display_name {
-            text.push_str(&format!("\n    {name}"));
+            text += &format!("\n    {name}");
         }
         if let Some(variable) = row.key.as_ref().filter(|key| key.is_elsewhere()) {
-            text.push_str(&format!("\n    key: {variable}"));
+            text += &format!("\n    key: {variable}");
         }
-        for missing in &row.missing {
-            text.push_str(&format!("\n    {missing}"));
-        }
+        text.extend(row.missing.iter().map(|missing| format!("\n    {missing}")));
         if row.is_plans {
-            text.push_str("\n    of the agent `plan`");
+            text += "\n    of the agent `plan`";
         }
         if row.spec.origin == Origin::Overridden {
-            text.push_str("\n    built in, changed by `agent-config/models.json`");
+            text += "\n    built in, changed by `agent-config/models.json`";
         }
     }
     text

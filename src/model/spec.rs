@@ -8,7 +8,8 @@ use super::prompt::PromptOrder;
 use super::tier::Tier;
 
 /// A model of the table.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ModelSpec {
     /// The name that `--model` takes.
     pub name: String,
@@ -19,6 +20,7 @@ pub struct ModelSpec {
     /// The server to ask; `None`: the vendor's, or the one that the environment names.
     pub base_url: Option<String>,
     /// The file that names the server.
+    #[serde(skip)]
     pub base_url_from: Place,
     /// The version of Azure's API in which it is asked; `None`: the usual one.
     pub api_version: Option<String>,
@@ -37,6 +39,7 @@ pub struct ModelSpec {
     /// The form in which it calls an agent's tools; `None`: the agent's own choice.
     pub tools: Option<ToolForm>,
     /// The tier of service in which it is to answer.
+    #[serde(rename = "serviceTier")]
     pub tier: Tier,
     /// The order of its prompts, but an agent's.
     pub prompt_order: PromptOrder,

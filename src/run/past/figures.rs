@@ -22,17 +22,14 @@ impl Figures {
     /// The figures of a run; all empty where it asked no model.
     pub fn of(record: &RunRecord) -> Self {
         let usage = record.usage();
-        let only = |wanted: bool, text: Option<String>| match text {
-            _ if !wanted => String::new(),
-            text => text.unwrap_or_else(|| "?".to_owned()),
+        let only = |wanted: bool, text: Option<String>| {
+            let text = text.unwrap_or_else(|| "?".to_owned());
+            if wanted { text } else { String::new() }
         };
-        let asked = !record.steps.is_empty();
+        let (asked, repairs) = (!record.steps.is_empty(), record.repairs().to_string());
         let tokens = |of: fn(Usage) -> u64| only(asked, usage.map(|usage| grouped(of(usage))));
         Self {
-            repairs: only(
-                asked && record.agent.is_none(),
-                Some(record.repairs().to_string()),
-            ),
+            repairs: only(asked && record.agent.is_none(), Some(repairs)),
             tokens_in: tokens(|usage| usage.input_tokens),
             tokens_out: tokens(|usage| usage.answered()),
             cost: only(asked, record.cost.map(|cost| cost.to_string())),
@@ -52,15 +49,14 @@ pub fn cost(known: Usd, is_all: bool) -> String {
 /// The same of a run.
 pub fn cost_of_run(record: &RunRecord) -> String {
     let known = record.steps.iter().filter_map(|step| step.cost).sum();
-    record
-        .cost
-        .map_or_else(|| cost(known, false), |cost| cost.to_string())
+    cost(record.cost.unwrap_or(known), record.cost.is_some())
 }
 
 /// Returns the suffix of a run's result where its edits were taken back.
 pub fn taken_back(tree: TreeState) -> &'static str {
-    match tree {
-        TreeState::PutBack => ", reverted",
-        TreeState::Changed | TreeState::Lost | TreeState::Unchanged => "",
+    if tree == TreeState::PutBack {
+        ", reverted"
+    } else {
+        ""
     }
 }

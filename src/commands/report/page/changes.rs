@@ -62,10 +62,7 @@ impl<'a> DiffRenderer<'a> {
             shown.push(self.file(&anchor(id, number), file, change, opened));
         }
         html! {
-            p.stat {
-                (count(files.len(), "file")) " changed, "
-                (numbers(stat.added(), stat.removed()))
-            }
+            p.stat { (count(files.len(), "file")) " changed, " (numbers(stat.added(), stat.removed())) }
             @if files.len() > 1 { (self.list(id, files, shown.len())) }
             @for file in &shown { (file) }
             (left_out(files.len() - shown.len(), "more file", ELSEWHERE))
@@ -84,28 +81,20 @@ impl<'a> DiffRenderer<'a> {
                         (columns(&["file"], &["added", "removed"]))
                         @if most.is_some() { (unseen_column()) }
                     } }
-                    tbody {
-                        @for (number, file) in files.iter().take(ROWS).enumerate() {
-                            (self.row(&anchor(id, number), file, number < linked, most))
+                    tbody { @for (number, file) in files.iter().take(ROWS).enumerate() {
+                        @let name = self.escaper.name(&file.path);
+                        tr {
+                            th scope="row" {
+                                @if number < linked { a href={ "#" (anchor(id, number)) } { code { (name) } } }
+                                @else { code { (name) } }
+                            }
+                            td.n { span.plus { "+" (grouped(file.added)) } }
+                            td.n { span.minus { "\u{2212}" (grouped(file.removed)) } }
+                            @if let Some(most) = most { td { (bar("lines", file.added, file.removed, most)) } }
                         }
-                    }
+                    } }
                 } }
                 (left_out(files.len().saturating_sub(ROWS), "more file", ELSEWHERE))
-            }
-        }
-    }
-
-    fn row(&self, anchor: &str, file: &FileStat, linked: bool, most: Option<u64>) -> Markup {
-        let name = self.escaper.name(&file.path);
-        html! {
-            tr {
-                th scope="row" {
-                    @if linked { a href={ "#" (anchor) } { code { (name) } } }
-                    @else { code { (name) } }
-                }
-                td.n { span.plus { "+" (grouped(file.added)) } }
-                td.n { span.minus { "\u{2212}" (grouped(file.removed)) } }
-                @if let Some(most) = most { td { (bar("lines", file.added, file.removed, most)) } }
             }
         }
     }
@@ -156,7 +145,7 @@ impl<'a> DiffRenderer<'a> {
     /// The colours of both versions' lines; none, where they are too large for that.
     fn colors(&mut self, path: &str, versions: [&[u8]; 2]) -> [Vec<Pieces>; 2] {
         if versions.iter().map(|content| content.len()).sum::<usize>() > syntax::FILE {
-            return [Vec::new(), Vec::new()];
+            return Default::default();
         }
         let lines = versions.map(|content| {
             let lines = content.split(|byte| *byte == b'\n');
@@ -224,9 +213,7 @@ pub fn recorded(escaper: HtmlEscaper<'_>, diff: &str, limit: (usize, usize)) -> 
     };
     html! {
         pre.d tabindex="0" style=[later(shown.lines().count())] { code {
-            @for line in shown.split_inclusive('\n') {
-                span class=(class(line)) data-n="" { (line) }
-            }
+            @for line in shown.split_inclusive('\n') { span class=(class(line)) data-n="" { (line) } }
         } }
         @if !is_all { p.left-out { "The rest of the diff is left out: see " code { (STEPS) } "." } }
     }

@@ -96,10 +96,8 @@ impl ScannedOutput {
 
     /// The errors, and then the warnings.
     fn list(&self, id: &str, shown: &[bool]) -> Markup {
-        let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) = self
-            .findings
-            .iter()
-            .partition(|finding| finding.severity == Severity::Error);
+        let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
+        let (errors, warnings): (Vec<_>, Vec<_>) = self.findings.iter().partition(is_error);
         let title = [(errors.len(), "error"), (warnings.len(), "warning")].into_iter();
         let title = title.filter(|(found, _)| *found > 0);
         let title: Vec<String> = title.map(|(found, what)| count(found, what)).collect();
@@ -112,9 +110,7 @@ impl ScannedOutput {
                 div.found {
                     h4 { "Found in the output: " (at_least) (title.join(", ")) }
                     ul {
-                        @for finding in listed.take(LISTED) {
-                            (self.finding(id, finding, shown[finding.line]))
-                        }
+                        @for finding in listed.take(LISTED) { (self.finding(id, finding, shown[finding.line])) }
                         @if more > 0 { li { "and " (grouped(more as u64)) " more" } }
                     }
                 }
@@ -161,13 +157,8 @@ impl ScannedOutput {
 /// Returns the marker for omitted lines.
 fn gap(last: usize, next: usize, width: usize) -> Option<Markup> {
     let left_out = next.saturating_sub(last + 1);
-    (left_out > 0).then(|| {
-        html! {
-            span.at data-n=(" ".repeat(width + 2)) {
-                "\u{2026} " (count(left_out, "line")) " left out\n"
-            }
-        }
-    })
+    let text = format!("\u{2026} {} left out\n", count(left_out, "line"));
+    (left_out > 0).then(|| html! { span.at data-n=(" ".repeat(width + 2)) { (text) } })
 }
 
 /// The beginning and the end of a text and what is between them, cut where lines end.
