@@ -4,8 +4,6 @@
 //! paste is never sent by itself, that it is sent whole however it is shown, and that nothing of the text moves the
 //! cursor or is obeyed by the terminal. What follows `/login` is not shown.
 
-mod attachment;
-mod buffer;
 mod view;
 
 use std::cell::{Cell, RefCell};
@@ -14,9 +12,9 @@ use std::path::PathBuf;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use self::attachment::{Attachment, pasted_image, with_images};
-pub use self::attachment::{ImageProblem, image_of, named_paths, submission};
-use self::buffer::{EditCommand, PLACEHOLDERS, TextBuffer, TextRow};
+use crate::ui::tui::attachment::{Attachment, pasted_image, with_images};
+pub use crate::ui::tui::attachment::{ImageProblem, image_of, named_paths, submission};
+use crate::ui::tui::buffer::{EditCommand, PLACEHOLDERS, TextBuffer, TextRow};
 use super::channel::Wake;
 use super::completion::{
     Completing, Completion, ProjectPaths, completing, matching_commands, matching_paths,
@@ -155,7 +153,7 @@ impl Composer {
         let text = harmless(&submission.text);
         let mut rest = &*text;
         for (image, number) in submission.images.into_iter().zip(1..) {
-            if let Some((before, after)) = rest.split_once(&attachment::image_label(number)) {
+            if let Some((before, after)) = rest.split_once(&crate::ui::tui::attachment::image_label(number)) {
                 self.buffer.insert(before);
                 self.attach(Attachment::Image(image));
                 rest = after;
@@ -354,7 +352,7 @@ impl Composer {
     /// The text with something in the place of each placeholder.
     fn with(&self, of: impl Fn(usize) -> Option<String>) -> String {
         let pieces = self.buffer.text().chars().map(|c| {
-            let attachment = buffer::placeholder(c.encode_utf8(&mut [0; 4]));
+            let attachment = crate::ui::tui::buffer::placeholder(c.encode_utf8(&mut [0; 4]));
             attachment.and_then(&of).unwrap_or_else(|| c.to_string())
         });
         pieces.collect()
@@ -407,11 +405,11 @@ impl Composer {
     }
 
     fn rows(&self, columns: usize, labels: &[String]) -> Vec<TextRow> {
-        buffer::rows(self.buffer.text(), columns, labels)
+        crate::ui::tui::buffer::rows(self.buffer.text(), columns, labels)
     }
 
     fn labels(&self) -> Vec<String> {
-        attachment::labels(&self.attachments)
+        crate::ui::tui::attachment::labels(&self.attachments)
     }
 }
 

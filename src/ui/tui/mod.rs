@@ -4,6 +4,9 @@
 //! A stop goes by the process's `Interrupt`, the mode by [`SharedMode`](crate::record::mode::SharedMode): both reach an
 //! engine that is busy.
 
+pub(crate) mod attachment;
+pub(crate) mod buffer;
+pub(crate) mod item;
 pub mod app;
 pub mod channel;
 pub mod clipboard;

@@ -5,13 +5,12 @@
 //! when it is looked at, once for each width, and only those near to what is seen are kept.
 
 mod events;
-mod item;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use self::item::{ItemBody, ItemLook};
+use crate::ui::tui::item::{ItemBody, ItemLook};
 use super::Entry;
 use super::code_colors::CodeColors;
 use super::spinner::more_below;
@@ -19,7 +18,7 @@ use super::streaming::{MarkdownBlock, take_settled};
 use super::theme;
 use crate::record::tasks::Task;
 
-pub use self::item::first_line;
+pub use crate::ui::tui::item::first_line;
 
 /// The lines of so many items are kept.
 const HELD: usize = 256;

@@ -1,7 +1,7 @@
 //! Converts events and earlier conversation to items of the transcript. Pure.
 
 use super::Transcript;
-use super::item::ItemBody;
+use crate::ui::tui::item::ItemBody;
 use crate::record::event::Event;
 use crate::ui::present::{ToolEnd, ToolUse, asked, present};
 use crate::ui::tui::Entry;
