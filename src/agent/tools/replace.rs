@@ -113,7 +113,8 @@ impl FindAndReplace<'_> {
                 at_lines(lines)
             ),
         };
-        put(self.files, &place, change.text, said.trim_end())
+        let said = said.trim_end().to_owned();
+        put(self.files, &place, change.text, said, None)
     }
 
     /// Shows the change as a unified diff.

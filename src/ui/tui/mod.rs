@@ -4,10 +4,9 @@
 //! A stop goes by the process's `Interrupt`, the mode by [`SharedMode`](crate::record::mode::SharedMode): both reach an
 //! engine that is busy.
 
+pub mod app;
 pub(crate) mod attachment;
 pub(crate) mod buffer;
-pub(crate) mod item;
-pub mod app;
 pub mod channel;
 pub mod clipboard;
 mod code_colors;
@@ -15,6 +14,7 @@ pub mod completion;
 pub mod composer;
 pub mod dialog;
 pub mod history;
+pub(crate) mod item;
 pub mod keys;
 pub mod sidebar;
 pub mod spinner;
@@ -139,6 +139,8 @@ pub enum Entry {
 pub struct Status {
     /// The model's name.
     pub model: String,
+    /// The name of its vendor.
+    pub vendor: &'static str,
     /// The number of tokens of context the last call had, and what came since, about.
     pub used: u64,
     /// The number of the model takes.
