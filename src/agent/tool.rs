@@ -408,6 +408,8 @@ pub struct ToolOutput {
     pub command: CommandEnd,
     /// The outcome for a person, in a few words: `575 lines`.
     pub brief: Option<String>,
+    /// The warnings for the user, which stand in the text, too.
+    pub warnings: Vec<String>,
     /// The result as JSON, for a model that is told results so, bounded by the tool; `None` for the text.
     pub data: Option<Value>,
 }

@@ -88,6 +88,7 @@ impl Env<'_> {
             text: text.clone(),
             verb,
             brief: output.brief.clone(),
+            warnings: output.warnings.clone(),
             command: output.command,
             failed,
             is_end: output.is_end,

@@ -28,7 +28,7 @@ use crate::run::context::{Context, InputOptions, ModelChoice, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::error::Error;
-use crate::ui::input::{self, InputError, LineReader, OpenUser, PlainLines, PromptedLines};
+use crate::ui::input::{self, InputError, LineReader, Lines, OpenUser};
 use crate::ui::{OutputFormat, history, is_dumb};
 
 /// Starts what the command line asks for; `stdin` is where a user who is asked answers.
@@ -337,11 +337,9 @@ fn talk(
 /// Lines of whoever is asked: somebody at a terminal, or whatever standard input is.
 fn open_input(context: &Context<'_>, stdin: Stdin) -> Result<Box<dyn LineReader>, InputError> {
     let interrupt = context.interrupt.clone();
-    let lines = PlainLines::new(input::stdin(interrupt.clone())?);
-    if stdin.is_terminal {
-        return Ok(Box::new(PromptedLines::new(lines, interrupt)));
-    }
-    Ok(Box::new(lines))
+    let reader = input::stdin(interrupt.clone())?;
+    let person = stdin.is_terminal.then_some(interrupt);
+    Ok(Box::new(Lines::new(reader, person)))
 }
 
 fn choice(cli: &Cli, context: &Context<'_>) -> Result<ModelChoice, Error> {

@@ -262,8 +262,7 @@ impl Screen {
     /// # Errors
     /// When they leave instead.
     pub fn choose(&self, menu: Menu) -> Result<Option<usize>, Error> {
-        self.tell(ToScreen::Choose(menu));
-        self.answer(|answer| match answer {
+        self.answer(ToScreen::Choose(menu), |answer| match answer {
             FromScreen::Chosen(chosen) => Some(chosen),
             _ => None,
         })
@@ -274,14 +273,14 @@ impl Screen {
     /// # Errors
     /// When they leave instead.
     pub fn typed(&self, prompt: &str, is_secret: bool) -> Result<Option<String>, Error> {
-        self.tell(ToScreen::Type {
-            prompt: prompt.to_owned(),
-            is_secret,
-        });
-        self.answer(|answer| match answer {
-            FromScreen::Typed(typed) => Some(typed),
-            _ => None,
-        })
+        let prompt = prompt.to_owned();
+        self.answer(
+            ToScreen::Type { prompt, is_secret },
+            |answer| match answer {
+                FromScreen::Typed(typed) => Some(typed),
+                _ => None,
+            },
+        )
     }
 
     /// Asks whether something is done.
@@ -296,8 +295,7 @@ impl Screen {
             subject: redacted(&question.subject),
             ..question
         };
-        self.tell(ToScreen::Ask { question, preview });
-        self.answer(|answer| match answer {
+        self.answer(ToScreen::Ask { question, preview }, |answer| match answer {
             FromScreen::Answered(verdict) => Some(verdict),
             _ => None,
         })
@@ -310,7 +308,13 @@ impl Screen {
         self.tell(ToScreen::Status(status.clone()));
     }
 
-    fn answer<T>(&self, take: impl Fn(FromScreen) -> Option<T>) -> Result<T, Error> {
+    /// Asks something; what the user answers.
+    fn answer<T>(
+        &self,
+        asked: ToScreen,
+        take: impl Fn(FromScreen) -> Option<T>,
+    ) -> Result<T, Error> {
+        self.tell(asked);
         loop {
             match self.receiver.recv() {
                 Ok(FromScreen::Leave) | Err(_) => {

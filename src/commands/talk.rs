@@ -161,6 +161,8 @@ pub struct Standing {
     pub session: Option<String>,
     /// The model that is asked.
     pub model: String,
+    /// The name of its vendor.
+    pub vendor: &'static str,
     /// The tokens that the model takes.
     pub window: u64,
     /// The tokens that the session has taken.
@@ -466,6 +468,7 @@ impl<'t> Talk<'t> {
         let status = Status {
             used: standing.used.unwrap_or(self.tally.context()),
             model: standing.model,
+            vendor: standing.vendor,
             window: standing.window,
             connection: self.connection,
         };

@@ -223,6 +223,9 @@ pub enum Event {
         /// The same for a person, in a few words.
         #[serde(skip)]
         brief: Option<String>,
+        /// The warnings for the user, which stand in the text, too.
+        #[serde(skip)]
+        warnings: Vec<String>,
         /// The verb for the tool's action.
         #[serde(skip)]
         verb: Verb,
@@ -315,7 +318,12 @@ impl Event {
             | Self::Malformed { fault: text, .. }
             | Self::Finished { summary: text, .. } => vec![text],
             Self::Tool { input, subject, .. } => vec![input, subject],
-            Self::ToolResult { text, brief, .. } => std::iter::once(text).chain(brief).collect(),
+            Self::ToolResult {
+                text,
+                brief,
+                warnings,
+                ..
+            } => std::iter::once(text).chain(brief).chain(warnings).collect(),
             Self::Connected { server, protocol } => vec![server, protocol],
             Self::Waiting { branch, status, .. } | Self::BranchEnded { branch, status, .. } => {
                 vec![branch, status]

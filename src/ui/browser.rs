@@ -3,9 +3,8 @@
 //! Starts `$BROWSER`, or what the system opens pages with, with the process's own standard streams. Guarantees that
 //! the page's path is all that it is told, and that the system's program is not taken from the project.
 
-use std::io;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 use crate::sys::environment::Environment;
 use crate::sys::git::program_outside;
@@ -21,63 +20,29 @@ const SYSTEM: &str = if cfg!(target_os = "macos") {
     "xdg-open"
 };
 
-/// Why a page was not opened.
-#[derive(Debug, thiserror::Error)]
-pub enum BrowserProblem {
-    /// No browser is set, and the system has nothing for it.
-    #[error("`{VARIABLE}` is not set, and there is no `{SYSTEM}`")]
-    NoBrowser,
-    /// The variable holds no command.
-    #[error("`{VARIABLE}` is not a command: it is empty, or a quote is not closed")]
-    NoCommand,
-    /// It cannot be started.
-    #[error("cannot start `{}`: {source}", printable(.program, &[]))]
-    NotStarted {
-        /// The program, as it was looked for.
-        program: String,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// It ran, and ended with an error.
-    #[error("`{}` failed: {status}", printable(.program, &[]))]
-    Failed {
-        /// The program, as it was looked for.
-        program: String,
-        /// The exit status.
-        status: ExitStatus,
-    },
-}
-
 /// Opens `page`, an absolute path, in the browser; the system's program is not taken from `project`.
 ///
 /// # Errors
-/// When there is none, it cannot be started, or fails.
-pub fn open(environment: &Environment, project: &Path, page: &Path) -> Result<(), BrowserProblem> {
-    let words = words(environment, project)?;
-    let (program, arguments) = words.split_first().ok_or(BrowserProblem::NoCommand)?;
-    let program = || program.clone();
-    let status = Command::new(program()).args(arguments).arg(page).status();
+/// When there is none, it cannot be started, or fails: a sentence.
+pub fn open(environment: &Environment, project: &Path, page: &Path) -> Result<(), String> {
+    let no_command =
+        || format!("`{VARIABLE}` is not a command: it is empty, or a quote is not closed");
+    let words = if let Some(command) = environment.get(VARIABLE) {
+        shlex::split(command).ok_or_else(no_command)?
+    } else {
+        let path = environment.os("PATH").unwrap_or_default();
+        let program = program_outside(SYSTEM, path, project);
+        let none = || format!("`{VARIABLE}` is not set, and there is no `{SYSTEM}`");
+        vec![program.ok_or_else(none)?]
+    };
+    let (program, arguments) = words.split_first().ok_or_else(no_command)?;
+    let status = Command::new(program).args(arguments).arg(page).status();
+    let program = printable(program, &[]);
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(BrowserProblem::Failed {
-            program: program(),
-            status,
-        }),
-        Err(source) => Err(BrowserProblem::NotStarted {
-            program: program(),
-            source,
-        }),
+        Ok(status) => Err(format!("`{program}` failed: {status}")),
+        Err(source) => Err(format!("cannot start `{program}`: {source}")),
     }
-}
-
-/// The program and the arguments that it has of its own.
-fn words(environment: &Environment, project: &Path) -> Result<Vec<String>, BrowserProblem> {
-    if let Some(command) = environment.get(VARIABLE) {
-        return shlex::split(command).ok_or(BrowserProblem::NoCommand);
-    }
-    let path = environment.os("PATH").unwrap_or_default();
-    let program = program_outside(SYSTEM, path, project);
-    Ok(vec![program.ok_or(BrowserProblem::NoBrowser)?])
 }
 
 #[cfg(test)]
@@ -91,11 +56,16 @@ mod tests {
             open(&environment, Path::new("/nowhere"), Path::new("/page"))
         };
         assert!(open("test /page =").is_ok());
-        let failed = open("false && true");
-        assert!(matches!(failed, Err(BrowserProblem::Failed { .. })));
-        let broken = open("'firefox");
-        assert!(matches!(broken, Err(BrowserProblem::NoCommand)));
-        let missing = open("no-such-browser-here");
-        assert!(matches!(missing, Err(BrowserProblem::NotStarted { .. })));
+        for (browser, expected) in [
+            ("false && true", "`false` failed: exit status: 1"),
+            ("'firefox", "`BROWSER` is not a command"),
+            (
+                "no-such-browser-here",
+                "cannot start `no-such-browser-here`",
+            ),
+        ] {
+            let problem = open(browser).unwrap_err();
+            assert!(problem.starts_with(expected), "{problem}");
+        }
     }
 }

@@ -12,11 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratatui::style::Style;
+use serde_json::Value;
 
 use super::blocks::{self, wrapped};
 use super::columns::folded;
+use super::json::JsonLines;
 use super::links::Links;
-use super::options::{CiRunner, ConsoleOptions};
+use super::options::{CiRunner, ConsoleOptions, OutputFormat};
 use super::paint::{paint, painted, size};
 use super::present::{self, Part, Shown, present};
 use super::spinner::{Spinner, aside, dollars};
@@ -28,16 +30,18 @@ use crate::project::changed_files::EditsRecord;
 use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
 use crate::sys::diff::Stat;
+use crate::sys::environment::Clock;
 use crate::sys::numbers::grouped;
 use crate::sys::text::{self, truncated};
 
-/// Shows a run on the standard streams.
-#[derive(Debug)]
-pub struct Console<'r> {
+/// Tells what happens to the person at the terminal, and to the program that reads stdout.
+pub struct Output<'r> {
     options: ConsoleOptions,
     redactor: &'r Redactor,
+    format: OutputFormat,
+    lines: JsonLines<'r>,
     /// Makes links of paths, if the terminal supports them.
-    pub(super) links: Option<Links>,
+    links: Option<Links>,
     /// The step that is going on, while it is shown.
     spinner: Spinner,
     /// An agent uses a tool, whose result tells what it has written.
@@ -65,13 +69,20 @@ const TIMER: usize = 20;
 /// The number of columns a line may take where nobody says how many.
 const WIDEST: usize = 400;
 
-impl<'r> Console<'r> {
-    /// A console that prints nothing `redactor` knows as a key.
+impl<'r> Output<'r> {
+    /// Prints nothing that `redactor` knows as a key.
     #[must_use]
-    pub fn new(options: ConsoleOptions, redactor: &'r Redactor) -> Self {
+    pub fn new(
+        options: ConsoleOptions,
+        format: OutputFormat,
+        clock: &'r dyn Clock,
+        redactor: &'r Redactor,
+    ) -> Self {
         Self {
-            options,
+            options: options.in_format(format),
             redactor,
+            format,
+            lines: JsonLines::new(clock, redactor),
             links: None,
             spinner: Spinner::default(),
             in_tool: AtomicBool::new(false),
@@ -79,6 +90,19 @@ impl<'r> Console<'r> {
             is_agents_call: AtomicBool::new(false),
             told_awaited: Mutex::default(),
         }
+    }
+
+    /// The same with links on the paths that it prints to a terminal.
+    #[must_use]
+    pub(crate) fn with_links(mut self, links: Option<Links>) -> Self {
+        self.links = links;
+        self
+    }
+
+    /// Returns the format of stdout.
+    #[must_use]
+    pub fn format(&self) -> OutputFormat {
+        self.format
     }
 
     /// A text of ours for stderr, in a style.
@@ -127,9 +151,9 @@ impl<'r> Console<'r> {
         self.spinner.stage(label, &text, figures);
     }
 
-    /// Nothing turns any more.
-    pub(super) fn stop_spinner(&self) {
-        self.spinner.stop();
+    /// Returns whether there is a terminal on which something may move.
+    fn is_moving(&self) -> bool {
+        self.options.terminal && !self.options.quiet
     }
 
     /// Returns whether something may move while an agent works: users who want no colours want plain text.
@@ -146,7 +170,7 @@ impl<'r> Console<'r> {
     /// An agent's call, on a terminal.
     fn call(&self, doing: &str) {
         self.spinner.stop();
-        if self.is_live() {
+        if self.is_moving() {
             self.spinner.call(doing);
         }
     }
@@ -154,7 +178,7 @@ impl<'r> Console<'r> {
     /// An agent's tool that takes a while, on a terminal.
     fn work(&self) {
         self.spinner.stop();
-        if self.is_live() && self.is_decorated() {
+        if self.is_moving() && self.is_decorated() {
             let steps = self.steps.lock();
             let doing = steps.map(|steps| steps.doing(self.look()));
             self.spinner.work(doing.unwrap_or_default());
@@ -163,25 +187,15 @@ impl<'r> Console<'r> {
 
     /// A branch that is waited for: at a terminal what moves, elsewhere a line whenever its status is another.
     fn wait(&self, event: &Event, waited: Duration) {
-        if self.is_live() && self.is_decorated() {
+        if self.is_moving() && self.is_decorated() {
             let awaited = self.printable(&present::awaited(event, SHORT_ID));
             let room = self.look().width.saturating_sub(TIMER);
             let awaited = truncated(&awaited, room);
             return self.spinner.wait(&awaited, waited);
         }
-        if self.is_news(present::awaited(event, usize::MAX)) {
+        if is_news(&self.told_awaited, present::awaited(event, usize::MAX)) {
             self.show(event);
         }
-    }
-
-    /// Returns whether the awaited branch or its status differs from the last one shown.
-    fn is_news(&self, awaited: String) -> bool {
-        let Ok(mut told) = self.told_awaited.lock() else {
-            return true;
-        };
-        let is_news = *told != awaited;
-        *told = awaited;
-        is_news
     }
 
     /// Shows the last output of the running tool behind the spinner.
@@ -271,8 +285,26 @@ impl<'r> Console<'r> {
     }
 }
 
-impl Reporter for Console<'_> {
+impl Reporter for Output<'_> {
     fn event(&self, event: &Event) {
+        self.progress(event);
+        if self.format == OutputFormat::JsonL {
+            self.lines.event(event);
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.format == OutputFormat::JsonL || self.is_moving()
+    }
+
+    fn columns(&self) -> Option<usize> {
+        self.stdout_columns()
+    }
+}
+
+impl Output<'_> {
+    /// Shows what has happened to the person at the terminal.
+    fn progress(&self, event: &Event) {
         match event {
             Event::Started { log } => self.line("log", Style::new(), log),
             Event::Asking {
@@ -376,12 +408,6 @@ impl Reporter for Console<'_> {
         }
     }
 
-    fn is_live(&self) -> bool {
-        self.options.terminal && !self.options.quiet
-    }
-}
-
-impl Console<'_> {
     fn answered(
         &self,
         model: &str,
@@ -508,8 +534,14 @@ impl Console<'_> {
         stat.lines().map(line).collect()
     }
 
-    /// Prints why the run failed, and the folder that tells more.
-    pub fn error(&self, message: &dyn Display, hint: Option<&str>, log: Option<&str>) {
+    /// Prints why the run failed, and the folder that tells more: for the person, and for the program.
+    pub fn error(
+        &self,
+        message: &dyn Display,
+        hint: Option<&str>,
+        log: Option<&str>,
+        document: impl FnOnce() -> Value,
+    ) {
         self.spinner.stop();
         self.sentence("error:", Style::new().red().bold(), &message.to_string());
         if let Some(hint) = hint {
@@ -521,7 +553,21 @@ impl Console<'_> {
             let log = links.map_or_else(|| log.clone(), |links| links.link(&log));
             self.print(&format!("log: {log}"), "");
         }
+        if self.format != OutputFormat::Text {
+            // What failed is told already.
+            let _ = self.result("", document);
+        }
     }
+}
+
+/// Returns whether the awaited branch or its status differs from the last one shown.
+fn is_news(told: &Mutex<String>, awaited: String) -> bool {
+    let Ok(mut told) = told.lock() else {
+        return true;
+    };
+    let is_news = *told != awaited;
+    *told = awaited;
+    is_news
 }
 
 /// Returns the number of columns stderr has for what stands behind [`INDENT`].
@@ -551,13 +597,10 @@ fn seconds(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::environment::Environment;
 
     #[test]
     fn a_branch_is_told_again_only_where_it_stands_otherwise() {
-        let redactor = Redactor::new([]);
-        let options = ConsoleOptions::new(false, (false, false), &Environment::default());
-        let console = Console::new(options, &redactor);
+        let told = Mutex::default();
         for (awaited, expected) in [
             ("a (new)", true),
             ("a (new)", false),
@@ -565,7 +608,7 @@ mod tests {
             ("a (running)", false),
             ("b (running)", true),
         ] {
-            assert_eq!(console.is_news(awaited.to_owned()), expected, "{awaited}");
+            assert_eq!(is_news(&told, awaited.to_owned()), expected, "{awaited}");
         }
     }
 }

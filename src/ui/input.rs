@@ -139,23 +139,29 @@ pub trait LineReader {
     fn forget_typed_ahead(&mut self) {}
 }
 
-/// Lines from a pipe or a file. Prompts are not shown. The first error is the last: what comes after it is not read.
-pub struct PlainLines<R> {
+/// Lines from a pipe or a file, where prompts are not shown, or those of a person at a terminal that edits its lines by
+/// itself: one that cannot move its cursor, on which they do not see stdout, or who wants lines. The prompt goes to
+/// stderr. The first error is the last: what comes after it is not read.
+pub struct Lines<R> {
     reader: BufReader<R>,
     /// The number of the line that comes next.
     number: usize,
+    /// Ends a person's wait.
+    person: Option<Interrupt>,
 }
 
-impl<R: Read> PlainLines<R> {
-    /// The lines of `reader`, for which see [`stdin`].
-    pub fn new(reader: R) -> Self {
+impl<R: Read> Lines<R> {
+    /// The lines of `reader`, for which see [`stdin`]; `person` where a person types them.
+    pub fn new(reader: R, person: Option<Interrupt>) -> Self {
         let reader = BufReader::new(reader);
-        Self { reader, number: 1 }
+        Self {
+            reader,
+            number: 1,
+            person,
+        }
     }
-}
 
-impl<R: Read> LineReader for PlainLines<R> {
-    fn line(&mut self, _prompt: &str) -> Result<Typed, InputError> {
+    fn read(&mut self) -> Result<Typed, InputError> {
         let line = self.number;
         let mut bytes = Vec::new();
         // With room for the line's end.
@@ -173,39 +179,27 @@ impl<R: Read> LineReader for PlainLines<R> {
     }
 }
 
-/// A person at a terminal that edits its lines by itself: one that cannot move its cursor, on which they do not see
-/// stdout, or who wants lines. The prompt goes to stderr.
-pub struct PromptedLines<R> {
-    lines: PlainLines<R>,
-    interrupt: Interrupt,
-}
-
-impl<R: Read> PromptedLines<R> {
-    /// The lines that are typed, a wait for which `interrupt` ends.
-    pub fn new(lines: PlainLines<R>, interrupt: Interrupt) -> Self {
-        Self { lines, interrupt }
-    }
-}
-
-impl<R: Read> LineReader for PromptedLines<R> {
+impl<R: Read> LineReader for Lines<R> {
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        // Who cannot read the prompt can still answer.
-        let _ = io::stderr().write_all(printable(prompt, &[]).as_bytes());
-        match self.lines.line(prompt) {
+        if self.person.is_some() {
+            // Who cannot read the prompt can still answer.
+            let _ = io::stderr().write_all(printable(prompt, &[]).as_bytes());
+        }
+        match (self.read(), &self.person) {
             // What lasts cannot be taken back.
-            Err(InputError::Interrupted(_)) if self.interrupt.take() > 0 => Ok(Typed::Interrupted),
-            typed => typed,
+            (Err(InputError::Interrupted(_)), Some(interrupt)) if interrupt.take() > 0 => {
+                Ok(Typed::Interrupted)
+            }
+            (typed, _) => typed,
         }
     }
 
     fn forget_typed_ahead(&mut self) {
-        forget_typed();
+        if self.person.is_some() {
+            // Where standard input is no terminal there is nothing to forget.
+            let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+        }
     }
-}
-
-/// Forgets what was typed and not yet read. Where standard input is no terminal there is nothing to forget.
-fn forget_typed() {
-    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
 }
 
 /// The whole of `reader` as a prompt, without its last newline.

@@ -116,7 +116,7 @@ fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
     for command in ["[", "vso[", "teamcity["] {
         text = text.replace(&format!("##{command}"), &format!("#\\u0023{command}"));
     }
-    super::all_to_stdout(&format!("{text}\n"))
+    super::stdout::written(&format!("{text}\n"))
 }
 
 /// Returns whether a terminal obeys `c`, or does not show it. The line end is excepted: of such characters, it is the
@@ -230,6 +230,7 @@ mod tests {
             },
             Event::ToolResult {
                 brief: None,
+                warnings: Vec::new(),
                 name: "COMMAND".to_owned(),
                 text: "a\nb".to_owned(),
                 verb: Verb::Use,

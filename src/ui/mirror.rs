@@ -82,6 +82,7 @@ mod tests {
             name: "execute_agent".to_owned(),
             text: text.to_owned(),
             brief: Some("brief".to_owned()),
+            warnings: Vec::new(),
             verb: Verb::Use,
             command: CommandEnd::None,
             failed,

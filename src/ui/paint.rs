@@ -47,17 +47,29 @@ pub fn painted(line: &Line<'_>, colors: bool) -> String {
         .collect()
 }
 
+/// The style that git gives a line of a diff: of a hunk, or of whatever part.
+pub fn diff_style(line: &str, is_in_hunk: bool) -> Style {
+    let is_head = |line: &str| {
+        ["diff", "--- ", "+++ "]
+            .iter()
+            .any(|head| line.starts_with(head))
+    };
+    match (line.as_bytes().first(), Style::new()) {
+        _ if !is_in_hunk && is_head(line) => Style::new().bold(),
+        (Some(b'+'), style) => style.green(),
+        (Some(b'-'), style) => style.red(),
+        (Some(b'@'), style) => style.cyan(),
+        (_, style) => style,
+    }
+}
+
 /// A line of a diff without anything that moves the cursor, in the colours that git gives it if there are `colors`.
 pub fn diff_line(line: &str, colors: bool) -> String {
     let plain = line.trim_end_matches('\n');
-    let is_any = |signs: &[&str]| signs.iter().any(|sign| plain.starts_with(sign));
-    let style = match Style::new() {
-        style if !colors => style,
-        style if is_any(&["diff", "--- ", "+++ "]) => style.bold(),
-        style if is_any(&["@@"]) => style.cyan(),
-        style if is_any(&["+"]) => style.green(),
-        style if is_any(&["-"]) => style.red(),
-        style => style,
+    let style = if colors {
+        diff_style(plain, false)
+    } else {
+        Style::new()
     };
     paint(&text::printable(plain, &['\t']), style) + "\n"
 }

@@ -269,6 +269,8 @@ pub struct ToolEnd {
     pub text: String,
     /// The same in a few words.
     pub brief: Option<String>,
+    /// The warnings for the user.
+    pub warnings: Vec<String>,
     /// True if the tool failed.
     pub failed: bool,
     /// The end of the command that it ran.
@@ -283,6 +285,7 @@ impl ToolEnd {
         let Event::ToolResult {
             text,
             brief,
+            warnings,
             failed,
             command,
             took,
@@ -294,6 +297,7 @@ impl ToolEnd {
         Some(Self {
             text: text.clone(),
             brief: brief.clone(),
+            warnings: warnings.clone(),
             failed: *failed,
             command: *command,
             took: *took,
@@ -326,16 +330,12 @@ impl ToolUse {
             Some(end) => {
                 // What to be warned of stands behind what was done.
                 let warnings = end
-                    .text
-                    .lines()
-                    .filter(|line| line.starts_with("warning: "));
-                let warnings =
-                    warnings.map(|line| Part::Text(line.to_owned(), Style::new().yellow()));
+                    .warnings
+                    .iter()
+                    .map(|text| Part::Text(format!("warning: {text}"), Style::new().yellow()));
                 let diff = (!self.diff.is_empty()).then(|| Part::Diff(self.diff.clone()));
-                let is_edit = diff.is_some();
                 let output = (self.verb != Verb::Use || end.command.is_failure())
                     .then(|| Part::Output(self.printed.clone()));
-                let warnings = warnings.filter(|_| is_edit);
                 diff.into_iter().chain(warnings).chain(output).collect()
             }
             None => vec![Part::Output(self.printed.clone())],

@@ -12,6 +12,7 @@ use ratatui::text::{Line, Span};
 use super::blocks::{fitted, one_line, visible};
 use super::columns::folded;
 use super::markdown::{rendered, uncolored};
+use super::paint::diff_style;
 use super::present::{Part, Shown, ToolEnd, ToolUse, asked, present, task_style};
 use crate::record::event::Event;
 use crate::record::tasks::Task;
@@ -76,7 +77,7 @@ impl Look {
         }
     }
 
-    fn limit(self, folded: usize) -> usize {
+    pub(super) fn limit(self, folded: usize) -> usize {
         match self.folding {
             Folding::Unfolded => UNFOLDED,
             _ => folded,
@@ -127,13 +128,7 @@ impl Look {
         let indent = if all { "" } else { INDENT };
         let columns = self.width.saturating_sub(indent.len()).max(1);
         let rows = lines.flat_map(|line| {
-            let style = match line.as_bytes().first() {
-                Some(b'+') => Style::new().green(),
-                Some(b'-') => Style::new().red(),
-                Some(b'@') => Style::new().cyan(),
-                Some(b' ') | None => Style::new(),
-                Some(_) => Style::new().bold(),
-            };
+            let style = diff_style(line, !all);
             let text = folded(&one_line(line), Some(columns), HANG);
             let row = |row: &str| {
                 let row = Span::styled(row.to_owned(), style);

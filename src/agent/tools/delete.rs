@@ -42,7 +42,7 @@ impl Tool for DeleteFile<'_> {
                 vec![NOT_UNDONE.to_owned()]
             }
         };
-        Ok(with_warnings(format!("removed {shown}"), &warned))
+        Ok(with_warnings(format!("removed {shown}"), warned))
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {

@@ -104,11 +104,13 @@ impl Proposed {
 pub(super) const NOT_UNDONE: &str = "it is outside the project: `undo` does not take this back";
 
 /// An output with warnings behind it, each on a line of its own.
-pub(super) fn with_warnings(said: String, warnings: &[String]) -> ToolOutput {
-    let warnings = warnings
-        .iter()
-        .map(|warning| format!("\nwarning: {warning}"));
-    ToolOutput::said(said + &warnings.collect::<String>())
+pub(super) fn with_warnings(said: String, warnings: Vec<String>) -> ToolOutput {
+    let lines = warnings.iter().map(|text| format!("\nwarning: {text}"));
+    ToolOutput {
+        text: said + &lines.collect::<String>(),
+        warnings,
+        ..ToolOutput::default()
+    }
 }
 
 /// Counts the lines of a text; one that does not end counts.

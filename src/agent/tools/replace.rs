@@ -93,7 +93,8 @@ impl FindAndReplace<'_> {
                 at_lines(lines)
             ),
         };
-        put(self.0.files, &place, change.text, said.trim_end())
+        let said = said.trim_end().to_owned();
+        put(self.0.files, &place, change.text, said, None)
     }
 
     /// Shows the change as a unified diff.

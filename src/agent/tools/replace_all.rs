@@ -67,7 +67,7 @@ impl Tool for ReplaceInFiles<'_> {
         let warnings = self.files.apply(edits)?;
         Ok(ToolOutput {
             brief: Some(all),
-            ..with_warnings(said, &warnings)
+            ..with_warnings(said, warnings)
         })
     }
 

@@ -45,15 +45,13 @@ impl Tool for WriteFile<'_> {
         let secret = place.check_secrets(self.0.root);
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let new = if is_new { "new, " } else { "" };
-        let mut said = format!("wrote {} ({new}{lines})", place.shown());
-        if secret.is_err() {
-            said.push_str(
-                "\nwarning: such a file commonly holds credentials: git should ignore it",
-            );
-        }
+        let said = format!("wrote {} ({new}{lines})", place.shown());
+        let warned = secret
+            .is_err()
+            .then(|| "such a file commonly holds credentials: git should ignore it".to_owned());
         Ok(ToolOutput {
             brief: is_new.then(|| format!("new, {lines}")),
-            ..put(self.0.files, &place, content, &said)?
+            ..put(self.0.files, &place, content, said, warned)?
         })
     }
 
@@ -94,7 +92,8 @@ pub(super) fn put(
     files: &dyn Files,
     place: &ResolvedPath,
     content: String,
-    said: &str,
+    said: String,
+    warned: Option<String>,
 ) -> Result<ToolOutput, ToolError> {
     let warnings = match place {
         ResolvedPath::Inside(path) => {
@@ -108,7 +107,8 @@ pub(super) fn put(
             lost.chain([NOT_UNDONE.to_owned()]).collect()
         }
     };
-    Ok(with_warnings(said.to_owned(), &warnings))
+    let warnings = warned.into_iter().chain(warnings).collect();
+    Ok(with_warnings(said, warnings))
 }
 
 /// Reports whether nothing is there; otherwise it is a file.

@@ -16,7 +16,7 @@ use crate::run::context::Context;
 use crate::run::outcome::Failure;
 use crate::sys::numbers::counted;
 use crate::ui::tui::Submission;
-use crate::ui::tui::composer::named_paths;
+use crate::ui::tui::attachment::named_paths;
 
 /// A request, with the files that it names by `@path` behind it. A file that cannot be read is told of, and the request
 /// goes without it.

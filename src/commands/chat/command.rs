@@ -26,7 +26,7 @@ use crate::sys::error::Error;
 use crate::sys::home_file;
 use crate::ui::input::InputError;
 use crate::ui::is_dumb;
-use crate::ui::tui::{Submission, ToScreen, composer};
+use crate::ui::tui::{Submission, ToScreen, attachment};
 
 /// History of the prompt, in the home.
 const HISTORY: &str = "history.jsonl";
@@ -148,7 +148,7 @@ fn expanded<'c>(
 
 /// A request that was not typed at the screen, with the pictures that it names.
 fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
-    let submission = composer::submission(text, context.project.root());
+    let submission = attachment::with_images(text, &[], context.project.root());
     Ok(submission.map_err(ChatError::from)?)
 }
 

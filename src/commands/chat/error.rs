@@ -7,7 +7,7 @@ use crate::model::{End, ModelError};
 use crate::run::accounts::NoAccount;
 use crate::secret::KeyProblem;
 use crate::sys::error::Error;
-use crate::ui::tui::composer::ImageProblem;
+use crate::ui::tui::attachment::ImageProblem;
 
 /// Errors of the agent at the terminal.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]

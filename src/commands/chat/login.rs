@@ -18,7 +18,7 @@ use crate::secret::{ApiKey, KeyProblem, Redactor, SHORTEST_KEY};
 use crate::sys::environment::Environment;
 use crate::sys::error::Error;
 use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{self, InputError, LineReader as _, PlainLines, Typed, hidden};
+use crate::ui::input::{self, InputError, LineReader as _, Lines, Typed, hidden};
 
 #[cfg(test)]
 mod tests;
@@ -230,7 +230,7 @@ pub fn login(
         hidden::line(PROMPT, context.interrupt)
     } else {
         let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
-        PlainLines::new(stdin).line("")
+        Lines::new(stdin, None).line("")
     };
     if let Err(InputError::NotUtf8 { .. } | InputError::LineTooLong { .. }) = typed {
         let problem = KeyProblem::NotVisibleAscii;

@@ -92,9 +92,11 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn standing(&self) -> Standing {
+        let spec = &self.place.models.first.spec;
         Standing {
             session: Some(self.place.id()),
-            model: self.place.models.first.spec.name.clone(),
+            model: spec.name.clone(),
+            vendor: spec.provider.vendor().name,
             window: self.place.window(),
             tokens: self.place.tokens(),
             // What was done beside the conversation counts for nothing in it.

@@ -139,9 +139,11 @@ impl Talker for Developer<'_, '_> {
 
     fn standing(&self) -> Standing {
         let session = self.place.kept.session.borrow();
+        let spec = &self.place.models.first.spec;
         Standing {
             session: self.place.is_begun().then(|| session.id.to_string()),
-            model: self.place.models.first.spec.name.clone(),
+            model: spec.name.clone(),
+            vendor: spec.provider.vendor().name,
             window: self.place.limits.context(),
             tokens: session.file.total_tokens,
             used: None,

@@ -60,7 +60,7 @@ use crate::sys::interrupt::{Interrupted, Signal};
 use crate::sys::positions::Misplaced;
 use crate::ui::editor::EditorProblem;
 use crate::ui::input::InputError;
-use crate::ui::tui::composer::ImageProblem;
+use crate::ui::tui::attachment::ImageProblem;
 
 /// The list, as it must stay.
 const GOLDEN: &str = include_str!("golden.txt");
@@ -549,8 +549,9 @@ fn chat(told: &mut Told) {
             is_asked_always,
         }));
     }
-    told.error(ChatError::Image(ImageProblem::TooLarge {
+    told.error(ChatError::Image(ImageProblem {
         path: p("a.png"),
+        problem: s("it is larger than 5 MB; make it smaller first"),
     }));
     for command in ["/login", "/logout", "!", "/model"] {
         told.error(ChatError::ScreenCommand(s(command)));

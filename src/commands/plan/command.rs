@@ -166,9 +166,11 @@ impl Talker for Worker<'_> {
 
     fn standing(&self) -> Standing {
         let is_begun = self.place.kept.state(|state| !state.requests.is_empty());
+        let spec = &self.place.models.first.spec;
         Standing {
             session: is_begun.then(|| self.place.kept.id()),
-            model: self.place.models.first.spec.name.clone(),
+            model: spec.name.clone(),
+            vendor: spec.provider.vendor().name,
             window: self.place.limits.max_context_tokens.unwrap_or_default(),
             ..Standing::default()
         }

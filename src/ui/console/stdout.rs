@@ -4,22 +4,26 @@
 
 use std::io;
 
-use super::{Console, WIDEST};
+use serde_json::Value;
+
+use super::{Output, WIDEST};
 use crate::record::event::Event;
 use crate::sys::text;
 use crate::ui::markdown::{rendered, uncolored};
-use crate::ui::options::CiRunner;
+use crate::ui::options::{CiRunner, OutputFormat};
 use crate::ui::pager::Pager;
 use crate::ui::paint::{diff_line, lines_taken, painted, size, told_line};
-use crate::ui::{mirror, to_stdout};
+use crate::ui::{json, mirror, stdout};
 
 /// The prefixes of a result's lines that name a path.
 const TELLING: [&str; 2] = ["log: ", "done: the page is in "];
 
-impl Console<'_> {
+impl Output<'_> {
     /// Shows what belongs to an exchange, where that is mirrored. Whether it is no progress, then.
     pub(super) fn mirrored(&self, event: &Event) -> bool {
-        let columns = self.columns().map(|columns| columns.saturating_sub(1));
+        let columns = self
+            .stdout_columns()
+            .map(|columns| columns.saturating_sub(1));
         let columns = columns.unwrap_or(WIDEST);
         let lines = self
             .options
@@ -33,25 +37,50 @@ impl Console<'_> {
             self.spinner.stop();
             let text = lines.iter().map(|line| format!("{line}\n")).collect();
             // What comes at the end tells that nobody can read this.
-            let _ = to_stdout(&self.commanding_nobody(text));
+            let _ = stdout::told(&self.commanding_nobody(text));
         }
         true
     }
 
-    /// Prints the run's result to stdout.
+    /// Prints the result: the text, or what stands for it.
     ///
     /// # Errors
     /// When it cannot be written, though somebody wants to read it.
-    pub fn result(&self, text: &str) -> io::Result<()> {
+    pub fn result(&self, text: &str, document: impl FnOnce() -> Value) -> io::Result<()> {
         self.spinner.stop();
-        to_stdout(&self.ready(text))
+        match self.format {
+            OutputFormat::Text => stdout::told(&self.ready(text)),
+            OutputFormat::Json => json::document(self.redactor, &document()),
+            OutputFormat::JsonL => self.lines.result(&document()),
+        }
     }
 
-    /// Prints it by `pager`, where somebody looks on and it has more lines than the terminal.
+    /// Prints what a program reads where others get text; its reader must not go. Else what stands for it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn report(&self, report: &Value, document: impl FnOnce() -> Value) -> io::Result<()> {
+        self.spinner.stop();
+        match self.format {
+            OutputFormat::Text => json::document(self.redactor, report),
+            _ => self.result("", document),
+        }
+    }
+
+    /// Prints the result as [`Self::result`] does; a text that has more lines than the terminal of somebody who looks on
+    /// by `pager`.
     ///
     /// # Errors
     /// When it cannot be written, though somebody wants to read it.
-    pub fn paged(&self, text: &str, pager: &Pager) -> io::Result<()> {
+    pub fn paged(
+        &self,
+        text: &str,
+        pager: &Pager,
+        document: impl FnOnce() -> Value,
+    ) -> io::Result<()> {
+        if self.format != OutputFormat::Text {
+            return self.result(text, document);
+        }
         self.spinner.stop();
         let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
         let redacted = self.redactor.text(text);
@@ -60,7 +89,7 @@ impl Console<'_> {
         if is_long && pager.show(&text, None) {
             return Ok(());
         }
-        to_stdout(&text)
+        stdout::told(&text)
     }
 
     /// A result as stdout gets it.
@@ -95,25 +124,29 @@ impl Console<'_> {
     }
 
     /// Returns the number of columns stdout has, where it is a terminal.
-    pub fn columns(&self) -> Option<usize> {
+    pub(super) fn stdout_columns(&self) -> Option<usize> {
         let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
         size.map(|(_, columns)| columns)
     }
 
-    /// Prints an agent's answer to stdout: at a terminal, as its Markdown means it.
+    /// Prints an agent's answer: at a terminal, as its Markdown means it; nothing where programs read, which get the
+    /// record.
     ///
     /// # Errors
     /// When it cannot be written, though somebody wants to read it.
     pub fn answer(&self, text: &str) -> io::Result<()> {
-        if !self.options.stdout_terminal {
-            return self.result(&format!("{text}{}", text::line_end(text)));
+        if self.format != OutputFormat::Text {
+            return Ok(());
         }
         self.spinner.stop();
-        let columns = self.columns().unwrap_or(80).saturating_sub(1);
+        if !self.options.stdout_terminal {
+            return stdout::told(&self.ready(&format!("{text}{}", text::line_end(text))));
+        }
+        let columns = self.stdout_columns().unwrap_or(80).saturating_sub(1);
         let text = self.redactor.text(text);
         let colors = self.options.colors.stdout;
         let lines = rendered(&text, columns, colors, &uncolored).into_iter();
         let text = lines.map(|line| painted(&line, colors) + "\n").collect();
-        to_stdout(&self.commanding_nobody(text))
+        stdout::told(&self.commanding_nobody(text))
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use super::{InputError, LineReader as _, PlainLines, Typed, stdin};
+use super::{InputError, LineReader as _, Lines, Typed, stdin};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::printable;
 
@@ -20,7 +20,7 @@ pub fn line(prompt: &str, interrupt: &Interrupt) -> Result<Typed, InputError> {
     let hidden = HiddenEcho::of(io::stdin())?;
     // Who cannot read the prompt can still answer.
     let _ = io::stderr().write_all(printable(prompt, &[]).as_bytes());
-    let typed = PlainLines::new(stdin(interrupt.clone())?).line(prompt);
+    let typed = Lines::new(stdin(interrupt.clone())?, None).line(prompt);
     drop(hidden);
     // The end of the line was not shown either.
     let _ = io::stderr().write_all(b"\n");

@@ -6,7 +6,7 @@ use super::*;
 use crate::sys::interrupt::Signal;
 
 fn all(input: &[u8]) -> Vec<Typed> {
-    let mut lines = PlainLines::new(input);
+    let mut lines = Lines::new(input, None);
     let mut typed = Vec::new();
     loop {
         typed.push(lines.line("> ").unwrap());
@@ -42,12 +42,12 @@ fn a_line_may_come_in_pieces_and_have_the_limit() {
             self.0.read(bytes.split_at_mut(count).0)
         }
     }
-    let mut lines = PlainLines::new(Slow(b"ab\r\ncd"));
+    let mut lines = Lines::new(Slow(b"ab\r\ncd"), None);
     assert_eq!(lines.line("").unwrap(), Typed::Line("ab".to_owned()));
     assert_eq!(lines.line("").unwrap(), Typed::Line("cd".to_owned()));
     for end in ["", "\n", "\r\n"] {
         let longest = format!("{}{end}", "x".repeat(LINE_LIMIT));
-        let typed = PlainLines::new(longest.as_bytes()).line("").unwrap();
+        let typed = Lines::new(longest.as_bytes(), None).line("").unwrap();
         assert!(matches!(typed, Typed::Line(line) if line.len() == LINE_LIMIT));
     }
 }
@@ -55,17 +55,17 @@ fn a_line_may_come_in_pieces_and_have_the_limit() {
 #[test]
 fn a_line_beyond_the_limit_is_an_error_however_much_follows() {
     let longer = format!("a\n{}\n", "x".repeat(LINE_LIMIT + 1));
-    let mut lines = PlainLines::new(longer.as_bytes());
+    let mut lines = Lines::new(longer.as_bytes(), None);
     assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
     let error = lines.line("").unwrap_err();
     assert!(matches!(error, InputError::LineTooLong { line: 2, .. }));
-    let error = PlainLines::new(io::repeat(b'x')).line("").unwrap_err();
+    let error = Lines::new(io::repeat(b'x'), None).line("").unwrap_err();
     assert!(matches!(error, InputError::LineTooLong { line: 1, .. }));
 }
 
 #[test]
 fn what_is_no_text_is_told_with_its_line() {
-    let mut lines = PlainLines::new(&b"a\n\xff\n"[..]);
+    let mut lines = Lines::new(&b"a\n\xff\n"[..], None);
     assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
     let error = lines.line("").unwrap_err().to_string();
     assert!(
@@ -78,7 +78,7 @@ fn what_is_no_text_is_told_with_its_line() {
 fn a_signal_ends_the_wait_for_a_line() {
     let interrupt = Interrupt::never().unwrap();
     let (reader, writer) = UnixStream::pair().unwrap();
-    let mut lines = PlainLines::new(Watched::new(reader, interrupt.clone()));
+    let mut lines = Lines::new(Watched::new(reader, interrupt.clone()), None);
     (&writer).write_all(b"a\nb\n").unwrap();
     assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
     interrupt.simulate(Signal::Term);

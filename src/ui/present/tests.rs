@@ -25,6 +25,7 @@ fn task(status: TaskStatus, text: &str) -> Task {
 fn result(text: &str, failed: bool) -> Event {
     Event::ToolResult {
         brief: None,
+        warnings: Vec::new(),
         name: "COMMAND".to_owned(),
         text: text.to_owned(),
         failed,

@@ -56,6 +56,11 @@ fn result(name: &str, text: &str, brief: Option<&str>, failed: bool) -> Event {
         text: text.to_owned(),
         verb: verb(name),
         brief: brief.map(str::to_owned),
+        warnings: text
+            .lines()
+            .filter_map(|line| line.strip_prefix("warning: "))
+            .map(str::to_owned)
+            .collect(),
         command: command(name, brief),
         failed,
         is_end: false,

@@ -173,7 +173,7 @@ impl App {
                 if self.is_stopping && is_agents {
                     // The agent waits for that and is to stop: it is closed as the user would.
                     let closed = dialog.key(KeyEvent::from(KeyCode::Esc));
-                    let closed = closed.map(|action| ScreenEffect::Send(action.into()));
+                    let closed = closed.map(ScreenEffect::Send);
                     return closed.into_iter().collect();
                 }
                 self.ask(dialog);

@@ -8,8 +8,8 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
+use super::attachment::image_of;
 use super::channel::Wake;
-use super::composer::image_of;
 use crate::exec::pipes;
 use crate::model::message::Image;
 use crate::sys::environment::Environment;
@@ -34,21 +34,13 @@ const TOOLS: [(&str, &str, &[&str]); 2] = [
     ),
 ];
 
-/// Why there is no picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ClipboardProblem {
-    /// Nothing can tell it.
-    #[error(
-        "no clipboard to take a picture from: install `wl-paste` or `xclip`, or name the file behind an `@`"
-    )]
-    NoTool,
-    /// Something else is in it, or nothing.
-    #[error("there is no picture of at most 5 MB in the clipboard")]
-    NoImage,
-}
+/// The problem where nothing can tell it.
+const NO_TOOL: &str = "no clipboard to take a picture from: install `wl-paste` or `xclip`, or name the file behind an `@`";
+/// The problem where something else is in it, or nothing.
+const NO_IMAGE: &str = "there is no picture of at most 5 MB in the clipboard";
 
 /// The result of looking for one.
-pub type FoundImage = Result<Image, ClipboardProblem>;
+pub type FoundImage = Result<Image, &'static str>;
 
 /// The command that prints the clipboard's picture.
 #[derive(Debug, Clone, Default)]
@@ -80,10 +72,10 @@ impl Clipboard {
     }
 
     fn image(&self, interrupt: &Interrupt, patience: Duration) -> FoundImage {
-        let words = self.0.as_ref().ok_or(ClipboardProblem::NoTool)?;
+        let words = self.0.as_ref().ok_or(NO_TOOL)?;
         let printed = pipes::output(words, LARGEST, interrupt, &|| patience);
         let image = printed.ok().and_then(|(bytes, _)| image_of(&bytes));
-        image.ok_or(ClipboardProblem::NoImage)
+        image.ok_or(NO_IMAGE)
     }
 }
 
@@ -106,14 +98,14 @@ mod tests {
         let interrupt = Interrupt::never().unwrap();
         let image = |clipboard: Clipboard| clipboard.image(&interrupt, Duration::from_millis(10));
         let with = [("DISPLAY", ":0"), ("PATH", path)];
-        assert_eq!(image(clipboard(&with)), Err(ClipboardProblem::NoTool));
+        assert_eq!(image(clipboard(&with)), Err(NO_TOOL));
         for (script, expected) in [
             (r"printf 'GIF89a rest'", Ok("image/gif")),
-            ("echo text", Err(ClipboardProblem::NoImage)),
-            ("exit 1", Err(ClipboardProblem::NoImage)),
+            ("echo text", Err(NO_IMAGE)),
+            ("exit 1", Err(NO_IMAGE)),
             (
                 r"printf GIF89a; exec head -c 6000000 /dev/zero",
-                Err(ClipboardProblem::NoImage),
+                Err(NO_IMAGE),
             ),
         ] {
             fs::write(&tool, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -127,9 +119,9 @@ mod tests {
             drop(sender);
         }
         fs::write(&tool, "#!/bin/sh\nprintf GIF89a; exec sleep 3600\n").unwrap();
-        assert_eq!(image(clipboard(&with)), Err(ClipboardProblem::NoImage));
-        assert_eq!(image(clipboard(&with[1..])), Err(ClipboardProblem::NoTool));
+        assert_eq!(image(clipboard(&with)), Err(NO_IMAGE));
+        assert_eq!(image(clipboard(&with[1..])), Err(NO_TOOL));
         let own = Clipboard::of(&Environment::of(&with), dir.path());
-        assert_eq!(image(own), Err(ClipboardProblem::NoTool));
+        assert_eq!(image(own), Err(NO_TOOL));
     }
 }

@@ -185,7 +185,7 @@ pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Completio
 }
 
 /// Looks for the letters of `typed`, none of which means anything else.
-fn pattern(typed: &str, case: CaseMatching) -> Pattern {
+pub fn pattern(typed: &str, case: CaseMatching) -> Pattern {
     Pattern::new(typed, case, Normalization::Smart, AtomKind::Fuzzy)
 }
 

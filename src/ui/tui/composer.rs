@@ -4,8 +4,6 @@
 //! paste is never sent by itself, that it is sent whole however it is shown, and that nothing of the text moves the
 //! cursor or is obeyed by the terminal. What follows `/login` is not shown.
 
-mod attachment;
-mod buffer;
 mod view;
 
 use std::cell::{Cell, RefCell};
@@ -14,18 +12,18 @@ use std::path::PathBuf;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use self::attachment::{Attachment, pasted_image, with_images};
-pub use self::attachment::{ImageProblem, image_of, named_paths, submission};
-use self::buffer::{EditCommand, PLACEHOLDERS, TextBuffer, TextRow};
 use super::channel::Wake;
 use super::completion::{
     Completing, Completion, ProjectPaths, completing, matching_commands, matching_paths,
 };
 use super::history::{HistorySearch, Recall, is_secret};
+use super::keys::{is_letter, moved};
 use super::{CommandHint, Submission};
 use crate::model::message::Image;
 use crate::sys::text::with_unix_line_ends;
 use crate::ui::history::History;
+use crate::ui::tui::attachment::{Attachment, pasted_image, with_images};
+use crate::ui::tui::buffer::{EditCommand, PLACEHOLDERS, TextBuffer, TextRow};
 
 /// A paste of more lines is shown as a placeholder.
 const MOST_PASTED_LINES: usize = 10;
@@ -155,7 +153,9 @@ impl Composer {
         let text = harmless(&submission.text);
         let mut rest = &*text;
         for (image, number) in submission.images.into_iter().zip(1..) {
-            if let Some((before, after)) = rest.split_once(&attachment::image_label(number)) {
+            if let Some((before, after)) =
+                rest.split_once(&crate::ui::tui::attachment::image_label(number))
+            {
                 self.buffer.insert(before);
                 self.attach(Attachment::Image(image));
                 rest = after;
@@ -281,7 +281,7 @@ impl Composer {
             _ => match edit_of(key) {
                 Some(edit) => self.edit(edit),
                 None => match key.code {
-                    KeyCode::Char(c) if !control && !alt => self.insert(c.encode_utf8(&mut [0; 4])),
+                    KeyCode::Char(c) if is_letter(key) => self.insert(c.encode_utf8(&mut [0; 4])),
                     _ => ComposerAction::Unhandled,
                 },
             },
@@ -354,7 +354,7 @@ impl Composer {
     /// The text with something in the place of each placeholder.
     fn with(&self, of: impl Fn(usize) -> Option<String>) -> String {
         let pieces = self.buffer.text().chars().map(|c| {
-            let attachment = buffer::placeholder(c.encode_utf8(&mut [0; 4]));
+            let attachment = crate::ui::tui::buffer::placeholder(c.encode_utf8(&mut [0; 4]));
             attachment.and_then(&of).unwrap_or_else(|| c.to_string())
         });
         pieces.collect()
@@ -407,11 +407,11 @@ impl Composer {
     }
 
     fn rows(&self, columns: usize, labels: &[String]) -> Vec<TextRow> {
-        buffer::rows(self.buffer.text(), columns, labels)
+        crate::ui::tui::buffer::rows(self.buffer.text(), columns, labels)
     }
 
     fn labels(&self) -> Vec<String> {
-        attachment::labels(&self.attachments)
+        crate::ui::tui::attachment::labels(&self.attachments)
     }
 }
 
@@ -441,15 +441,12 @@ impl Composer {
     fn candidate_key(&mut self, key: KeyEvent) -> Option<ComposerAction> {
         let candidates = self.candidates();
         let marked = candidates.get(self.marked.min(candidates.len().checked_sub(1)?))?;
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if let Some(at) = moved(key, self.marked, candidates.len()) {
+            self.marked = at;
+            return Some(ComposerAction::Changed);
+        }
         match key.code {
             KeyCode::Esc => self.is_closed = true,
-            KeyCode::Up => self.marked = self.marked.checked_sub(1).unwrap_or(candidates.len() - 1),
-            KeyCode::Down => self.marked = (self.marked + 1) % candidates.len(),
-            KeyCode::Char('p') if control => {
-                self.marked = self.marked.checked_sub(1).unwrap_or(candidates.len() - 1);
-            }
-            KeyCode::Char('n') if control => self.marked = (self.marked + 1) % candidates.len(),
             KeyCode::Tab => self.complete(marked),
             KeyCode::Enter if key.modifiers.is_empty() => {
                 // What is a name already is meant, and so is a bare `@`.
@@ -524,7 +521,7 @@ impl Composer {
                 search.wanted.pop();
                 self.look(None);
             }
-            KeyCode::Char(c) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
+            KeyCode::Char(c) if is_letter(key) => {
                 search.wanted.push(c);
                 self.look(None);
             }
@@ -567,7 +564,6 @@ fn edit_of(key: KeyEvent) -> Option<EditCommand> {
             'u' => EditCommand::KillToStart,
             'w' => EditCommand::KillWord,
             'y' => EditCommand::Yank,
-            't' => EditCommand::Transpose,
             // As bytes, Ctrl-7 and Ctrl-_ are the same.
             '7' | '_' => EditCommand::Undo,
             _ => return None,
@@ -576,9 +572,6 @@ fn edit_of(key: KeyEvent) -> Option<EditCommand> {
             'b' => EditCommand::WordLeft,
             'f' => EditCommand::WordRight,
             'd' => EditCommand::KillWordRight,
-            'u' => EditCommand::Upper,
-            'l' => EditCommand::Lower,
-            'c' => EditCommand::Capital,
             _ => return None,
         },
         _ => return None,

@@ -3,51 +3,31 @@
 //! Guarantees that nothing is allowed but by its own key: neither Enter nor a paste answers a question. Nothing of what
 //! is shown is obeyed by the terminal, and of a secret nothing is shown but its length.
 
+mod line;
 mod question;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Widget as _};
-use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
+use crossterm::event::{KeyCode, KeyEvent};
+use nucleo_matcher::pattern::CaseMatching;
 use nucleo_matcher::{Config, Matcher};
 
+pub use self::line::is_cancel;
+use self::line::{CANCEL, TypedLine, put};
 use self::question::QuestionDialog;
+use super::completion::pattern;
+use super::keys::{is_letter, moved};
 use super::theme;
 use super::{FromScreen, Menu};
-use crate::record::question::{Question, Verdict};
+use crate::record::question::Question;
 use crate::sys::text::printable;
 
-/// The hint on how to close a dialog, shown in each.
-const CANCEL: &str = "Press Esc to cancel";
 /// The number of rows and columns its border takes.
 const BORDER: u16 = 2;
-
-/// The user's answer.
-#[derive(Debug, Clone, PartialEq)]
-pub enum DialogAction {
-    /// To a question.
-    Answered(Verdict),
-    /// To a menu.
-    Chosen(Option<usize>),
-    /// A line, as it was typed.
-    Typed(Option<String>),
-}
-
-impl From<DialogAction> for FromScreen {
-    fn from(action: DialogAction) -> Self {
-        match action {
-            DialogAction::Answered(verdict) => Self::Answered(verdict),
-            DialogAction::Chosen(item) => Self::Chosen(item),
-            DialogAction::Typed(line) => Self::Typed(line),
-        }
-    }
-}
 
 /// Something that the user is asked.
 #[derive(Debug)]
@@ -128,9 +108,9 @@ impl Dialog {
     }
 
     /// Takes a key; what the user has answered by it.
-    pub fn key(&mut self, key: KeyEvent) -> Option<DialogAction> {
+    pub fn key(&mut self, key: KeyEvent) -> Option<FromScreen> {
         match &mut self.0 {
-            Kind::Question(question) => question.key(key).map(DialogAction::Answered),
+            Kind::Question(question) => question.key(key).map(FromScreen::Answered),
             Kind::Menu(menu) => menu.key(key),
             Kind::Line(line) => line.key(key),
         }
@@ -164,71 +144,6 @@ fn inner_width(width: u16) -> usize {
     usize::from(width.saturating_sub(BORDER)).max(1)
 }
 
-/// Writes a line of a dialog, where it has that row.
-fn put(buf: &mut Buffer, area: Rect, row: usize, text: &str, style: Style) {
-    let row = u16::try_from(row).unwrap_or(u16::MAX);
-    if row < area.height {
-        let text = printable(text, &[]);
-        buf.set_stringn(area.x, area.y + row, text, area.width.into(), style);
-    }
-}
-
-/// A line that is being typed.
-#[derive(Debug, Default)]
-struct TypedLine {
-    text: String,
-    is_secret: bool,
-}
-
-impl TypedLine {
-    /// Takes a key; whether the line is done.
-    fn key(&mut self, key: KeyEvent) -> bool {
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Enter => return true,
-            KeyCode::Backspace => {
-                self.text.pop();
-            }
-            KeyCode::Char('h') if control => {
-                self.text.pop();
-            }
-            KeyCode::Char('u') if control => self.text.clear(),
-            KeyCode::Char(c) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
-                self.text.push(c);
-            }
-            _ => {}
-        }
-        false
-    }
-
-    /// A line ends where its newline is.
-    fn paste(&mut self, text: &str) {
-        self.text.push_str(text.lines().next().unwrap_or_default());
-    }
-
-    /// Draws its end, with a cursor behind it.
-    fn render(&self, area: Rect, row: usize, buf: &mut Buffer) {
-        let shown = if self.is_secret {
-            "•".repeat(self.text.chars().count())
-        } else {
-            printable(&self.text, &[])
-        };
-        let room = usize::from(area.width).saturating_sub(3);
-        let mut columns = 0;
-        let fitting = shown.grapheme_indices(true).rev().take_while(|(_, one)| {
-            columns += one.width();
-            columns <= room
-        });
-        let rest = &shown[fitting.last().map_or(shown.len(), |(at, _)| at)..];
-        put(buf, area, row, &format!("> {rest}"), theme::PLAIN);
-        let row = u16::try_from(row).unwrap_or(u16::MAX);
-        let column = u16::try_from(rest.width() + 2).unwrap_or(u16::MAX);
-        if row < area.height && column < area.width {
-            buf.set_string(area.x + column, area.y + row, " ", theme::SELECTED);
-        }
-    }
-}
-
 /// A line that is asked for.
 #[derive(Debug)]
 struct LineDialog {
@@ -237,24 +152,18 @@ struct LineDialog {
 }
 
 impl LineDialog {
-    fn key(&mut self, key: KeyEvent) -> Option<DialogAction> {
+    fn key(&mut self, key: KeyEvent) -> Option<FromScreen> {
         if is_cancel(key) {
-            return Some(DialogAction::Typed(None));
+            return Some(FromScreen::Typed(None));
         }
         let is_done = self.line.key(key) && !self.line.text.trim().is_empty();
-        is_done.then(|| DialogAction::Typed(Some(std::mem::take(&mut self.line.text))))
+        is_done.then(|| FromScreen::Typed(Some(std::mem::take(&mut self.line.text))))
     }
 
     fn render(&self, area: Rect, buf: &mut Buffer) {
         self.line.render(area, 0, buf);
         put(buf, area, 1, CANCEL, theme::DIM);
     }
-}
-
-/// Returns whether a key closes a dialog.
-pub(super) fn is_cancel(key: KeyEvent) -> bool {
-    let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
-    key.code == KeyCode::Esc || is_ctrl_c
 }
 
 /// A list of which one is chosen.
@@ -274,8 +183,7 @@ impl MenuDialog {
         if self.typed.is_empty() {
             return all.collect();
         }
-        let (case, letters) = (CaseMatching::Ignore, Normalization::Smart);
-        let pattern = Pattern::new(&self.typed, case, letters, AtomKind::Fuzzy);
+        let pattern = pattern(&self.typed, CaseMatching::Ignore);
         let mut matcher = Matcher::new(Config::DEFAULT);
         let mut matches = |at: &usize| {
             let (name, note) = &self.menu.items[*at];
@@ -291,22 +199,21 @@ impl MenuDialog {
         self.at = 0;
     }
 
-    fn key(&mut self, key: KeyEvent) -> Option<DialogAction> {
+    fn key(&mut self, key: KeyEvent) -> Option<FromScreen> {
         if is_cancel(key) {
-            return Some(DialogAction::Chosen(None));
+            return Some(FromScreen::Chosen(None));
         }
         let matching = self.matching();
         let last = matching.len().saturating_sub(1);
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if let Some(at) = moved(key, self.at, matching.len()) {
+            self.at = at;
+            return None;
+        }
         match key.code {
             KeyCode::Enter => {
                 let item = matching.get(self.at).copied();
-                return item.map(|item| DialogAction::Chosen(Some(item)));
+                return item.map(|item| FromScreen::Chosen(Some(item)));
             }
-            KeyCode::Up => self.at = self.at.checked_sub(1).unwrap_or(last),
-            KeyCode::Char('p') if control => self.at = self.at.checked_sub(1).unwrap_or(last),
-            KeyCode::Down => self.at = if self.at < last { self.at + 1 } else { 0 },
-            KeyCode::Char('n') if control => self.at = if self.at < last { self.at + 1 } else { 0 },
             KeyCode::PageUp => self.at = self.at.saturating_sub(10),
             KeyCode::PageDown => self.at = (self.at + 10).min(last),
             KeyCode::Home => self.at = 0,
@@ -315,9 +222,7 @@ impl MenuDialog {
                 self.typed.pop();
                 self.at = 0;
             }
-            KeyCode::Char(c) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
-                self.typed(c.encode_utf8(&mut [0; 4]));
-            }
+            KeyCode::Char(c) if is_letter(key) => self.typed(c.encode_utf8(&mut [0; 4])),
             _ => {}
         }
         None

@@ -24,6 +24,25 @@ pub enum TerminalInput {
     Wheel(i32),
 }
 
+/// Returns whether a key is a letter that is typed.
+pub fn is_letter(key: KeyEvent) -> bool {
+    let others = KeyModifiers::CONTROL | KeyModifiers::ALT;
+    matches!(key.code, KeyCode::Char(_)) && !key.modifiers.intersects(others)
+}
+
+/// The entry of a list of so many that a key marks in the place of the one at `at`; `None` where the key moves nothing.
+pub fn moved(key: KeyEvent, at: usize, count: usize) -> Option<usize> {
+    let last = count.saturating_sub(1);
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Up => Some(at.checked_sub(1).unwrap_or(last)),
+        KeyCode::Char('p') if control => Some(at.checked_sub(1).unwrap_or(last)),
+        KeyCode::Down => Some(if at < last { at + 1 } else { 0 }),
+        KeyCode::Char('n') if control => Some(if at < last { at + 1 } else { 0 }),
+        _ => None,
+    }
+}
+
 /// Reads bytes as they come.
 #[derive(Debug, Default)]
 pub struct KeyDecoder {

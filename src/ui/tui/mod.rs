@@ -5,6 +5,8 @@
 //! engine that is busy.
 
 pub mod app;
+pub(crate) mod attachment;
+pub(crate) mod buffer;
 pub mod channel;
 pub mod clipboard;
 mod code_colors;
@@ -12,6 +14,7 @@ pub mod completion;
 pub mod composer;
 pub mod dialog;
 pub mod history;
+pub(crate) mod item;
 pub mod keys;
 pub mod sidebar;
 pub mod spinner;
@@ -136,6 +139,8 @@ pub enum Entry {
 pub struct Status {
     /// The model's name.
     pub model: String,
+    /// The name of its vendor.
+    pub vendor: &'static str,
     /// The number of tokens of context the last call had, and what came since, about.
     pub used: u64,
     /// The number of the model takes.

@@ -49,6 +49,9 @@ const MESSAGES: [(Duration, &str); 5] = [
     (Duration::from_secs(30), "Thank you for your patience..."),
 ];
 
+/// The vendor whose model has a name of its own.
+const ANTHROPIC: &str = "Anthropic";
+
 /// The hint on how to stop.
 const HINT: &str = " (esc to interrupt)";
 
@@ -141,12 +144,15 @@ impl Waiting {
         }
     }
 
-    fn message(&self) -> String {
+    /// Its message, where the model is this vendor's; "" before that is known.
+    fn message(&self, vendor: &str) -> String {
+        let vendor = if vendor.is_empty() { ANTHROPIC } else { vendor };
         match self {
-            Self::Thinking => "Claude is thinking".to_owned(),
+            Self::Thinking if vendor == ANTHROPIC => "Claude is thinking".to_owned(),
+            Self::Thinking => "Thinking".to_owned(),
             Self::Tool { name, .. } => format!("Executing {}", one_line(name)),
             Self::File { operation, path } => format!("{operation} {}", one_line(path)),
-            Self::Api { .. } => "Calling Anthropic API".to_owned(),
+            Self::Api { .. } => format!("Calling {vendor} API"),
             Self::Streaming { .. } => "Streaming response".to_owned(),
             Self::Counting { doing, tokens } => format!("{doing} [{}]", counted(*tokens, "token")),
             Self::Progress { message, .. } => one_line(message),
@@ -202,14 +208,14 @@ impl Wait {
     }
 
     /// Draws it: a line, and a second one of details where there is room.
-    pub fn render(&self, now: Duration, area: Rect, buf: &mut Buffer) {
+    pub fn render(&self, now: Duration, vendor: &str, area: Rect, buf: &mut Buffer) {
         let (frames, color) = self.waiting.frames();
         let frame = frames.frames[self.frame(now).0];
         let waited = now.saturating_sub(self.since);
         let line = |smart: &str, hint: &'static str| {
             Line::from(vec![
                 Span::styled(frame, theme::PLAIN.fg(color)),
-                Span::raw(format!(" {}{smart}", self.waiting.message())),
+                Span::raw(format!(" {}{smart}", self.waiting.message(vendor))),
                 Span::styled(hint, theme::DIM),
             ])
         };
@@ -313,7 +319,7 @@ mod tests {
         let area = Rect::new(0, 0, 70, 2);
         let mut buf = Buffer::empty(area);
         let now = Duration::from_millis(5000 + waited);
-        wait.render(now, area, &mut buf);
+        wait.render(now, "", area, &mut buf);
         let row = |y| (0..70).map(|x| buf[(x, y)].symbol()).collect::<String>();
         format!("{}\n{}", row(0).trim_end(), row(1).trim_end())
     }

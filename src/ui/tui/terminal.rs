@@ -348,7 +348,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         while let Ok(found) = self.pictures.1.try_recv() {
             match found {
                 Ok(image) => self.app.attach_image(image),
-                Err(problem) => self.app.hint(&problem.to_string(), self.now()),
+                Err(problem) => self.app.hint(problem, self.now()),
             }
         }
         for message in messages {

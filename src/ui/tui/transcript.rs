@@ -5,21 +5,19 @@
 //! when it is looked at, once for each width, and only those near to what is seen are kept.
 
 mod events;
-mod item;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use self::item::{ItemBody, ItemLook};
 use super::Entry;
 use super::code_colors::CodeColors;
+use super::item::ItemBody;
 use super::spinner::more_below;
-use super::streaming::{MarkdownBlock, take_settled};
+use super::streaming::take_settled;
 use super::theme;
 use crate::record::tasks::Task;
-
-pub use self::item::first_line;
+use crate::ui::steps::{Folding, Look};
 
 /// The lines of so many items are kept.
 const HELD: usize = 256;
@@ -59,7 +57,7 @@ pub struct Transcript {
     seen: (usize, usize),
     /// The size that it was drawn in last.
     size: (usize, usize),
-    is_unfolded: bool,
+    folding: Folding,
     /// Which items have lines.
     held: Vec<usize>,
     /// The task list as it was shown last.
@@ -86,7 +84,7 @@ impl Transcript {
             top: None,
             seen: (0, 0),
             size: (80, 24),
-            is_unfolded: false,
+            folding: Folding::Folded,
             held: Vec::new(),
             tasks: Vec::new(),
             tools: Vec::new(),
@@ -102,7 +100,7 @@ impl Transcript {
     pub fn replace(&mut self, entries: Vec<Entry>) {
         *self = Self {
             size: self.size,
-            is_unfolded: self.is_unfolded,
+            folding: self.folding,
             // It has the grammars, which take long to load.
             code: std::mem::take(&mut self.code),
             ..Self::new(self.has_steps)
@@ -115,7 +113,10 @@ impl Transcript {
 
     /// Shows all of everything, or the most important of it again.
     pub fn toggle_folding(&mut self) {
-        self.is_unfolded = !self.is_unfolded;
+        self.folding = match self.folding {
+            Folding::Unfolded => Folding::Folded,
+            _ => Folding::Unfolded,
+        };
         self.forget_lines();
     }
 
@@ -152,12 +153,21 @@ impl Transcript {
 
     /// Adds a whole text of the agent's, block by block.
     fn push_markdown(&mut self, mut text: String) {
-        let mut continues = false;
-        for block in take_settled(&mut text, &mut continues) {
+        let blocks = take_settled(&mut text).into_iter().chain([text]);
+        for block in blocks.filter(|block| !block.trim().is_empty()) {
             self.push(ItemBody::Agent(block));
         }
-        if !text.trim().is_empty() {
-            self.push(ItemBody::Agent(MarkdownBlock { text, continues }));
+    }
+
+    /// Adds a part of a reply that comes.
+    fn push_streamed(&mut self, text: String, is_thought: bool, continues: bool) {
+        self.push(if is_thought {
+            ItemBody::Thought { text, continues }
+        } else {
+            ItemBody::Agent(text)
+        });
+        if let Some(last) = self.items.last_mut() {
+            last.is_streamed = true;
         }
     }
 
@@ -172,44 +182,41 @@ impl Transcript {
     fn push_piece(&mut self, piece: &str, is_thought: bool) {
         let is_same = self.items[self.step.min(self.items.len())..].last();
         let is_same = is_same.is_some_and(|last| {
-            last.is_streamed && matches!(last.body, ItemBody::Thought(_)) == is_thought
+            last.is_streamed && matches!(last.body, ItemBody::Thought { .. }) == is_thought
         });
-        let of_kind = |block| {
-            if is_thought {
-                ItemBody::Thought(block)
-            } else {
-                ItemBody::Agent(block)
-            }
-        };
         if !is_same {
-            self.push(of_kind(MarkdownBlock::default()));
+            self.push_streamed(String::new(), is_thought, false);
             self.settle_at = SETTLING;
         }
         let Some(last) = self.items.last_mut() else {
             return;
         };
-        last.is_streamed = true;
         (last.height, last.lines) = (None, None);
-        let (ItemBody::Agent(block) | ItemBody::Thought(block)) = &mut last.body else {
+        let mut continues = matches!(
+            last.body,
+            ItemBody::Thought {
+                continues: true,
+                ..
+            }
+        );
+        let (ItemBody::Agent(text) | ItemBody::Thought { text, .. }) = &mut last.body else {
             return;
         };
-        block.text.push_str(piece);
-        if block.text.len() < self.settle_at {
+        text.push_str(piece);
+        if text.len() < self.settle_at {
             return;
         }
-        let mut open = std::mem::take(block);
+        let mut open = std::mem::take(text);
         let settled = if is_thought {
             take_lines(&mut open)
         } else {
-            take_settled(&mut open.text, &mut open.continues)
+            take_settled(&mut open)
         };
-        self.settle_at = open.text.len() + SETTLING;
+        self.settle_at = open.len() + SETTLING;
         self.items.pop();
-        for block in settled.into_iter().chain([open]) {
-            self.push(of_kind(block));
-            if let Some(last) = self.items.last_mut() {
-                last.is_streamed = true;
-            }
+        for text in settled.into_iter().chain([open]) {
+            self.push_streamed(text, is_thought, continues);
+            continues = true;
         }
     }
 
@@ -327,12 +334,12 @@ impl Transcript {
         let is_apart = at > 0 && !self.items[at].body.continues(&self.items[at - 1].body);
         let item = &mut self.items[at];
         let indent = (item.depth * 2).min(self.size.0 / 4);
-        let look = ItemLook {
+        let look = Look {
             width: self.size.0 - indent,
-            code: &self.code,
-            is_unfolded: self.is_unfolded,
+            is_styled: true,
+            folding: self.folding,
         };
-        let mut lines = item.body.lines(look);
+        let mut lines = item.body.lines(look, &self.code);
         if indent > 0 {
             for line in &mut lines {
                 line.spans.insert(0, " ".repeat(indent).into());
@@ -427,13 +434,11 @@ impl Transcript {
 }
 
 /// Takes all whole lines off a thought that goes on.
-fn take_lines(open: &mut MarkdownBlock) -> Vec<MarkdownBlock> {
+fn take_lines(open: &mut String) -> Vec<String> {
     // Without a line end it is one anywhere: nobody thinks that long in one line.
-    let end = open.text.rfind('\n').map_or(open.text.len(), |at| at + 1);
-    let rest = open.text.split_off(end);
-    let text = std::mem::replace(&mut open.text, rest);
-    let continues = std::mem::replace(&mut open.continues, true);
-    vec![MarkdownBlock { text, continues }]
+    let end = open.rfind('\n').map_or(open.len(), |at| at + 1);
+    let rest = open.split_off(end);
+    vec![std::mem::replace(open, rest)]
 }
 
 #[cfg(test)]

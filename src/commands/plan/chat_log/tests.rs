@@ -222,6 +222,7 @@ fn what_is_shown_is_noted_and_handed_on() {
         name: text("shell_exec"),
         text: text("1\n2"),
         brief: Some(text("two lines")),
+        warnings: Vec::new(),
         verb: Verb::Use,
         command: CommandEnd::None,
         failed,

@@ -82,7 +82,7 @@ impl App {
             return Vec::new();
         };
         self.dialog = None;
-        let answer = ScreenEffect::Send(action.into());
+        let answer = ScreenEffect::Send(action);
         if !is_cancel(key) || self.engine != EngineState::Working {
             return vec![answer];
         }

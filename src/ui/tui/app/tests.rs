@@ -143,6 +143,7 @@ fn result(name: &str, brief: &str) -> Event {
         name: name.to_owned(),
         text: "text".to_owned(),
         brief: Some(brief.to_owned()),
+        warnings: Vec::new(),
         verb: Verb::Use,
         failed: false,
         command: CommandEnd::None,

@@ -10,7 +10,7 @@ use super::{App, EngineState};
 use crate::record::mode::SharedMode;
 use crate::sys::numbers::counted;
 use crate::ui::blocks::{one_line, wrapped};
-use crate::ui::tui::transcript::first_line;
+use crate::ui::tui::item::first_line;
 use crate::ui::tui::{sidebar, status, theme};
 
 /// So many lines of what waits to be sent are shown.
@@ -86,7 +86,7 @@ impl App {
         if let (Some(wait), None, ..2) = (&self.wait, &self.dialog, lines.len()) {
             let gap = u16::from(columns > 0);
             let width = area.width.saturating_sub(columns + gap);
-            wait.render(self.now, Rect { width, ..area }, buf);
+            wait.render(self.now, self.status.vendor, Rect { width, ..area }, buf);
         }
         for (line, y) in lines.iter().zip(area.y..area.bottom()) {
             buf.set_stringn(area.right() - columns, y, line, columns.into(), style);

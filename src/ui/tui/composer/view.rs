@@ -8,8 +8,8 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::Composer;
-use super::buffer::{placeholder, row_of, shown};
 use crate::sys::text::printable;
+use crate::ui::tui::buffer::{placeholder, row_of, shown};
 use crate::ui::tui::completion::Completion;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::theme;

@@ -8,10 +8,11 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{CANCEL, TypedLine, is_cancel, put};
+use super::line::{CANCEL, TypedLine, is_cancel, put};
 use crate::record::question::{Answer, Question, Verdict};
 use crate::sys::text::printable;
 use crate::ui::columns::folded;
+use crate::ui::paint::diff_style;
 use crate::ui::steps::HANG;
 use crate::ui::tui::theme;
 
@@ -85,7 +86,7 @@ impl QuestionDialog {
             }
             for line in self.preview.lines() {
                 let pieces = broken(line, columns, HANG).into_iter();
-                lines.extend(pieces.map(|piece| (piece, look_of(line))));
+                lines.extend(pieces.map(|piece| (piece, diff_style(line, false))));
             }
             self.body.replace((columns, lines));
         }
@@ -261,15 +262,4 @@ fn broken(text: &str, columns: usize, hang: usize) -> Vec<String> {
     let text = printable(&text.replace('\t', "    "), &['\n']);
     let text = folded(&text, Some(columns), hang);
     text.split('\n').map(str::to_owned).collect()
-}
-
-/// Returns the style of a line of a unified diff.
-fn look_of(line: &str) -> Style {
-    match line.as_bytes() {
-        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => theme::HEADING,
-        [b'+', ..] => theme::SUCCESS,
-        [b'-', ..] => theme::ERROR,
-        [b'@', ..] => theme::ACCENT,
-        _ => theme::PLAIN,
-    }
 }

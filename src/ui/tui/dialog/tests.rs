@@ -1,7 +1,9 @@
 //! That a question is answered by its own keys alone, and menus and lines by theirs.
 
+use crossterm::event::KeyModifiers;
+
 use super::*;
-use crate::record::question::Answer;
+use crate::record::question::{Answer, Verdict};
 use proptest::prelude::*;
 
 fn key(code: KeyCode) -> KeyEvent {
@@ -96,7 +98,7 @@ fn a_question_looks_like_this() {
 #[test]
 fn a_question_is_answered_by_its_keys_alone() {
     let verdict = |answer, is_for_good| {
-        Some(DialogAction::Answered(Verdict {
+        Some(FromScreen::Answered(Verdict {
             answer,
             is_for_good,
         }))
@@ -169,7 +171,7 @@ fn something_else_may_be_said_instead() {
     };
     assert_eq!(
         dialog.key(key(KeyCode::Enter)),
-        Some(DialogAction::Answered(expected))
+        Some(FromScreen::Answered(expected))
     );
     // Escape goes back to the question.
     let mut dialog = asked(true);
@@ -308,7 +310,7 @@ fn one_of_a_menu_is_chosen() {
         }
         assert_eq!(
             dialog.key(key(*last)),
-            Some(DialogAction::Chosen(expected)),
+            Some(FromScreen::Chosen(expected)),
             "{keys:?}"
         );
     }
@@ -333,15 +335,12 @@ fn of_a_secret_nothing_is_seen_but_its_length() {
     let typed = Some("sk-ant-kx".to_owned());
     assert_eq!(
         dialog.key(key(KeyCode::Enter)),
-        Some(DialogAction::Typed(typed))
+        Some(FromScreen::Typed(typed))
     );
     let mut dialog = Dialog::line("Name".to_owned(), false);
     dialog.paste("w\u{1b}[2Jork");
     assert!(drawn(&dialog, 40).contains("> w\u{fffd}[2Jork"));
-    assert_eq!(
-        dialog.key(key(KeyCode::Esc)),
-        Some(DialogAction::Typed(None))
-    );
+    assert_eq!(dialog.key(key(KeyCode::Esc)), Some(FromScreen::Typed(None)));
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Converts events and earlier conversation to items of the transcript. Pure.
 
 use super::Transcript;
-use super::item::ItemBody;
 use crate::record::event::Event;
 use crate::ui::present::{ToolEnd, ToolUse, asked, present};
 use crate::ui::tui::Entry;
-use crate::ui::tui::streaming::MarkdownBlock;
+use crate::ui::tui::item::ItemBody;
 
 impl Transcript {
     /// Adds an entry.
@@ -13,10 +12,10 @@ impl Transcript {
         match entry {
             Entry::User(text) => self.add_sent(&text, &text),
             Entry::Agent(text) => self.push_markdown(text),
-            Entry::Thought(text) => self.push(ItemBody::Thought(MarkdownBlock {
+            Entry::Thought(text) => self.push(ItemBody::Thought {
                 text,
                 continues: false,
-            })),
+            }),
             Entry::Tool {
                 name,
                 subject,

@@ -87,6 +87,11 @@ fn result(name: &str, text: &str, brief: Option<&str>, failed: bool) -> Event {
         name: name.to_owned(),
         text: text.to_owned(),
         brief: brief.map(str::to_owned),
+        warnings: text
+            .lines()
+            .filter_map(|line| line.strip_prefix("warning: "))
+            .map(str::to_owned)
+            .collect(),
         verb: Verb::Use,
         failed,
         command: match brief.and_then(|brief| brief.strip_prefix("exit code: ")) {
@@ -347,7 +352,7 @@ fn a_reply_that_streams_is_parsed_once() {
         }
     }
     let longest = transcript.items.iter().map(|item| match &item.body {
-        ItemBody::Agent(block) => block.text.len(),
+        ItemBody::Agent(text) => text.len(),
         _ => 0,
     });
     assert!(longest.max().unwrap() < 2 * SETTLING);

@@ -3,7 +3,6 @@
 //! Reads files that are named as pictures, and nothing else. Guarantees that what is attached is a picture by its first
 //! bytes, and of a kind and size that a model takes.
 
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -55,29 +54,14 @@ pub fn image_label(number: usize) -> String {
     format!("[Image #{number}]")
 }
 
-/// Why a file is not attached.
+/// The reason why a file is not attached.
 #[derive(Debug, thiserror::Error)]
-pub enum ImageProblem {
-    /// It cannot be read.
-    #[error("cannot attach `{}`: {source}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
-    /// It is too large.
-    #[error("cannot attach `{}`: it is larger than 5 MB; make it smaller first", .path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It is something else.
-    #[error("cannot attach `{}`: it is no PNG, JPEG, GIF or WebP; convert it first", .path.display())]
-    NoImage {
-        /// The file.
-        path: PathBuf,
-    },
+#[error("cannot attach `{}`: {problem}", .path.display())]
+pub struct ImageProblem {
+    /// The file.
+    pub path: PathBuf,
+    /// The system's word, or what is to be done.
+    pub problem: String,
 }
 
 /// Returns whether a name is that of a picture.
@@ -113,12 +97,19 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
 
 /// The picture in a file.
 fn load(path: PathBuf) -> Result<Image, ImageProblem> {
-    let bytes = match files::read(&path, Links::Followed, LARGEST) {
-        Ok(bytes) => bytes,
-        Err(error) if files::is_too_large(&error) => return Err(ImageProblem::TooLarge { path }),
-        Err(source) => return Err(ImageProblem::Unreadable { path, source }),
-    };
-    image_of(&bytes).ok_or(ImageProblem::NoImage { path })
+    let read = files::read(&path, Links::Followed, LARGEST);
+    let image = read.map_err(|error| {
+        if files::is_too_large(&error) {
+            "it is larger than 5 MB; make it smaller first".to_owned()
+        } else {
+            error.to_string()
+        }
+    });
+    let image = image.and_then(|bytes| {
+        let problem = "it is no PNG, JPEG, GIF or WebP; convert it first";
+        image_of(&bytes).ok_or_else(|| problem.to_owned())
+    });
+    image.map_err(|problem| ImageProblem { path, problem })
 }
 
 /// These bytes, if they are a picture's.
@@ -138,15 +129,6 @@ pub fn pasted_image(text: &str, root: &Path) -> Option<Result<Image, ImageProble
     let [word] = &words[..] else { return None };
     let path = root.join(word.strip_prefix("file://").unwrap_or(word));
     path.is_file().then(|| load(path))
-}
-
-/// Returns the submission of a text that was not typed at the screen, with the pictures that it names by `@path` beside
-/// it.
-///
-/// # Errors
-/// When one of them cannot be attached.
-pub fn submission(text: &str, root: &Path) -> Result<Submission, ImageProblem> {
-    with_images(text, &[], root)
 }
 
 /// Returns the submission of a text with placeholders. Pastes are written out; pictures, and those that an `@` names,

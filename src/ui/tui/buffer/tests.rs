@@ -44,14 +44,6 @@ fn keys_edit_as_readline_does() {
             "git push --|",
         ),
         ("| one two", EditCommand::KillWordRight, "| two"),
-        ("one| two x", EditCommand::Upper, "one TWO| x"),
-        ("|ÄB c", EditCommand::Lower, "äb| c"),
-        ("one| tWO x", EditCommand::Capital, "one Two| x"),
-        ("one.|", EditCommand::Capital, "one.|"),
-        ("a|bc", EditCommand::Transpose, "ba|c"),
-        ("abc|", EditCommand::Transpose, "acb|"),
-        ("a\n|b", EditCommand::Transpose, "a\n|b"),
-        ("a\nb|\nc", EditCommand::Transpose, "a\nb|\nc"),
     ] {
         let mut buffer = at(before);
         let changes = buffer.edit(edit);
@@ -215,9 +207,6 @@ proptest! {
                 12 => EditCommand::KillWordRight,
                 13 => EditCommand::Yank,
                 14 => EditCommand::Undo,
-                15 => EditCommand::Transpose,
-                16 => EditCommand::Upper,
-                17 => EditCommand::Capital,
                 18 => {
                     buffer.insert("\u{301}");
                     continue;

@@ -111,30 +111,6 @@ impl TextBuffer {
         true
     }
 
-    /// Has the rest of the word behind the cursor in other letters, and goes there.
-    fn respell(&mut self, respelled: impl Fn(&str) -> String) -> bool {
-        let range = self.cursor..self.word_behind();
-        let word = respelled(&self.text[range.clone()]);
-        self.replace(range.clone(), &word);
-        !range.is_empty()
-    }
-
-    /// Swaps the letters around the cursor; at the end of a line, the two before it.
-    fn transpose(&mut self) -> bool {
-        let cursor = self.cursor;
-        if cursor == self.line_end() {
-            self.cursor = self.before();
-        }
-        let (start, middle, end) = (self.before(), self.cursor, self.behind());
-        if start < self.line_start() || start == middle || end > self.line_end() {
-            self.cursor = cursor;
-            return false;
-        }
-        let swapped = format!("{}{}", &self.text[middle..end], &self.text[start..middle]);
-        self.replace(start..end, &swapped);
-        true
-    }
-
     /// The end of the grapheme that `at` is in: what was inserted may have joined with what follows.
     fn boundary(&self, at: usize) -> usize {
         let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
@@ -213,15 +189,6 @@ impl TextBuffer {
                 !killed.is_empty()
             }
             EditCommand::Undo => self.undo(),
-            EditCommand::Transpose => self.transpose(),
-            EditCommand::Upper => self.respell(str::to_uppercase),
-            EditCommand::Lower => self.respell(str::to_lowercase),
-            EditCommand::Capital => self.respell(|word| {
-                let (first, rest) = word.split_at(word.find(is_letter).unwrap_or_default());
-                let mut letters = rest.chars();
-                let letter = letters.next().into_iter().flat_map(char::to_uppercase);
-                first.chars().chain(letter).collect::<String>() + &letters.as_str().to_lowercase()
-            }),
         }
     }
 
@@ -287,10 +254,6 @@ pub enum EditCommand {
     KillWordRight,
     Yank,
     Undo,
-    Transpose,
-    Upper,
-    Lower,
-    Capital,
 }
 
 fn is_letter(c: char) -> bool {

@@ -10,25 +10,10 @@ use crate::ui::markdown::rendered;
 use crate::ui::present::{Shown, ToolUse};
 use crate::ui::steps::{Folding, Look};
 use crate::ui::tui::code_colors::CodeColors;
-use crate::ui::tui::streaming::MarkdownBlock;
 use crate::ui::tui::theme;
 
 /// Lines that are shown of what the user has sent.
 const SENT: usize = 40;
-/// Lines that are shown of anything that is unfolded.
-const UNFOLDED: usize = 2000;
-
-/// The conditions that lines depend on besides the item.
-#[derive(Clone, Copy)]
-pub struct ItemLook<'l> {
-    /// The number of columns.
-    pub width: usize,
-    /// The colours of code.
-    pub code: &'l CodeColors,
-    /// True if all of it is shown.
-    pub is_unfolded: bool,
-}
-
 /// Something in the transcript.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ItemBody {
@@ -40,9 +25,14 @@ pub enum ItemBody {
         text: String,
     },
     /// A block of the agent's message.
-    Agent(MarkdownBlock),
-    /// A block of its thoughts.
-    Thought(MarkdownBlock),
+    Agent(String),
+    /// A part of its thoughts.
+    Thought {
+        /// The text.
+        text: String,
+        /// True if it goes on with the part before, so that nothing stands between them.
+        continues: bool,
+    },
     /// A tool that it uses, or has used.
     Tool(Box<ToolUse>),
     /// A warning for the user.
@@ -56,29 +46,20 @@ impl ItemBody {
     pub fn continues(&self, before: &Self) -> bool {
         match (before, self) {
             (Self::Tool(_), Self::Tool(_)) => true,
-            (_, Self::Agent(block) | Self::Thought(block)) => block.continues,
+            (_, Self::Thought { continues, .. }) => *continues,
             _ => false,
         }
     }
 
     /// Its lines.
-    pub fn lines(&self, look: ItemLook<'_>) -> Vec<Line<'static>> {
+    pub(in crate::ui) fn lines(&self, look: Look, code: &CodeColors) -> Vec<Line<'static>> {
         let width = look.width;
-        let limit = |folded| if look.is_unfolded { UNFOLDED } else { folded };
-        let painter = Look {
-            width,
-            is_styled: true,
-            folding: if look.is_unfolded {
-                Folding::Unfolded
-            } else {
-                Folding::Folded
-            },
-        };
         match self {
             Self::User { shown, text } => {
-                let text = if look.is_unfolded { text } else { shown };
+                let is_whole = look.folding == Folding::Unfolded;
+                let text = if is_whole { text } else { shown };
                 let bold = theme::PLAIN.add_modifier(Modifier::BOLD);
-                let lines = fitted(text, width.saturating_sub(2), limit(SENT)).into_iter();
+                let lines = fitted(text, width.saturating_sub(2), look.limit(SENT)).into_iter();
                 let lines = lines.enumerate().map(|(at, line)| {
                     let sign = if at == 0 { "> " } else { "  " };
                     Line::from(vec![
@@ -88,20 +69,20 @@ impl ItemBody {
                 });
                 lines.collect()
             }
-            Self::Agent(block) => {
-                let code = |language: &str, code: &str| look.code.of(language, code);
-                rendered(&block.text, width, true, &code)
+            Self::Agent(text) => {
+                let colors = |language: &str, text: &str| code.of(language, text);
+                rendered(text, width, true, &colors)
             }
-            Self::Thought(block) => {
+            Self::Thought { text, .. } => {
                 let style = theme::DIM.add_modifier(Modifier::ITALIC);
-                painter.behind("  ", &block.text, usize::MAX, style)
+                look.behind("  ", text, usize::MAX, style)
             }
-            Self::Tool(tool) => painter.tool(tool),
+            Self::Tool(tool) => look.tool(tool),
             Self::Warning(text) => {
                 let text = format!("warning: {text}");
-                painter.behind("", &text, limit(SENT), Style::new().yellow())
+                look.behind("", &text, look.limit(SENT), Style::new().yellow())
             }
-            Self::Event(shown) => painter.shown(shown),
+            Self::Event(shown) => look.shown(shown),
         }
     }
 }
