@@ -71,19 +71,16 @@ impl HistoryMessage {
     }
 
     /// The user's words.
-    #[must_use]
     pub fn of_user(content: impl Into<String>) -> Self {
         Self::new(Role::User, content)
     }
 
     /// The agent's words, as the protocol remembers them.
-    #[must_use]
     pub fn of_agent(content: impl Into<String>) -> Self {
         Self::new(Role::Assistant, content)
     }
 
     /// The result of the call with this id.
-    #[must_use]
     pub fn of_tool(tool: &str, id: &str, content: impl Into<String>) -> Self {
         Self {
             tool: Some(tool.to_owned()),
@@ -93,7 +90,6 @@ impl HistoryMessage {
     }
 
     /// The result of a call whose outcome is unknown.
-    #[must_use]
     pub fn not_done(call: &Call, content: &str) -> Self {
         Self {
             is_failed: true,
@@ -102,26 +98,22 @@ impl HistoryMessage {
     }
 
     /// The program's own words to the agent.
-    #[must_use]
     pub fn note(content: impl Into<String>) -> Self {
         Self::new(Role::Tool, content)
     }
 
     /// The program's own words, which tell the agent how things stand now.
-    #[must_use]
     pub fn reminder(content: &str) -> Self {
         Self::tagged(tagged(Tag::SYSTEM_REMINDER, &[], content))
     }
 
     /// A reminder followed by text that is not the program's own, between tags of its own.
-    #[must_use]
     pub fn reminder_of(words: &str, shown: &str) -> Self {
         let words = tagged(Tag::SYSTEM_REMINDER, &[], words);
         Self::tagged(format!("{words}\n\n{shown}"))
     }
 
     /// The fault in the agent's last reply.
-    #[must_use]
     pub fn of_fault(content: impl Into<String>) -> Self {
         Self {
             is_fault: true,
@@ -130,7 +122,6 @@ impl HistoryMessage {
     }
 
     /// A summary that replaces a conversation, with the user's requests behind it.
-    #[must_use]
     pub fn summary(summary: &str, requests: &[String]) -> Self {
         let summary = tagged(Tag::CONTEXT_SUMMARY, &[], summary);
         let requests = tagged_requests(requests);
@@ -140,13 +131,11 @@ impl HistoryMessage {
     }
 
     /// Reports whether it is a summary that replaced a conversation.
-    #[must_use]
     pub fn is_summary(&self) -> bool {
         self.is_tagged && self.content.starts_with(SUMMARY)
     }
 
     /// A message of tagged parts, sent as it is.
-    #[must_use]
     pub fn tagged(content: String) -> Self {
         Self {
             is_tagged: true,
@@ -185,7 +174,6 @@ pub struct UserRequest {
 
 impl UserRequest {
     /// Removes the keys.
-    #[must_use]
     pub fn redacted(&self, redactor: &Redactor) -> Self {
         let text = |text: &String| redactor.text(text).into_owned();
         Self {
@@ -274,7 +262,6 @@ impl Conversation {
     }
 
     /// The requests that are still asked for, the last one in any case.
-    #[must_use]
     pub fn open_requests(&self) -> &[String] {
         let last = self.requests.len().saturating_sub(1);
         self.requests
@@ -315,7 +302,6 @@ impl Conversation {
 
     /// The last request and the agent's last words, for a person who takes the conversation up again; `None` where
     /// nothing was asked for.
-    #[must_use]
     pub fn recap(&self) -> Option<String> {
         let request = self.requests.last()?;
         let mut history = self.history.iter().rev();
@@ -334,7 +320,6 @@ impl Conversation {
 
     /// The agent's last message, and the results that it was told since; `None` where it was told anything
     /// else.
-    #[must_use]
     pub fn last_turn(&self) -> Option<(&HistoryMessage, &[HistoryMessage])> {
         let is_result =
             |message: &&HistoryMessage| message.role == Role::Tool && message.tool.is_some();
@@ -346,7 +331,6 @@ impl Conversation {
 }
 
 /// The messages to send for what was said, all of it as text.
-#[must_use]
 pub fn as_text(history: &[HistoryMessage]) -> Vec<Message<'static>> {
     let pieces = history.iter();
     in_turns(pieces.map(|message| (message.role, "\n\n", message.sent())))
@@ -378,7 +362,6 @@ pub fn in_turns(
 }
 
 /// Renders the messages as one text, for a model that is to summarize it; of each no more than `max_bytes`.
-#[must_use]
 pub fn transcript<'m>(
     history: impl IntoIterator<Item = &'m HistoryMessage>,
     max_bytes: usize,

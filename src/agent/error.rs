@@ -271,7 +271,6 @@ impl From<McpError> for AgentError {
 
 impl AgentError {
     /// The agent's error in another one, however it is wrapped.
-    #[must_use]
     pub fn of(error: &Error) -> Option<&Self> {
         match error.downcast_ref() {
             Some(Self::AtOnce(error)) => Some(error),
@@ -294,7 +293,6 @@ impl AgentError {
     }
 
     /// The same before anything was sent.
-    #[must_use]
     pub fn at_once(self) -> Self {
         Self::AtOnce(Box::new(self))
     }
@@ -314,7 +312,6 @@ pub struct Fault {
 
 impl Fault {
     /// One of a line of the reply, from 1 on.
-    #[must_use]
     pub fn at(line: usize, problem: impl Into<String>) -> Self {
         Self {
             line: Some(line),
@@ -324,7 +321,6 @@ impl Fault {
     }
 
     /// One of the reply as a whole.
-    #[must_use]
     pub fn of_all(problem: impl Into<String>) -> Self {
         Self {
             line: None,
@@ -334,13 +330,11 @@ impl Fault {
     }
 
     /// The same with what the model is to do about it.
-    #[must_use]
     pub fn with_remedy(self, remedy: &'static str) -> Self {
         Self { remedy, ..self }
     }
 
     /// Returns the message for the model.
-    #[must_use]
     pub fn told(&self) -> String {
         let joint = match self.remedy.chars().next() {
             None => "",

@@ -41,7 +41,6 @@ pub struct JudgedProgram {
 
 impl JudgedProgram {
     /// The prefix of the rule that would cover it: the program and its subcommand, or [`LOOKS`].
-    #[must_use]
     pub fn prefix(&self) -> String {
         if self.only_looks {
             return LOOKS.to_owned();
@@ -52,7 +51,6 @@ impl JudgedProgram {
     }
 
     /// The number of words by which this rule's prefix covers it, or `None`. [`LOOKS`] counts least.
-    #[must_use]
     pub fn covered_by(&self, prefix: &str) -> Option<usize> {
         if prefix == LOOKS {
             return self.only_looks.then_some(0);
@@ -74,7 +72,6 @@ pub enum ScriptState {
 }
 
 /// Judges a command. `state_of` tells of a script by its path from the directory in which the command runs.
-#[must_use]
 pub fn judge(command: &str, state_of: &dyn Fn(&Path) -> ScriptState) -> JudgedCommand {
     if command.len() > LONGEST {
         return unclear(UNCLEAR);

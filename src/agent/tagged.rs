@@ -57,7 +57,6 @@ impl Tag {
 }
 
 /// The user's requests, each between tags of its own.
-#[must_use]
 pub fn tagged_requests(requests: &[String]) -> String {
     let requests = requests.iter();
     let tagged = requests.map(|text| tagged(Tag::USER_REQUEST, &[], text));
@@ -68,7 +67,6 @@ pub fn tagged_requests(requests: &[String]) -> String {
 ///
 /// In an attribute, all but letters, digits, `_`, `.` and `-` becomes `_`. In the content, the `<` of whatever looks like a tag of the program's own is written as `&lt;`; all else
 /// stays byte by byte.
-#[must_use]
 pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
     let is_odd = |c: char| !c.is_ascii_alphanumeric() && !"_.-".contains(c);
     let attributes: String = attributes

@@ -60,7 +60,6 @@ pub struct Parameter {
 impl Parameter {
     /// One of this name and kind; `meaning` is a phrase for the model. Ranges of lines and task lists may be left out,
     /// all else not.
-    #[must_use]
     pub const fn new(name: &'static str, kind: ParameterKind, meaning: &'static str) -> Self {
         Self {
             name,
@@ -73,31 +72,26 @@ impl Parameter {
     }
 
     /// A path or a glob.
-    #[must_use]
     pub const fn path(name: &'static str, meaning: &'static str) -> Self {
         Self::new(name, ParameterKind::Path, meaning)
     }
 
     /// A text that is taken byte by byte.
-    #[must_use]
     pub const fn block(name: &'static str, meaning: &'static str) -> Self {
         Self::new(name, ParameterKind::Block, meaning)
     }
 
     /// Words.
-    #[must_use]
     pub const fn text(name: &'static str, meaning: &'static str) -> Self {
         Self::new(name, ParameterKind::Text, meaning)
     }
 
     /// Adds an example.
-    #[must_use]
     pub const fn example(self, example: &'static str) -> Self {
         Self { example, ..self }
     }
 
     /// Makes it optional.
-    #[must_use]
     pub const fn optional(self) -> Self {
         Self {
             is_optional: true,
@@ -106,7 +100,6 @@ impl Parameter {
     }
 
     /// Makes it optional, with this default; what is no text is given as JSON.
-    #[must_use]
     pub const fn or(self, default: &'static str) -> Self {
         Self {
             default,
@@ -115,7 +108,6 @@ impl Parameter {
     }
 
     /// The JSON schema of what it may be.
-    #[must_use]
     pub fn schema(&self) -> Value {
         match self.kind {
             ParameterKind::Flag => json!({"type": "boolean"}),
@@ -127,7 +119,6 @@ impl Parameter {
     /// Adds an upper bound on its length, unless it is a file's content: for servers that hold a model to a
     /// schema, since the smallest models would not come to an end without. Grammars of llama.cpp take none of 2,000 or
     /// more.
-    #[must_use]
     pub fn bounded_schema(&self) -> Value {
         const LONGEST_PATH: u32 = 500;
         const LONGEST_TEXT: u32 = 1000;
@@ -172,7 +163,6 @@ pub enum Effect {
 
 impl Effect {
     /// Reports whether doing it twice is the same as doing it once.
-    #[must_use]
     pub fn may_be_repeated(self) -> bool {
         !matches!(self, Self::Writes | Self::Runs | Self::Delegates)
     }
@@ -203,7 +193,6 @@ pub struct ToolSpec {
 
 impl ToolSpec {
     /// One of the program's own.
-    #[must_use]
     pub const fn new(
         name: &'static str,
         description: &'static str,
@@ -235,21 +224,18 @@ impl ToolSpec {
     }
 
     /// Sets another verb than the effect implies.
-    #[must_use]
     pub const fn doing(mut self, verb: Verb) -> Self {
         self.verb = verb;
         self
     }
 
     /// Sets another category than the effect implies.
-    #[must_use]
     pub const fn of_category(mut self, category: Category) -> Self {
         self.category = category;
         self
     }
 
     /// Shows its output while it is at work, for as long as a call may ask to wait.
-    #[must_use]
     pub const fn streaming(mut self, timeout: Duration) -> Self {
         self.streams = true;
         self.timeout = Some(timeout);
@@ -258,19 +244,16 @@ impl ToolSpec {
 
     /// Reports whether its use needs the user's approval, unless given for good. What is the agent's own needs
     /// nobody's leave, and what looks into the project does.
-    #[must_use]
     pub fn requires_approval(&self) -> bool {
         matches!(self.effect, Effect::Reads | Effect::Writes | Effect::Runs)
     }
 
     /// Reports whether it takes a parameter of this kind.
-    #[must_use]
     pub fn takes(&self, kind: ParameterKind) -> bool {
         self.parameters.iter().any(|known| known.kind == kind)
     }
 
     /// The JSON schema of what it takes: an object.
-    #[must_use]
     pub fn schema(&self) -> Value {
         if let Some(schema) = &self.schema {
             return schema.clone();
@@ -288,7 +271,6 @@ impl ToolSpec {
     }
 
     /// As a vendor is told of it.
-    #[must_use]
     pub fn described(&self) -> ToolSchema {
         ToolSchema {
             name: self.name.clone().into_owned(),
@@ -340,13 +322,11 @@ pub struct Arguments(pub(super) Map<String, Value>);
 
 impl Arguments {
     /// The text of this name; "" where there is none.
-    #[must_use]
     pub fn get(&self, name: &str) -> &str {
         self.0.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The number of this name; `None` if it is missing or negative.
-    #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
         self.0.get(name).and_then(Value::as_u64)
     }
@@ -382,7 +362,6 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// The subject of the call: its first argument.
-    #[must_use]
     pub fn subject(&self) -> &str {
         let first = self.tool.parameters.first();
         first.map_or("", |first| self.arguments.get(first.name))
@@ -416,7 +395,6 @@ pub struct ToolOutput {
 
 impl ToolOutput {
     /// An output that is nothing but text.
-    #[must_use]
     pub fn said(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -449,7 +427,6 @@ impl CallFailure {
     pub const TOOL_FAILED: &'static str = "tool_failed";
 
     /// One of this kind.
-    #[must_use]
     pub fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             code,
@@ -526,20 +503,17 @@ pub struct Toolbox<'a>(Vec<(&'a ToolSpec, Box<dyn Tool + 'a>)>);
 
 impl<'a> Toolbox<'a> {
     /// A toolbox with no tools in it yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a tool, as the model knows it.
-    #[must_use]
     pub fn with(mut self, spec: &'a ToolSpec, tool: impl Tool + 'a) -> Self {
         self.0.push((spec, Box::new(tool)));
         self
     }
 
     /// The description of the tool of this name.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<&'a ToolSpec> {
         let mut tools = self.0.iter();
         tools.find_map(|(spec, _)| (spec.name == name).then_some(*spec))

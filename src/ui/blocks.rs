@@ -15,7 +15,6 @@ const TAB: usize = 4;
 const MARKS: usize = 8;
 
 /// The title on a line, and below it the text, two blanks in.
-#[must_use]
 pub fn plain(title: &str, text: &str) -> Vec<String> {
     let body = shown(text, LIMIT, |line| vec![line.trim_end().to_owned()]);
     let body = body.into_iter().map(|line| match line.as_str() {
@@ -26,7 +25,6 @@ pub fn plain(title: &str, text: &str) -> Vec<String> {
 }
 
 /// `text` in lines of at most `width` columns, no more than `limit` of them: of a longer one its head and its tail.
-#[must_use]
 pub fn fitted(text: &str, width: usize, limit: usize) -> Vec<String> {
     shown(text, limit, |line| wrapped(line, width.max(1)))
 }

@@ -19,7 +19,6 @@ pub enum Align {
 }
 
 /// A line for each row, with two blanks between columns and none at the end.
-#[must_use]
 pub fn aligned(rows: &[Vec<String>], aligns: &[Align]) -> Vec<String> {
     let mut widths = vec![0; aligns.len()];
     for row in rows {
@@ -66,7 +65,6 @@ pub fn make_room<T>(
 }
 
 /// The same lines, each cut off where it does not fit in so many columns.
-#[must_use]
 pub fn cut(text: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else {
         return text.to_owned();
@@ -76,7 +74,6 @@ pub fn cut(text: &str, columns: Option<usize>) -> String {
 }
 
 /// The same lines, each broken at blanks where it does not fit in so many columns; what follows is further in by `hang`.
-#[must_use]
 pub fn folded(text: &str, columns: Option<usize>, hang: usize) -> String {
     let Some(columns) = columns else {
         return text.to_owned();

@@ -71,7 +71,6 @@ const WIDEST: usize = 400;
 
 impl<'r> Output<'r> {
     /// Prints nothing that `redactor` knows as a key.
-    #[must_use]
     pub fn new(
         options: ConsoleOptions,
         format: OutputFormat,
@@ -93,14 +92,12 @@ impl<'r> Output<'r> {
     }
 
     /// The same with links on the paths that it prints to a terminal.
-    #[must_use]
     pub(crate) fn with_links(mut self, links: Option<Links>) -> Self {
         self.links = links;
         self
     }
 
     /// Returns the format of stdout.
-    #[must_use]
     pub fn format(&self) -> OutputFormat {
         self.format
     }

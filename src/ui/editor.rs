@@ -68,7 +68,6 @@ pub enum EditorProblem {
 }
 
 /// The command that opens a file: `$VISUAL`, `$EDITOR`, or the system's.
-#[must_use]
 pub fn command(environment: &Environment) -> &str {
     environment
         .first(&VARIABLES)

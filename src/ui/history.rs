@@ -33,20 +33,17 @@ pub struct History {
 
 impl History {
     /// The one in this home.
-    #[must_use]
     pub fn at(home: &Path, redactor: &Redactor) -> Self {
         Self::of(home.join(FILE), redactor)
     }
 
     /// The one in this file, which need not be there.
-    #[must_use]
     pub fn of(path: PathBuf, redactor: &Redactor) -> Self {
         let redactor = redactor.clone();
         Self { path, redactor }
     }
 
     /// The latest entries, the oldest first; what was sent several times in a row counts once.
-    #[must_use]
     pub fn entries(&self) -> Vec<String> {
         let content = files::read(&self.path, Links::Refused, LARGEST).unwrap_or_default();
         let lines = content.split(|byte| *byte == b'\n');

@@ -31,7 +31,6 @@ pub struct JsonLines<'r> {
 
 impl<'r> JsonLines<'r> {
     /// Writes nothing that `redactor` knows as a key.
-    #[must_use]
     pub fn new(clock: &'r dyn Clock, redactor: &'r Redactor) -> Self {
         Self {
             clock,
@@ -101,7 +100,6 @@ pub fn document(redactor: &Redactor, document: &Value) -> io::Result<()> {
 }
 
 /// A run's record as JSON.
-#[must_use]
 pub fn record(record: &RunRecord) -> Value {
     // As for events, there is always a value.
     serde_json::to_value(record).unwrap_or_default()

@@ -39,7 +39,6 @@ pub struct Links {
 impl Links {
     /// Links to what lies below `base`, an absolute path; `None` where the terminal is not known to take them.
     /// `FORCE_HYPERLINK` says yes, or with `0` no.
-    #[must_use]
     pub fn of(environment: &Environment, base: &Path) -> Option<Self> {
         let vte = environment.get("VTE_VERSION");
         let is_known = || {
@@ -57,7 +56,6 @@ impl Links {
     }
 
     /// `path`, which may be printed, as a link to itself.
-    #[must_use]
     pub fn link(&self, path: &str) -> String {
         let target = self.base.join(path);
         let target = percent_encode(target.as_os_str().as_bytes(), PLAIN);

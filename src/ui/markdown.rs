@@ -24,7 +24,6 @@ const CODE_INDENT: &str = "    ";
 pub type CodePainter<'c> = &'c dyn Fn(&str, &str) -> Option<Vec<Pieces>>;
 
 /// The lines of `text` in `columns` columns; without styles unless `is_styled`, and code in the colours of its syntax.
-#[must_use]
 pub fn rendered(
     text: &str,
     columns: usize,

@@ -45,7 +45,6 @@ pub struct ConsoleOptions {
 
 impl ConsoleOptions {
     /// Returns the capabilities of stdout and stderr, which may be terminals, according to the environment.
-    #[must_use]
     pub fn new(quiet: bool, (stdout, stderr): (bool, bool), environment: &Environment) -> Self {
         let dumb = is_dumb(environment);
         let colors = !dumb && environment.os("NO_COLOR").is_none();
@@ -73,7 +72,6 @@ impl ConsoleOptions {
     }
 
     /// The same where stdout gets `format`: nothing is mirrored between what programs read, nor where it is to be quiet.
-    #[must_use]
     pub fn in_format(self, format: OutputFormat) -> Self {
         Self {
             mirrors: self.mirrors && !self.quiet && format == OutputFormat::Text,

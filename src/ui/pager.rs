@@ -31,7 +31,6 @@ pub struct Pager {
 impl Pager {
     /// The user's pager: `$PAGER`, or else `less`, from an absolute directory of `PATH` that is not in `project`;
     /// `None` where there is none, or where the user wants none: an empty one, or `cat`.
-    #[must_use]
     pub fn of(environment: &Environment, project: &Path) -> Option<Self> {
         let words = match environment.os("PAGER").map(OsStr::to_str) {
             Some(command) => shlex::split(command?)?,
@@ -49,7 +48,6 @@ impl Pager {
     }
 
     /// The same for a full screen, which takes the terminal again at once: `less` stays open, however short the text is.
-    #[must_use]
     pub fn of_screen(environment: &Environment, project: &Path) -> Option<Self> {
         let mut pager = Self::of(environment, project)?;
         let own = environment.get("LESS");
@@ -61,7 +59,6 @@ impl Pager {
 
     /// Shows `text`, and says whether it could; one that is closed early has shown it, also
     /// by a signal that lasts, where one is watched for.
-    #[must_use]
     pub fn show(&self, text: &str, interrupt: Option<&Interrupt>) -> bool {
         let Some((program, arguments)) = self.words.split_first() else {
             return false;

@@ -68,7 +68,6 @@ impl McpAddress {
     }
 
     /// The URL, with its query; "" where there is none.
-    #[must_use]
     pub fn url(&self) -> String {
         match self {
             Self::Http { endpoint, query } if query.is_empty() => endpoint.url(""),

@@ -218,7 +218,6 @@ impl McpError {
 
     /// Reports whether the server is lost to the work: no further call would fare better. Else it is something that a model
     /// can be told: what the server has said, or that it is not known whether a call was begun.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         match self {
             Self::Interrupted(_)

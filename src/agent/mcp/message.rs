@@ -23,7 +23,6 @@ pub struct Outgoing<'m> {
 
 impl Outgoing<'_> {
     /// The message as it is sent, in one line.
-    #[must_use]
     pub fn to_text(self) -> String {
         let (method, params) = (Value::from(self.method), self.params);
         let id = self
@@ -59,7 +58,6 @@ pub enum Incoming {
 
 impl Incoming {
     /// Reads a message, or a list of them, of which the answer counts; `awaited` is the id of the request.
-    #[must_use]
     pub fn read(message: Value, awaited: u64) -> Vec<Self> {
         match message {
             Value::Array(messages) => {
@@ -88,7 +86,6 @@ impl Incoming {
 }
 
 /// The error of a message that may be without our id: a server that could not read a request does not know its id.
-#[must_use]
 pub fn error_without_id(message: &mut Value) -> Option<RpcError> {
     let message = message.as_object_mut()?;
     if message.get("id").is_some_and(|id| !id.is_null()) {

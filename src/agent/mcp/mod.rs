@@ -231,13 +231,11 @@ impl<'a> McpClient<'a> {
     }
 
     /// The server's name: its URL without a query, or its program.
-    #[must_use]
     pub fn server(&self) -> &str {
         &self.server
     }
 
     /// The version of the protocol that was agreed on; "" where a session has ended.
-    #[must_use]
     pub fn protocol(&self) -> &'static str {
         let version = self.connection.borrow().version;
         version.map_or("", Version::name)

@@ -21,14 +21,12 @@ pub struct Version(&'static str);
 impl Version {
     /// The one that this client speaks and a server has named in the handshake, if it is one. A server that names the
     /// one without a handshake is taken at its word.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let mut known = WITH_HANDSHAKE.into_iter().chain([WITHOUT_HANDSHAKE]);
         known.find(|known| *known == name).map(Self)
     }
 
     /// The one without a handshake, where a server refuses the handshake and names it.
-    #[must_use]
     pub fn after_refusal(code: i64, data: &Value) -> Option<Self> {
         let mut named = supported(code, data)?.iter();
         named
@@ -37,19 +35,16 @@ impl Version {
     }
 
     /// The name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.0
     }
 
     /// Reports whether each request stands for itself: no handshake, no session, and all about the client in the request.
-    #[must_use]
     pub fn is_stateless(self) -> bool {
         self.0 == WITHOUT_HANDSHAKE
     }
 
     /// The parameters of a request in this version: with what a server without sessions has to know.
-    #[must_use]
     pub fn complete(self, params: Value) -> Value {
         let Value::Object(mut params) = params else {
             return params;
@@ -70,14 +65,12 @@ impl Version {
 }
 
 /// The versions that a server names when it refuses the handshake for its version.
-#[must_use]
 pub fn supported(code: i64, data: &Value) -> Option<&Vec<Value>> {
     let versions = data["supported"].as_array();
     versions.filter(|_| code == UNSUPPORTED)
 }
 
 /// The parameters of the handshake.
-#[must_use]
 pub fn offer() -> Value {
     let [newest, ..] = WITH_HANDSHAKE;
     json!({"protocolVersion": newest, "capabilities": {}, "clientInfo": client_info()})

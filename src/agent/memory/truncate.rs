@@ -65,7 +65,6 @@ impl Meter {
     }
 
     /// The tokens of a conversation; 0 where nothing was counted yet.
-    #[must_use]
     pub fn used(&self, conversation: &Conversation) -> u64 {
         let since = conversation.history.get(self.covered.get()..);
         match self.counted.get() {
@@ -76,7 +75,6 @@ impl Meter {
 }
 
 /// About how many tokens messages have: one for four characters.
-#[must_use]
 pub fn tokens_of(history: &[HistoryMessage]) -> u64 {
     let text = |text: &str| text.chars().count() as u64;
     let message = |message: &HistoryMessage| {
@@ -259,7 +257,6 @@ fn estimate(system: &[String], history: &[HistoryMessage]) -> u64 {
 }
 
 /// The part of a conversation that is sent.
-#[must_use]
 pub fn sent(conversation: &Conversation) -> Cow<'_, [HistoryMessage]> {
     match &conversation.truncation {
         Some(truncation) if truncation.from <= conversation.history.len() => {

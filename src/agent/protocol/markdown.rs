@@ -78,7 +78,6 @@ impl Markdown {
 }
 
 /// A reply's text less what was thought ahead of it; "" where all of it was.
-#[must_use]
 pub(in crate::agent) fn without_thoughts(text: &str) -> String {
     let spoken = thoughts::spoken(text);
     spoken.map_or_else(|_| String::new(), |lines| joined(&lines).trim().to_owned())

@@ -23,7 +23,6 @@ use self::native::Native;
 use crate::model::ToolForm;
 
 /// The protocol of a form; `plain_replies` says what becomes of Markdown without a tool.
-#[must_use]
 pub fn of(form: ToolForm, plain_replies: PlainReplies) -> Box<dyn Protocol> {
     match form {
         ToolForm::Markdown => Box::new(Markdown { plain_replies }),

@@ -74,7 +74,6 @@ pub struct SessionFile {
 
 impl SessionFile {
     /// The file of a new session in `directory`, as it stands in files.
-    #[must_use]
     pub fn new(id: Uuid, now: DateTime<Utc>, directory: String, model: &str) -> Self {
         let now = now.trunc_subsecs(3);
         Self {

@@ -25,7 +25,6 @@ pub trait SessionForm: DeserializeOwned {
     fn directory(&self) -> &str;
 
     /// Takes what was read into use. The file's or folder's name decides on the id: a copy is a session of its own.
-    #[must_use]
     fn opened(self, id: &str) -> Self;
 
     /// The file to write, without keys. Each text is redacted before it is escaped: whatever a key looks like, the file
@@ -36,7 +35,6 @@ pub trait SessionForm: DeserializeOwned {
     fn changed(&mut self, _now: DateTime<Utc>) {}
 
     /// Name of a state in lists.
-    #[must_use]
     fn state_name(state: SessionState) -> &'static str {
         state.name()
     }
@@ -73,21 +71,18 @@ pub struct Outline {
 
 impl SessionSummary {
     /// State, as the form `F` names it.
-    #[must_use]
     pub fn state<F: SessionForm>(&self) -> &'static str {
         let outline = self.outline.as_ref();
         outline.map_or("damaged", |outline| F::state_name(outline.state))
     }
 
     /// Tests if the session works in `directory`, as it stands in files; a damaged one works in none.
-    #[must_use]
     pub fn is_of(&self, directory: &str) -> bool {
         let outline = self.outline.as_ref();
         outline.is_ok_and(|outline| outline.directory == directory)
     }
 
     /// Tests if it has a request.
-    #[must_use]
     pub fn is_begun(&self) -> bool {
         let outline = self.outline.as_ref();
         outline.is_ok_and(|outline| !outline.prompt.is_empty())
@@ -95,7 +90,6 @@ impl SessionSummary {
 }
 
 /// The first line of a request that is not blank; "" where there is none.
-#[must_use]
 pub fn first_line(request: &str) -> &str {
     let mut lines = request.lines().map(str::trim);
     lines.find(|line| !line.is_empty()).unwrap_or_default()

@@ -6,7 +6,6 @@ use crate::record::todos::Todo;
 use crate::secret::Redactor;
 
 /// A conversation with every text redacted.
-#[must_use]
 pub fn redacted_conversation(conversation: &Conversation, redactor: &Redactor) -> Conversation {
     let message = |message: &HistoryMessage| redacted_message(message, redactor);
     let messages = |messages: &[HistoryMessage]| messages.iter().map(message).collect();

@@ -21,7 +21,6 @@ pub enum SessionState {
 
 impl SessionState {
     /// The name in the file.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -32,7 +31,6 @@ impl SessionState {
     }
 
     /// The state for an onlooker: an active session that no process holds was killed.
-    #[must_use]
     pub fn seen(self, is_held: impl FnOnce() -> bool) -> Self {
         match self {
             Self::Active if !is_held() => Self::Interrupted,

@@ -66,7 +66,6 @@ impl<F> Session<F> {
     }
 
     /// The folder that its file is in.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         self.hold.session.parent().unwrap_or(&self.hold.session)
     }
@@ -123,7 +122,6 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     }
 
     /// Path of the folder with the sessions.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -146,7 +144,6 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     }
 
     /// Tests for a session of exactly that id: on some systems, other names lead to a folder too.
-    #[must_use]
     pub fn has(&self, id: &str) -> bool {
         if !F::IS_FOLDER {
             return !is_missing(&self.file(id));
@@ -291,7 +288,6 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     }
 
     /// The list for programs: `{"schema": 1, "sessions": […]}`.
-    #[must_use]
     pub fn json(sessions: &[SessionSummary]) -> Value {
         let sessions: Vec<Value> = sessions.iter().map(F::json).collect();
         serde_json::json!({"schema": 1, "sessions": sessions})
@@ -409,7 +405,6 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
 
     /// A directory as it stands in files. The bytes of one that is not UTF-8 are written out, so that another
     /// is not taken for it.
-    #[must_use]
     pub fn written(&self, directory: &Path) -> String {
         let bytes = || directory.as_os_str().as_encoded_bytes().escape_ascii();
         // No path begins like this.

@@ -92,7 +92,6 @@ impl ResolvedPath {
     }
 
     /// The place as the model is told of it.
-    #[must_use]
     pub fn shown(&self) -> String {
         match self {
             Self::Inside(path) if path.is_empty() => "`.`".to_owned(),
@@ -102,7 +101,6 @@ impl ResolvedPath {
     }
 
     /// The path, as diffs name it.
-    #[must_use]
     pub fn named(&self) -> String {
         match self {
             Self::Inside(path) => path.clone(),
@@ -111,7 +109,6 @@ impl ResolvedPath {
     }
 
     /// The absolute path.
-    #[must_use]
     pub fn path(&self, root: &Path) -> PathBuf {
         match self {
             Self::Inside(path) => root.join(path),
@@ -215,7 +212,6 @@ impl ResolvedPath {
     }
 
     /// Reports whether it is a `.env` by its own name, and by that of what it links to.
-    #[must_use]
     pub fn is_environment(&self, root: &Path) -> bool {
         let named = self.path(root);
         [resolved(&named), named].iter().all(|path| {
@@ -237,7 +233,6 @@ impl ResolvedPath {
 }
 
 /// Reports whether `path`, untrusted text, leads from `root` to `closed` or below it; both with links resolved.
-#[must_use]
 pub fn leads_into(root: &Path, path: &str, closed: &Path) -> bool {
     let clean = path_clean::clean(root.join(path));
     clean.starts_with(closed) || resolved(&clean).starts_with(closed)

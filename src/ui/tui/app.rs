@@ -121,7 +121,6 @@ struct CallProgress {
 
 impl App {
     /// One that shows nothing yet. What is sent waits until the engine has told that it is there: [`ToScreen::Settled`].
-    #[must_use]
     pub fn new(mode: Option<SharedMode>, composer: Composer) -> Self {
         Self {
             transcript: Transcript::new(mode.is_none()),
@@ -370,7 +369,6 @@ impl App {
     }
 
     /// Returns the time until [`Self::tick`] is due, if nothing else happens; `None`: not at all.
-    #[must_use]
     pub fn next_tick(&self, now: Duration) -> Option<Duration> {
         let wait = self.wait.as_ref().filter(|_| self.dialog.is_none());
         let hint = self.hint.as_ref().map(|(_, until)| *until);
@@ -383,13 +381,11 @@ impl App {
     }
 
     /// Returns whether one Escape is waiting for the other.
-    #[must_use]
     pub fn is_armed(&self) -> bool {
         self.armed.is_some()
     }
 
     /// Returns whether there is something in the input: a question that comes now would interrupt the user.
-    #[must_use]
     pub fn is_typing(&self) -> bool {
         !self.composer.is_empty()
     }

@@ -143,7 +143,6 @@ pub struct ScreenReceiver {
 
 impl ScreenReceiver {
     /// All that waits, in its order; `None` where nobody has told or woken anything.
-    #[must_use]
     pub fn take(&self) -> Option<Vec<ToScreen>> {
         let mut bytes = [0u8; 64];
         let mut is_woken = false;
@@ -157,13 +156,11 @@ impl ScreenReceiver {
     }
 
     /// Returns a handle that wakes the screen without a message.
-    #[must_use]
     pub fn wake(&self) -> Wake {
         self.wake.clone()
     }
 
     /// The farewell of an engine that was told to end; none where that takes too long.
-    #[must_use]
     pub fn farewell(&self, clock: &dyn Clock) -> String {
         let from = clock.elapsed();
         loop {

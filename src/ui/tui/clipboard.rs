@@ -48,7 +48,6 @@ pub struct Clipboard(Option<Vec<String>>);
 
 impl Clipboard {
     /// The desktop's own program, from an absolute directory of `PATH` that is not in `project`.
-    #[must_use]
     pub fn of(environment: &Environment, project: &Path) -> Self {
         let words = |(desktop, name, arguments): (&str, &str, &[&str])| {
             environment.os(desktop)?;

@@ -43,7 +43,6 @@ pub struct ProjectPaths {
 
 impl ProjectPaths {
     /// Those below `root`; `wake` is told when there are new ones.
-    #[must_use]
     pub fn new(root: PathBuf, wake: Option<Wake>) -> Self {
         Self {
             root,
@@ -54,7 +53,6 @@ impl ProjectPaths {
     }
 
     /// The project's root.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -83,7 +81,6 @@ impl ProjectPaths {
     }
 
     /// Returns the paths that were listed last.
-    #[must_use]
     pub fn listed(&self) -> Arc<Vec<String>> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&listed)
@@ -131,7 +128,6 @@ fn typed_path(text: &str) -> Option<(usize, &str)> {
 
 /// Returns the word right before the cursor, if it can be completed: an `@` that begins a word, or a `/` that begins
 /// the text.
-#[must_use]
 pub fn completing(before: &str) -> Option<Completing<'_>> {
     if let Some((start, typed)) = typed_path(before) {
         return Some(Completing::Path(start, typed));
@@ -141,7 +137,6 @@ pub fn completing(before: &str) -> Option<Completing<'_>> {
 }
 
 /// The paths that `typed` may become, the best first.
-#[must_use]
 pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Completion> {
     let candidate = |path: &str| Completion {
         text: path.to_owned(),
@@ -162,7 +157,6 @@ pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Completion> {
 }
 
 /// The commands that `typed` may become: those that begin so, then those that have it in them, letter by letter.
-#[must_use]
 pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Completion> {
     let pattern = pattern(typed, CaseMatching::Ignore);
     let mut matcher = Matcher::new(Config::DEFAULT);

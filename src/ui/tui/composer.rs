@@ -117,7 +117,6 @@ impl Composer {
     }
 
     /// Returns whether the input is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.buffer.text().is_empty() && self.search.is_none()
     }
@@ -166,7 +165,6 @@ impl Composer {
     }
 
     /// All that would be sent, with pastes written out.
-    #[must_use]
     pub fn text(&self) -> String {
         self.with(|attachment| match self.attachments.get(attachment)? {
             Attachment::Paste(text) => Some(text.clone()),
@@ -175,7 +173,6 @@ impl Composer {
     }
 
     /// Returns the text for editing elsewhere; `None` if it may hold a key, which must not be in any file.
-    #[must_use]
     pub fn editable_text(&self) -> Option<String> {
         (!is_secret(self.buffer.text())).then(|| self.text())
     }

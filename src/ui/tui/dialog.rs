@@ -42,13 +42,11 @@ enum Kind {
 
 impl Dialog {
     /// Asks whether something is allowed; `preview` is what it would change.
-    #[must_use]
     pub fn question(question: Question, preview: Option<&str>) -> Self {
         Self(Kind::Question(QuestionDialog::new(question, preview)))
     }
 
     /// Asks which of a list.
-    #[must_use]
     pub fn menu(menu: Menu) -> Self {
         let (at, typed) = (
             menu.at.min(menu.items.len().saturating_sub(1)),
@@ -58,7 +56,6 @@ impl Dialog {
     }
 
     /// Asks for a line; what is typed is not shown if it is a secret.
-    #[must_use]
     pub fn line(prompt: String, is_secret: bool) -> Self {
         let line = TypedLine {
             text: String::new(),
@@ -68,7 +65,6 @@ impl Dialog {
     }
 
     /// Returns the number of rows it wants at this width.
-    #[must_use]
     pub fn height(&self, width: u16) -> u16 {
         let rows = match &self.0 {
             Kind::Question(question) => question.height(inner_width(width)),
@@ -117,7 +113,6 @@ impl Dialog {
     }
 
     /// Returns whether a key is a letter that may answer a question.
-    #[must_use]
     pub fn is_letter(&self, key: KeyEvent) -> bool {
         matches!(&self.0, Kind::Question(question) if question.is_letter(key))
     }

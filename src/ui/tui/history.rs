@@ -9,7 +9,6 @@ use crate::ui::history::History;
 const SECRET_COMMANDS: [&str; 2] = ["/login", "/logout"];
 
 /// Returns whether `text` may hold a key that its user is typing: it is neither kept nor shown.
-#[must_use]
 pub fn is_secret(text: &str) -> bool {
     let command = text.split_whitespace().next();
     command.is_some_and(|command| SECRET_COMMANDS.contains(&command))
@@ -28,7 +27,6 @@ pub struct Recall {
 
 impl Recall {
     /// With the entries of `file`, where anything is kept.
-    #[must_use]
     pub fn new(file: Option<History>) -> Self {
         let entries = file.as_ref().map(History::entries).unwrap_or_default();
         Self {
@@ -76,7 +74,6 @@ impl Recall {
     }
 
     /// The latest entry before `before` that has `wanted` in it, whatever the letters' case.
-    #[must_use]
     pub fn find(&self, wanted: &str, before: usize) -> Option<(usize, &str)> {
         let wanted = wanted.to_lowercase();
         let mut earlier = self.entries.iter().enumerate().take(before).rev();
@@ -85,7 +82,6 @@ impl Recall {
     }
 
     /// Returns the number of entries.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -113,7 +109,6 @@ impl HistorySearch {
 
     /// Returns the visible part of it in so many columns: the line with the match, and of a long line the part around
     /// it.
-    #[must_use]
     pub fn seen(&self, columns: usize) -> String {
         let wanted = self.wanted.to_lowercase();
         let place = |line: &str| Some(line.to_lowercase().split_once(&wanted)?.0.chars().count());

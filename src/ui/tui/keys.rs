@@ -73,7 +73,6 @@ impl KeyDecoder {
 
     /// Returns whether the meaning of the pending bytes depends on what follows, or on nothing following: an Escape may
     /// begin a sequence.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.paste.is_none() && !self.pending.is_empty()
     }

@@ -17,7 +17,6 @@ const FROM: u16 = 100;
 const MOST_LINES: usize = 5;
 
 /// Returns the number of columns it takes of a screen of so many; 0 where it stands above the input.
-#[must_use]
 pub fn width(columns: u16) -> u16 {
     if columns < FROM {
         0
@@ -27,7 +26,6 @@ pub fn width(columns: u16) -> u16 {
 }
 
 /// Returns the number of lines it takes above the input.
-#[must_use]
 pub fn height(todos: &[Todo]) -> u16 {
     u16::try_from(todos.len().min(MOST_LINES)).unwrap_or_default()
 }

@@ -107,7 +107,6 @@ pub enum Waiting {
 
 impl Waiting {
     /// Returns the wait for a tool of this category that is used on `subject`.
-    #[must_use]
     pub fn for_tool(name: &str, category: Option<Category>, subject: &str) -> Self {
         let operation = match category {
             Some(Category::File) if !subject.is_empty() => "Reading",
@@ -126,7 +125,6 @@ impl Waiting {
     }
 
     /// Returns whether it is the same as before, perhaps further on.
-    #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Streaming { .. }, Self::Streaming { .. })
@@ -189,7 +187,6 @@ pub struct Wait {
 
 impl Wait {
     /// Which frame of what turns it is now; it is drawn anew when this is another.
-    #[must_use]
     pub fn frame(&self, now: Duration) -> (usize, u64) {
         let (frames, _) = self.waiting.frames();
         let waited = now.saturating_sub(self.since);
@@ -199,7 +196,6 @@ impl Wait {
     }
 
     /// Returns the time until the next frame.
-    #[must_use]
     pub fn next_frame(&self, now: Duration) -> Duration {
         let interval = self.waiting.frames().0.interval.as_millis().max(1);
         let waited = now.saturating_sub(self.since).as_millis();
@@ -283,7 +279,6 @@ impl CallTimes {
     /// Returns the time one with so many may take, in whole seconds: half of it as earlier ones on average, half by
     /// their rate;
     /// `None` before there was any.
-    #[must_use]
     pub fn estimate(&self, tokens: u64) -> Option<Duration> {
         let mean = self.took.checked_div(self.calls)?;
         let total = u128::from(self.tokens.max(1));
@@ -298,7 +293,6 @@ impl CallTimes {
 }
 
 /// Returns the note on lines below the visible part: `3 new lines`.
-#[must_use]
 pub fn more_below(lines: usize) -> String {
     match lines {
         0 => "↓ more below (End)".to_owned(),

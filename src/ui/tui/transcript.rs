@@ -77,7 +77,6 @@ pub struct Transcript {
 
 impl Transcript {
     /// An empty one, of an agent of which only the steps are shown, and not its replies as they come, if it `has_steps`.
-    #[must_use]
     pub fn new(has_steps: bool) -> Self {
         Self {
             items: Vec::new(),
@@ -136,7 +135,6 @@ impl Transcript {
     }
 
     /// Returns whether colours are being looked for: [`Self::poll`] is to be called again soon.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         self.code.is_pending()
     }

@@ -27,7 +27,6 @@ const HINT: &str = "Ask for something, or / for commands";
 
 impl Composer {
     /// Returns the number of rows it wants at this width.
-    #[must_use]
     pub fn height(&self, width: u16) -> u16 {
         if self.search.is_some() {
             return 2;

@@ -54,7 +54,6 @@ impl Signals {
     }
 
     /// Stops the process, if that was asked for, after `give_back`, until it is to go on; whether it was.
-    #[must_use]
     pub fn stop(&self, give_back: impl FnOnce()) -> bool {
         let is_asked = self.stops.swap(false, Ordering::SeqCst);
         if is_asked {
@@ -66,7 +65,6 @@ impl Signals {
     }
 
     /// Takes what has come; whether the process has gone on after a stop.
-    #[must_use]
     pub fn have_continued(&self) -> bool {
         let mut bytes = [0u8; 64];
         let mut has_more = || recv(&self.came, &mut bytes, RecvFlags::DONTWAIT);
