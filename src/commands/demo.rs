@@ -6,10 +6,9 @@ use std::time::Duration;
 use std::{fs, io};
 
 use super::chat::command::chat;
-use super::chat::options::ChatOptions;
 use super::commit::{CommitOptions, commit};
 use super::init;
-use super::workspace::SessionChoice;
+use super::workspace::{AgentOptions, SessionChoice};
 use crate::agent::tools::place::Outside;
 use crate::commands::cli::replies::{OnFailure, ReplyArgs};
 use crate::commands::error::CommandError;
@@ -131,7 +130,7 @@ pub fn demo(
             is_terminal: false,
             is_seen: false,
         };
-        chat(&context, &chat_options(), nobody)
+        chat(&context, &chat_options(), None, None, nobody)
     } else {
         commit(&context, &commit_options())
     };
@@ -187,13 +186,10 @@ fn commit_options() -> CommitOptions {
     }
 }
 
-fn chat_options() -> ChatOptions {
-    ChatOptions {
-        account: None,
-        first: None,
+fn chat_options() -> AgentOptions {
+    AgentOptions {
         request: None,
         session: SessionChoice::New,
-        mode: None,
         choice: recorded(),
         sandbox: SandboxMode::Off,
         hosts: Vec::new(),

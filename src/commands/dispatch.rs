@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::chat::options::ChatOptions;
 use super::commit::{self, CommitOptions};
 use super::orchestrate::options::OrchestrateOptions;
 use super::plan::options::PlanOptions;
@@ -84,10 +83,12 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
         Some(DevCommand::Sessions(_)) => super::dev::sessions::sessions(context),
         None => {
             let request = asked(arguments.prompt.as_deref(), context)?;
-            let options = agent_options(arguments, request);
-            let is_asked = options.request.is_none() && options.choice.replay.is_none();
+            let DevArgs { agent, .. } = arguments;
+            let session = SessionChoice::of(arguments.session, arguments.resume);
+            let choice = agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent));
+            let options = agent_options(request, session, choice, agent);
             let home = super::workspace::home(context)?;
-            let place = talk_place(&arguments.talk, stdin, is_asked);
+            let place = talk_place(&arguments.talk, stdin, !options.is_headless());
             talk(context, place, &home, |context, open| {
                 super::dev::command::dev(context, &options, open)
             })
@@ -95,22 +96,20 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
     }
 }
 
-fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
+/// Returns the options of an agent with sessions, but for its model.
+fn agent_options(
+    request: Option<String>,
+    session: SessionChoice,
+    choice: ModelChoice,
+    arguments: &AgentArgs,
+) -> AgentOptions {
     AgentOptions {
         request,
-        session: match (arguments.session, arguments.resume) {
-            (Some(id), _) => SessionChoice::Named(id.to_string()),
-            (None, true) => SessionChoice::Last,
-            (None, false) => SessionChoice::New,
-        },
-        choice: agent_choice(
-            arguments.model.as_deref(),
-            arguments.timeout,
-            Some(&arguments.agent),
-        ),
-        sandbox: arguments.agent.sandbox,
-        hosts: arguments.agent.allow_host.clone(),
-        outside: outside(&arguments.agent),
+        session,
+        choice,
+        sandbox: arguments.sandbox,
+        hosts: arguments.allow_host.clone(),
+        outside: outside(arguments),
     }
 }
 
@@ -142,11 +141,7 @@ fn plan_options(arguments: &PlanArgs, request: Option<String>) -> PlanOptions {
     PlanOptions {
         request,
         plan_only: arguments.plan_only,
-        session: match (&arguments.session, arguments.resume) {
-            (Some(id), _) => SessionChoice::Named(id.clone()),
-            (None, true) => SessionChoice::Last,
-            (None, false) => SessionChoice::New,
-        },
+        session: SessionChoice::of(arguments.session.as_ref(), arguments.resume),
         plan_file: arguments.plan_file.clone(),
         choice: agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent)),
         yes: arguments.yes,
@@ -229,30 +224,16 @@ fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Out
         Some(ChatCommand::Trust { yes }) => trusting::trust(context, *yes),
         None => {
             let request = asked(arguments.prompt.as_deref(), context)?;
-            chat::chat(context, &chat_options(arguments, request), stdin)
+            let ChatArgs { agent, .. } = arguments;
+            let session = SessionChoice::of(arguments.session, arguments.resume);
+            let choice = ModelChoice {
+                allow_secrets: arguments.allow_secrets,
+                ..agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent))
+            };
+            let options = agent_options(request, session, choice, agent);
+            let (first, mode) = (arguments.first.as_deref(), arguments.first_mode());
+            chat::chat(context, &options, first, mode, stdin)
         }
-    }
-}
-
-fn chat_options(arguments: &ChatArgs, request: Option<String>) -> ChatOptions {
-    let ChatArgs { agent, .. } = arguments;
-    ChatOptions {
-        account: None,
-        first: arguments.first.clone(),
-        request,
-        session: match (arguments.session, arguments.resume) {
-            (Some(id), _) => SessionChoice::Named(id.to_string()),
-            (None, true) => SessionChoice::Last,
-            (None, false) => SessionChoice::New,
-        },
-        mode: arguments.first_mode(),
-        choice: ModelChoice {
-            allow_secrets: arguments.allow_secrets,
-            ..agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent))
-        },
-        sandbox: agent.sandbox,
-        hosts: agent.allow_host.clone(),
-        outside: outside(agent),
     }
 }
 

@@ -1,15 +1,19 @@
 //! The run that a command is about, by its name or as the last one that counts.
 
+use std::fmt;
 use std::path::Path;
 
-use crate::commands::chat::spent::Spent;
+use serde::{Deserialize, Serialize};
+
 use crate::edit::undo::is_undone;
 use crate::edit::undo_log;
+use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
 use crate::run::context::Context;
 use crate::run::past::naming::NoSuchRun;
 use crate::run::past::{history, naming};
 use crate::sys::error::Error;
+use crate::sys::numbers::{counted, grouped};
 
 /// The folder of `run`, relative to the root; where none is named, that of the last run that changed anything.
 ///
@@ -52,6 +56,51 @@ pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, 
         changed.extend(is_latest.then_some(folder));
     }
     Ok((changed, is_latest))
+}
+
+/// Spending on calls to models.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Tokens of prompts and of answers.
+    pub tokens: u64,
+    /// Dollars, as far as they are known.
+    pub dollars: Usd,
+    /// The number of calls whose cost is unknown.
+    pub unpriced: u64,
+}
+
+impl Spent {
+    /// Returns the spending of a run.
+    #[must_use]
+    pub fn in_run(record: &RunRecord) -> Self {
+        let usage = record.usage().unwrap_or_default();
+        let asked = record.steps.iter().filter(|step| step.usage.is_some());
+        Self {
+            tokens: usage.input_tokens.saturating_add(usage.answered()),
+            dollars: record.steps.iter().filter_map(|step| step.cost).sum(),
+            unpriced: asked.filter(|step| step.cost.is_none()).count() as u64,
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            dollars: self.dollars + other.dollars,
+            unpriced: self.unpriced.saturating_add(other.unpriced),
+        }
+    }
+}
+
+impl fmt::Display for Spent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tokens, {}", grouped(self.tokens), self.dollars)?;
+        match self.unpriced {
+            0 => Ok(()),
+            unpriced => write!(f, " and {} at an unknown price", counted(unpriced, "call")),
+        }
+    }
 }
 
 /// Returns the spending of the runs of an agent's session, as far as they still exist.

@@ -22,9 +22,9 @@ use crate::exec::hosts::AllowedHost;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::sandbox::SandboxMode;
 use crate::exec::subreaper;
-use crate::model::{ModelSpec, Purpose};
+use crate::model::Purpose;
 use crate::project::conventions;
-use crate::project::home::{DEV, System};
+use crate::project::home::{AgentHome, DEV, System};
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
 use crate::record::replay::Recording;
@@ -53,6 +53,17 @@ pub enum SessionChoice {
     Named(String),
 }
 
+impl SessionChoice {
+    /// The one of this id, where there is an id; else the last or a new one.
+    pub fn of(id: Option<impl ToString>, resumes: bool) -> Self {
+        match id {
+            Some(id) => Self::Named(id.to_string()),
+            None if resumes => Self::Last,
+            None => Self::New,
+        }
+    }
+}
+
 /// Options of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentOptions {
@@ -69,6 +80,13 @@ pub struct AgentOptions {
     pub hosts: Vec<AllowedHost>,
     /// Access outside the current directory.
     pub outside: Outside,
+}
+
+impl AgentOptions {
+    /// Returns `true` if no user takes part.
+    pub fn is_headless(&self) -> bool {
+        self.request.is_some() || self.choice.replay.is_some()
+    }
 }
 
 /// The session that a run's conversation is kept in.
@@ -90,27 +108,6 @@ impl KeptSession<'_> {
         let mut session = self.session.borrow_mut();
         change(&mut session);
         Ok(self.store.save(&mut session, self.clock.now().to_utc())?)
-    }
-}
-
-impl KeptSession<'_> {
-    /// The other sessions of the current directory, the newest first, each with a line that tells of it.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn others_in(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
-        let zone = *context.clock.now().offset();
-        let own = self.id();
-        let here = self.store.list_in(context.directory)?;
-        let others = here.into_iter().filter(|other| other.id != own);
-        Ok(others
-            .map(|other| {
-                (
-                    other.id.clone(),
-                    sessions::line::<SessionFile>(&other, zone),
-                )
-            })
-            .collect())
     }
 }
 
@@ -162,7 +159,7 @@ impl Keeping for KeptSession<'_> {
     }
 }
 
-/// Everything an agent starts with.
+/// Everything an agent with sessions starts with.
 pub struct Workspace<'c> {
     /// Limits of a run.
     pub limits: LimitsRecord,
@@ -176,17 +173,32 @@ pub struct Workspace<'c> {
     pub outside: Outside,
     /// The commands that the user allows an auditor, each as its words.
     pub audit_commands: Vec<Vec<String>>,
-    /// Paths of the settings and the sessions, which are closed to agents.
+    /// Paths that are closed to agents, links resolved.
     pub closed: Vec<PathBuf>,
-    /// `AGENTS.md` as it was in the recorded run that is replayed, "" where there was none; `None`:
-    /// it is read now.
-    recorded_conventions: Option<String>,
+    /// The record of the run that is replayed, if any.
+    pub recorded: Option<AgentRecord>,
     /// Warning for the record if commands are not sandboxed, though they should be.
     pub uncontained: Option<String>,
 }
 
+/// The parts of a workspace that a system brings.
+pub struct Parts<'p, 'c> {
+    /// The system's home, and its directory.
+    pub home: (&'static AgentHome, &'p Path),
+    /// Days after which unused sessions are removed; 0 for never.
+    pub retention_days: u32,
+    /// The file of the home that commands do not see.
+    pub key_file: &'p str,
+    /// The models that the agents ask.
+    pub models: Models<'c>,
+    /// Limits of a run.
+    pub limits: LimitsRecord,
+    /// Paths that are closed to agents, links resolved.
+    pub closed: Vec<PathBuf>,
+}
+
 impl<'c> Workspace<'c> {
-    /// Sets it up.
+    /// Sets it up for `dev`.
     ///
     /// # Errors
     /// When something is missing or wrong: a key that git does not ignore or tracks, settings, model, session, sandbox.
@@ -199,24 +211,49 @@ impl<'c> Workspace<'c> {
         for end in models.warnings(context) {
             context.warn(end);
         }
-        let store = sessions::store(context, &DEV, &home, settings.session_retention_days)?;
-        let spec = &models.first.spec;
-        let mut session = open_session(context, &store, options.session.clone(), &spec.name)?;
+        let limits = LimitsRecord {
+            max_context_tokens: Some(context_limit(&settings, &models)),
+            max_retries: settings.max_retries,
+            max_retries_automated: settings.max_retries_automated,
+            max_loops: settings.max_loops,
+            command_timeout: Some(Seconds(settings.command_timeout)),
+        };
+        let parts = Parts {
+            home: (&DEV, &home),
+            retention_days: settings.session_retention_days,
+            key_file: settings::FILE,
+            models,
+            limits,
+            closed: own_paths(&home),
+        };
+        Ok(Self {
+            audit_commands: settings.audit_commands,
+            ..Self::of(context, options, parts)?
+        })
+    }
+
+    /// Opens the session and prepares commands.
+    ///
+    /// # Errors
+    /// When the session or the sandbox cannot be used.
+    pub fn of(
+        context: &'c Context<'c>,
+        options: &AgentOptions,
+        parts: Parts<'_, 'c>,
+    ) -> Result<Self, Error> {
+        let (agent, home) = parts.home;
+        let store = sessions::store(context, agent, home, parts.retention_days)?;
+        let model = &parts.models.first.spec.name;
+        let mut session = open_session(context, &store, options.session.clone(), model)?;
         if options.choice.replay.is_some() {
             session.detach();
         }
-        let key_file = home.join(settings::FILE);
+        let key_file = home.join(parts.key_file);
         let (processes, uncontained) =
             processes(context, options.sandbox, &options.hosts, &key_file)?;
         Ok(Self {
-            limits: LimitsRecord {
-                max_context_tokens: Some(context_limit(&settings, spec)),
-                max_retries: settings.max_retries,
-                max_retries_automated: settings.max_retries_automated,
-                max_loops: settings.max_loops,
-                command_timeout: Some(Seconds(settings.command_timeout)),
-            },
-            models,
+            limits: parts.limits,
+            models: parts.models,
             kept: KeptSession {
                 session: RefCell::new(session),
                 store,
@@ -224,9 +261,9 @@ impl<'c> Workspace<'c> {
             },
             processes: RefCell::new(processes),
             outside: options.outside,
-            audit_commands: settings.audit_commands,
-            closed: own_paths(&home),
-            recorded_conventions: None,
+            audit_commands: Vec::new(),
+            closed: parts.closed,
+            recorded: None,
             uncontained,
         })
     }
@@ -252,27 +289,30 @@ impl<'c> Workspace<'c> {
         if record.request.is_none() && conversation.history.is_empty() {
             return Err(CommandError::NothingAsked.into());
         }
-        let answers = AnswerSource::recorded(&record);
         self.limits = record.limits;
-        self.recorded_conventions = Some(record.conventions.unwrap_or_default());
         self.kept.session.get_mut().conversation = conversation;
-        Ok(Some((record.request, answers)))
+        let record = self.recorded.insert(record);
+        Ok(Some((
+            record.request.clone(),
+            AnswerSource::recorded(record),
+        )))
     }
 
-    /// Content of the project's `AGENTS.md`, if there is one.
+    /// Content of the project's `AGENTS.md`, if there is one; of a recorded run, as it was then.
     ///
     /// # Errors
     /// The reason why it cannot be used.
     pub fn conventions(&self, context: &Context<'_>) -> Result<Option<String>, String> {
-        if let Some(recorded) = &self.recorded_conventions {
-            return Ok(Some(recorded.clone()).filter(|text| !text.is_empty()));
+        if let Some(recorded) = &self.recorded {
+            let text = recorded.conventions.clone();
+            return Ok(text.filter(|text| !text.is_empty()));
         }
         let read = conventions::read(context.project.root());
         let text = read.map_err(|problem| format!("`AGENTS.md` is not used: {problem}"))?;
         Ok(text.map(|text| context.redactor.text(&text).into_owned()))
     }
 
-    /// Switches to another model: one of the table, or the user's own again.
+    /// Switches `dev` to another model: one of the table, or the user's own again.
     ///
     /// # Errors
     /// When there is none of that name, or it lacks something.
@@ -287,17 +327,19 @@ impl<'c> Workspace<'c> {
             model: (name != settings.model).then(|| name.to_owned()),
             ..options.choice.clone()
         };
-        self.models = selection::agent_model(context, &choice, &settings.model, settings.server())?;
-        self.models.tell_base_urls(context);
-        let spec = &self.models.first.spec;
-        self.limits.max_context_tokens = Some(context_limit(&settings, spec));
-        self.kept
-            .session
-            .get_mut()
-            .file
-            .model
-            .clone_from(&spec.name);
+        let models = selection::agent_model(context, &choice, &settings.model, settings.server())?;
+        models.tell_base_urls(context);
+        let limit = context_limit(&settings, &models);
+        self.set_models(models, Some(limit));
         Ok(())
+    }
+
+    /// Asks these models from now on, with at most `limit` tokens.
+    pub fn set_models(&mut self, models: Models<'c>, limit: Option<u64>) {
+        self.models = models;
+        self.limits.max_context_tokens = limit;
+        let session = self.kept.session.get_mut();
+        session.file.model.clone_from(&self.models.first.spec.name);
     }
 
     /// The other sessions of this directory, the newest first, each with a line that tells of it.
@@ -305,7 +347,15 @@ impl<'c> Workspace<'c> {
     /// # Errors
     /// When they cannot be read.
     pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
-        self.kept.others_in(context)
+        let zone = *context.clock.now().offset();
+        let own = self.kept.id();
+        let here = self.kept.store.list_in(context.directory)?;
+        let others = here.into_iter().filter(|other| other.id != own);
+        let lined = others.map(|other| {
+            let line = sessions::line::<SessionFile>(&other, zone);
+            (other.id, line)
+        });
+        Ok(lined.collect())
     }
 
     /// Goes on with another session, or with a new one.
@@ -381,8 +431,8 @@ pub fn processes<'c>(
 }
 
 /// Limit of a conversation, in tokens.
-fn context_limit(settings: &Settings, spec: &ModelSpec) -> u64 {
-    let window = spec.prompt_window().unwrap_or(u64::MAX);
+fn context_limit(settings: &Settings, models: &Models<'_>) -> u64 {
+    let window = models.first.spec.prompt_window().unwrap_or(u64::MAX);
     settings.max_context_tokens.min(window)
 }
 

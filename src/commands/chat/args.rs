@@ -5,9 +5,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
-use crate::commands::cli::agent::AgentArgs;
+use crate::commands::cli::agent::{AgentArgs, SessionsCommand};
 use crate::commands::cli::values::{SELDOM, parse_duration};
-use crate::commands::dev::args::SessionsCommand;
 use crate::record::mode::Mode;
 
 const CHAT_AFTER_HELP: &str = "\
@@ -118,12 +117,6 @@ impl ChatArgs {
     #[must_use]
     pub fn first_mode(&self) -> Option<Mode> {
         self.auto_pilot.then_some(Mode::AutoPilot).or(self.mode)
-    }
-
-    /// Tests for work without a terminal.
-    #[must_use]
-    pub fn is_headless(&self) -> bool {
-        self.prompt.is_some() || self.agent.replay.is_some()
     }
 }
 

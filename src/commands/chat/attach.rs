@@ -67,14 +67,14 @@ fn shown_file(
         return None;
     }
     let is_closed = |closed: &std::path::PathBuf| leads_into(root, path, closed);
-    if place.closed.iter().any(is_closed) {
+    if place.base.closed.iter().any(is_closed) {
         return Some(Err("it is of the agent's own settings".to_owned()));
     }
     let mut arguments = Arguments::default();
     arguments.set("path", path);
     let reads = ReadPart(ReadFile {
         root,
-        outside: place.outside,
+        outside: place.base.outside,
     });
     Some(match reads.run(&arguments) {
         Ok(output) => Ok(super::request::censored(context, place, &output.text)),

@@ -37,31 +37,24 @@ const GONE: &str = "does not ask anything of agents any more: what it said befor
 /// A file, and what it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextFile {
-    /// Path.
     path: PathBuf,
-    /// Content as the model knows it; `None` if there is none.
-    text: Option<String>,
-    /// The reason for not using it, if any.
-    problem: Option<String>,
+    /// The content as the model knows it, if the file exists, or the reason for not using it.
+    content: Result<Option<String>, String>,
 }
 
 impl ContextFile {
     fn read(path: PathBuf) -> Self {
         let directory = path.parent();
-        let read = if path.is_symlink() || directory.is_some_and(Path::is_symlink) {
+        let content = if path.is_symlink() || directory.is_some_and(Path::is_symlink) {
             Err(LINK.to_owned())
         } else {
             read_file(&path, Links::Refused)
         };
-        let (text, problem) = match read {
-            Ok(text) => (text, None),
-            Err(problem) => (None, Some(problem)),
-        };
-        Self {
-            path,
-            text,
-            problem,
-        }
+        Self { path, content }
+    }
+
+    fn text(&self) -> Option<&str> {
+        self.content.as_ref().ok()?.as_deref()
     }
 }
 
@@ -72,10 +65,9 @@ pub struct ContextFiles {
     top: PathBuf,
     /// Instructions in the prompt.
     prompt: Option<String>,
-    /// Files from the top down, and the user's, existing or not.
+    /// Files from the top down, and the user's, existing or not; behind them those of deeper directories that the model
+    /// has reached.
     files: Vec<ContextFile>,
-    /// Files of deeper directories that the model has reached.
-    deeper: Vec<ContextFile>,
 }
 
 impl ContextFiles {
@@ -96,7 +88,6 @@ impl ContextFiles {
             top,
             prompt: None,
             files,
-            deeper: Vec::new(),
         };
         let told = loaded.files.iter().filter_map(|file| loaded.tagged(file));
         let told: Vec<String> = told.collect();
@@ -119,37 +110,23 @@ impl ContextFiles {
     /// cannot be used any more.
     pub fn refresh(&mut self) -> (Vec<HistoryMessage>, Vec<String>) {
         let (mut told, mut warnings) = (Vec::new(), Vec::new());
-        for at in 0..self.files.len() + self.deeper.len() {
-            let shallow = self.files.len();
-            let (files, at) = match at.checked_sub(shallow) {
-                Some(at) => (&mut self.deeper, at),
-                None => (&mut self.files, at),
-            };
-            let Some(before) = files.get_mut(at) else {
-                continue;
-            };
-            let now = ContextFile::read(before.path.clone());
-            if now == *before {
+        let before = std::mem::take(&mut self.files);
+        let paths = before.iter().map(|file| file.path.clone());
+        self.files = paths.map(ContextFile::read).collect();
+        for (before, now) in before.iter().zip(&self.files) {
+            if now == before {
                 continue;
             }
-            let has_changed = now.text != before.text;
-            *before = now.clone();
-            warnings.extend(self.warning(&now));
-            if has_changed {
+            warnings.extend(self.warning(now));
+            if now.text() != before.text() {
                 let gone =
                     || HistoryMessage::reminder(&format!("`{}` {GONE}", self.name(&now.path)));
-                let tagged = self.tagged(&now);
+                let tagged = self.tagged(now);
                 let changed = tagged.map(|tagged| HistoryMessage::reminder_of(CHANGED, &tagged));
                 told.push(changed.unwrap_or_else(gone));
             }
         }
         (told, warnings)
-    }
-
-    /// Paths of the files of deeper directories that have joined.
-    #[must_use]
-    pub fn joined(&self) -> Vec<PathBuf> {
-        self.deeper.iter().map(|file| file.path.clone()).collect()
     }
 
     /// Returns the instructions for agents in the directories that lead to `path`, an absolute one that the model reads
@@ -168,34 +145,29 @@ impl ContextFiles {
                 break;
             }
             let path = directory.join(AGENTS_FILE);
-            let mut known = self.files.iter().chain(&self.deeper);
-            if known.any(|file| file.path == path) {
+            if self.files.iter().any(|file| file.path == path) {
                 continue;
             }
             let file = ContextFile::read(path);
-            if file.text.is_none() && file.problem.is_none() {
+            if file.content == Ok(None) {
                 continue;
             }
             let tagged = self.tagged(&file);
             told.extend(tagged.map(|tagged| HistoryMessage::reminder_of(JOINS, &tagged)));
             warnings.extend(self.warning(&file));
-            self.deeper.push(file);
+            self.files.push(file);
         }
         (told, warnings)
     }
 
     /// The file under its path, between tags.
     fn tagged(&self, file: &ContextFile) -> Option<String> {
-        let content = format!(
-            "Path: {}\n\n{}",
-            self.name(&file.path),
-            file.text.as_deref()?
-        );
+        let content = format!("Path: {}\n\n{}", self.name(&file.path), file.text()?);
         Some(tagged(Tag::PROJECT_CONVENTIONS, &[], &content))
     }
 
     fn warning(&self, file: &ContextFile) -> Option<String> {
-        let problem = file.problem.as_ref()?;
+        let problem = file.content.as_ref().err()?;
         Some(format!(
             "`{}` is not used: {problem}",
             self.name(&file.path)

@@ -38,14 +38,14 @@ pub fn compact(
     place: &ChatPlace<'_>,
     focus: &str,
 ) -> Result<String, Failure> {
-    if !place.is_begun() {
+    if !place.base.is_begun() {
         return Ok("there is nothing to compact yet".to_owned());
     }
     let outcome = request::aside(context, place, "/compact", true, |agent, conversation| {
         let system = request::system(agent);
         let compressed = summarize(
             agent.frame(&system),
-            &place.kept.meter,
+            &place.meter,
             place.window(),
             focus,
             conversation,

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::options::NAME;
 use super::place::ChatPlace;
 use super::{spending, trusting};
 use crate::commands::screen::Screen;
@@ -11,7 +10,6 @@ use super::error::{ChatError, hint_in_chat};
 use super::instructions::{PromptFacts, system_prompt};
 use super::outgoing;
 use super::permissions::{ChatPermissions, remembered};
-use super::reminders::StepFacts;
 use super::tools::ChatTools;
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
 use crate::agent::memory::truncate::{self, Meter, Truncate};
@@ -35,6 +33,8 @@ use crate::sys::environment::Clock;
 use crate::sys::error::{Error, Problem as _};
 use crate::sys::exit::Exit;
 
+/// The command's name.
+const NAME: &str = "chat";
 /// Failures of tools in a row that end a request.
 const TOOL_TRIES: u32 = 25;
 
@@ -54,7 +54,7 @@ impl Asker for ScreenAsker<'_, '_> {
             .screen
             .ask(question.clone(), preview.map(str::to_owned))?;
         // What the user has saved meanwhile is nothing that the call has changed.
-        self.place.kept.briefing.borrow_mut().look();
+        self.place.briefing.borrow_mut().look();
         if let Some(choice) = remembered(question, &verdict) {
             trusting::ask_before(self.place, self.screen, &choice)?;
             let mut permissions = self.place.permissions.borrow_mut();
@@ -83,22 +83,22 @@ pub fn work(
     place.refused.take();
     let is_headless = !answers.are_there();
     let text = request.map(|request| &*request.text);
-    let before = place.kept.conversation();
-    let mut known = place.kept.briefing.borrow().clone();
-    let used = place.kept.meter.used(&before);
+    let before = place.conversation();
+    let mut known = place.briefing.borrow().clone();
+    let used = place.meter.used(&before);
     let run = AgentRun::start(context, setup(place, answers, true), text)?;
     let result = run.work(|conversation| {
         with_agent(context, place, &run, is_headless, |agent| {
             Ok(agent.take_on(conversation, request)?.words)
         })
     });
-    let now = place.kept.conversation();
+    let now = place.conversation();
     let since = now.history.get(before.history.len()..).unwrap_or_default();
     if matches!(&result, Err(error) if is_taken_out(error, since)) {
-        place.kept.meter.estimated(used, &before);
+        place.meter.estimated(used, &before);
         known.taken_out(&run.changed(), &commands(since));
-        place.kept.briefing.replace(known);
-        if let Err(problem) = place.kept.keep(&Purpose::STEP, &before) {
+        place.briefing.replace(known);
+        if let Err(problem) = place.keep(&Purpose::STEP, &before) {
             run.warn(problem.to_string());
         }
     }
@@ -140,7 +140,7 @@ pub fn finish(
     run: AgentRun<'_>,
     result: Result<String, Error>,
 ) -> Result<Outcome, Failure> {
-    run.warn_of_commands(&place.processes.borrow());
+    run.warn_of_commands(&place.base.processes.borrow());
     let refused = place.refused.borrow().clone();
     let words = result.as_ref().ok().cloned();
     let result = match result {
@@ -173,11 +173,11 @@ fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -
     AgentSetup {
         advice: hint_in_chat,
         name: NAME,
-        models: &place.models,
-        limits: place.limits,
-        session: keeps.then_some(&place.kept as _),
+        models: &place.base.models,
+        limits: place.base.limits,
+        session: keeps.then_some(place as _),
         answers,
-        warnings: place.uncontained.iter().cloned().collect(),
+        warnings: place.base.uncontained.iter().cloned().collect(),
         conventions: None,
         stops_at_no: false,
         changes_files: true,
@@ -207,9 +207,9 @@ fn with_agent<T>(
     let permissions = DenyPaths {
         permissions: &permissions,
         root,
-        paths: &place.closed,
+        paths: &place.base.closed,
     };
-    let memory = memory(place, &place.kept.meter);
+    let memory = memory(place, &place.meter);
     // A helper's conversation is another.
     let helper_meter = Meter::default();
     let helper_memory = self::memory(place, &helper_meter);
@@ -286,7 +286,7 @@ pub fn aside(
             let looking = DenyPaths {
                 permissions: &permissions,
                 root: context.project.root(),
-                paths: &place.closed,
+                paths: &place.base.closed,
             };
             let looking = Agent {
                 brief: &|| Brief {
@@ -301,7 +301,7 @@ pub fn aside(
             let said = work(&looking, conversation)?;
             if keeps {
                 Host::keep(&run, &Purpose::STEP, conversation)?;
-                place.kept.briefing.borrow_mut().renewed();
+                place.briefing.borrow_mut().renewed();
             }
             Ok(said)
         })
@@ -357,12 +357,12 @@ pub fn tools<'p, 'c: 'p>(
 ) -> ChatTools<'p, 'c> {
     ChatTools {
         root: context.project.root(),
-        outside: place.outside,
-        closed: &place.closed,
+        outside: place.base.outside,
+        closed: &place.base.closed,
         interrupt: context.interrupt,
         files: run,
-        processes: &place.processes,
-        patience: place.limits.command_timeout(),
+        processes: &place.base.processes,
+        patience: place.base.limits.command_timeout(),
         output_files,
         todos,
         spawn,
@@ -386,7 +386,7 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
 
 /// The project's instructions.
 fn project_context(place: &ChatPlace<'_>) -> Vec<String> {
-    let prompt = place.kept.briefing.borrow_mut().prompt();
+    let prompt = place.briefing.borrow_mut().prompt();
     prompt.into_iter().collect()
 }
 
@@ -400,12 +400,13 @@ fn tool_choice(place: &ChatPlace<'_>) -> ToolChoice {
 
 /// Reminders since the last step.
 fn reminders(context: &Context<'_>, place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
-    let mut briefing = place.kept.briefing.borrow_mut();
-    let next = briefing.next(&StepFacts {
-        mode: place.mode.get(),
-        todos: &place.kept.todos.borrow(),
-        requests: place.requests(),
-    });
+    let session = place.base.kept.session.borrow();
+    let mut briefing = place.briefing.borrow_mut();
+    let next = briefing.next(
+        place.mode.get(),
+        &place.todos.borrow(),
+        session.conversation.not_left_out(),
+    );
     for warning in briefing.warnings() {
         context.warn(warning);
     }

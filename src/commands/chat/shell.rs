@@ -128,8 +128,8 @@ fn run_in(
 ) -> Result<String, AgentError> {
     let output_files = || run.command_output();
     let tool = ExecuteCommand(RunCommand {
-        processes: &place.processes,
-        patience: place.limits.command_timeout(),
+        processes: &place.base.processes,
+        patience: place.base.limits.command_timeout(),
         shell: Shell::Full,
         output_files: &output_files,
     });

@@ -4,17 +4,17 @@
 
 use super::entries::STOPPED_SHOWN;
 use super::login::SignedIn;
-use super::options::ChatOptions;
 use super::place::{ChatPlace, command_file};
 use super::slash::{self, SlashCommand};
 use super::{attach, login, proposals, request, shell, spending, trusting};
 use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
+use crate::commands::keeping::Keeping as _;
 use crate::commands::last;
 use crate::commands::screen::Screen;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::undo_last;
-use crate::commands::workspace::{AnswerSource, SessionChoice};
+use crate::commands::workspace::{AgentOptions, AnswerSource, SessionChoice};
 use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
 use crate::model::Provider;
@@ -43,7 +43,7 @@ pub enum TalkEnd {
 /// A user at the screen.
 pub struct Talk<'t, 'c> {
     context: &'c Context<'c>,
-    options: &'t ChatOptions,
+    options: &'t AgentOptions,
     place: &'t mut ChatPlace<'c>,
     screen: &'t Screen,
     /// The runs that can be undone, and the usage so far.
@@ -57,7 +57,7 @@ pub struct Talk<'t, 'c> {
 /// When a signal came that lasts.
 pub fn talk<'c>(
     context: &'c Context<'c>,
-    options: &ChatOptions,
+    options: &AgentOptions,
     place: &mut ChatPlace<'c>,
     screen: &Screen,
 ) -> Result<TalkEnd, Failure> {
@@ -90,9 +90,9 @@ impl Talk<'_, '_> {
     /// Shows the session as it is.
     fn show(&mut self) {
         self.screen
-            .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
+            .tell(ToScreen::Todos(self.place.todos.borrow().clone()));
         self.show_commands();
-        let spec = &self.place.models.first.spec;
+        let spec = &self.place.base.models.first.spec;
         let (model, window) = (spec.name.clone(), self.place.window());
         let used = self.place.used();
         self.screen.status(|status| {
@@ -112,7 +112,7 @@ impl Talk<'_, '_> {
     fn hear(&mut self, submission: &Submission) -> Result<(), Failure> {
         let done = self.take(submission);
         self.screen
-            .tell(ToScreen::Todos(self.place.kept.todos.borrow().clone()));
+            .tell(ToScreen::Todos(self.place.todos.borrow().clone()));
         // What was done beside the conversation counts for nothing in it.
         let used = self.place.used();
         self.screen.status(|status| status.used = used);
@@ -176,7 +176,7 @@ impl Talk<'_, '_> {
     fn attend(&mut self, asked: &UserRequest) -> Result<(), Failure> {
         // What was done is struck until the next request.
         let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
-        self.place.kept.todos.borrow_mut().retain(is_open);
+        self.place.todos.borrow_mut().retain(is_open);
         // Until the vendor counts it.
         let tokens = request::tokens_of(asked);
         self.screen
@@ -245,7 +245,7 @@ impl Talk<'_, '_> {
             _ => return Ok(()),
         };
         self.place.mode.set(mode);
-        self.place.kept.todos.replace(todos);
+        self.place.todos.replace(todos);
         let words = "Carry out the plan, item by item.";
         self.screen.say(format!("> {words}"));
         self.attend(&UserRequest::from(words))
@@ -296,14 +296,19 @@ impl Talk<'_, '_> {
 
     fn model(&mut self, name: &str) -> Result<String, Failure> {
         let name = match name {
-            "" => match self.screen.choose(self.place.model_menu(self.context)?)? {
-                Some(at) => self.place.model_at(at),
-                None => return Ok("the model stays the same".to_owned()),
-            },
+            "" => {
+                let menu = self.place.model_menu(self.context)?;
+                let names = menu.items.clone();
+                let chosen = self.screen.choose(menu)?;
+                let Some((name, _)) = chosen.and_then(|at| names.get(at).cloned()) else {
+                    return Ok("the model stays the same".to_owned());
+                };
+                name
+            }
             name => name.to_owned(),
         };
         self.place.choose_model(self.context, self.options, &name)?;
-        let spec = &self.place.models.first.spec;
+        let spec = &self.place.base.models.first.spec;
         let (model, window) = (spec.name.clone(), self.place.window());
         self.screen.status(|status| {
             status.model.clone_from(&model);
@@ -318,7 +323,7 @@ impl Talk<'_, '_> {
             let changes = undo_log::read(self.context.project.root(), &run)?;
             let files = changes.into_iter().flat_map(|changes| changes.files);
             let paths: Vec<String> = files.map(|(path, _)| path).collect();
-            self.place.kept.undone(&paths)?;
+            self.place.undone(&paths)?;
         }
         Ok(said)
     }
@@ -332,7 +337,7 @@ impl Talk<'_, '_> {
     }
 
     fn resume(&mut self) -> Result<String, Failure> {
-        let mut sessions = self.place.sessions_here(self.context)?;
+        let mut sessions = self.place.base.sessions_here(self.context)?;
         sessions.truncate(LISTED);
         if sessions.is_empty() {
             return Ok("there is no other session in this directory".to_owned());
@@ -375,14 +380,14 @@ impl Talk<'_, '_> {
     /// Sets everything up anew, which ends background processes: the user and the model are told.
     fn reopen(&mut self, said: String, account: Option<String>) -> String {
         self.end = Some(TalkEnd::Reopen(account));
-        let listed = self.place.processes.borrow_mut().list();
+        let listed = self.place.base.processes.borrow_mut().list();
         let running = listed.iter();
         let running = running.filter(|process| process.state == ProcessState::Running);
         let running: Vec<String> = running.map(|process| process.id.clone()).collect();
         if running.is_empty() {
             return said;
         }
-        self.place.kept.briefing.borrow_mut().ended(&running);
+        self.place.briefing.borrow_mut().ended(&running);
         format!(
             "{said}; that has ended these background processes: {}",
             running.join(", ")
@@ -391,7 +396,7 @@ impl Talk<'_, '_> {
 
     /// The vendor of the model, if it has accounts; else the usual one.
     fn provider(&self) -> Provider {
-        let provider = self.place.models.first.spec.provider;
+        let provider = self.place.base.models.first.spec.provider;
         if provider.vendor().key_file.is_some() {
             provider
         } else {
@@ -481,7 +486,7 @@ impl Talk<'_, '_> {
         let Some(model) = model else {
             return self.carry_out(name, argument);
         };
-        let before = self.place.models.first.spec.name.clone();
+        let before = self.place.base.models.first.spec.name.clone();
         self.model(&model)?;
         let done = self.carry_out(name, argument);
         self.model(&before)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::replies::LossArgs;
 use super::values::{SELDOM, parse_absolute, parse_dollars, parse_variable};
@@ -66,4 +66,15 @@ pub struct AgentArgs {
     /// secret (*_TOKEN, *_KEY, ...); may be repeated
     #[arg(long, value_name = "NAME", value_parser = parse_variable, help_heading = SELDOM)]
     pub pass_env: Vec<String>,
+}
+
+/// The commands for sessions.
+#[derive(Debug, Clone, Subcommand)]
+pub enum SessionsCommand {
+    /// List all sessions: id, time, state, directory, prompt
+    List {
+        /// Print JSON; same as --output-format json
+        #[arg(long, conflicts_with = "output_format")]
+        json: bool,
+    },
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use uuid::Uuid;
 
-use crate::commands::cli::agent::{AgentArgs, TalkArgs};
+use crate::commands::cli::agent::{AgentArgs, SessionsCommand, TalkArgs};
 use crate::commands::cli::build::check_allowed;
 use crate::commands::cli::inputs::{OutputArgs, PlaceArgs};
 use crate::commands::cli::values::{SELDOM, parse_duration};
@@ -101,17 +101,6 @@ pub enum DevCommand {
     Sessions(SessionsCommand),
     /// Open config.json in an editor
     Config,
-}
-
-/// The commands for sessions.
-#[derive(Debug, Clone, Subcommand)]
-pub enum SessionsCommand {
-    /// List all sessions: id, time, state, directory, prompt
-    List {
-        /// Print JSON; same as --output-format json
-        #[arg(long, conflicts_with = "output_format")]
-        json: bool,
-    },
 }
 
 /// The command line of the binary `dev`, which is that of `code-commit dev`.
