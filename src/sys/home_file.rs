@@ -7,8 +7,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize as _, Deserializer, Serialize};
 
 use crate::sys::atomic_file;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
@@ -119,6 +119,17 @@ pub fn save(path: &Path, content: &[u8]) -> Result<(), PathError> {
         atomic_file::replace_private(path, |file| file.write_all(content))
     };
     write().map_err(PathError::of("write", path))
+}
+
+/// Reads the version of a form, of which there is but one.
+///
+/// # Errors
+/// When it is another.
+pub fn first_version<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
+    match u64::deserialize(input)? {
+        1 => Ok(1),
+        _ => Err(D::Error::custom("`version` must be 1")),
+    }
 }
 
 /// Writes a value as indented JSON, as [`save`] does.

@@ -228,13 +228,19 @@ mod tests {
     struct Place {
         dir: tempfile::TempDir,
         briefing: Briefing,
+        /// The conversation.
+        said: Vec<HistoryMessage>,
     }
 
     impl Place {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
             let briefing = Briefing::load(dir.path(), dir.path(), &Value::Null);
-            let mut place = Self { dir, briefing };
+            let mut place = Self {
+                dir,
+                briefing,
+                said: Vec::new(),
+            };
             place.save("a");
             place.acts("read_file", json!({"path": "a"}), Some(Effect::Reads));
             place.says("");
@@ -276,28 +282,23 @@ mod tests {
             self.briefing.acted(&action, effect);
         }
 
+        fn next(&mut self) -> Vec<HistoryMessage> {
+            self.briefing.next(Mode::Planning, &[], &self.said)
+        }
+
         /// Asserts what the model is told with the next call, and makes that call.
         fn says(&mut self, expected: &str) {
-            let now = StepFacts {
-                mode: Mode::Planning,
-                todos: &[],
-                requests: 1,
-            };
-            let next = self.briefing.next(&now);
-            assert_eq!(self.briefing.next(&now), next);
+            let next = self.next();
+            assert_eq!(self.next(), next);
             self.briefing.told();
+            self.said.extend(next.clone());
             let next: Vec<String> = next.into_iter().map(|said| said.content).collect();
             assert!(next.join("\n").contains(expected), "{expected}: {next:?}");
-            assert_eq!(self.briefing.next(&now), []);
+            assert_eq!(self.next(), []);
         }
 
         fn says_nothing(&mut self, about: &str) {
-            let now = StepFacts {
-                mode: Mode::Planning,
-                todos: &[],
-                requests: 1,
-            };
-            assert_eq!(self.briefing.next(&now), [], "{about}");
+            assert_eq!(self.next(), [], "{about}");
         }
     }
 
@@ -382,6 +383,7 @@ mod tests {
         place.says("what earlier reminders say of these files holds no more");
         fs::write(place.dir.path().join("AGENTS.md"), [0xff]).unwrap();
         place.briefing.renewed();
+        place.said.clear();
         assert_eq!(place.briefing.prompt(), None);
         let warnings = place.briefing.warnings();
         assert!(
@@ -400,12 +402,12 @@ mod tests {
         place.takes_up();
         place.says("by /undo");
         place.takes_up();
-        place.says("The mode is Planning");
+        place.says_nothing("the conversation has it");
         // What the user saves while no process is there.
         place.save("a");
         place.takes_up();
         place.says("\n- a\n");
-        // Of the project's instructions, the newest hold, and those of deeper directories are told again.
+        // Of the project's instructions, the newest hold, and those of deeper directories join again.
         place.save("deep/AGENTS.md");
         place.acts("read_file", json!({"path": "deep/b"}), Some(Effect::Reads));
         place.says("Path: deep/AGENTS.md\n\nx\n");
@@ -414,6 +416,8 @@ mod tests {
         place.says("holds no more");
         place.briefing.renewed();
         assert_eq!(place.briefing.prompt(), None);
+        place.says("holds no more");
+        place.acts("read_file", json!({"path": "deep/b"}), Some(Effect::Reads));
         place.says("Path: deep/AGENTS.md\n\nxx\n");
     }
 

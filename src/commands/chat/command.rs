@@ -171,7 +171,7 @@ fn interactive(
     let setup = ScreenSetup {
         first: first.map(|text| submission(context, text)).transpose()?,
         mode: Some(mode.clone()),
-        mouse: settings.mouse,
+        mouse: settings.ui.mouse,
         history: home.join(HISTORY),
     };
     at_screen(context, setup, |screen, farewell| {

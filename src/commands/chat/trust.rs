@@ -11,15 +11,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::run::accounts::Accounts;
 use crate::sys::files::PathError;
-use crate::sys::home_file::{self, HomeFileProblem};
-use crate::sys::positions::{self, Misplaced, Positions};
+use crate::sys::home_file::{self, HomeFileProblem, first_version};
 
 /// The file, in the agent's home.
 pub const FILE: &str = "trusted.json";
 /// Effect of removing the file.
 const WITHOUT: &str = "no project's files are trusted then";
-/// The one version of the form that there is.
-const VERSION: u64 = 1;
 
 /// The digests of a project's files, `sha256:` and hexadecimal digits, by their paths from its root.
 type Digests = BTreeMap<String, String>;
@@ -28,6 +25,7 @@ type Digests = BTreeMap<String, String>;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
+    #[serde(deserialize_with = "first_version")]
     version: u64,
     /// By each project's root, links resolved.
     folders: BTreeMap<String, Digests>,
@@ -36,7 +34,7 @@ struct Form {
 impl Default for Form {
     fn default() -> Self {
         Self {
-            version: VERSION,
+            version: 1,
             folders: BTreeMap::new(),
         }
     }
@@ -109,26 +107,15 @@ impl TrustedFiles {
                 .map(|(path, content)| (path.to_owned(), digest(content))),
         );
         let known = digests.clone();
-        let content = serde_json::to_string_pretty(&form).unwrap_or_default() + "\n";
-        home_file::save(&self.home.join(FILE), content.as_bytes())?;
+        home_file::save_json(&self.home.join(FILE), &form)?;
         self.digests = known;
         Ok(())
     }
 }
 
 fn read(home: &Path) -> Result<Form, HomeFileProblem> {
-    let loaded = home_file::load(&home.join(FILE), WITHOUT, parse)?;
+    let loaded = home_file::load_json(&home.join(FILE), WITHOUT)?;
     Ok(loaded.unwrap_or_default())
-}
-
-fn parse(content: &[u8]) -> Result<Form, Misplaced> {
-    let text = positions::text(content)?;
-    let at = Positions(text);
-    let form: Form = at.object(text)?;
-    if form.version != VERSION {
-        return Err(at.problem(text.trim_start(), format!("`version` must be {VERSION}")));
-    }
-    Ok(form)
 }
 
 fn digest(content: &[u8]) -> String {

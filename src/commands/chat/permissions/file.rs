@@ -10,12 +10,12 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
+use chrono::{DateTime, FixedOffset, SecondsFormat};
 
+use self::form::PermissionForm;
 #[cfg(test)]
 pub(crate) use self::form::TOOLS;
 pub(crate) use self::form::rule_words;
-use self::form::{Actions, CommandRule, PermissionForm};
 pub use self::form::{Choice, PermissionAction};
 use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::commands::chat::commands::CommandFile;
@@ -23,7 +23,7 @@ use crate::commands::chat::trust::{TrustProblem, TrustedFiles};
 use crate::project::home::AGENT_FOLDER;
 use crate::sys::diff::{FileChange, FileState, NEW_MODE};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
-use crate::sys::home_file::HomeFileProblem;
+use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::{atomic_file, diff};
 
 /// The file, relative to the project's root.
@@ -75,8 +75,7 @@ pub struct PermissionFile {
     /// The content of the file.
     form: PermissionForm,
     /// The permissions that hold.
-    actions: Actions,
-    rules: Vec<CommandRule>,
+    holding: PermissionForm,
     /// The files of the project that the user has agreed to.
     trusted: TrustedFiles,
     /// `true` if all of the file is in effect: there is none, or the user has agreed to these bytes.
@@ -109,8 +108,8 @@ impl PermissionFile {
         known: Option<Vec<u8>>,
         trusted: TrustedFiles,
     ) -> Result<Self, PermissionsProblem> {
-        let parsed = known.as_deref().map(PermissionForm::parse).transpose();
-        let form = parsed
+        let parsed = known.as_deref().map(home_file::parse_json).transpose();
+        let form: PermissionForm = parsed
             .map_err(|mistake| HomeFileProblem::Mistake {
                 path: root.join(FILE),
                 mistake,
@@ -120,13 +119,11 @@ impl PermissionFile {
         let is_trusted = known
             .as_ref()
             .is_none_or(|content| trusted.has(FILE, content));
-        let (actions, rules) = form.holding(is_trusted);
         Ok(Self {
             root: root.to_owned(),
             known,
+            holding: form.holding(is_trusted),
             form,
-            actions,
-            rules,
             trusted,
             is_trusted,
             is_declined: false,
@@ -136,8 +133,7 @@ impl PermissionFile {
     /// Action for calls of this tool: a tool that is not listed is asked about.
     #[must_use]
     pub fn action(&self, tool: &str) -> PermissionAction {
-        let known = self.actions.get(tool);
-        known.copied().unwrap_or(PermissionAction::Ask)
+        self.holding.action(tool)
     }
 
     /// Action for a command that this tool runs: each of its programs goes by the longest rule that covers it, else by
@@ -163,7 +159,7 @@ impl PermissionFile {
     /// The action of the longest rule that covers a program; of two, the one that allows less.
     #[must_use]
     pub fn rule(&self, program: &JudgedProgram) -> Option<PermissionAction> {
-        let covering = self.rules.iter();
+        let covering = self.holding.commands.iter();
         let covering =
             covering.filter_map(|rule| Some((program.covered_by(&rule.prefix)?, rule.action)));
         covering.max().map(|(_, action)| action)
@@ -171,12 +167,14 @@ impl PermissionFile {
 
     /// The tools that are listed, in the file's order, and what becomes of their calls.
     pub fn listed(&self) -> impl Iterator<Item = (&str, PermissionAction)> {
-        self.form.tools().map(|tool| (tool, self.action(tool)))
+        let tools = self.form.permissions.iter();
+        tools.map(|rule| (&*rule.tool, self.action(&rule.tool)))
     }
 
     /// The prefixes of commands for which there are rules that hold, and what becomes of these.
     pub fn rules(&self) -> impl Iterator<Item = (&str, PermissionAction)> {
-        self.rules.iter().map(|rule| (&*rule.prefix, rule.action))
+        let rules = self.holding.commands.iter();
+        rules.map(|rule| (&*rule.prefix, rule.action))
     }
 
     /// Permissions that the file would add with trust, as phrases.
@@ -191,10 +189,8 @@ impl PermissionFile {
     /// A copy for which the user counts as having agreed to the file.
     #[must_use]
     pub fn as_trusted(&self) -> Self {
-        let (actions, rules) = self.form.holding(true);
         Self {
-            actions,
-            rules,
+            holding: self.form.clone(),
             is_trusted: true,
             ..self.clone()
         }
@@ -250,14 +246,7 @@ impl PermissionFile {
         choice: &Choice,
         now: DateTime<FixedOffset>,
     ) -> Result<(), PermissionsProblem> {
-        match choice {
-            Choice::Tool(tool, action) => drop(self.actions.insert(tool.clone(), *action)),
-            Choice::Commands(prefixes) => {
-                self.rules.retain(|rule| !prefixes.contains(&rule.prefix));
-                let rules = prefixes.iter().map(|prefix| CommandRule::always(prefix));
-                self.rules.extend(rules);
-            }
-        }
+        self.holding.set(choice);
         if self.needs_trust(choice) {
             return Ok(());
         }
@@ -267,10 +256,11 @@ impl PermissionFile {
             return Err(PermissionsProblem::Changed { path });
         }
         self.form.set(choice);
-        let now = now.with_timezone(&Utc);
-        let content = self
-            .form
-            .content(&now.to_rfc3339_opts(SecondsFormat::Millis, true));
+        let now = now.to_utc().to_rfc3339_opts(SecondsFormat::Millis, true);
+        self.form.timestamp = Some(now);
+        // All keys are strings.
+        let json = serde_json::to_string_pretty(&self.form).unwrap_or_default();
+        let content = format!("{json}\n").into_bytes();
         self.write(&content)?;
         if self.is_trusted {
             self.trusted.add([(FILE, &*content)])?;

@@ -41,7 +41,10 @@ fn call(name: &'static str, subject: &str) -> ToolCall {
 fn world(root: &Path) -> (RefCell<PermissionFile>, RefCell<Briefing>) {
     let trusted = TrustedFiles::load(&root.join("home"), root).unwrap();
     let file = PermissionFile::load(root, trusted).unwrap();
-    (RefCell::new(file), RefCell::new(Briefing::load(root, root)))
+    (
+        RefCell::new(file),
+        RefCell::new(Briefing::load(root, root, &serde_json::Value::Null)),
+    )
 }
 
 /// A word for what becomes of a call: `asks` may be answered for good, `asks once` not.
