@@ -3,7 +3,7 @@
 //! Failures are shown on the screen and do not end the conversation.
 
 use super::entries::STOPPED_SHOWN;
-use super::login::SignedIn;
+use super::login::Said;
 use super::place::{ChatPlace, command_file};
 use super::slash::{self, SlashCommand};
 use super::{attach, login, proposals, request, shell, spending, trusting};
@@ -284,7 +284,7 @@ impl Talk<'_, '_> {
             SlashCommand::Login(argument) => self.login(&argument)?,
             SlashCommand::Logout => {
                 let said = login::log_out(self.context)?;
-                self.reopen(said, None)
+                self.reopen(said)
             }
             SlashCommand::Init => return self.init(),
             SlashCommand::New(argument) => return self.new_command(&argument),
@@ -371,25 +371,26 @@ impl Talk<'_, '_> {
             "" => self.choose_account()?,
             argument => Some(login::log_in(self.context, argument, self.provider())?),
         };
-        let Some(SignedIn { said, account }) = said else {
-            return Ok("the account stays the same".to_owned());
-        };
-        Ok(self.reopen(said, Some(account)))
+        Ok(match said {
+            Some(said) => self.reopen(said),
+            None => "the account stays the same".to_owned(),
+        })
     }
 
     /// Sets everything up anew, which ends background processes: the user and the model are told.
-    fn reopen(&mut self, said: String, account: Option<String>) -> String {
-        self.end = Some(TalkEnd::Reopen(account));
+    fn reopen(&mut self, said: Said) -> String {
+        let told = said.markdown();
+        self.end = Some(TalkEnd::Reopen(said.account));
         let listed = self.place.base.processes.borrow_mut().list();
         let running = listed.iter();
         let running = running.filter(|process| process.state == ProcessState::Running);
         let running: Vec<String> = running.map(|process| process.id.clone()).collect();
         if running.is_empty() {
-            return said;
+            return told;
         }
         self.place.briefing.borrow_mut().ended(&running);
         format!(
-            "{said}; that has ended these background processes: {}",
+            "{told}; that has ended these background processes: {}",
             running.join(", ")
         )
     }
@@ -405,39 +406,35 @@ impl Talk<'_, '_> {
     }
 
     /// Signs in with the account that the user chooses, or with a key that they type unseen.
-    fn choose_account(&self) -> Result<Option<SignedIn>, Failure> {
-        let (names, active) = login::accounts(self.context)?;
+    fn choose_account(&self) -> Result<Option<Said>, Failure> {
+        let accounts = login::accounts(self.context)?;
+        let active = accounts.active().map(|account| &*account.name);
         let another = ("another key".to_owned(), "type it unseen".to_owned());
-        let items = names.iter().enumerate().map(|(at, name)| {
-            let told = if at == active { "active" } else { "" };
-            (name.clone(), told.to_owned())
-        });
+        let told = |name: &str| if Some(name) == active { "active" } else { "" };
+        let items = accounts.names();
+        let items = items.map(|name| (name.to_owned(), told(name).to_owned()));
+        let at = accounts.names().position(|name| Some(name) == active);
         let menu = Menu {
             title: "Sign in".to_owned(),
             items: items.chain([another]).collect(),
-            at: active,
+            at: at.unwrap_or_default(),
         };
-        let chosen = if names.is_empty() {
-            Some(0)
-        } else {
-            self.screen.choose(menu)?
+        let chosen = match active {
+            Some(_) => self.screen.choose(menu)?,
+            None => Some(0),
         };
         let Some(at) = chosen else {
             return Ok(None);
         };
-        if let Some(name) = names.get(at) {
+        if let Some(name) = accounts.names().nth(at) {
             return Ok(Some(login::log_in(self.context, name, self.provider())?));
         }
         let Some(key) = self.screen.typed("API key: ", true)? else {
             return Ok(None);
         };
         let provider = login::provider_of(&key).unwrap_or(self.provider());
-        Ok(Some(login::log_in_with(
-            self.context,
-            &key,
-            None,
-            provider,
-        )?))
+        let said = login::log_in_with(self.context, &key, None, provider)?;
+        Ok(Some(said))
     }
 
     fn init(&mut self) -> Result<(), Failure> {

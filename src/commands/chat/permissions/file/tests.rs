@@ -188,7 +188,7 @@ fn a_mistake_is_told_by_its_place() {
         (
             with(r#"{"tool": " ", "action": "ask"}"#),
             2,
-            "there is no tool ` `",
+            "there is no tool ``",
         ),
         (
             with(r#"{"tool": [], "action": "ask"}"#),
