@@ -224,7 +224,7 @@ impl<'c> Workspace<'c> {
             key_file: settings::FILE,
             models,
             limits,
-            closed: own_paths(&home),
+            closed: own_paths(&home, &[settings::FILE, SESSIONS, history::FILE]),
         };
         Ok(Self {
             audit_commands: settings.audit_commands,
@@ -550,13 +550,13 @@ pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     Ok((home, settings))
 }
 
-/// The paths of the settings and the sessions, and what they lead to where they are links.
-fn own_paths(home: &Path) -> Vec<PathBuf> {
+/// The paths of these files in a system's home, and what they lead to where they are links.
+pub fn own_paths(home: &Path, names: &[&str]) -> Vec<PathBuf> {
     let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let home = resolved(home.to_path_buf());
-    let own = [settings::FILE, SESSIONS, history::FILE].map(|name| home.join(name));
-    let targets = own.clone().map(resolved);
-    own.into_iter().chain(targets).collect()
+    let own = names.iter().map(|name| home.join(name));
+    own.flat_map(|path| [path.clone(), resolved(path)])
+        .collect()
 }
 
 /// The session that is meant, or a new one.

@@ -491,7 +491,6 @@ pub fn agent_model<'a>(
     server: Option<(&str, Option<ApiKey>)>,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
-    let is_replay = recording.is_some();
     let table = context.models.as_ref();
     let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
     let recorded = recording.as_ref().and_then(Recording::first_model);
@@ -506,13 +505,28 @@ pub fn agent_model<'a>(
         }
         (None, None) => (named(table, own)?, ModelKey::ByRule),
     };
+    one_model(context, choice, recording.as_ref(), spec, key)
+}
+
+/// The one model that an agent asks, with this key, or its recorded replies.
+///
+/// # Errors
+/// When something is missing.
+pub fn one_model<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    recording: Option<&Recording>,
+    spec: ModelSpec,
+    key: ModelKey,
+) -> Result<Models<'a>, Error> {
     let mut missing = NotReady::default();
-    let first = if let Some(recording) = &recording {
+    let first = if let Some(recording) = recording {
         Some(SelectedModel::replayed(context, spec, recording))
     } else {
         missing.extend(sending::without_price(choice, &spec));
         SelectedModel::vendors(context, choice, spec, key, &mut missing)
     };
+    let is_replay = recording.is_some();
     let models = first.map(|first| Models::new(choice, is_replay, first, Vec::new()));
     if let Some(models) = &models {
         models.note_missing(context, &mut missing, &|_| Ok(false))?;

@@ -7,7 +7,6 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::worktree::Worktree;
@@ -27,11 +26,10 @@ use crate::model::{Purpose, Reply, StepId, tokens};
 use crate::project::conventions::AGENTS_FILE;
 use crate::record::event::Event;
 use crate::record::mode::Mode;
-use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
+use crate::record::orchestration::OrchestrationSettings;
 use crate::record::question::{Answer, Question};
-use crate::record::result::{AgentRecord, LimitsRecord, PlanRecord};
+use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::{AGENT, CONVERSATION};
-use crate::record::run_log::RunLog;
 use crate::record::step::{Action, Step, input_text};
 use crate::run::active::Run;
 use crate::run::context::Context;
@@ -248,35 +246,9 @@ impl<'c> AgentRun<'c> {
         changed.map(str::to_owned).collect()
     }
 
-    /// Keeps a text in the run's folder.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn log_text(&self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
-        Ok(self.run.borrow().log.text(name, text)?)
-    }
-
-    /// Writes something as JSON to the run's folder, over what the file had.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn log_json(&self, name: &str, record: &impl Serialize) -> Result<(), Error> {
-        Ok(self.run.borrow().log.json(name, record)?)
-    }
-
-    /// The run's folder, for who writes to it beside the agents.
-    pub fn log(&self) -> RunLog<'c> {
-        self.run.borrow().log.clone()
-    }
-
-    /// Records the outcome of an orchestration.
-    pub fn note_orchestration(&self, report: OrchestrationRecord) {
-        self.run.borrow_mut().record.orchestration = Some(report);
-    }
-
-    /// The run's folder, relative to the project's root.
-    pub fn folder(&self) -> String {
-        self.run.borrow().log.name().to_owned()
+    /// Calls `with` with the run, to keep something in its record or its folder.
+    pub fn with<T>(&self, with: impl FnOnce(&mut Run<'c>) -> T) -> T {
+        with(&mut self.run.borrow_mut())
     }
 
     /// Uses a tool in a step of the run's own, which no model has asked for. It takes the next number, and no call.
@@ -317,11 +289,6 @@ impl<'c> AgentRun<'c> {
                 credentials.join(", ")
             ));
         }
-    }
-
-    /// Records the outcome of a plan.
-    pub fn note_plan(&self, plan: PlanRecord) {
-        self.run.borrow_mut().record.plan = Some(plan);
     }
 
     /// Asks the user whether something may be done.

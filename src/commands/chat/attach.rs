@@ -4,6 +4,8 @@
 
 use super::commands::Piece;
 use super::place::ChatPlace;
+use super::request::censored;
+use super::shell::output_of;
 use crate::agent::conversation::UserRequest;
 use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Arguments, Tool as _, ToolError};
@@ -28,7 +30,7 @@ pub fn request(
     let paths = named(&submission.text).into_iter();
     let mut missing = Vec::new();
     let shown = paths.filter_map(|path| match shown_file(context, place, path) {
-        Some(Ok(content)) => Some(file(path, &content)),
+        Some(Ok(shown)) => Some(shown),
         Some(Err(problem)) => {
             context.warn(format!("`@{path}` is not attached: {problem}"));
             None
@@ -51,11 +53,11 @@ pub fn request(
     UserRequest {
         shown,
         images: submission.images.clone(),
-        text: super::request::censored(context, place, &submission.text),
+        text: censored(context, place, &submission.text),
     }
 }
 
-/// Returns the contents of a file, read by the agent's own tool, or a sentence on why it is not shown. `None` if there
+/// Returns a file as the model is shown it, read by the agent's own tool, or a sentence on why it is not shown. `None` if there
 /// is no such file: the word is no path.
 fn shown_file(
     context: &Context<'_>,
@@ -66,8 +68,8 @@ fn shown_file(
     if !root.join(path).exists() {
         return None;
     }
-    let is_closed = |closed: &std::path::PathBuf| leads_into(root, path, closed);
-    if place.base.closed.iter().any(is_closed) {
+    let mut closed = place.base.closed.iter();
+    if closed.any(|closed| leads_into(root, path, closed)) {
         return Some(Err("it is of the agent's own settings".to_owned()));
     }
     let mut arguments = Arguments::default();
@@ -77,23 +79,21 @@ fn shown_file(
         outside: place.base.outside,
     });
     Some(match reads.run(&arguments) {
-        Ok(output) => Ok(super::request::censored(context, place, &output.text)),
+        Ok(output) => {
+            let content = censored(context, place, &output.text);
+            let file = format!("path: {path}\n\n{content}");
+            Ok(tagged(Tag::FILE, &[], &file))
+        }
         Err(ToolError::Failed(failure)) => Err(failure.to_string()),
         Err(ToolError::Fatal(error)) => Err(error.to_string()),
     })
 }
 
-/// A file, as the model is shown it.
-fn file(path: &str, content: &str) -> String {
-    tagged(Tag::FILE, &[], &format!("path: {path}\n\n{content}"))
-}
-
 /// The paths that a text names by an `@`, each once.
 fn named(text: &str) -> Vec<&str> {
-    let marked = named_paths(text).filter(|named| named.is_marked);
     let mut paths: Vec<&str> = Vec::new();
-    for named in marked {
-        if !paths.contains(&named.path) {
+    for named in named_paths(text) {
+        if named.is_marked && !paths.contains(&named.path) {
             paths.push(named.path);
         }
     }
@@ -138,7 +138,7 @@ pub fn expand(
             Piece::Text(text) => asked.text.push_str(&text),
             Piece::File(path) => {
                 match shown_file(context, place, &path) {
-                    Some(Ok(content)) => asked.shown.push(file(&path, &content)),
+                    Some(Ok(shown)) => asked.shown.push(shown),
                     Some(Err(problem)) => return Ok(Err(format!("`{path}`: {problem}"))),
                     // It is but a word.
                     None => {}
@@ -146,10 +146,7 @@ pub fn expand(
                 asked.text.push_str(&format!("@{path}"));
             }
             Piece::Command { command, arguments } => {
-                let output = super::shell::output_of(
-                    context, place, screen, &command, &arguments, is_trusted,
-                )?;
-                match output {
+                match output_of(context, place, screen, &command, &arguments, is_trusted)? {
                     Ok(output) => asked.text.push_str(&output),
                     Err(problem) => return Ok(Err(problem)),
                 }

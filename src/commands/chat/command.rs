@@ -5,9 +5,8 @@
 
 use super::error::ChatError;
 use super::place::ChatPlace;
-use super::slash::SlashCommand;
 use super::talk::TalkEnd;
-use super::{attach, login, models, outgoing, place, proposals, request, settings, talk};
+use super::{attach, login, models, outgoing, place, proposals, request, settings, slash, talk};
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
 use crate::commands::keeping::Keeping as _;
@@ -91,7 +90,7 @@ fn headless(
     let asked = || (request.map(str::to_owned), AnswerSource::Nowhere);
     let (request, answers) = recorded.unwrap_or_else(asked);
     let asked = if let Some((name, argument)) = own {
-        let expanded = expanded(context, options, &mut place, &name, &argument);
+        let expanded = expanded(context, options, &mut place, name, argument);
         // Its commands may have changed them.
         proposals::keep_permissions(context, &place);
         Some(expanded?)
@@ -102,32 +101,29 @@ fn headless(
     let done = request::work(context, &place, answers, asked.as_ref());
     proposals::keep_permissions(context, &place);
     let redacted = |text: String| redactor.text(&text).into_owned();
-    match done {
-        Ok(mut outcome) => {
-            outcome.summary = redacted(outcome.summary);
-            Ok(outcome)
-        }
-        Err(mut failure) => {
-            failure.text = failure.text.map(redacted);
-            Err(failure)
-        }
-    }
+    let redacted_outcome = done.map(|outcome| Outcome {
+        summary: redacted(outcome.summary),
+        ..outcome
+    });
+    redacted_outcome.map_err(|failure| Failure {
+        text: failure.text.map(redacted),
+        ..failure
+    })
 }
 
 /// The name of the user's own command that a request is, and what stands behind it. What only the screen does is no
 /// request: a key behind `/login` must not get anywhere.
-fn own_command(request: &str) -> Result<Option<(String, String)>, ChatError> {
+fn own_command(request: &str) -> Result<Option<(&str, &str)>, ChatError> {
     let request = request.trim();
     if request.starts_with('!') {
         return Err(ChatError::ScreenCommand("!".to_owned()));
     }
-    match SlashCommand::read(request, |_| true) {
+    match slash::read(request, |_| true) {
         None | Some(Err(_)) => Ok(None),
-        Some(Ok(SlashCommand::Own(name, argument))) => Ok(Some((name, argument))),
-        Some(Ok(_)) => {
-            let name = request.split_whitespace().next().unwrap_or_default();
-            Err(ChatError::ScreenCommand(name.to_owned()))
+        Some(Ok((name, _))) if slash::is_known(name) => {
+            Err(ChatError::ScreenCommand(format!("/{name}")))
         }
+        Some(Ok(own)) => Ok(Some(own)),
     }
 }
 

@@ -14,8 +14,7 @@ use crate::model::{
 use crate::record::replay::Recording;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
-use crate::run::selection::{self, ModelKey, Models, SelectedModel};
-use crate::run::sending;
+use crate::run::selection::{self, ModelKey, Models};
 use crate::sys::error::Error;
 use crate::sys::home_file;
 use crate::sys::numbers::grouped;
@@ -113,20 +112,9 @@ pub fn models<'c>(
     if choice.tier.is_some() && spec.provider == Provider::Anthropic {
         return Err(ChatError::NoTiers.into());
     }
-    if let Some(recording) = selection::find_recording(context, choice)? {
-        let first = SelectedModel::replayed(context, spec, &recording);
-        return Ok(Models::new(choice, true, first, Vec::new()));
-    }
-    let mut missing = NotReady::default();
-    missing.extend(sending::without_price(choice, &spec));
+    let recording = selection::find_recording(context, choice)?;
     let key = ModelKey::of(key.found().cloned());
-    let first = SelectedModel::vendors(context, choice, spec, key, &mut missing);
-    let models = first.map(|first| Models::new(choice, false, first, Vec::new()));
-    if let Some(models) = &models {
-        models.note_missing(context, &mut missing, &|_| Ok(false))?;
-    }
-    let models = models.filter(|_| missing.problems.is_empty());
-    models.ok_or_else(|| missing.into())
+    selection::one_model(context, choice, recording.as_ref(), spec, key)
 }
 
 /// The models to choose from, in the table's order, with what the vendor's list has to say of them, if it is known; the

@@ -16,8 +16,7 @@ use crate::record::question::{Answer, Question};
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::Failure;
-use crate::sys::diff;
-use crate::sys::diff::{FileChange, FileState, NEW_MODE};
+use crate::sys::diff::{self, FileChange};
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::numbers::grouped;
@@ -109,15 +108,8 @@ pub fn offer(
     let file = context.project.root().join(path);
     let read = || files::read(&file, Links::Refused, MIB).if_there();
     let before = read().map_err(PathError::of("read", path))?;
-    let state = |content: Vec<u8>| FileState {
-        content,
-        mode: NEW_MODE,
-    };
-    let change = FileChange {
-        path: path.to_owned(),
-        before: before.clone().map(state),
-        after: Some(state(content.as_bytes().to_vec())),
-    };
+    let after = Some(content.as_bytes().to_vec());
+    let change = FileChange::of(path.to_owned(), before.clone(), after);
     let overwrites = before.is_some().then(|| "overwrites".to_owned());
     let question = Question {
         sentence: format!("Write `{path}`?"),

@@ -7,7 +7,7 @@ use super::{spending, trusting};
 use crate::commands::screen::Screen;
 
 use super::error::{ChatError, hint_in_chat};
-use super::instructions::{PromptFacts, system_prompt};
+use super::instructions::system_prompt;
 use super::outgoing;
 use super::permissions::{ChatPermissions, remembered};
 use super::tools::ChatTools;
@@ -156,16 +156,14 @@ pub fn finish(
     if let Some(record) = record {
         spending::count(context, place, record);
     }
-    match finished {
-        Ok(mut outcome) => {
-            outcome.is_answer = true;
-            Ok(outcome)
-        }
-        Err(mut failure) => {
-            failure.text = words.filter(|_| is_refused);
-            Err(failure)
-        }
-    }
+    let answered = finished.map(|outcome| Outcome {
+        is_answer: true,
+        ..outcome
+    });
+    answered.map_err(|failure| Failure {
+        text: words.filter(|_| is_refused),
+        ..failure
+    })
 }
 
 /// Setup of a run of this agent; `keeps`: in the session.
@@ -371,23 +369,15 @@ pub fn tools<'p, 'c: 'p>(
 
 /// The agent's instructions.
 fn instructions(context: &Context<'_>, is_headless: bool) -> String {
-    let project = context.project.root();
-    system_prompt(&PromptFacts {
-        project,
-        directory: context.directory,
-        is_repository: context
-            .directory
-            .ancestors()
-            .any(|directory| directory.join(".git").exists()),
-        platform: std::env::consts::OS,
-        is_attended: !is_headless,
-    })
+    let (root, directory) = (context.project.root(), context.directory);
+    let mut above = directory.ancestors();
+    let is_repository = above.any(|directory| directory.join(".git").exists());
+    system_prompt(root, directory, is_repository, !is_headless)
 }
 
 /// The project's instructions.
 fn project_context(place: &ChatPlace<'_>) -> Vec<String> {
-    let prompt = place.briefing.borrow_mut().prompt();
-    prompt.into_iter().collect()
+    place.briefing.borrow_mut().prompt().into_iter().collect()
 }
 
 /// Returns the tool choice: in Planning, no tool is called, but all are described all the same.

@@ -2,45 +2,6 @@
 
 use crate::ui::tui::CommandHint;
 
-/// A parsed slash command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SlashCommand {
-    /// A new session.
-    Clear,
-    /// A summary in the place of what was said, with this in mind.
-    Compact(String),
-    /// Help on the commands.
-    Help,
-    /// A proposal for `AGENTS.md`.
-    Init,
-    /// Another account, or a key; "" offers a choice or asks for one.
-    Login(String),
-    /// The active account is removed.
-    Logout,
-    /// The model of this name; "" offers a choice.
-    Model(String),
-    /// A new command of this name, and what it is to do.
-    New(String),
-    /// The mode of this name; "" is the next one.
-    Mode(String),
-    /// The last request's files as they were before.
-    Undo,
-    /// Another session of this directory.
-    Resume,
-    /// The permanent permissions.
-    Permissions,
-    /// The tokens and dollars spent.
-    Cost,
-    /// The last reply in the clipboard.
-    Copy,
-    /// All that was said, in the pager.
-    Transcript,
-    /// The end of the program.
-    Exit,
-    /// A command that a user has written, and what stands behind its name.
-    Own(String, String),
-}
-
 /// A command: its name, what it takes, and what it does.
 type Described = (&'static str, &'static str, &'static str);
 
@@ -91,46 +52,30 @@ const KEYS: &str = "\
 | `@path` | attach a file |
 | `!command` | run a command yourself |";
 
-impl SlashCommand {
-    /// Parses a line; `None` if it is a request.
-    ///
-    /// # Errors
-    /// Where there is no such command: a sentence. `own` says whether a user has written one of a name.
-    pub fn read(line: &str, own: impl Fn(&str) -> bool) -> Option<Result<Self, String>> {
-        let line = line.trim();
-        let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let name = name.strip_prefix('/')?;
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "_-:".contains(c);
-        // A path is a request's first word.
-        if name.is_empty() || !name.chars().all(is_name) {
-            return None;
-        }
-        let argument = argument.trim().to_owned();
-        Some(Ok(match name {
-            "clear" => Self::Clear,
-            "compact" => Self::Compact(argument),
-            "help" => Self::Help,
-            "init" => Self::Init,
-            "login" => Self::Login(argument),
-            "logout" => Self::Logout,
-            "model" => Self::Model(argument),
-            "command" => Self::New(argument),
-            "mode" => Self::Mode(argument),
-            "undo" => Self::Undo,
-            "resume" => Self::Resume,
-            "permissions" => Self::Permissions,
-            "cost" => Self::Cost,
-            "copy" => Self::Copy,
-            "transcript" => Self::Transcript,
-            "exit" | "quit" => Self::Exit,
-            own_name if own(own_name) => Self::Own(own_name.to_owned(), argument),
-            unknown => {
-                return Some(Err(format!(
-                    "there is no command `/{unknown}`: `/help` lists them"
-                )));
-            }
-        }))
+/// Parses a line: the name of a command, and what stands behind it; `None` if it is a request.
+///
+/// # Errors
+/// Where there is no such command: a sentence. `own` says whether a user has written one of a name.
+pub fn read(line: &str, own: impl Fn(&str) -> bool) -> Option<Result<(&str, &str), String>> {
+    let line = line.trim();
+    let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let name = name.strip_prefix('/')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-:".contains(c);
+    // A path is a request's first word.
+    if name.is_empty() || !name.chars().all(is_name) {
+        return None;
     }
+    let name = if name == "quit" { "exit" } else { name };
+    if is_known(name) || own(name) {
+        return Some(Ok((name, argument.trim())));
+    }
+    let problem = format!("there is no command `/{name}`: `/help` lists them");
+    Some(Err(problem))
+}
+
+/// Tests for a command of the program's own.
+pub fn is_known(name: &str) -> bool {
+    COMMANDS.iter().any(|(known, ..)| *known == name)
 }
 
 /// The program's own commands, for who types one.
@@ -170,17 +115,11 @@ mod tests {
     fn a_line_is_a_command_or_a_request() {
         let own = |name: &str| name == "git:commit";
         for (line, expected) in [
-            ("/clear", Some(Ok(SlashCommand::Clear))),
-            (
-                " /compact the parser ",
-                Some(Ok(SlashCommand::Compact("the parser".into()))),
-            ),
-            ("/model", Some(Ok(SlashCommand::Model(String::new())))),
-            (
-                "/git:commit now",
-                Some(Ok(SlashCommand::Own("git:commit".into(), "now".into()))),
-            ),
-            ("/quit", Some(Ok(SlashCommand::Exit))),
+            ("/clear", Some(Ok(("clear", "")))),
+            (" /compact the parser ", Some(Ok(("compact", "the parser")))),
+            ("/model", Some(Ok(("model", "")))),
+            ("/git:commit now", Some(Ok(("git:commit", "now")))),
+            ("/quit", Some(Ok(("exit", "")))),
             (
                 "/nothing",
                 Some(Err(
@@ -191,14 +130,15 @@ mod tests {
             ("/", None),
             ("fix /clear", None),
         ] {
-            assert_eq!(SlashCommand::read(line, own), expected, "{line}");
+            assert_eq!(read(line, own), expected, "{line}");
         }
     }
 
     #[test]
     fn every_command_that_is_listed_is_one() {
         for hint in hints() {
-            let read = SlashCommand::read(&format!("/{}", hint.name), |_| false);
+            let line = format!("/{}", hint.name);
+            let read = read(&line, |_| false);
             assert!(matches!(read, Some(Ok(_))), "{}", hint.name);
             assert!(help(&hints()).contains(&format!("`/{}", hint.name)));
         }

@@ -5,8 +5,7 @@
 use super::entries::STOPPED_SHOWN;
 use super::login::Said;
 use super::place::{ChatPlace, command_file};
-use super::slash::{self, SlashCommand};
-use super::{attach, login, proposals, request, shell, spending, trusting};
+use super::{attach, checklist, login, proposals, request, shell, slash, spending, trusting};
 use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
 use crate::commands::keeping::Keeping as _;
@@ -19,6 +18,7 @@ use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
 use crate::model::Provider;
 use crate::project::conventions::AGENTS_FILE;
+use crate::record::event::Event;
 use crate::record::mode::Mode;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::run::accounts;
@@ -92,16 +92,21 @@ impl Talk<'_, '_> {
         self.screen
             .tell(ToScreen::Todos(self.place.todos.borrow().clone()));
         self.show_commands();
-        let spec = &self.place.base.models.first.spec;
-        let (model, window) = (spec.name.clone(), self.place.window());
-        let used = self.place.used();
-        self.screen.status(|status| {
-            status.model = model;
-            status.window = window;
-            status.used = used;
-            status.connection = Connection::Connected;
-        });
+        self.show_model();
+        self.screen
+            .status(|status| status.connection = Connection::Connected);
         self.remember_changes();
+    }
+
+    /// Shows which model is asked, and how much of its window is used.
+    fn show_model(&self) {
+        self.screen.status(|status| {
+            status
+                .model
+                .clone_from(&self.place.base.models.first.spec.name);
+            status.window = self.place.window();
+            status.used = self.place.used();
+        });
     }
 
     fn show_commands(&self) {
@@ -129,13 +134,11 @@ impl Talk<'_, '_> {
             self.screen
                 .status(|status| status.connection = Connection::Error);
         }
-        self.context
-            .reporter
-            .event(&crate::record::event::Event::Failed {
-                error: failure.error.to_string(),
-                hint: failure.hint(),
-                log: failure.log,
-            });
+        self.context.reporter.event(&Event::Failed {
+            error: failure.error.to_string(),
+            hint: failure.hint(),
+            log: failure.log,
+        });
         Ok(())
     }
 
@@ -155,8 +158,8 @@ impl Talk<'_, '_> {
             self.show_commands();
         }
         let own = |name: &str| self.place.command(name).is_some();
-        match SlashCommand::read(&text, own) {
-            Some(Ok(command)) => self.obey(command),
+        match slash::read(&text, own) {
+            Some(Ok((name, argument))) => self.obey(name, argument),
             Some(Err(problem)) => {
                 self.screen.say(problem);
                 Ok(())
@@ -225,7 +228,7 @@ impl Talk<'_, '_> {
         if self.place.mode.get() != Mode::Planning {
             return Ok(());
         }
-        let Some(todos) = crate::commands::chat::checklist::checklist(&outcome.summary) else {
+        let Some(todos) = checklist::checklist(&outcome.summary) else {
             return Ok(());
         };
         let menu = Menu {
@@ -251,44 +254,45 @@ impl Talk<'_, '_> {
         self.attend(&UserRequest::from(words))
     }
 
-    fn obey(&mut self, command: SlashCommand) -> Result<(), Failure> {
-        let said = match command {
-            SlashCommand::Help => slash::help(&self.place.hints()),
-            SlashCommand::Exit => {
+    /// Does what a command of the program's own says, or what the user has written under that name.
+    fn obey(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
+        let said = match name {
+            "help" => slash::help(&self.place.hints()),
+            "exit" => {
                 self.end = Some(TalkEnd::Left);
                 return Ok(());
             }
-            SlashCommand::Clear => {
+            "clear" => {
                 self.change_session(SessionChoice::New)?;
                 "a new session".to_owned()
             }
-            SlashCommand::Resume => self.resume()?,
-            SlashCommand::Cost => spending::told(self.context, self.place)?,
-            SlashCommand::Undo => self.undo()?,
-            SlashCommand::Mode(name) => self.place.mode.switch(&name),
-            SlashCommand::Model(name) => self.model(&name)?,
-            SlashCommand::Permissions => self.place.permissions_told(),
-            SlashCommand::Copy => match self.place.last_words() {
+            "resume" => self.resume()?,
+            "cost" => spending::told(self.context, self.place)?,
+            "undo" => self.undo()?,
+            "mode" => self.place.mode.switch(argument),
+            "model" => self.model(argument)?,
+            "permissions" => self.place.permissions_told(),
+            "copy" => match self.place.last_words() {
                 Some(words) => {
                     self.screen.tell(ToScreen::Copy(words));
                     "the last reply is in the clipboard".to_owned()
                 }
                 None => "there is no reply yet".to_owned(),
             },
-            SlashCommand::Transcript => {
+            "transcript" => {
                 self.screen
                     .tell(ToScreen::Page(self.place.transcript_text()));
                 return Ok(());
             }
-            SlashCommand::Compact(focus) => proposals::compact(self.context, self.place, &focus)?,
-            SlashCommand::Login(argument) => self.login(&argument)?,
-            SlashCommand::Logout => {
+            "compact" => proposals::compact(self.context, self.place, argument)?,
+            "login" => self.login(argument)?,
+            "logout" => {
                 let said = login::log_out(self.context)?;
                 self.reopen(said)
             }
-            SlashCommand::Init => return self.init(),
-            SlashCommand::New(argument) => return self.new_command(&argument),
-            SlashCommand::Own(name, argument) => return self.own(&name, &argument),
+            "init" => self.init()?,
+            "command" => self.new_command(argument)?,
+            own => return self.own(own, argument),
         };
         self.screen.say(said);
         Ok(())
@@ -308,13 +312,8 @@ impl Talk<'_, '_> {
             name => name.to_owned(),
         };
         self.place.choose_model(self.context, self.options, &name)?;
-        let spec = &self.place.base.models.first.spec;
-        let (model, window) = (spec.name.clone(), self.place.window());
-        self.screen.status(|status| {
-            status.model.clone_from(&model);
-            status.window = window;
-        });
-        Ok(format!("`{model}` is asked from now on"))
+        self.show_model();
+        Ok(format!("`{name}` is asked from now on"))
     }
 
     fn undo(&mut self) -> Result<String, Failure> {
@@ -437,11 +436,10 @@ impl Talk<'_, '_> {
         Ok(Some(said))
     }
 
-    fn init(&mut self) -> Result<(), Failure> {
+    fn init(&mut self) -> Result<String, Failure> {
         if self.place.mode.get() == Mode::Planning {
-            self.screen
-                .say("`/init` has to look around, and nothing is executed in Planning: switch modes first");
-            return Ok(());
+            let said = "`/init` has to look around, and nothing is executed in Planning: switch modes first";
+            return Ok(said.to_owned());
         }
         let proposed = proposals::agents_file(self.context, self.place)?;
         let said = proposals::offer(
@@ -452,19 +450,17 @@ impl Talk<'_, '_> {
             &proposed,
         )?;
         self.remember_changes();
-        self.screen.say(said);
-        Ok(())
+        Ok(said)
     }
 
-    fn new_command(&mut self, argument: &str) -> Result<(), Failure> {
+    fn new_command(&mut self, argument: &str) -> Result<String, Failure> {
         let (name, description) = argument
             .split_once(char::is_whitespace)
             .unwrap_or((argument, ""));
         let Some(path) = command_file(name).filter(|_| !description.trim().is_empty()) else {
             let what = "say a name and what it is to do: `/command NAME DESCRIPTION`";
             let names = "names have a-z, 0-9, `_` and `-`, and are none of the program's own";
-            self.screen.say(format!("{what}; {names}"));
-            return Ok(());
+            return Ok(format!("{what}; {names}"));
         };
         let content = proposals::command(self.context, self.place, name, description)?;
         let said = proposals::offer(self.context, self.place, self.screen, &path, &content)?;
@@ -472,8 +468,7 @@ impl Talk<'_, '_> {
         self.place.reload_commands(self.context);
         self.show_commands();
         trusting::trust_written(self.place, name, &content)?;
-        self.screen.say(said);
-        Ok(())
+        Ok(said)
     }
 
     /// Carries out one of the user's own commands, by the model that it names, which is asked no longer than that.

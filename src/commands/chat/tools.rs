@@ -114,33 +114,32 @@ impl<'p> ChatTools<'p, '_> {
             processes,
             ..
         } = self;
-        let background = |action| BackgroundTool { processes, action };
         let search = self.search();
-        let tools = self
+        let write = WriteFile {
+            root,
+            outside,
+            files,
+        };
+        let edit = EditFile(FindAndReplace {
+            root,
+            outside,
+            files,
+        });
+        let execute = ExecuteCommand(RunCommand {
+            processes,
+            patience: self.patience,
+            shell: Shell::Full,
+            output_files: self.output_files,
+        });
+        let mut tools = self
             .looking()
             .with(Worded {
                 check: |_, given| check_marks(given.get("content"), ""),
-                ..Worded::new(
-                    &WRITE_FILE,
-                    &[],
-                    WriteFile {
-                        root,
-                        outside,
-                        files,
-                    },
-                )
+                ..Worded::new(&WRITE_FILE, &[], write)
             })
             .with(Worded {
                 check: |_, given| check_marks(given.get("new_string"), given.get("old_string")),
-                ..Worded::new(
-                    &EDIT_FILE,
-                    &[],
-                    EditFile(FindAndReplace {
-                        root,
-                        outside,
-                        files,
-                    }),
-                )
+                ..Worded::new(&EDIT_FILE, &[], edit)
             })
             .with(Worded {
                 check: |_, given| check_marks(given.get("replacement"), ""),
@@ -151,28 +150,15 @@ impl<'p> ChatTools<'p, '_> {
                 outside,
                 files,
             })
-            .with(ExecuteCommand(RunCommand {
-                processes,
-                patience: self.patience,
-                shell: Shell::Full,
-                output_files: self.output_files,
-            }))
-            .with(Worded::new(
-                &READ_BACKGROUND,
-                &[],
-                background(BackgroundAction::Read),
-            ))
-            .with(Worded::new(
-                &LIST_BACKGROUND,
-                &[],
-                background(BackgroundAction::List),
-            ))
-            .with(Worded::new(
-                &KILL_BACKGROUND,
-                &[],
-                background(BackgroundAction::Kill),
-            ))
-            .with(UpdateTodos { keep: self.todos });
+            .with(execute);
+        for (spec, action) in [
+            (&READ_BACKGROUND, BackgroundAction::Read),
+            (&LIST_BACKGROUND, BackgroundAction::List),
+            (&KILL_BACKGROUND, BackgroundAction::Kill),
+        ] {
+            tools = tools.with(Worded::new(spec, &[], BackgroundTool { processes, action }));
+        }
+        tools = tools.with(UpdateTodos { keep: self.todos });
         match self.spawn {
             Some(work) => tools.with(SpawnAgent { work }),
             None => tools,

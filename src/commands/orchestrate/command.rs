@@ -95,7 +95,7 @@ pub fn orchestrate(
         orchestration.carry_out(&client)
     };
     drop(client);
-    run.note_orchestration(report.clone());
+    run.with(|run| run.record.orchestration = Some(report.clone()));
     let report = serde_json::to_value(report).unwrap_or_default();
     match run.finish(result.map(|()| String::new())) {
         Ok(outcome) => Ok(Outcome {
@@ -175,7 +175,7 @@ impl Orchestration<'_, '_> {
             publish_report,
             publish_error,
             iterations: lineage.reviews,
-            log: self.run.folder(),
+            log: self.run.with(|run| run.log.name().to_owned()),
             branches: lineage.records.clone(),
         };
         report.instructions = instructions(&report, &place.settings, &lineage);
@@ -184,7 +184,7 @@ impl Orchestration<'_, '_> {
 
     /// Lets the model lead the work, until it signs off and that counts.
     fn work(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
-        self.exchanges.begin(self.run.log())?;
+        self.exchanges.begin(self.run.with(|run| run.log.clone()))?;
         specialists.tell_change().map_err(Error::from)?;
         let settings = &self.place.settings;
         let brief = || Brief {

@@ -58,7 +58,8 @@ impl Watcher for RunWatcher<'_, '_> {
         self.tell_end(lineage);
         self.exchanges.check()?;
         let latest = Lineage::from(lineage);
-        Ok(self.run.log_json(LINEAGE, &latest)?)
+        let logged = self.run.with(|run| run.log.json(LINEAGE, &latest));
+        Ok(logged.map_err(crate::sys::error::Error::from)?)
     }
 
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {

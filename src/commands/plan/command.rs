@@ -230,7 +230,8 @@ impl Worker<'_, '_> {
         };
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;
         let document = self.document();
-        run.log_text(run_files::PLAN, document.bytes()?)?;
+        let bytes = document.bytes()?;
+        run.with(|run| run.log.text(run_files::PLAN, bytes))?;
         let root = self.context.project.root();
         let harmless = AuditCommands {
             root,
@@ -251,7 +252,7 @@ impl Worker<'_, '_> {
             claimed: RefCell::default(),
         };
         let result = run.work(|conversation| self.work(&stages, conversation));
-        run.note_plan(self.record());
+        run.with(|run| run.record.plan = Some(self.record()));
         run.finish(result)
     }
 

@@ -15,7 +15,9 @@ use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping;
-use crate::commands::workspace::{Recorded, SessionChoice, check_keys, processes, recorded};
+use crate::commands::workspace::{
+    Recorded, SessionChoice, check_keys, own_paths, processes, recorded,
+};
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
 use crate::project::home::{PLAN_MODELS, System};
@@ -34,6 +36,7 @@ use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+use crate::sys::home_file;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, LineReader, Typed};
 
@@ -147,14 +150,7 @@ fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> 
     if let Some(own) = read.map_err(PathError::of("read", path))? {
         return Ok(own);
     }
-    let make = || {
-        path.parent()
-            .map_or(Ok(()), atomic_file::private_directory)?;
-        atomic_file::create_private(path, |file| {
-            file.write_all(ModelTable::PLAN_DEFAULTS.as_bytes())
-        })
-    };
-    make().map_err(PathError::of("write", path))?;
+    home_file::create(path, ModelTable::PLAN_DEFAULTS.as_bytes())?;
     context.notice(format!(
         "`{}` was made: it lists the models, and says which is asked in which stage",
         path.display()
@@ -213,21 +209,23 @@ fn wants(context: &Context<'_>, typing: &Typing, model: &str) -> Result<bool, In
     let confirmed = typing
         .borrow_mut()
         .confirm(&Question::from(sentence.clone()), None);
-    match confirmed {
-        Some(Ok(answer)) => return Ok(answer == Answer::Yes),
-        Some(Err(InputError::Interrupted(interrupted))) => return Err(interrupted),
-        Some(Err(_)) => return Ok(false),
-        None => {}
-    }
-    context.notice(sentence);
-    let typed = typing.borrow_mut().line("yes/no> ");
+    let typed = match confirmed {
+        Some(confirmed) => confirmed.map(|answer| answer == Answer::Yes),
+        None => {
+            context.notice(sentence);
+            let typed = typing.borrow_mut().line("yes/no> ");
+            typed.and_then(|typed| match typed {
+                Typed::Line(line) => Ok(Answer::read(&line) == Answer::Yes),
+                Typed::End => Ok(false),
+                Typed::Interrupted => Err(InputError::Interrupted(Interrupted {
+                    signal: Signal::Int,
+                })),
+            })
+        }
+    };
     match typed {
-        Ok(Typed::Line(line)) => Ok(["y", "yes"].contains(&line.trim())),
-        Ok(Typed::Interrupted) => Err(Interrupted {
-            signal: Signal::Int,
-        }),
         Err(InputError::Interrupted(interrupted)) => Err(interrupted),
-        Ok(Typed::End) | Err(_) => Ok(false),
+        typed => Ok(typed.unwrap_or(false)),
     }
 }
 
@@ -261,8 +259,6 @@ pub struct PlanPlace<'c> {
     pub recorded: Option<AgentRecord>,
     /// True if the run that is replayed ended when the plan was made.
     pub is_plan_only: bool,
-    /// The models by their windows, the largest last.
-    windows: Vec<(u64, String)>,
 }
 
 /// A user who types.
@@ -322,11 +318,10 @@ impl<'c> PlanPlace<'c> {
                 command_timeout: Some(Seconds(LONGEST_COMMAND)),
             },
             processes: RefCell::new(processes),
-            closed: closed(home),
+            closed: own_paths(home, &["config", SESSIONS]),
             warnings,
             recorded: None,
             is_plan_only: false,
-            windows: windows(context),
             kept,
         };
         place.replay(context, options)?;
@@ -366,38 +361,15 @@ impl<'c> PlanPlace<'c> {
         self.recorded = Some(record);
         Ok(())
     }
-
-    /// A model with a larger window than this.
-    pub fn larger(&self, window: Option<u64>) -> Option<&str> {
-        let mut larger = self
-            .windows
-            .iter()
-            .filter(|(known, _)| Some(*known) > window);
-        larger
-            .next()
-            .filter(|_| window.is_some())
-            .map(|(_, name)| &**name)
-    }
 }
 
-/// The models whose windows are known.
-fn windows(context: &Context<'_>) -> Vec<(u64, String)> {
-    let table = context.models.as_ref().ok();
-    let specs = table.into_iter().flat_map(ModelTable::models);
-    let mut windows: Vec<_> = specs
-        .filter_map(|spec| Some((spec.prompt_window()?, spec.name.clone())))
-        .collect();
-    windows.sort();
-    windows
-}
-
-/// The agent's own files, links resolved.
-fn closed(home: &Path) -> Vec<PathBuf> {
-    let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
-    let home = resolved(home.to_path_buf());
-    ["config", SESSIONS]
-        .map(|name| resolved(home.join(name)))
-        .into()
+/// The known model with the next larger window than this.
+pub fn larger<'c>(context: &'c Context<'_>, window: Option<u64>) -> Option<&'c str> {
+    let table = context.models.as_ref().ok()?;
+    let specs = table.models().iter();
+    let windows = specs.filter_map(|spec| Some((spec.prompt_window()?, &*spec.name)));
+    let larger = windows.filter(|(known, _)| window.is_some_and(|window| *known > window));
+    larger.min().map(|(_, name)| name)
 }
 
 /// The session that is meant, or a new one.

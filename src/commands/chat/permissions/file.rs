@@ -21,7 +21,7 @@ use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::commands::chat::commands::CommandFile;
 use crate::commands::chat::trust::{TrustProblem, TrustedFiles};
 use crate::project::home::AGENT_FOLDER;
-use crate::sys::diff::{FileChange, FileState, NEW_MODE};
+use crate::sys::diff::FileChange;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::{atomic_file, diff};
@@ -141,16 +141,12 @@ impl PermissionFile {
     #[must_use]
     pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
         let of_tool = self.action(tool);
-        let by_rules = || {
-            let programs = command.programs.iter();
-            programs
-                .map(|program| self.rule(program).unwrap_or(of_tool))
-                .max()
-        };
-        match by_rules()
-            .filter(|_| of_tool != PermissionAction::Never)
-            .unwrap_or(of_tool)
-        {
+        let programs = command.programs.iter();
+        let by_rules = programs.map(|program| self.rule(program).unwrap_or(of_tool));
+        let by_rules = by_rules
+            .max()
+            .filter(|_| of_tool != PermissionAction::Never);
+        match by_rules.unwrap_or(of_tool) {
             PermissionAction::Always if !command.reasons.is_empty() => PermissionAction::Ask,
             action => action,
         }
@@ -283,17 +279,7 @@ impl PermissionFile {
                 });
             }
         };
-        let state = |content: &Option<Vec<u8>>| {
-            content.clone().map(|content| FileState {
-                content,
-                mode: NEW_MODE,
-            })
-        };
-        let change = FileChange {
-            path: FILE.to_owned(),
-            before: state(&self.known),
-            after: state(&found),
-        };
+        let change = FileChange::of(FILE.to_owned(), self.known.clone(), found.clone());
         Some(ChangedOnDisk {
             diff: diff::text(&[change]),
             file: Self::of(&self.root, found, self.trusted.clone()),
@@ -308,9 +294,7 @@ impl PermissionFile {
     pub fn put_back(&self) -> Result<(), PermissionsProblem> {
         check_directory(&self.root)?;
         let moved = fs::rename(self.path(), self.root.join(REFUSED)).if_there();
-        moved.map_err(|source: io::Error| {
-            PermissionsProblem::Unwritable(PathError::of("write", self.path())(source))
-        })?;
+        moved.map_err(|source| self.unwritable(source))?;
         let content = self.known.as_ref();
         content.map_or(Ok(()), |content| self.write(content))
     }
@@ -325,9 +309,11 @@ impl PermissionFile {
         check_directory(&self.root)?;
         let written = fs::create_dir_all(self.root.join(AGENT_FOLDER))
             .and_then(|()| atomic_file::replace(&self.path(), |file| file.write_all(content)));
-        written.map_err(|source: io::Error| {
-            PermissionsProblem::Unwritable(PathError::of("write", self.path())(source))
-        })
+        written.map_err(|source| self.unwritable(source))
+    }
+
+    fn unwritable(&self, source: io::Error) -> PermissionsProblem {
+        PermissionsProblem::Unwritable(PathError::of("write", self.path())(source))
     }
 }
 
