@@ -9,7 +9,7 @@ use super::plan::options::PlanOptions;
 use super::report::command as page;
 use super::screen::{ScreenLines, ScreenSetup, at_screen};
 use super::talk::OpenInput;
-use super::workspace::{AgentOptions, SessionChoice};
+use super::workspace::{self, AgentOptions, SessionChoice};
 use super::{
     add_model, consistency, demo, diff, dry_run, init, log, mcp, models, query, rollup, undo,
 };
@@ -26,6 +26,7 @@ use crate::commands::orchestrate::args::OrchestrateArgs;
 use crate::commands::orchestrate::config::ConfigFlags;
 use crate::commands::plan::args::{PlanArgs, PlanCommand};
 use crate::model::{Delivery, Provider};
+use crate::project::home::{DEV, PLAN};
 use crate::run::baseline::Baseline;
 use crate::run::builds::BuildOptions;
 use crate::run::context::{Context, InputOptions, ModelChoice, Stdin};
@@ -87,7 +88,7 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
             let session = SessionChoice::of(arguments.session, arguments.resume);
             let choice = agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent));
             let options = agent_options(request, session, choice, agent);
-            let home = super::workspace::home(context)?;
+            let home = workspace::home(context, &DEV)?;
             let place = talk_place(&arguments.talk, stdin, !options.is_headless());
             talk(context, place, &home, |context, open| {
                 super::dev::command::dev(context, &options, open)
@@ -127,7 +128,7 @@ fn plan(arguments: &PlanArgs, context: &Context<'_>, stdin: Stdin) -> Result<Out
             let request = asked(arguments.prompt.as_deref(), context)?;
             let options = plan_options(arguments, request);
             let is_asked = options.request.is_none() && options.choice.replay.is_none();
-            let home = super::plan::place::home(context)?;
+            let home = workspace::home(context, &PLAN)?;
             let place = talk_place(&arguments.talk, stdin, is_asked);
             talk(context, place, &home, |context, open| {
                 super::plan::command::plan(context, &options, open)
@@ -197,7 +198,7 @@ fn orchestrate(
         super::orchestrate::command::orchestrate(context, &options, open)
     };
     // Without a home, nothing is kept of what is typed, and lines do.
-    match super::workspace::home(context) {
+    match workspace::home(context, &DEV) {
         Ok(home) => {
             let place = talk_place(&arguments.talk, stdin, is_asked);
             talk(context, place, &home, work)

@@ -436,21 +436,15 @@ fn context_limit(settings: &Settings, models: &Models<'_>) -> u64 {
     settings.max_context_tokens.min(window)
 }
 
-/// A screen on which a user is asked.
-pub trait Asker {
-    /// Asks for leave to do what `preview` shows.
-    ///
-    /// # Errors
-    /// When the run is over.
-    fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, Error>;
-}
+/// Asks a user at a screen for leave to do what a preview shows; fails when the run is over.
+pub type Ask<'a> = &'a dyn Fn(&Question, Option<&str>) -> Result<Answer, Error>;
 
 /// Source of answers to an agent's questions.
 pub enum AnswerSource<'i> {
     /// The user at the terminal.
     Typed(&'i RefCell<Box<dyn LineReader>>),
     /// The user at a screen.
-    Screen(&'i dyn Asker),
+    Screen(Ask<'i>),
     /// A recorded run.
     Recorded(RefCell<RecordedAnswers>),
     /// Nobody is there.
@@ -522,12 +516,12 @@ pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Re
     }))
 }
 
-/// Home of `dev`.
+/// The directory of a system's home.
 ///
 /// # Errors
 /// When no variable says so.
-pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
-    let home = DEV.directory(context.environment, System::current());
+pub fn home(context: &Context<'_>, agent: &AgentHome) -> Result<PathBuf, Error> {
+    let home = agent.directory(context.environment, System::current());
     Ok(home.map_err(NotReady::of)?)
 }
 
@@ -536,7 +530,7 @@ pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
 /// # Errors
 /// When the settings are wrong, or cannot be read or made.
 pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
-    let home = home(context)?;
+    let home = home(context, &DEV)?;
     let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::of)?;
     if let Some(created) = created {
         let path = created.display();

@@ -425,20 +425,20 @@ impl Host for AgentRun<'_> {
     }
 
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
-        if let AnswerSource::Screen(asker) = &self.setup.answers {
-            // Who has stopped the agent is asked nothing more, and what they answered counts no more.
-            self.check()?;
-            let answer = asker.confirm(question, preview)?;
-            self.check()?;
-            let sentence = &question.sentence;
-            self.heard(sentence, sentence, Some(&answer.written()))?;
-            return Ok(answer);
-        }
-        let shown = match &self.setup.answers {
-            AnswerSource::Typed(input) => input.borrow_mut().confirm(question, preview),
-            _ => None,
+        let answer = match &self.setup.answers {
+            AnswerSource::Screen(ask) => {
+                // Who has stopped the agent is asked nothing more, and what they answered counts no more.
+                self.check()?;
+                let answer = ask(question, preview)?;
+                self.check()?;
+                Some(answer)
+            }
+            AnswerSource::Typed(input) => {
+                let answer = input.borrow_mut().confirm(question, preview);
+                answer.transpose().map_err(Error::from)?
+            }
+            AnswerSource::Recorded(_) | AnswerSource::Nowhere => None,
         };
-        let answer = shown.transpose().map_err(Error::from)?;
         if let Some(answer) = answer {
             let sentence = &question.sentence;
             self.heard(sentence, sentence, Some(&answer.written()))?;

@@ -6,8 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use super::error::ChatError;
+use crate::commands::workspace;
 use crate::model::{ModelError, ModelSpec, Provider, Route, VendorServer};
-use crate::project::home::{CHAT, System};
+use crate::project::home::CHAT;
 use crate::run::accounts::{self, Account, Accounts, DEFAULT, NoAccount, check_name};
 use crate::run::context::{Context, ModelChoice};
 use crate::run::keys::{self, FoundKey, KeySource, NoKey};
@@ -407,8 +408,7 @@ fn change<T>(
 /// # Errors
 /// When no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
-    let home = CHAT.directory(context.environment, System::current());
-    Ok(home.map_err(NotReady::of)?)
+    workspace::home(context, &CHAT)
 }
 
 /// The accounts, where nobody has seen them yet: that others could read them is told.

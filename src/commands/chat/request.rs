@@ -20,7 +20,7 @@ use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::keeping::Keeping as _;
-use crate::commands::workspace::{AnswerSource, Asker};
+use crate::commands::workspace::AnswerSource;
 use crate::model::message::Role;
 use crate::model::{Purpose, ToolChoice};
 use crate::record::mode::{Mode, SharedMode};
@@ -39,33 +39,31 @@ const NAME: &str = "chat";
 const TOOL_TRIES: u32 = 25;
 
 /// Asks at the screen, and keeps what holds for good.
-pub struct ScreenAsker<'a, 'c> {
-    /// The screen.
-    pub screen: &'a Screen,
-    /// Permissions and briefing.
-    pub place: &'a ChatPlace<'c>,
-    /// Gives the time of a change of permissions.
-    pub clock: &'a dyn Clock,
-}
-
-impl Asker for ScreenAsker<'_, '_> {
-    fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, Error> {
-        let verdict = self
-            .screen
-            .ask(question.clone(), preview.map(str::to_owned))?;
-        // What the user has saved meanwhile is nothing that the call has changed.
-        self.place.briefing.borrow_mut().look();
-        if let Some(choice) = remembered(question, &verdict) {
-            trusting::ask_before(self.place, self.screen, &choice)?;
-            let mut permissions = self.place.permissions.borrow_mut();
-            let kept = permissions.remember(&choice, self.clock.now());
-            if let Err(problem) = kept {
-                let hint = problem.hint().unwrap_or_default();
-                self.screen.say(format!("{problem}\n\n{hint}"));
-            }
+///
+/// # Errors
+/// When the user leaves, or what holds for good cannot be kept.
+pub fn ask(
+    place: &ChatPlace<'_>,
+    screen: &Screen,
+    clock: &dyn Clock,
+    question: &Question,
+    preview: Option<&str>,
+) -> Result<Answer, Error> {
+    let verdict = screen.ask(question.clone(), preview.map(str::to_owned))?;
+    // What the user has saved meanwhile is nothing that the call has changed.
+    place.briefing.borrow_mut().look();
+    if let Some(choice) = remembered(question, &verdict) {
+        trusting::ask_before(place, screen, &choice)?;
+        let kept = place
+            .permissions
+            .borrow_mut()
+            .remember(&choice, clock.now());
+        if let Err(problem) = kept {
+            let hint = problem.hint().unwrap_or_default();
+            screen.say(format!("{problem}\n\n{hint}"));
         }
-        Ok(verdict.answer)
     }
+    Ok(verdict.answer)
 }
 
 /// Works on a request in a run of its own.
@@ -79,42 +77,41 @@ pub fn work(
     request: Option<&UserRequest>,
 ) -> Result<Outcome, Failure> {
     place.check_key()?;
-    let _lock = recovery::take(context)?;
     place.refused.take();
     let is_headless = !answers.are_there();
     let text = request.map(|request| &*request.text);
-    let before = place.conversation();
-    let mut known = place.briefing.borrow().clone();
-    let used = place.meter.used(&before);
-    let run = AgentRun::start(context, setup(place, answers, true), text)?;
-    let result = run.work(|conversation| {
-        with_agent(context, place, &run, is_headless, |agent| {
+    let setup = setup(place, answers, true);
+    in_run(context, place, setup, text, |run, conversation| {
+        let before = conversation.clone();
+        let mut known = place.briefing.borrow().clone();
+        let used = place.meter.used(&before);
+        let result = with_agent(context, place, run, is_headless, |agent| {
             Ok(agent.take_on(conversation, request)?.words)
-        })
-    });
-    let now = place.conversation();
-    let since = now.history.get(before.history.len()..).unwrap_or_default();
-    if matches!(&result, Err(error) if is_taken_out(error, since)) {
-        place.meter.estimated(used, &before);
-        known.taken_out(&run.changed(), &commands(since));
-        place.briefing.replace(known);
-        if let Err(problem) = place.keep(&Purpose::STEP, &before) {
-            run.warn(problem.to_string());
+        });
+        let since = conversation.history.get(before.history.len()..);
+        let since = since.unwrap_or_default();
+        if matches!(&result, Err(error) if is_taken_out(error, since)) {
+            place.meter.estimated(used, &before);
+            known.taken_out(&run.changed(), &commands(since));
+            place.briefing.replace(known);
+            if let Err(problem) = place.keep(&Purpose::STEP, &before) {
+                run.warn(problem.to_string());
+            }
         }
-    }
-    finish(context, place, run, result)
+        result
+    })
 }
 
 /// Tests if a request and its replies leave the conversation: what the vendor does not answer, or does not
 /// take, it would not with the next request either.
-fn is_taken_out(error: &Error, since: &[HistoryMessage]) -> bool {
+fn is_taken_out(error: &AgentError, since: &[HistoryMessage]) -> bool {
     let is_unanswered = !since.iter().any(|said| said.role == Role::Assistant);
-    match AgentError::of(error) {
-        Some(AgentError::Model(error)) => {
+    match error {
+        AgentError::Model(error) => {
             let is_not_taken = error.is_bad_request() || error.is_context_exceeded();
             error.is_refusal() || is_unanswered && is_not_taken
         }
-        Some(AgentError::TooLong { .. }) => is_unanswered,
+        AgentError::TooLong { .. } => is_unanswered,
         _ => false,
     }
 }
@@ -129,17 +126,18 @@ fn commands(said: &[HistoryMessage]) -> Vec<String> {
     commands.map(str::to_owned).collect()
 }
 
-/// Ends a run: what nobody was there to allow makes it one that was not permitted. What it has spent counts for the
-/// account.
-///
-/// # Errors
-/// When it was not done.
-pub fn finish(
+/// Does something in a run: what nobody was there to allow makes it one that was not permitted. What it has spent counts
+/// for the account.
+fn in_run(
     context: &Context<'_>,
     place: &ChatPlace<'_>,
-    run: AgentRun<'_>,
-    result: Result<String, Error>,
+    setup: AgentSetup<'_>,
+    about: Option<&str>,
+    work: impl FnOnce(&AgentRun<'_>, &mut Conversation) -> Result<String, AgentError>,
 ) -> Result<Outcome, Failure> {
+    let _lock = recovery::take(context)?;
+    let run = AgentRun::start(context, setup, about)?;
+    let result = run.work(|conversation| work(&run, conversation));
     run.warn_of_commands(&place.base.processes.borrow());
     let refused = place.refused.borrow().clone();
     let words = result.as_ref().ok().cloned();
@@ -265,14 +263,9 @@ pub fn aside(
     work: impl FnOnce(&Agent<'_>, &mut Conversation) -> Result<String, AgentError>,
 ) -> Result<Outcome, Failure> {
     place.check_key()?;
-    let _lock = recovery::take(context)?;
-    let run = AgentRun::start(
-        context,
-        setup(place, AnswerSource::Nowhere, keeps),
-        Some(about),
-    )?;
-    let result = run.work(|conversation| {
-        with_agent(context, place, &run, false, |agent| {
+    let setup = setup(place, AnswerSource::Nowhere, keeps);
+    in_run(context, place, setup, Some(about), |run, conversation| {
+        with_agent(context, place, run, false, |agent| {
             let output_files = || run.command_output();
             let meter = Meter::default();
             // Nothing is asked, and what is never allowed is not.
@@ -288,7 +281,7 @@ pub fn aside(
             };
             let looking = Agent {
                 brief: &|| Brief {
-                    tools: tools(context, place, &run, &output_files, &|_| (), None).looking(),
+                    tools: tools(context, place, run, &output_files, &|_| (), None).looking(),
                     reminders: Vec::new(),
                     ..(agent.brief)()
                 },
@@ -298,13 +291,12 @@ pub fn aside(
             };
             let said = work(&looking, conversation)?;
             if keeps {
-                Host::keep(&run, &Purpose::STEP, conversation)?;
+                Host::keep(run, &Purpose::STEP, conversation)?;
                 place.briefing.borrow_mut().renewed();
             }
             Ok(said)
         })
-    });
-    finish(context, place, run, result)
+    })
 }
 
 /// Does something in a run of its own for which no model is asked.
@@ -317,14 +309,8 @@ pub fn by_itself(
     about: &str,
     work: impl FnOnce(&AgentRun<'_>, &mut Conversation) -> Result<String, AgentError>,
 ) -> Result<Outcome, Failure> {
-    let _lock = recovery::take(context)?;
-    let run = AgentRun::start(
-        context,
-        setup(place, AnswerSource::Nowhere, true),
-        Some(about),
-    )?;
-    let result = run.work(|conversation| work(&run, conversation));
-    finish(context, place, run, result)
+    let setup = setup(place, AnswerSource::Nowhere, true);
+    in_run(context, place, setup, Some(about), work)
 }
 
 /// Memory of a conversation whose size this meter knows.

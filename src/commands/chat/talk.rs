@@ -20,6 +20,7 @@ use crate::model::Provider;
 use crate::project::conventions::AGENTS_FILE;
 use crate::record::event::Event;
 use crate::record::mode::Mode;
+use crate::record::question::Question;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::run::accounts;
 use crate::run::context::Context;
@@ -186,15 +187,14 @@ impl Talk<'_, '_> {
             .status(|status| status.used = status.used.saturating_add(tokens));
         self.look_at_permissions()?;
         let _ = self.screen.take_begun();
-        let asker = request::ScreenAsker {
-            screen: self.screen,
-            place: self.place,
-            clock: self.context.clock,
+        let (place, screen) = (&*self.place, self.screen);
+        let ask = |question: &Question, preview: Option<&str>| {
+            request::ask(place, screen, self.context.clock, question, preview)
         };
         let done = request::work(
             self.context,
             self.place,
-            AnswerSource::Screen(&asker),
+            AnswerSource::Screen(&ask),
             Some(asked),
         );
         let (record, log) = match &done {

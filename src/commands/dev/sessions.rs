@@ -22,7 +22,7 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// # Errors
 /// When there is no editor, or the configuration cannot be used.
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let home = home(context)?;
+    let home = home(context, &DEV)?;
     // What is wrong with it now is what the editor is for.
     let _ = settings(context);
     sessions::edit(context, &home.join(FILE), || settings(context).map(drop))

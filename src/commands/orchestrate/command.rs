@@ -129,7 +129,7 @@ impl Orchestration<'_, '_> {
             run: self.run,
             context: self.context,
             exchanges: self.exchanges,
-            is_replay: place.is_replay(),
+            is_replay: place.recorded.is_some(),
             was_waiting: Cell::default(),
         };
         let specialists = Specialists {

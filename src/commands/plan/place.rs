@@ -16,11 +16,11 @@ use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping;
 use crate::commands::workspace::{
-    Recorded, SessionChoice, check_keys, own_paths, processes, recorded,
+    self, Recorded, SessionChoice, check_keys, own_paths, processes, recorded,
 };
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
-use crate::project::home::{PLAN_MODELS, System};
+use crate::project::home::PLAN_MODELS;
 use crate::project::repository::DOT_GIT;
 use crate::project::{home, place};
 use crate::record::event::Event;
@@ -127,8 +127,7 @@ impl Keeping for KeptPlan<'_> {
 /// # Errors
 /// If no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
-    let home = home::PLAN.directory(context.environment, System::current());
-    Ok(home.map_err(NotReady::of)?)
+    workspace::home(context, &home::PLAN)
 }
 
 /// The agent's table of models: its own, which is made where it is missing, and over it the project's.
