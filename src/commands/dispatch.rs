@@ -80,8 +80,8 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
 
 fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
-        Some(DevCommand::Config) => super::dev::sessions::config(context),
-        Some(DevCommand::Sessions(_)) => super::dev::sessions::sessions(context),
+        Some(DevCommand::Config) => super::dev::command::config(context),
+        Some(DevCommand::Sessions(_)) => super::dev::command::sessions(context),
         None => {
             let request = asked(arguments.prompt.as_deref(), context)?;
             let DevArgs { agent, .. } = arguments;

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use chrono::SubsecRound as _;
 use uuid::Uuid;
 
-use super::keeping::Keeping;
 use super::sessions;
 use crate::agent::Compressed;
 use crate::agent::conversation::Conversation;
@@ -16,6 +15,7 @@ use crate::agent::session::{
     self, Compression, SESSIONS, Session, SessionFile, SessionState, SessionStore,
 };
 use crate::agent::settings::{self, Settings};
+use crate::agent::tool::Effect;
 use crate::agent::tools::place::Outside;
 use crate::commands::error::CommandError;
 use crate::exec::hosts::AllowedHost;
@@ -23,6 +23,7 @@ use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::sandbox::SandboxMode;
 use crate::exec::subreaper;
 use crate::model::Purpose;
+use crate::model::usage::Usage;
 use crate::project::conventions;
 use crate::project::home::{AgentHome, DEV, System};
 use crate::record::event::Event;
@@ -32,6 +33,7 @@ use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::CONVERSATION;
 use crate::record::run_log::make_ignored_directory;
 use crate::record::seconds::Seconds;
+use crate::record::step::Action;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::Models;
@@ -87,6 +89,50 @@ impl AgentOptions {
     pub fn is_headless(&self) -> bool {
         self.request.is_some() || self.choice.replay.is_some()
     }
+}
+
+/// Keeps the conversation and the progress of a run.
+pub trait Keeping {
+    /// The session's name.
+    fn id(&self) -> String;
+
+    /// The conversation.
+    fn conversation(&self) -> Conversation;
+
+    /// Index of the first message of the request under way, if the profile needs it.
+    fn from(&self) -> usize {
+        0
+    }
+
+    /// A further request follows: what is done, is not asked for any more.
+    fn settle(&self);
+
+    /// Records the progress of the work.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    fn note_state(&self, state: SessionState) -> Result<(), Error>;
+
+    /// Keeps what was said by an agent of this purpose and to it.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
+
+    /// Records the usage that the vendor reports for a call for an agent of this purpose.
+    fn answered(&self, _purpose: &Purpose, _usage: &Usage) {}
+
+    /// Notes that a tool was used, or was to be; the effect is that of the tool, where an agent has called one.
+    fn acted(&self, _action: &Action, _effect: Option<Effect>) {}
+
+    /// Notes that the agents' tools have changed these files, by their paths from the root.
+    fn wrote(&self, _paths: &[String]) {}
+
+    /// Records the tokens of a call for an agent of this purpose.
+    fn count(&self, _purpose: &Purpose, _tokens: u64) {}
+
+    /// Notes that the conversation was compressed.
+    fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
 }
 
 /// The session that a run's conversation is kept in.

@@ -17,8 +17,7 @@ use crate::agent::tool::{Effect, ToolError, ToolOutput};
 use crate::agent::tools::notes::User;
 use crate::agent::{AgentError, Compressed, Env, Host, Note, ToolUse};
 use crate::commands::error::CommandError;
-use crate::commands::keeping::Keeping;
-use crate::commands::workspace::AnswerSource;
+use crate::commands::workspace::{AnswerSource, Keeping};
 use crate::exec::process::Processes;
 use crate::model::message::Call;
 use crate::model::prompt::Prompt;
@@ -37,8 +36,7 @@ use crate::run::outcome::{Advice, Failure, Outcome};
 use crate::run::selection::Models;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
-use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::Typed;
+use crate::sys::interrupt::Interrupted;
 
 /// Limit of a reply's calls that go to `steps.jsonl` at once; the rest follow when the step is over.
 const LOGGED_AT_ONCE: usize = 8;
@@ -497,15 +495,7 @@ impl AgentRun<'_> {
             AnswerSource::Typed(input) => {
                 let mut input = input.borrow_mut();
                 input.forget_typed_ahead();
-                let typed = input.line(prompt)?;
-                match typed {
-                    Typed::Line(answer) => Some(answer),
-                    Typed::End => None,
-                    Typed::Interrupted => {
-                        let signal = Signal::Int;
-                        return Err(Interrupted { signal }.into());
-                    }
-                }
+                input.line(prompt)?.answer()?
             }
         };
         self.heard(question, prompt, answer.as_deref())?;

@@ -3,7 +3,9 @@
 //! Reads the files with instructions, and looks at the sizes and times of those that the model has seen. Guarantees
 //! that what somebody else changes is told, and what the agent's own tools change is not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,6 @@ use serde_json::Value;
 
 use super::context::ContextFiles;
 use super::reminders::{due, naming};
-use super::seen::SeenFiles;
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::tool::Effect;
 use crate::agent::tools::place::resolved;
@@ -215,10 +216,49 @@ impl Briefing {
     }
 }
 
+/// State of a file: size and time to the nanosecond; `None` if it does not exist.
+type Stamp = Option<(u64, i64, i64)>;
+
+/// The files that the model has seen, and how they were then.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct SeenFiles(BTreeMap<PathBuf, Stamp>);
+
+impl SeenFiles {
+    /// The model has seen a file, or has written it: it knows it as it is now. A directory is none.
+    fn saw(&mut self, path: &Path) {
+        if !path.is_dir() {
+            self.0.insert(path.to_owned(), stamp(path));
+        }
+    }
+
+    /// A command of the agent's own has run: what that has changed, it need not be told.
+    fn restamp(&mut self) {
+        for (path, known) in &mut self.0 {
+            *known = stamp(path);
+        }
+    }
+
+    /// Files that have changed; each change is returned once.
+    fn changed(&mut self) -> Vec<PathBuf> {
+        let mut changed = Vec::new();
+        for (path, known) in &mut self.0 {
+            let now = stamp(path);
+            if now != *known {
+                *known = now;
+                changed.push(path.clone());
+            }
+        }
+        changed
+    }
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    Some((metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -438,5 +478,31 @@ mod tests {
             Some(Effect::Writes),
         );
         place.says("Path: deep/AGENTS.md");
+    }
+
+    #[test]
+    fn what_others_change_is_told_once_and_what_the_agent_changes_never() {
+        let dir = tempfile::tempdir().unwrap();
+        let [a, b, new] = ["a", "b", "new"].map(|name| dir.path().join(name));
+        fs::write(&a, "1").unwrap();
+        fs::write(&b, "1").unwrap();
+        let mut seen = SeenFiles::default();
+        seen.saw(dir.path());
+        for path in [&a, &b, &new] {
+            seen.saw(path);
+        }
+        assert!(seen.changed().is_empty());
+        fs::write(&a, "22").unwrap();
+        fs::write(&new, "").unwrap();
+        assert_eq!(seen.changed(), [a.clone(), new.clone()]);
+        assert!(seen.changed().is_empty());
+        fs::remove_file(&b).unwrap();
+        assert_eq!(seen.changed(), std::slice::from_ref(&b));
+        fs::write(&a, "333").unwrap();
+        seen.restamp();
+        assert!(seen.changed().is_empty());
+        fs::write(&a, "4444").unwrap();
+        seen.saw(&a);
+        assert!(seen.changed().is_empty());
     }
 }

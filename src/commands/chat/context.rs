@@ -76,11 +76,7 @@ impl ContextFiles {
     #[must_use]
     pub fn load(project: &Path, here: &Path) -> (Self, Vec<String>) {
         let top = top_of(project);
-        let mut way: Vec<&Path> = here
-            .ancestors()
-            .take_while(|directory| directory.starts_with(&top))
-            .collect();
-        way.reverse();
+        let way = way_down(&top, here);
         let agents = way.iter().map(|directory| directory.join(AGENTS_FILE));
         let own = project.join(AGENT_FOLDER).join(CONTEXT_FILE);
         let files: Vec<_> = agents.chain([own]).map(ContextFile::read).collect();
@@ -134,13 +130,7 @@ impl ContextFiles {
     pub fn deeper(&mut self, path: &Path) -> (Vec<HistoryMessage>, Vec<String>) {
         let (mut told, mut warnings) = (Vec::new(), Vec::new());
         let path = path_clean::clean(path);
-        let mut directories: Vec<&Path> = path
-            .ancestors()
-            .skip(1)
-            .take_while(|directory| directory.starts_with(&self.top))
-            .collect();
-        directories.reverse();
-        for directory in directories {
+        for directory in way_down(&self.top, path.parent().unwrap_or(&path)) {
             if directory != self.top && directory.is_symlink() {
                 break;
             }
@@ -179,6 +169,14 @@ impl ContextFiles {
         let name = path.strip_prefix(&self.top).unwrap_or(path);
         escaped(&name.to_string_lossy())
     }
+}
+
+/// The directories from `top` down to one in it.
+fn way_down<'p>(top: &Path, directory: &'p Path) -> Vec<&'p Path> {
+    let way = directory.ancestors();
+    let mut way: Vec<_> = way.take_while(|above| above.starts_with(top)).collect();
+    way.reverse();
+    way
 }
 
 /// The root of the repository that the project lies in, if that belongs to the same user; else the project's root.

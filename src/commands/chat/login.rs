@@ -18,8 +18,7 @@ use crate::run::selection;
 use crate::secret::{ApiKey, KeyProblem, Redactor, SHORTEST_KEY};
 use crate::sys::environment::Environment;
 use crate::sys::error::Error;
-use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{self, InputError, LineReader as _, PlainLines, Typed, hidden};
+use crate::ui::input::{self, InputError, LineReader as _, PlainLines, hidden};
 
 #[cfg(test)]
 mod tests;
@@ -217,14 +216,8 @@ pub fn login(
         let problem = KeyProblem::NotVisibleAscii;
         return Err(Error::from(ChatError::from(problem)).into());
     }
-    let line = match typed.map_err(Error::from)? {
-        Typed::Line(line) => line,
-        Typed::End => String::new(),
-        Typed::Interrupted => {
-            let signal = Signal::Int;
-            return Err(Error::from(Interrupted { signal }).into());
-        }
-    };
+    let typed = typed.map_err(Error::from)?;
+    let line = typed.answer().map_err(Error::from)?.unwrap_or_default();
     let provider = provider.or(provider_of(&line)).unwrap_or(accounts::USUAL);
     Ok(log_in_with(context, &line, account, provider)?.outcome())
 }

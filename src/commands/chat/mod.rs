@@ -21,7 +21,6 @@ pub(crate) mod place;
 pub(crate) mod proposals;
 pub mod reminders;
 pub(crate) mod request;
-pub mod seen;
 pub mod settings;
 pub(crate) mod shell;
 pub(crate) mod slash;

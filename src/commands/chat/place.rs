@@ -24,9 +24,10 @@ use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::memory::truncate::{Meter, sent, tokens_of};
 use crate::agent::session::SessionState;
 use crate::agent::tool::Effect;
-use crate::commands::keeping::Keeping;
 use crate::commands::sessions::KEEPS_ALL;
-use crate::commands::workspace::{AgentOptions, Parts, SessionChoice, Workspace, check_keys};
+use crate::commands::workspace::{
+    AgentOptions, Keeping, Parts, SessionChoice, Workspace, check_keys,
+};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::message::Role;
 use crate::model::usage::Usage;

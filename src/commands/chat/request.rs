@@ -19,8 +19,7 @@ use crate::agent::tagged::without_reminders;
 use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
-use crate::commands::keeping::Keeping as _;
-use crate::commands::workspace::AnswerSource;
+use crate::commands::workspace::{AnswerSource, Keeping as _};
 use crate::model::message::Role;
 use crate::model::{Purpose, ToolChoice};
 use crate::record::mode::{Mode, SharedMode};
@@ -213,9 +212,13 @@ fn with_agent<T>(
         purpose: Purpose::HELPER,
         brief: &|| Brief {
             instructions: instructions(context, is_headless),
-            context: project_context(place),
+            context: place.briefing.borrow_mut().prompt().into_iter().collect(),
             tools: tools(context, place, run, &output_files, &todos, None).toolbox(),
-            tool_choice: tool_choice(place),
+            // In Planning, all tools are described all the same.
+            tool_choice: match place.mode.get() {
+                Mode::Planning => ToolChoice::None,
+                Mode::Regular | Mode::AutoPilot => ToolChoice::Auto,
+            },
             reminders: Vec::new(),
         },
         protocol: &Native {
@@ -238,11 +241,9 @@ fn with_agent<T>(
     let agent = Agent {
         purpose: Purpose::STEP,
         brief: &|| Brief {
-            instructions: instructions(context, is_headless),
-            context: project_context(place),
             tools: tools(context, place, run, &output_files, &todos, Some(&spawn)).toolbox(),
-            tool_choice: tool_choice(place),
             reminders: reminders(context, place),
+            ..(helper.brief)()
         },
         memory: &memory,
         ..helper.clone()
@@ -359,19 +360,6 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
     let mut above = directory.ancestors();
     let is_repository = above.any(|directory| directory.join(".git").exists());
     system_prompt(root, directory, is_repository, !is_headless)
-}
-
-/// The project's instructions.
-fn project_context(place: &ChatPlace<'_>) -> Vec<String> {
-    place.briefing.borrow_mut().prompt().into_iter().collect()
-}
-
-/// Returns the tool choice: in Planning, no tool is called, but all are described all the same.
-fn tool_choice(place: &ChatPlace<'_>) -> ToolChoice {
-    match place.mode.get() {
-        Mode::Planning => ToolChoice::None,
-        Mode::Regular | Mode::AutoPilot => ToolChoice::Auto,
-    }
 }
 
 /// Reminders since the last step.

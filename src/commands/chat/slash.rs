@@ -34,23 +34,7 @@ const COMMANDS: [Described; 16] = [
 ];
 
 /// The keys, for `/help`.
-const KEYS: &str = "\
-| key | does |
-|---|---|
-| Enter | send |
-| Ctrl-J, Alt-Enter, Shift-Enter, `\\` Enter | begin a line |
-| Up, Down, Ctrl-R | go through what was sent before |
-| Shift+Tab | switch modes |
-| Esc Esc | stop the agent |
-| Ctrl-C | clear the input, stop, leave |
-| Ctrl-D | leave |
-| Ctrl-Z | stop for the shell |
-| Ctrl-G | edit in $EDITOR |
-| Ctrl-O | unfold results |
-| Ctrl-V | attach an image |
-| PageUp, PageDown, wheel | scroll |
-| `@path` | attach a file |
-| `!command` | run a command yourself |";
+const KEYS: &str = include_str!("../../../help/chat_keys.md").trim_ascii_end();
 
 /// Parses a line: the name of a command, and what stands behind it; `None` if it is a request.
 ///

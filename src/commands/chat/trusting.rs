@@ -18,7 +18,7 @@ use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
-use crate::ui::input::{self, InputError, LineReader as _, PlainLines, PromptedLines, Typed};
+use crate::ui::input::{self, InputError, LineReader as _, PlainLines, PromptedLines};
 
 /// The question.
 const QUESTION: &str = "Trust this folder?";
@@ -124,6 +124,6 @@ fn load(home: &Path, root: &Path) -> Result<(PermissionFile, Vec<CommandFile>), 
 fn is_agreed(context: &Context<'_>) -> Result<bool, Error> {
     let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
     let mut lines = PromptedLines::new(PlainLines::new(stdin), context.interrupt.clone());
-    let typed = lines.line(&format!("{QUESTION} [y/N] "))?;
-    Ok(matches!(typed, Typed::Line(line) if Answer::read(&line) == Answer::Yes))
+    let typed = lines.line(&format!("{QUESTION} [y/N] "))?.answer()?;
+    Ok(typed.is_some_and(|line| Answer::read(&line) == Answer::Yes))
 }

@@ -10,6 +10,8 @@ use crate::agent::memory::{Compress, TokenCounts};
 use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::restricted::AuditCommands;
+use crate::agent::session::SessionFile;
+use crate::agent::settings::FILE;
 use crate::agent::tool::Toolbox;
 use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{RunCommand, Shell};
@@ -20,10 +22,11 @@ use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::write::WriteFile;
 use crate::agent::{Agent, Brief, ToolTries, protocol};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
-use crate::commands::talk;
-use crate::commands::talk::OpenInput;
-use crate::commands::workspace::{AgentOptions, AnswerSource, Workspace};
+use crate::commands::sessions as listing;
+use crate::commands::talk::{self, OpenInput};
+use crate::commands::workspace::{AgentOptions, AnswerSource, Workspace, home, settings};
 use crate::model::Purpose;
+use crate::project::home::DEV;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
@@ -233,4 +236,24 @@ fn developers_tools<'w>(
     } else {
         tools
     }
+}
+
+/// Lists the sessions of `dev`.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let (home, settings) = settings(context)?;
+    listing::list::<SessionFile>(context, &DEV, &home, settings.session_retention_days)
+}
+
+/// Opens `config.json` in the user's editor, and checks that the result can be used.
+///
+/// # Errors
+/// When there is no editor, or the configuration cannot be used.
+pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let home = home(context, &DEV)?;
+    // What is wrong with it now is what the editor is for.
+    let _ = settings(context);
+    listing::edit(context, &home.join(FILE), || settings(context).map(drop))
 }

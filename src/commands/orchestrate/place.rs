@@ -21,8 +21,7 @@ use crate::run::selection::{self, ModelKey, Models, SelectedModel};
 use crate::run::sending;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
-use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{InputError, LineReader, Typed};
+use crate::ui::input::{InputError, LineReader};
 
 /// The prompt for the task.
 const TASK_PROMPT: &str = "task> ";
@@ -215,12 +214,8 @@ fn task(
         return Ok((query::from_stdin(context)?, None));
     }
     let mut user = open()?;
-    match user.request(TASK_PROMPT)? {
-        Typed::Line(task) if !task.trim().is_empty() => Ok((task, Some(user))),
-        Typed::Line(_) | Typed::End => Err(InputError::Blank.into()),
-        Typed::Interrupted => {
-            let signal = Signal::Int;
-            Err(Interrupted { signal }.into())
-        }
+    match user.request(TASK_PROMPT)?.answer()? {
+        Some(task) if !task.trim().is_empty() => Ok((task, Some(user))),
+        _ => Err(InputError::Blank.into()),
     }
 }

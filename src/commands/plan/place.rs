@@ -14,9 +14,8 @@ use super::session::{self, NewPlanSession, PlanSession, PlanSessionStore, PlanSt
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::CommandError;
-use crate::commands::keeping::Keeping;
 use crate::commands::workspace::{
-    self, Recorded, SessionChoice, check_keys, own_paths, processes, recorded,
+    self, Keeping, Recorded, SessionChoice, check_keys, own_paths, processes, recorded,
 };
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
@@ -37,8 +36,8 @@ use crate::sys::environment::Clock;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::home_file;
-use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{InputError, LineReader, Typed};
+use crate::sys::interrupt::Interrupted;
+use crate::ui::input::{InputError, LineReader};
 
 /// The session that a plan is worked on in.
 pub struct KeptPlan<'s> {
@@ -208,23 +207,17 @@ fn wants(context: &Context<'_>, typing: &Typing, model: &str) -> Result<bool, In
     let confirmed = typing
         .borrow_mut()
         .confirm(&Question::from(sentence.clone()), None);
-    let typed = match confirmed {
-        Some(confirmed) => confirmed.map(|answer| answer == Answer::Yes),
-        None => {
-            context.notice(sentence);
-            let typed = typing.borrow_mut().line("yes/no> ");
-            typed.and_then(|typed| match typed {
-                Typed::Line(line) => Ok(Answer::read(&line) == Answer::Yes),
-                Typed::End => Ok(false),
-                Typed::Interrupted => Err(InputError::Interrupted(Interrupted {
-                    signal: Signal::Int,
-                })),
-            })
-        }
+    let agreed = if let Some(confirmed) = confirmed {
+        confirmed.map(|answer| answer == Answer::Yes)
+    } else {
+        context.notice(sentence);
+        let typed = typing.borrow_mut().line("yes/no> ");
+        let typed = typed.and_then(|typed| Ok(typed.answer()?));
+        typed.map(|line| Answer::read(&line.unwrap_or_default()) == Answer::Yes)
     };
-    match typed {
+    match agreed {
         Err(InputError::Interrupted(interrupted)) => Err(interrupted),
-        typed => Ok(typed.unwrap_or(false)),
+        agreed => Ok(agreed.unwrap_or(false)),
     }
 }
 

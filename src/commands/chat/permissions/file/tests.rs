@@ -139,118 +139,102 @@ fn what_a_file_does_not_list_is_asked_about_and_what_it_has_besides_stays() {
     assert_eq!(on_disk(&dir), format!("{expected:#}\n"));
 }
 
+fn with_entries(entries: &str) -> String {
+    format!("{{\"version\": 1, \"permissions\": [\n{entries}]}}")
+}
+
+/// Asserts that a file of this content has a mistake in this line.
+fn assert_mistaken(content: &str, line: usize, said: &str) {
+    let dir = project(Some(content));
+    let error = load(dir.path()).unwrap_err();
+    let told = error.to_string();
+    let path = dir.path().join(FILE);
+    let place = format!("`{}`, line {line}, column ", path.display());
+    assert!(
+        told.starts_with(&place) && told.contains(said),
+        "{content}: {told}"
+    );
+    assert!(!error.hint().unwrap().is_empty());
+}
+
 #[test]
 fn a_mistake_is_told_by_its_place() {
-    let with = |entries: &str| format!("{{\"version\": 1, \"permissions\": [\n{entries}]}}");
-    let with_rules =
-        |rules: &str| format!("{{\"version\": 1, \"permissions\": [],\n \"commands\": {rules}}}");
-    let tools = "there is no tool `execute_comand`: known are read_file, list_files, search_project, write_file, \
-                 edit_file, replace_in_files, delete_file, execute_command, read_background, list_background, \
-                 kill_background, update_todos, spawn_agent";
-    for (content, line, said) in [
-        (String::new(), 1, "EOF while parsing a value"),
-        ("{".to_owned(), 1, "EOF while parsing an object"),
+    for (content, said) in [
+        ("", "EOF while parsing a value"),
+        ("{", "EOF while parsing an object"),
+        ("[]", "an object is expected here, in `{` and `}`"),
+        ("{}", "missing field `version`"),
+        (r#"{"version": 1}"#, "missing field `permissions`"),
         (
-            "[]".to_owned(),
-            1,
-            "an object is expected here, in `{` and `}`",
+            r#"{"version": 2, "permissions": []}"#,
+            "`version` must be 1",
         ),
-        ("{}".to_owned(), 1, "missing field `version`"),
         (
-            "{\"version\": 1}".to_owned(),
-            1,
-            "missing field `permissions`",
-        ),
-        (with("").replace("1", "2"), 1, "`version` must be 1"),
-        (
-            with("").replace("1", "\"1\""),
-            1,
+            r#"{"version": "1", "permissions": []}"#,
             "invalid type: string \"1\"",
         ),
         (
-            with("").replace(": 1", ": 1, \"version\": 1"),
-            1,
+            r#"{"version": 1, "version": 1, "permissions": []}"#,
             "duplicate field `version`",
         ),
         (
-            with("").replace("1,", "1,\n\"timestamp\": 5,"),
-            2,
+            r#"{"version": 1, "permissions": [], "timestamp": 5}"#,
             "invalid type: integer `5`, expected a string",
         ),
-        (with("5"), 2, "invalid type: integer `5`"),
-        (with(r#"["edit_file", "ask"]"#), 2, "invalid type: sequence"),
         (
-            with(r#"{"tool": "edit_file"}"#),
-            2,
-            "missing field `action`",
+            r#"{"version": 1, "permissions": []} x"#,
+            "trailing characters",
         ),
-        (with(r#"{"action": "ask"}"#), 2, "missing field `tool`"),
+    ] {
+        assert_mistaken(content, 1, said);
+    }
+}
+
+#[test]
+fn a_mistake_in_an_entry_is_told_by_its_place() {
+    let tools = "there is no tool `execute_comand`: known are read_file, list_files, search_project, write_file, \
+                 edit_file, replace_in_files, delete_file, execute_command, read_background, list_background, \
+                 kill_background, update_todos, spawn_agent";
+    for (entry, said) in [
+        ("5", "invalid type: integer `5`"),
+        (r#"["edit_file", "ask"]"#, "invalid type: sequence"),
+        (r#"{"tool": "edit_file"}"#, "missing field `action`"),
+        (r#"{"action": "ask"}"#, "missing field `tool`"),
+        (r#"{"tool": " ", "action": "ask"}"#, "there is no tool ``"),
         (
-            with(r#"{"tool": " ", "action": "ask"}"#),
-            2,
-            "there is no tool ``",
-        ),
-        (
-            with(r#"{"tool": [], "action": "ask"}"#),
-            2,
+            r#"{"tool": [], "action": "ask"}"#,
             "invalid type: sequence, expected a string",
         ),
         (
-            with(r#"{"tool": "edit_file", "action": "Always"}"#),
-            2,
+            r#"{"tool": "edit_file", "action": "Always"}"#,
             "unknown variant `Always`, expected one of `always`, `ask`, `never`",
         ),
+        (r#"{"tool": "execute_comand", "action": "never"}"#, tools),
+    ] {
+        assert_mistaken(&with_entries(entry), 2, said);
+    }
+    for (rules, said) in [
+        ("{}", "invalid type: map, expected a sequence"),
+        (r#"[{"prefix": "x"}]"#, "missing field `action`"),
+        (r#"[{"prefix": " ", "action": "ask"}]"#, "`prefix` must be"),
+        (r#"[{"prefix": "'", "action": "ask"}]"#, "`prefix` must be"),
         (
-            with(r#"{"tool": "execute_comand", "action": "never"}"#),
-            2,
-            tools,
-        ),
-        (with("") + " x", 2, "trailing characters"),
-        (
-            with_rules("{}"),
-            2,
-            "invalid type: map, expected a sequence",
-        ),
-        (
-            with_rules(r#"[{"prefix": "x"}]"#),
-            2,
-            "missing field `action`",
-        ),
-        (
-            with_rules(r#"[{"prefix": " ", "action": "ask"}]"#),
-            2,
+            r#"[{"prefix": "@all", "action": "always"}]"#,
             "`prefix` must be",
         ),
         (
-            with_rules(r#"[{"prefix": "'", "action": "ask"}]"#),
-            2,
-            "`prefix` must be",
-        ),
-        (
-            with_rules(r#"[{"prefix": "@all", "action": "always"}]"#),
-            2,
-            "`prefix` must be",
-        ),
-        (
-            with_rules(r#"[{"prefix": "x", "action": "yes"}]"#),
-            2,
+            r#"[{"prefix": "x", "action": "yes"}]"#,
             "unknown variant `yes`",
         ),
     ] {
-        let dir = project(Some(&content));
-        let error = load(dir.path()).unwrap_err();
-        let told = error.to_string();
-        let place = format!(
-            "`{}`, line {line}, column ",
-            dir.path().join(FILE).display()
-        );
-        assert!(
-            told.starts_with(&place) && told.contains(said),
-            "{content}: {told}"
-        );
-        assert!(!error.hint().unwrap().is_empty());
+        let content = format!("{{\"version\": 1, \"permissions\": [],\n \"commands\": {rules}}}");
+        assert_mistaken(&content, 2, said);
     }
-    let twice = with(
+}
+
+#[test]
+fn of_two_entries_of_a_tool_the_one_that_allows_less_counts() {
+    let twice = with_entries(
         r#"{"tool": "edit_file", "action": "never"}, {"tool": "edit_file", "action": "always"}"#,
     );
     let mut file = load(project(Some(&twice)).path()).unwrap();
