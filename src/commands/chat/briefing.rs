@@ -56,8 +56,8 @@ pub struct Briefing {
     /// Number of those that the call under way tells.
     #[serde(skip)]
     given: usize,
-    /// `true` once instructions were given outside the prompt.
-    is_told: bool,
+    /// Paths by which instructions of deeper directories have joined; `None` if only the prompt has told of the project.
+    joined: Option<Vec<PathBuf>>,
     /// `true` if the conversation was shortened since: its instructions are to be repeated.
     #[serde(skip)]
     is_renewed: bool,
@@ -101,7 +101,7 @@ impl Briefing {
         if let Some(path) = &path {
             self.seen.saw(path);
             let deeper = self.files.deeper(path);
-            self.tell(deeper);
+            self.tell(deeper, Some(path));
         }
         let is_file = path.is_some_and(|path| !path.is_dir());
         if matches!(effect, Effect::Runs | Effect::Writes) && !is_file {
@@ -182,7 +182,7 @@ impl Briefing {
         said: &[HistoryMessage],
     ) -> Vec<HistoryMessage> {
         let changed = self.files.refresh();
-        self.tell(changed);
+        self.tell(changed, None);
         self.look();
         self.given = self.waiting.len();
         let mut next = due(mode, todos, said);
@@ -201,16 +201,29 @@ impl Briefing {
         }
     }
 
-    /// Tells that the prompt has the newest of the project's instructions. Those of deeper directories join again when
-    /// the agent works there.
+    /// Tells that the prompt has the newest of the project's instructions, and those files that had joined as they are
+    /// now.
     fn tell_anew(&mut self) {
-        if self.is_told {
-            self.waiting.push(HistoryMessage::reminder(ANEW));
+        let Some(joined) = self.joined.take() else {
+            return;
+        };
+        self.waiting.push(HistoryMessage::reminder(ANEW));
+        self.joined = Some(Vec::new());
+        for path in joined {
+            let deeper = self.files.deeper(&path);
+            self.tell(deeper, Some(&path));
         }
     }
 
-    fn tell(&mut self, (told, warnings): (Vec<HistoryMessage>, Vec<String>)) {
-        self.is_told |= !told.is_empty();
+    fn tell(
+        &mut self,
+        (told, warnings): (Vec<HistoryMessage>, Vec<String>),
+        joins_by: Option<&PathBuf>,
+    ) {
+        if !told.is_empty() {
+            let joined = self.joined.get_or_insert_default();
+            joined.extend(joins_by.cloned());
+        }
         self.waiting.extend(told);
         self.warnings.extend(warnings);
     }
@@ -447,7 +460,7 @@ mod tests {
         place.save("a");
         place.takes_up();
         place.says("\n- a\n");
-        // Of the project's instructions, the newest hold, and those of deeper directories join again.
+        // Of the project's instructions, the newest hold, and those of deeper directories are told again.
         place.save("deep/AGENTS.md");
         place.acts("read_file", json!({"path": "deep/b"}), Some(Effect::Reads));
         place.says("Path: deep/AGENTS.md\n\nx\n");
@@ -456,8 +469,6 @@ mod tests {
         place.says("holds no more");
         place.briefing.renewed();
         assert_eq!(place.briefing.prompt(), None);
-        place.says("holds no more");
-        place.acts("read_file", json!({"path": "deep/b"}), Some(Effect::Reads));
         place.says("Path: deep/AGENTS.md\n\nxx\n");
     }
 

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use clap::ValueEnum as _;
 use regex::{Captures, Regex};
 
+use super::slash;
 use crate::project::conventions::read_file;
 use crate::project::home::AGENT_FOLDER;
 use crate::record::mode::Mode;
@@ -264,9 +265,9 @@ impl Expansion<'_> {
 
 /// The commands of the project in `root` and those of the user whose folder for agents `home` is, by their names; of
 /// two of one name, the project's. And warnings of files that cannot be used. Commands of the program's own keep their
-/// names: `taken`.
+/// names.
 #[must_use]
-pub fn load(root: &Path, home: &Path, taken: &[&str]) -> (Vec<CommandFile>, Vec<String>) {
+pub fn load(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let projects = Folder::load(&root.join(AGENT_FOLDER).join(COMMANDS), Some(root));
     let own = Folder::load(&home.join(COMMANDS), None);
@@ -276,7 +277,7 @@ pub fn load(root: &Path, home: &Path, taken: &[&str]) -> (Vec<CommandFile>, Vec<
     commands.sort_by(|one, other| one.name.cmp(&other.name));
     commands.dedup_by(|later, earlier| later.name == earlier.name);
     commands.retain(|command| {
-        let is_taken = taken.contains(&&*command.name);
+        let is_taken = slash::is_known(&command.name);
         if is_taken {
             warnings.push(format!(
                 "the command file for `/{0}` is not used: `/{0}` is the program's own",
@@ -387,13 +388,14 @@ fn is_part(name: &str) -> bool {
     name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c == '_' || c == '-')
 }
 
-/// The file of a command, from the folder of commands on: `git/commit.md` of `git:commit`. `None` where that is no
-/// name.
+/// The file of a command, from the project's root on: `.agent/commands/git/commit.md` of `git:commit`. `None` where that
+/// is no name, or the program's own.
 #[must_use]
-pub fn file_for(name: &str) -> Option<PathBuf> {
+pub fn file_for(name: &str) -> Option<String> {
     let parts: Vec<&str> = name.split(':').collect();
     let is_name = parts.iter().all(|part| is_part(part)) && parts.len() <= DEEPEST + 1;
-    is_name.then(|| PathBuf::from(format!("{}{ENDING}", parts.join("/"))))
+    let file = format!("{AGENT_FOLDER}/{COMMANDS}/{}{ENDING}", parts.join("/"));
+    (is_name && !slash::is_known(name)).then_some(file)
 }
 
 /// The file that a reply consists of: a fence around all of it is taken off.

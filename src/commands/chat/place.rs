@@ -9,15 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::briefing::Briefing;
-use super::commands::{COMMANDS, CommandFile};
+use super::commands::CommandFile;
 use super::entries::{STOPPED, ending, entries};
 use super::login::{self, ChatKey, home};
 use super::models::ChosenModel;
-use super::permissions::file::{PermissionAction, PermissionFile, rule_words};
+use super::permissions::file::PermissionFile;
 use super::permissions::untrusted::Untrusted;
 use super::permissions::{ChatPermissions, NotPermitted, closed_paths};
 use super::settings::ChatSettings;
-use super::trust::TrustedFiles;
 use super::{commands, models};
 use crate::agent::Compressed;
 use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
@@ -184,9 +183,8 @@ impl<'c> ChatPlace<'c> {
         let settings = settings(&home)?;
         let models = models::models(context, &options.choice, spec, &key)?;
         let mut warnings = models.warnings(context);
-        let trusted = TrustedFiles::load(&home, root).map_err(NotReady::of)?;
-        let permissions = PermissionFile::load(root, trusted).map_err(NotReady::of)?;
-        let (commands, bad) = commands_of(root, &home);
+        let permissions = PermissionFile::open(&home, root)?;
+        let (commands, bad) = commands::load(root, &home);
         warnings.extend(bad);
         if options.is_headless() && mode.get() == Mode::Regular {
             warnings.extend(Untrusted::find(&permissions, &commands).warning());
@@ -383,7 +381,7 @@ impl<'c> ChatPlace<'c> {
 
     /// Reads the user's commands anew, and warns of what is none and was one, or was not there, before.
     pub fn reload_commands(&mut self, context: &Context<'_>) {
-        let (commands, bad) = commands_of(context.project.root(), &self.home);
+        let (commands, bad) = commands::load(context.project.root(), &self.home);
         for warning in bad {
             if !self.warnings.contains(&warning) {
                 context.warn(warning.clone());
@@ -476,42 +474,4 @@ impl<'c> ChatPlace<'c> {
             headless: is_headless.then_some(&self.refused),
         }
     }
-
-    /// Permanent permissions, as Markdown.
-    pub fn permissions_told(&self) -> String {
-        let permissions = self.permissions.borrow();
-        let tools = permissions.listed();
-        let tools = tools.map(|(tool, action)| (tool.to_owned(), action));
-        let rules = permissions.rules();
-        let rules = rules.map(|(prefix, action)| (rule_words(prefix), action));
-        let line = |(what, action): (String, PermissionAction)| {
-            format!("| {what} | {} |\n", action.name())
-        };
-        let lines: String = tools.chain(rules).map(line).collect();
-        let path = permissions.path();
-        let kept = if path.exists() {
-            "stand in"
-        } else {
-            "are the defaults: there is no"
-        };
-        format!(
-            "| tool | permission |\n|---|---|\n{lines}\nThese {kept} `{}`. Other tools are asked about, but for \
-             `update_todos` and `spawn_agent`, which change nothing by themselves.",
-            path.display()
-        )
-    }
-}
-
-/// The file for a command of this name, from the project's root on; `None` where that is no name, or the program's own.
-pub fn command_file(name: &str) -> Option<String> {
-    let mut own = super::slash::hints().into_iter();
-    let file = commands::file_for(name).filter(|_| !own.any(|hint| hint.name == name))?;
-    Some(format!("{AGENT_FOLDER}/{COMMANDS}/{}", file.display()))
-}
-
-/// The user's commands, and warnings of files that are none.
-pub fn commands_of(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
-    let own = super::slash::hints();
-    let taken: Vec<&str> = own.iter().map(|hint| &*hint.name).collect();
-    commands::load(root, home, &taken)
 }

@@ -24,7 +24,7 @@ use crate::sys::numbers::grouped;
 /// The tool by which files are written.
 const TOOL: &str = "write_file";
 /// Request of `/init`.
-const INIT: &str = include_str!("../../../prompts/chat_init.txt");
+pub const INIT: &str = include_str!("../../../prompts/chat_init.txt");
 /// Request of `/command`.
 const COMMAND: &str = include_str!("../../../prompts/chat_command.txt");
 
@@ -58,14 +58,6 @@ pub fn compact(
     Ok(outcome.summary)
 }
 
-/// The model's proposal for `AGENTS.md`, after it has looked around.
-///
-/// # Errors
-/// When it proposes nothing.
-pub fn agents_file(context: &Context<'_>, place: &ChatPlace<'_>) -> Result<String, Failure> {
-    proposed(context, place, "/init", INIT)
-}
-
 /// The model's proposal for a slash command of this name.
 ///
 /// # Errors
@@ -80,8 +72,11 @@ pub fn command(
     proposed(context, place, &format!("/command {name}"), &request)
 }
 
-/// The file that the model writes in answer to a request of its own.
-fn proposed(
+/// The file that the model writes in answer to a request of its own, after it has looked around.
+///
+/// # Errors
+/// When it writes nothing.
+pub fn proposed(
     context: &Context<'_>,
     place: &ChatPlace<'_>,
     about: &str,
@@ -161,7 +156,7 @@ pub fn keep_permissions(context: &Context<'_>, place: &ChatPlace<'_>) {
 /// When they cannot be used or put back, or the user leaves.
 pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error> {
     let changed = place.permissions.borrow().changed_on_disk();
-    let Some(changed) = changed else {
+    let Some((diff, file)) = changed else {
         return Ok(());
     };
     let path = place.permissions.borrow().path().display().to_string();
@@ -170,9 +165,9 @@ pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(),
         tool: "permissions".to_owned(),
         ..Question::default()
     };
-    let verdict = screen.ask(question, Some(changed.diff));
+    let verdict = screen.ask(question, Some(diff));
     if verdict.as_ref().is_ok_and(|it| it.answer == Answer::Yes) {
-        let mut file = changed.file.map_err(NotReady::of)?;
+        let mut file = file.map_err(NotReady::of)?;
         file.trust(&[]).map_err(NotReady::of)?;
         place.permissions.replace(file);
     } else {

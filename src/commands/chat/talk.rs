@@ -4,8 +4,10 @@
 
 use super::entries::STOPPED_SHOWN;
 use super::login::Said;
-use super::place::{ChatPlace, command_file};
-use super::{attach, checklist, login, proposals, request, shell, slash, spending, trusting};
+use super::place::ChatPlace;
+use super::{
+    attach, checklist, commands, login, proposals, request, shell, slash, spending, trusting,
+};
 use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
 use crate::commands::last;
@@ -270,7 +272,7 @@ impl Talk<'_, '_> {
             "undo" => self.undo()?,
             "mode" => self.place.mode.switch(argument),
             "model" => self.model(argument)?,
-            "permissions" => self.place.permissions_told(),
+            "permissions" => self.place.permissions.borrow().markdown(),
             "copy" => match self.place.last_words() {
                 Some(words) => {
                     self.screen.tell(ToScreen::Copy(words));
@@ -440,7 +442,7 @@ impl Talk<'_, '_> {
             let said = "`/init` has to look around, and nothing is executed in Planning: switch modes first";
             return Ok(said.to_owned());
         }
-        let proposed = proposals::agents_file(self.context, self.place)?;
+        let proposed = proposals::proposed(self.context, self.place, "/init", proposals::INIT)?;
         let said = proposals::offer(
             self.context,
             self.place,
@@ -456,7 +458,7 @@ impl Talk<'_, '_> {
         let (name, description) = argument
             .split_once(char::is_whitespace)
             .unwrap_or((argument, ""));
-        let Some(path) = command_file(name).filter(|_| !description.trim().is_empty()) else {
+        let Some(path) = commands::file_for(name).filter(|_| !description.trim().is_empty()) else {
             let what = "say a name and what it is to do: `/command NAME DESCRIPTION`";
             let names = "names have a-z, 0-9, `_` and `-`, and are none of the program's own";
             return Ok(format!("{what}; {names}"));

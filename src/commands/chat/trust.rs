@@ -51,17 +51,13 @@ pub enum TrustProblem {
     #[error(transparent)]
     #[diagnostic(help("make `{}` writable", .0.path.parent().unwrap_or(&.0.path).display()))]
     Unwritable(#[from] PathError),
-    /// JSON has no name for the project.
-    #[error("`{}` is not UTF-8, so that nothing in it can be trusted", .0.display())]
-    #[diagnostic(help("rename the directory"))]
-    NotUtf8(PathBuf),
 }
 
 /// The files of one project that its user trusts.
 #[derive(Debug, Clone)]
 pub struct TrustedFiles {
     home: PathBuf,
-    root: PathBuf,
+    root: String,
     digests: Digests,
 }
 
@@ -71,12 +67,11 @@ impl TrustedFiles {
     /// # Errors
     /// When the file cannot be read, or there is a mistake in it.
     pub fn load(home: &Path, root: &Path) -> Result<Self, HomeFileProblem> {
-        let mut form = read(home)?;
-        let digests = root.to_str().and_then(|root| form.folders.remove(root));
+        let root = root.to_string_lossy().into_owned();
         Ok(Self {
             home: home.to_owned(),
-            root: root.to_owned(),
-            digests: digests.unwrap_or_default(),
+            digests: read(home)?.folders.remove(&root).unwrap_or_default(),
+            root,
         })
     }
 
@@ -96,11 +91,9 @@ impl TrustedFiles {
         &mut self,
         files: impl IntoIterator<Item = (&'f str, &'f [u8])>,
     ) -> Result<(), TrustProblem> {
-        let root = self.root.to_str();
-        let root = root.ok_or_else(|| TrustProblem::NotUtf8(self.root.clone()))?;
         let _lock = Accounts::lock(&self.home)?;
         let mut form = read(&self.home)?;
-        let digests = form.folders.entry(root.to_owned()).or_default();
+        let digests = form.folders.entry(self.root.clone()).or_default();
         digests.extend(
             files
                 .into_iter()

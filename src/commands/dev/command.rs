@@ -57,19 +57,6 @@ pub fn dev<'c>(
     talk::serve(context, NAME, options, input, &work)
 }
 
-/// Reads the project's `AGENTS.md`; where it cannot be used, warns.
-fn conventions(
-    context: &Context<'_>,
-    place: &Workspace<'_>,
-    warnings: &mut Vec<String>,
-) -> Option<String> {
-    place.conventions(context).unwrap_or_else(|problem| {
-        context.warn(problem.clone());
-        warnings.push(problem);
-        None
-    })
-}
-
 /// Works on one request until the audit passes it.
 fn work(
     context: &Context<'_>,
@@ -79,7 +66,11 @@ fn work(
 ) -> Result<Outcome, Failure> {
     let (root, outside) = (context.project.root(), place.outside);
     let mut warnings: Vec<String> = place.uncontained.iter().cloned().collect();
-    let conventions = conventions(context, place, &mut warnings);
+    let conventions = place.conventions(context).unwrap_or_else(|problem| {
+        context.warn(problem.clone());
+        warnings.push(problem);
+        None
+    });
     let setup = AgentSetup {
         advice: Error::hint,
         name: NAME,
@@ -111,7 +102,10 @@ fn work(
         shell,
         output_files: &output_files,
     };
-    let background = told_of_background(patience);
+    let background = format!(
+        "- A command goes on in the background after {} s.\n",
+        patience.as_secs_f64()
+    );
     let counts = TokenCounts::default();
     let result = run.work(|conversation| {
         let worker = Agent {
@@ -175,12 +169,6 @@ fn work(
         is_answer: true,
         ..outcome
     })
-}
-
-/// Tells the developer of commands that take longer than this.
-fn told_of_background(patience: Duration) -> String {
-    let seconds = patience.as_secs_f64();
-    format!("- A command goes on in the background after {seconds} s.\n")
 }
 
 /// Tells an agent its limits, behind the rules for its commands.

@@ -80,7 +80,7 @@ pub fn plan(
         document: Some(kept.document(context.project.root())),
         ..context.clone()
     };
-    if typed.is_none() && !kept.is_resumed() {
+    if typed.is_none() && !kept.is_resumed {
         chat.system(QUESTION);
     }
     let place = PlanPlace::open(context, options, &home, models, kept);

@@ -43,7 +43,7 @@ use crate::ui::input::{InputError, LineReader};
 pub struct KeptPlan<'s> {
     session: RefCell<PlanSession>,
     /// True if the session existed before.
-    is_resumed: bool,
+    pub is_resumed: bool,
     store: PlanSessionStore<'s>,
     clock: &'s dyn Clock,
 }
@@ -52,11 +52,6 @@ impl KeptPlan<'_> {
     /// The chat log's path.
     pub fn chat_log(&self) -> PathBuf {
         self.session.borrow().chat_log()
-    }
-
-    /// True if the session existed before.
-    pub fn is_resumed(&self) -> bool {
-        self.is_resumed
     }
 
     /// The document's path, in the session's folder or in the project in `root`.

@@ -21,7 +21,9 @@ use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::commands::chat::commands::CommandFile;
 use crate::commands::chat::trust::{TrustProblem, TrustedFiles};
 use crate::project::home::AGENT_FOLDER;
+use crate::run::not_ready::NotReady;
 use crate::sys::diff::FileChange;
+use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::{atomic_file, diff};
@@ -84,14 +86,9 @@ pub struct PermissionFile {
     pub is_declined: bool,
 }
 
-/// The file is not what it was.
-#[derive(Debug)]
-pub struct ChangedOnDisk {
-    /// Unified diff of the change; "" where the file cannot be read.
-    pub diff: String,
-    /// The permissions that hold if the user agrees; an error where the file cannot be used as it is now.
-    pub file: Result<PermissionFile, PermissionsProblem>,
-}
+/// Unified diff of a change on the disk, "" where the file cannot be read; and the permissions that hold if the user
+/// agrees, or an error where the file cannot be used as it is now.
+pub type ChangedOnDisk = (String, Result<PermissionFile, PermissionsProblem>);
 
 impl PermissionFile {
     /// The permissions of the project with this root: the file's, as far as it is trusted or narrows them, or the
@@ -99,8 +96,17 @@ impl PermissionFile {
     ///
     /// # Errors
     /// When there is one that cannot be used.
-    pub fn load(root: &Path, trusted: TrustedFiles) -> Result<Self, PermissionsProblem> {
+    fn load(root: &Path, trusted: TrustedFiles) -> Result<Self, PermissionsProblem> {
         Self::of(root, read(root)?, trusted)
+    }
+
+    /// Loads them likewise, by the trust that is kept in the user's `home`.
+    ///
+    /// # Errors
+    /// When a file cannot be used: the project is not ready.
+    pub fn open(home: &Path, root: &Path) -> Result<Self, Error> {
+        let trusted = TrustedFiles::load(home, root).map_err(NotReady::of)?;
+        Ok(Self::load(root, trusted).map_err(NotReady::of)?)
     }
 
     fn of(
@@ -161,16 +167,28 @@ impl PermissionFile {
         covering.max().map(|(_, action)| action)
     }
 
-    /// The tools that are listed, in the file's order, and what becomes of their calls.
-    pub fn listed(&self) -> impl Iterator<Item = (&str, PermissionAction)> {
-        let tools = self.form.permissions.iter();
-        tools.map(|rule| (&*rule.tool, self.action(&rule.tool)))
-    }
-
-    /// The prefixes of commands for which there are rules that hold, and what becomes of these.
-    pub fn rules(&self) -> impl Iterator<Item = (&str, PermissionAction)> {
+    /// The permissions that hold, as Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let tools = self.holding.permissions.iter();
+        let tools = tools.map(|rule| (rule.tool.clone(), rule.action));
         let rules = self.holding.commands.iter();
-        rules.map(|rule| (&*rule.prefix, rule.action))
+        let rules = rules.map(|rule| (rule_words(&rule.prefix), rule.action));
+        let line = |(what, action): (String, PermissionAction)| {
+            format!("| {what} | {} |\n", action.name())
+        };
+        let lines: String = tools.chain(rules).map(line).collect();
+        let path = self.path();
+        let kept = if path.exists() {
+            "stand in"
+        } else {
+            "are the defaults: there is no"
+        };
+        format!(
+            "| tool | permission |\n|---|---|\n{lines}\nThese {kept} `{}`. Other tools are asked about, but for \
+             `update_todos` and `spawn_agent`, which change nothing by themselves.",
+            path.display()
+        )
     }
 
     /// Permissions that the file would add with trust, as phrases.
@@ -272,18 +290,11 @@ impl PermissionFile {
         let found = match read(&self.root) {
             Ok(found) if found == self.known => return None,
             Ok(found) => found,
-            Err(problem) => {
-                return Some(ChangedOnDisk {
-                    diff: String::new(),
-                    file: Err(problem),
-                });
-            }
+            Err(problem) => return Some((String::new(), Err(problem))),
         };
         let change = FileChange::of(FILE.to_owned(), self.known.clone(), found.clone());
-        Some(ChangedOnDisk {
-            diff: diff::text(&[change]),
-            file: Self::of(&self.root, found, self.trusted.clone()),
-        })
+        let file = Self::of(&self.root, found, self.trusted.clone());
+        Some((diff::text(&[change]), file))
     }
 
     /// Puts the file back as it was: the user does not agree with its change. What stood there goes to [`REFUSED`], in

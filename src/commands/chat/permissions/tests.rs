@@ -3,7 +3,6 @@
 use super::*;
 use crate::agent::permissions::{DenyPaths, Everything};
 use crate::agent::tool::{Arguments, Parameter, ToolSpec};
-use crate::commands::chat::trust::TrustedFiles;
 use crate::sys::error::Problem as _;
 
 const PATH: &[Parameter] = &[Parameter::new("path", ParameterKind::Path, "")];
@@ -39,8 +38,7 @@ fn call(name: &'static str, subject: &str) -> ToolCall {
 
 /// The permissions of the project with this root, whose user's home is in there, and what its session knows.
 fn world(root: &Path) -> (RefCell<PermissionFile>, RefCell<Briefing>) {
-    let trusted = TrustedFiles::load(&root.join("home"), root).unwrap();
-    let file = PermissionFile::load(root, trusted).unwrap();
+    let file = PermissionFile::open(&root.join("home"), root).unwrap();
     (
         RefCell::new(file),
         RefCell::new(Briefing::load(root, root, &serde_json::Value::Null)),
