@@ -14,7 +14,6 @@ use crate::agent::tools::read::{ReadFile, ReadPart};
 use crate::commands::screen::Screen;
 use crate::record::mode::Mode;
 use crate::record::question::{Answer, Question};
-use crate::run::context::Context;
 use crate::run::outcome::Failure;
 use crate::sys::numbers::counted;
 use crate::ui::tui::Submission;
@@ -22,17 +21,15 @@ use crate::ui::tui::composer::named_paths;
 
 /// A request, with the files that it names by `@path` behind it. A file that cannot be read is told of, and the request
 /// goes without it.
-pub fn request(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    submission: &Submission,
-) -> UserRequest {
+pub fn request(place: &ChatPlace<'_>, submission: &Submission) -> UserRequest {
     let paths = named(&submission.text).into_iter();
     let mut missing = Vec::new();
-    let shown = paths.filter_map(|path| match shown_file(context, place, path) {
+    let shown = paths.filter_map(|path| match shown_file(place, path) {
         Some(Ok(shown)) => Some(shown),
         Some(Err(problem)) => {
-            context.warn(format!("`@{path}` is not attached: {problem}"));
+            place
+                .context
+                .warn(format!("`@{path}` is not attached: {problem}"));
             None
         }
         None => {
@@ -46,25 +43,21 @@ pub fn request(
             0 => String::new(),
             others => format!(" (nor for {})", counted(others as u64, "other word")),
         };
-        context.notice(format!(
+        place.context.notice(format!(
             "nothing is attached for {first}: there is no such file{more}"
         ));
     }
     UserRequest {
         shown,
         images: submission.images.clone(),
-        text: censored(context, place, &submission.text),
+        text: censored(place, &submission.text),
     }
 }
 
 /// Returns a file as the model is shown it, read by the agent's own tool, or a sentence on why it is not shown. `None` if there
 /// is no such file: the word is no path.
-fn shown_file(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    path: &str,
-) -> Option<Result<String, String>> {
-    let root = context.project.root();
+fn shown_file(place: &ChatPlace<'_>, path: &str) -> Option<Result<String, String>> {
+    let root = place.context.project.root();
     if !root.join(path).exists() {
         return None;
     }
@@ -80,7 +73,7 @@ fn shown_file(
     });
     Some(match reads.run(&arguments) {
         Ok(output) => {
-            let content = censored(context, place, &output.text);
+            let content = censored(place, &output.text);
             let file = format!("path: {path}\n\n{content}");
             Ok(tagged(Tag::FILE, &[], &file))
         }
@@ -106,7 +99,6 @@ fn named(text: &str) -> Vec<&str> {
 /// # Errors
 /// When a command that it has run cannot be.
 pub fn expand(
-    context: &Context<'_>,
     place: &mut ChatPlace<'_>,
     screen: Option<&Screen>,
     name: &str,
@@ -137,7 +129,7 @@ pub fn expand(
         match piece {
             Piece::Text(text) => asked.text.push_str(&text),
             Piece::File(path) => {
-                match shown_file(context, place, &path) {
+                match shown_file(place, &path) {
                     Some(Ok(shown)) => asked.shown.push(shown),
                     Some(Err(problem)) => return Ok(Err(format!("`{path}`: {problem}"))),
                     // It is but a word.
@@ -146,7 +138,7 @@ pub fn expand(
                 asked.text.push_str(&format!("@{path}"));
             }
             Piece::Command { command, arguments } => {
-                match output_of(context, place, screen, &command, &arguments, is_trusted)? {
+                match output_of(place, screen, &command, &arguments, is_trusted)? {
                     Ok(output) => asked.text.push_str(&output),
                     Err(problem) => return Ok(Err(problem)),
                 }

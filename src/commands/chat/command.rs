@@ -80,7 +80,7 @@ fn headless(
     };
     let shared = SharedMode::new(mode.unwrap_or_default());
     let mut place = ChatPlace::open(context, options, chosen, shared)?;
-    place.tell_warnings(context);
+    place.tell_warnings();
     let recorded = place.base.replay(context, options)?;
     let recorded_mode = place.base.recorded.as_ref().and_then(|record| record.mode);
     if let Some(mode) = recorded_mode.filter(|_| mode.is_none()) {
@@ -89,16 +89,16 @@ fn headless(
     let asked = || (request.map(str::to_owned), AnswerSource::Nowhere);
     let (request, answers) = recorded.unwrap_or_else(asked);
     let asked = if let Some((name, argument)) = own {
-        let expanded = expanded(context, options, &mut place, name, argument);
+        let expanded = expanded(&mut place, name, argument);
         // Its commands may have changed them.
-        proposals::keep_permissions(context, &place);
+        proposals::keep_permissions(&place);
         Some(expanded?)
     } else {
         let submission = request.map(|text| submission(context, &text)).transpose()?;
-        submission.map(|submission| attach::request(context, &place, &submission))
+        submission.map(|submission| attach::request(&place, &submission))
     };
-    let done = request::work(context, &place, answers, asked.as_ref());
-    proposals::keep_permissions(context, &place);
+    let done = request::work(&place, answers, asked.as_ref());
+    proposals::keep_permissions(&place);
     let redacted = |text: String| redactor.text(&text).into_owned();
     let redacted_outcome = done.map(|outcome| Outcome {
         summary: redacted(outcome.summary),
@@ -127,22 +127,16 @@ fn own_command(request: &str) -> Result<Option<(&str, &str)>, ChatError> {
 }
 
 /// The request that one of the user's own commands stands for, by the model that it names.
-fn expanded<'c>(
-    context: &'c Context<'c>,
-    options: &AgentOptions,
-    place: &mut ChatPlace<'c>,
-    name: &str,
-    argument: &str,
-) -> Result<UserRequest, Failure> {
+fn expanded(place: &mut ChatPlace<'_>, name: &str, argument: &str) -> Result<UserRequest, Failure> {
     let Some(command) = place.command(name) else {
         let name = outgoing::censored(name);
         return Err(Error::from(ChatError::UnknownCommand(name)).into());
     };
     if let Some(model) = command.model.clone() {
-        place.choose_model(context, options, &model)?;
+        place.choose_model(&model)?;
     }
-    let argument = request::censored(context, place, argument);
-    attach::expand(context, place, None, name, &argument)?.map_err(|problem| {
+    let argument = request::censored(place, argument);
+    attach::expand(place, None, name, &argument)?.map_err(|problem| {
         let name = name.to_owned();
         Error::from(ChatError::NotExpanded { name, problem }).into()
     })
@@ -208,14 +202,14 @@ fn talk_until_left(
         if let Some(known) = permissions.take() {
             place.permissions.replace(known);
         }
-        place.tell_warnings(context);
+        place.tell_warnings();
         if let Some(uncontained) = &place.base.uncontained {
             context.warn(uncontained.clone());
         }
         if let Some(known) = briefing.take() {
             place.briefing.replace(known);
         }
-        let talked = talk::talk(context, &options, &mut place, screen);
+        let talked = talk::talk(&mut place, screen);
         *farewell = place.farewell();
         match talked? {
             TalkEnd::Left => return Ok(()),

@@ -66,6 +66,10 @@ pub fn settings(home: &Path) -> Result<ChatSettings, Error> {
 
 /// Everything the agent works with.
 pub struct ChatPlace<'c> {
+    /// The program's surroundings.
+    pub context: &'c Context<'c>,
+    /// The choice of a model on the command line.
+    choice: ModelChoice,
     /// Session, models, limits and processes.
     pub base: Workspace<'c>,
     /// The agent's home.
@@ -217,6 +221,8 @@ impl<'c> ChatPlace<'c> {
         let processes = base.processes.into_inner().with_grace(GRACE);
         base.processes = RefCell::new(processes.showing_credentials(allow_secrets));
         let mut place = Self {
+            context,
+            choice: options.choice.clone(),
             base,
             root: root.to_owned(),
             meter: Meter::default(),
@@ -234,21 +240,21 @@ impl<'c> ChatPlace<'c> {
             key,
             account,
         };
-        place.take_up(context);
+        place.take_up();
         let unusable = place.briefing.get_mut().warnings();
         place.warnings.extend(unusable);
         Ok(place)
     }
 
     /// Takes up the session that is open now.
-    fn take_up(&mut self, context: &Context<'_>) {
+    fn take_up(&mut self) {
         let thinker = self.thinker();
         let session = self.base.kept.session.get_mut();
         session.conversation.thinks_as(&thinker);
         let (file, conversation) = (&session.file, &session.conversation);
         self.meter.estimated(file.context_tokens, conversation);
         self.todos.replace(conversation.todos.clone());
-        let briefing = Briefing::load(&self.root, context.directory, &file.briefing);
+        let briefing = Briefing::load(&self.root, self.context.directory, &file.briefing);
         self.briefing.replace(briefing);
     }
 
@@ -271,16 +277,16 @@ impl<'c> ChatPlace<'c> {
     }
 
     /// Updates the todo list, and shows it.
-    pub fn update_todos(&self, context: &Context<'_>, todos: Vec<Todo>) {
-        context.reporter.event(&Event::Todos(todos.clone()));
+    pub fn update_todos(&self, todos: Vec<Todo>) {
+        self.context.reporter.event(&Event::Todos(todos.clone()));
         self.todos.replace(todos);
     }
 
     /// Shows the warnings, below the conversation so far.
-    pub fn tell_warnings(&self, context: &Context<'_>) {
-        self.base.models.tell_base_urls(context);
+    pub fn tell_warnings(&self) {
+        self.base.models.tell_base_urls(self.context);
         for warning in &self.warnings {
-            context.warn(warning.clone());
+            self.context.warn(warning.clone());
         }
     }
 
@@ -380,11 +386,11 @@ impl<'c> ChatPlace<'c> {
     }
 
     /// Reads the user's commands anew, and warns of what is none and was one, or was not there, before.
-    pub fn reload_commands(&mut self, context: &Context<'_>) {
-        let (commands, bad) = commands::load(context.project.root(), &self.home);
+    pub fn reload_commands(&mut self) {
+        let (commands, bad) = commands::load(&self.root, &self.home);
         for warning in bad {
             if !self.warnings.contains(&warning) {
-                context.warn(warning.clone());
+                self.context.warn(warning.clone());
                 self.warnings.push(warning);
             }
         }
@@ -406,16 +412,16 @@ impl<'c> ChatPlace<'c> {
     ///
     /// # Errors
     /// When the user has stopped it.
-    pub fn model_menu(&mut self, context: &Context<'_>) -> Result<Menu, Error> {
+    pub fn model_menu(&mut self) -> Result<Menu, Error> {
         let asked = &self.base.models.first.spec;
         // What the vendor adds is told where it can be had.
         let found = self.key.found();
         let found = found.filter(|_| asked.provider == Provider::Anthropic);
         let listed = found.and_then(|found| {
-            let server = login::server(context, Provider::Anthropic, &found.key).ok()?;
+            let server = login::server(self.context, Provider::Anthropic, &found.key).ok()?;
             server.models().ok()
         });
-        context.interrupt.check()?;
+        self.context.interrupt.check()?;
         let mut table = self.table.clone();
         table.add_listed(listed.as_deref().unwrap_or_default());
         self.table = table.for_chat();
@@ -426,15 +432,11 @@ impl<'c> ChatPlace<'c> {
     ///
     /// # Errors
     /// When there is none of that name, or it is retired.
-    pub fn choose_model(
-        &mut self,
-        context: &'c Context<'c>,
-        options: &AgentOptions,
-        name: &str,
-    ) -> Result<(), Error> {
+    pub fn choose_model(&mut self, name: &str) -> Result<(), Error> {
+        let context = self.context;
         let choice = ModelChoice {
             model: Some(name.to_owned()),
-            ..options.choice.clone()
+            ..self.choice.clone()
         };
         let table = Some(self.table.clone());
         let chosen = models::choose(context, &choice, self.account.clone(), table)?;
@@ -453,13 +455,9 @@ impl<'c> ChatPlace<'c> {
     ///
     /// # Errors
     /// When it cannot be opened or made; the session is then the same as before.
-    pub fn change_session(
-        &mut self,
-        context: &Context<'_>,
-        which: SessionChoice,
-    ) -> Result<(), Error> {
-        self.base.change_session(context, which)?;
-        self.take_up(context);
+    pub fn change_session(&mut self, which: SessionChoice) -> Result<(), Error> {
+        self.base.change_session(self.context, which)?;
+        self.take_up();
         Ok(())
     }
 

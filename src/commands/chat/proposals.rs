@@ -13,7 +13,6 @@ use crate::commands::screen::Screen;
 use crate::edit::EditKind;
 use crate::model::Purpose;
 use crate::record::question::{Answer, Question};
-use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::Failure;
 use crate::sys::diff::{self, FileChange};
@@ -32,15 +31,11 @@ const COMMAND: &str = include_str!("../../../prompts/chat_command.txt");
 ///
 /// # Errors
 /// When there is none.
-pub fn compact(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    focus: &str,
-) -> Result<String, Failure> {
+pub fn compact(place: &ChatPlace<'_>, focus: &str) -> Result<String, Failure> {
     if !place.base.is_begun() {
         return Ok("there is nothing to compact yet".to_owned());
     }
-    let outcome = request::aside(context, place, "/compact", true, |agent, conversation| {
+    let outcome = request::aside(place, "/compact", true, |agent, conversation| {
         let system = request::system(agent);
         let compressed = summarize(
             agent.frame(&system),
@@ -62,27 +57,17 @@ pub fn compact(
 ///
 /// # Errors
 /// When it writes nothing.
-pub fn command(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    name: &str,
-    description: &str,
-) -> Result<String, Failure> {
+pub fn command(place: &ChatPlace<'_>, name: &str, description: &str) -> Result<String, Failure> {
     let request = format!("{COMMAND}\nName: {name}\nDescription: {description}\n");
-    proposed(context, place, &format!("/command {name}"), &request)
+    proposed(place, &format!("/command {name}"), &request)
 }
 
 /// The file that the model writes in answer to a request of its own, after it has looked around.
 ///
 /// # Errors
 /// When it writes nothing.
-pub fn proposed(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    about: &str,
-    request: &str,
-) -> Result<String, Failure> {
-    let outcome = request::aside(context, place, about, false, |agent, _| {
+pub fn proposed(place: &ChatPlace<'_>, about: &str, request: &str) -> Result<String, Failure> {
+    let outcome = request::aside(place, about, false, |agent, _| {
         let mut conversation = Conversation::default();
         Ok(agent.work_on(&mut conversation, Some(request))?.words)
     })?;
@@ -94,13 +79,12 @@ pub fn proposed(
 /// # Errors
 /// When it cannot be read or written, or the user leaves.
 pub fn offer(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     screen: &Screen,
     path: &str,
     content: &str,
 ) -> Result<String, Failure> {
-    let file = context.project.root().join(path);
+    let file = place.context.project.root().join(path);
     let read = || files::read(&file, Links::Refused, MIB).if_there();
     let before = read().map_err(PathError::of("read", path))?;
     let after = Some(content.as_bytes().to_vec());
@@ -117,7 +101,7 @@ pub fn offer(
     if verdict.answer != Answer::Yes {
         return Ok(format!("`{path}` is as it was"));
     }
-    let outcome = request::by_itself(context, place, &format!("write {path}"), |run, _| {
+    let outcome = request::by_itself(place, &format!("write {path}"), |run, _| {
         let input = json!({"path": path, "content": content});
         let used = run.own_step(Purpose::COMMAND, (TOOL, input), || {
             if read().ok() != Some(before) {
@@ -134,13 +118,13 @@ pub fn offer(
 }
 
 /// Puts permissions back that a command has changed: nobody is there to look at them.
-pub fn keep_permissions(context: &Context<'_>, place: &ChatPlace<'_>) {
+pub fn keep_permissions(place: &ChatPlace<'_>) {
     let permissions = place.permissions.borrow();
     if permissions.changed_on_disk().is_none() {
         return;
     }
     let path = permissions.path();
-    context.warn(match permissions.put_back() {
+    place.context.warn(match permissions.put_back() {
         Ok(()) => format!(
             "`{}` was changed meanwhile, and is as it was before: nobody was there to look at the change, which is in `{REFUSED}`",
             path.display()

@@ -70,7 +70,6 @@ pub fn ask(
 /// # Errors
 /// When it was not done.
 pub fn work(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     answers: AnswerSource<'_>,
     request: Option<&UserRequest>,
@@ -80,11 +79,11 @@ pub fn work(
     let is_headless = !answers.are_there();
     let text = request.map(|request| &*request.text);
     let setup = setup(place, answers, true);
-    in_run(context, place, setup, text, |run, conversation| {
+    in_run(place, setup, text, |run, conversation| {
         let before = conversation.clone();
         let mut known = place.briefing.borrow().clone();
         let used = place.meter.used(&before);
-        let result = with_agent(context, place, run, is_headless, |agent| {
+        let result = with_agent(place, run, is_headless, |agent| {
             Ok(agent.take_on(conversation, request)?.words)
         });
         let since = conversation.history.get(before.history.len()..);
@@ -128,14 +127,13 @@ fn commands(said: &[HistoryMessage]) -> Vec<String> {
 /// Does something in a run: what nobody was there to allow makes it one that was not permitted. What it has spent counts
 /// for the account.
 fn in_run(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     setup: AgentSetup<'_>,
     about: Option<&str>,
     work: impl FnOnce(&AgentRun<'_>, &mut Conversation) -> Result<String, AgentError>,
 ) -> Result<Outcome, Failure> {
-    let _lock = recovery::take(context)?;
-    let run = AgentRun::start(context, setup, about)?;
+    let _lock = recovery::take(place.context)?;
+    let run = AgentRun::start(place.context, setup, about)?;
     let result = run.work(|conversation| work(&run, conversation));
     run.warn_of_commands(&place.base.processes.borrow());
     let refused = place.refused.borrow().clone();
@@ -151,7 +149,7 @@ fn in_run(
         Err(failure) => &failure.record,
     };
     if let Some(record) = record {
-        spending::count(context, place, record);
+        spending::count(place, record);
     }
     let answered = finished.map(|outcome| Outcome {
         is_answer: true,
@@ -183,17 +181,16 @@ fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -
 
 /// The agent, made of its parts, for as long as `work` takes.
 fn with_agent<T>(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     run: &AgentRun<'_>,
     is_headless: bool,
     work: impl FnOnce(&Agent<'_>) -> Result<T, AgentError>,
 ) -> Result<T, AgentError> {
-    let root = context.project.root();
+    let root = place.context.project.root();
     let output_files = || run.command_output();
-    let todos = |list: Vec<Todo>| place.update_todos(context, list);
+    let todos = |list: Vec<Todo>| place.update_todos(list);
     // What is in a file is no word of the program's own.
-    let censor = |text: &str| without_reminders(&censored(context, place, text));
+    let censor = |text: &str| without_reminders(&censored(place, text));
     let env = Env {
         censor: Some(&censor),
         ..run.env()
@@ -211,9 +208,9 @@ fn with_agent<T>(
     let helper = Agent {
         purpose: Purpose::HELPER,
         brief: &|| Brief {
-            instructions: instructions(context, is_headless),
+            instructions: instructions(place.context, is_headless),
             context: place.briefing.borrow_mut().prompt().into_iter().collect(),
-            tools: tools(context, place, run, &output_files, &todos, None).toolbox(),
+            tools: tools(place, run, &output_files, &todos, None).toolbox(),
             // In Planning, all tools are described all the same.
             tool_choice: match place.mode.get() {
                 Mode::Planning => ToolChoice::None,
@@ -241,8 +238,8 @@ fn with_agent<T>(
     let agent = Agent {
         purpose: Purpose::STEP,
         brief: &|| Brief {
-            tools: tools(context, place, run, &output_files, &todos, Some(&spawn)).toolbox(),
-            reminders: reminders(context, place),
+            tools: tools(place, run, &output_files, &todos, Some(&spawn)).toolbox(),
+            reminders: reminders(place),
             ..(helper.brief)()
         },
         memory: &memory,
@@ -257,7 +254,6 @@ fn with_agent<T>(
 /// # Errors
 /// When it was not done.
 pub fn aside(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     about: &str,
     keeps: bool,
@@ -265,8 +261,8 @@ pub fn aside(
 ) -> Result<Outcome, Failure> {
     place.check_key()?;
     let setup = setup(place, AnswerSource::Nowhere, keeps);
-    in_run(context, place, setup, Some(about), |run, conversation| {
-        with_agent(context, place, run, false, |agent| {
+    in_run(place, setup, Some(about), |run, conversation| {
+        with_agent(place, run, false, |agent| {
             let output_files = || run.command_output();
             let meter = Meter::default();
             // Nothing is asked, and what is never allowed is not.
@@ -277,12 +273,12 @@ pub fn aside(
             };
             let looking = DenyPaths {
                 permissions: &permissions,
-                root: context.project.root(),
+                root: place.context.project.root(),
                 paths: &place.base.closed,
             };
             let looking = Agent {
                 brief: &|| Brief {
-                    tools: tools(context, place, run, &output_files, &|_| (), None).looking(),
+                    tools: tools(place, run, &output_files, &|_| (), None).looking(),
                     reminders: Vec::new(),
                     ..(agent.brief)()
                 },
@@ -305,13 +301,12 @@ pub fn aside(
 /// # Errors
 /// When it was not done.
 pub fn by_itself(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     about: &str,
     work: impl FnOnce(&AgentRun<'_>, &mut Conversation) -> Result<String, AgentError>,
 ) -> Result<Outcome, Failure> {
     let setup = setup(place, AnswerSource::Nowhere, true);
-    in_run(context, place, setup, Some(about), work)
+    in_run(place, setup, Some(about), work)
 }
 
 /// Memory of a conversation whose size this meter knows.
@@ -333,7 +328,6 @@ pub fn system(agent: &Agent<'_>) -> Vec<String> {
 
 /// The agent's tools.
 pub fn tools<'p, 'c: 'p>(
-    context: &'p Context<'_>,
     place: &'p ChatPlace<'c>,
     run: &'p AgentRun<'_>,
     output_files: &'p dyn Fn() -> PathBuf,
@@ -341,10 +335,10 @@ pub fn tools<'p, 'c: 'p>(
     spawn: Option<&'p Work<'p>>,
 ) -> ChatTools<'p, 'c> {
     ChatTools {
-        root: context.project.root(),
+        root: place.context.project.root(),
         outside: place.base.outside,
         closed: &place.base.closed,
-        interrupt: context.interrupt,
+        interrupt: place.context.interrupt,
         files: run,
         processes: &place.base.processes,
         patience: place.base.limits.command_timeout(),
@@ -363,7 +357,7 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
 }
 
 /// Reminders since the last step.
-fn reminders(context: &Context<'_>, place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
+fn reminders(place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
     let session = place.base.kept.session.borrow();
     let mut briefing = place.briefing.borrow_mut();
     let next = briefing.next(
@@ -372,7 +366,7 @@ fn reminders(context: &Context<'_>, place: &ChatPlace<'_>) -> Vec<HistoryMessage
         session.conversation.not_left_out(),
     );
     for warning in briefing.warnings() {
-        context.warn(warning);
+        place.context.warn(warning);
     }
     next
 }
@@ -385,8 +379,8 @@ pub fn tokens_of(asked: &UserRequest) -> u64 {
 }
 
 /// A text without what looks like a credential, unless the user wants that sent.
-pub fn censored(context: &Context<'_>, place: &ChatPlace<'_>, text: &str) -> String {
-    let text = context.redactor.text(text);
+pub fn censored(place: &ChatPlace<'_>, text: &str) -> String {
+    let text = place.context.redactor.text(text);
     if place.allow_secrets {
         return text.into_owned();
     }

@@ -12,7 +12,6 @@ use super::place::ChatPlace;
 use crate::commands::last::{self, Spent};
 use crate::commands::workspace::Keeping as _;
 use crate::record::result::RunRecord;
-use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::sys::error::Error;
 use crate::sys::file_lock::FileLock;
@@ -32,13 +31,15 @@ struct Sums {
 }
 
 /// Records the spending of a run, unless its replies were recorded.
-pub fn count(context: &Context<'_>, place: &ChatPlace<'_>, record: &RunRecord) {
+pub fn count(place: &ChatPlace<'_>, record: &RunRecord) {
     let spent = Spent::in_run(record);
     let account = place.account().filter(|_| !place.base.models.is_replay);
     if let Some(account) = account.filter(|_| spent != Spent::default())
         && let Err(problem) = add(&place.home, &account, spent)
     {
-        context.warn(format!("what was spent is not noted: {problem}"));
+        place
+            .context
+            .warn(format!("what was spent is not noted: {problem}"));
     }
 }
 
@@ -46,10 +47,10 @@ pub fn count(context: &Context<'_>, place: &ChatPlace<'_>, record: &RunRecord) {
 ///
 /// # Errors
 /// When that cannot be read.
-pub fn told(context: &Context<'_>, place: &ChatPlace<'_>) -> Result<String, Error> {
+pub fn told(place: &ChatPlace<'_>) -> Result<String, Error> {
     let session = Spent {
         tokens: place.base.kept.session.borrow().file.total_tokens,
-        ..last::spent_in(context, &place.id())?
+        ..last::spent_in(place.context, &place.id())?
     };
     let account = place.account().map(|account| by(&place.home, &account));
     let account = account.transpose().map_err(NotReady::of)?;

@@ -14,7 +14,7 @@ use crate::commands::last;
 use crate::commands::screen::Screen;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::undo_last;
-use crate::commands::workspace::{AgentOptions, AnswerSource, Keeping as _, SessionChoice};
+use crate::commands::workspace::{AnswerSource, Keeping as _, SessionChoice};
 use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
 use crate::model::Provider;
@@ -24,7 +24,6 @@ use crate::record::mode::Mode;
 use crate::record::question::Question;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::run::accounts;
-use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
 use crate::ui::tui::history::is_secret;
@@ -44,8 +43,6 @@ pub enum TalkEnd {
 
 /// A user at the screen.
 pub struct Talk<'t, 'c> {
-    context: &'c Context<'c>,
-    options: &'t AgentOptions,
     place: &'t mut ChatPlace<'c>,
     screen: &'t Screen,
     /// The runs that can be undone, and the usage so far.
@@ -57,15 +54,8 @@ pub struct Talk<'t, 'c> {
 ///
 /// # Errors
 /// When a signal came that lasts.
-pub fn talk<'c>(
-    context: &'c Context<'c>,
-    options: &AgentOptions,
-    place: &mut ChatPlace<'c>,
-    screen: &Screen,
-) -> Result<TalkEnd, Failure> {
+pub fn talk(place: &mut ChatPlace<'_>, screen: &Screen) -> Result<TalkEnd, Failure> {
     let mut talk = Talk {
-        context,
-        options,
         place,
         screen,
         tally: Tally::default(),
@@ -83,6 +73,7 @@ pub fn talk<'c>(
         }
         screen.tell(ToScreen::Settled);
     }
+    let context = talk.place.context;
     let _ = context.interrupt.take();
     context.interrupt.check().map_err(AgentError::from)?;
     Ok(TalkEnd::Left)
@@ -123,20 +114,24 @@ impl Talk<'_, '_> {
         // What was done beside the conversation counts for nothing in it.
         let used = self.place.used();
         self.screen.status(|status| status.used = used);
-        let _ = self.context.interrupt.take();
-        self.context.interrupt.check().map_err(AgentError::from)?;
+        let _ = self.place.context.interrupt.take();
+        self.place
+            .context
+            .interrupt
+            .check()
+            .map_err(AgentError::from)?;
         let Err(failure) = done else {
             return Ok(());
         };
         if matches!(failure.error.exit(), Exit::Interrupted(_)) {
-            self.context.notice(STOPPED_SHOWN);
+            self.place.context.notice(STOPPED_SHOWN);
             return Ok(());
         }
         if failure.error.exit() == Exit::ModelFailed {
             self.screen
                 .status(|status| status.connection = Connection::Error);
         }
-        self.context.reporter.event(&Event::Failed {
+        self.place.context.reporter.event(&Event::Failed {
             error: failure.error.to_string(),
             hint: failure.hint(),
             log: failure.log,
@@ -147,16 +142,16 @@ impl Talk<'_, '_> {
     fn take(&mut self, submission: &Submission) -> Result<(), Failure> {
         let text = submission.text.trim();
         if let Some(command) = text.strip_prefix('!') {
-            return shell::run_for_user(self.context, self.place, command.trim());
+            return shell::run_for_user(self.place, command.trim());
         }
         let text = if is_secret(text) {
             text.to_owned()
         } else {
-            request::censored(self.context, self.place, text)
+            request::censored(self.place, text)
         };
         if text.starts_with('/') {
             // They may have been written since.
-            self.place.reload_commands(self.context);
+            self.place.reload_commands();
             self.show_commands();
         }
         let own = |name: &str| self.place.command(name).is_some();
@@ -171,7 +166,7 @@ impl Talk<'_, '_> {
                     text,
                     ..submission.clone()
                 };
-                let asked = attach::request(self.context, self.place, &submission);
+                let asked = attach::request(self.place, &submission);
                 self.attend(&asked)
             }
         }
@@ -190,14 +185,9 @@ impl Talk<'_, '_> {
         let _ = self.screen.take_begun();
         let (place, screen) = (&*self.place, self.screen);
         let ask = |question: &Question, preview: Option<&str>| {
-            request::ask(place, screen, self.context.clock, question, preview)
+            request::ask(place, screen, self.place.context.clock, question, preview)
         };
-        let done = request::work(
-            self.context,
-            self.place,
-            AnswerSource::Screen(&ask),
-            Some(asked),
-        );
+        let done = request::work(self.place, AnswerSource::Screen(&ask), Some(asked));
         let (record, log) = match &done {
             Ok(outcome) => (&outcome.record, &outcome.log),
             Err(failure) => (&failure.record, &failure.log),
@@ -209,7 +199,7 @@ impl Talk<'_, '_> {
         if matches!(&done, Err(failure) if matches!(failure.error.exit(), Exit::Interrupted(_)))
             && let Err(problem) = self.place.keep_begun(&begun)
         {
-            self.context.warn(problem.to_string());
+            self.place.context.warn(problem.to_string());
         }
         // What a command has made of the permissions counts for nothing until the user has looked.
         let looked = self.look_at_permissions();
@@ -268,7 +258,7 @@ impl Talk<'_, '_> {
                 "a new session".to_owned()
             }
             "resume" => self.resume()?,
-            "cost" => spending::told(self.context, self.place)?,
+            "cost" => spending::told(self.place)?,
             "undo" => self.undo()?,
             "mode" => self.place.mode.switch(argument),
             "model" => self.model(argument)?,
@@ -285,10 +275,10 @@ impl Talk<'_, '_> {
                     .tell(ToScreen::Page(self.place.transcript_text()));
                 return Ok(());
             }
-            "compact" => proposals::compact(self.context, self.place, argument)?,
+            "compact" => proposals::compact(self.place, argument)?,
             "login" => self.login(argument)?,
             "logout" => {
-                let said = login::log_out(self.context)?;
+                let said = login::log_out(self.place.context)?;
                 self.reopen(said)
             }
             "init" => self.init()?,
@@ -302,7 +292,7 @@ impl Talk<'_, '_> {
     fn model(&mut self, name: &str) -> Result<String, Failure> {
         let name = match name {
             "" => {
-                let menu = self.place.model_menu(self.context)?;
+                let menu = self.place.model_menu()?;
                 let names = menu.items.clone();
                 let chosen = self.screen.choose(menu)?;
                 let Some((name, _)) = chosen.and_then(|at| names.get(at).cloned()) else {
@@ -312,15 +302,15 @@ impl Talk<'_, '_> {
             }
             name => name.to_owned(),
         };
-        self.place.choose_model(self.context, self.options, &name)?;
+        self.place.choose_model(&name)?;
         self.show_model();
         Ok(format!("`{name}` is asked from now on"))
     }
 
     fn undo(&mut self) -> Result<String, Failure> {
-        let (run, said) = undo_last(self.context, &mut self.tally)?;
+        let (run, said) = undo_last(self.place.context, &mut self.tally)?;
         if let Some(run) = run {
-            let changes = undo_log::read(self.context.project.root(), &run)?;
+            let changes = undo_log::read(self.place.context.project.root(), &run)?;
             let files = changes.into_iter().flat_map(|changes| changes.files);
             let paths: Vec<String> = files.map(|(path, _)| path).collect();
             self.place.undone(&paths)?;
@@ -331,13 +321,13 @@ impl Talk<'_, '_> {
     /// Finds what the session's requests have changed that is still there.
     fn remember_changes(&mut self) {
         let id = self.place.id();
-        let found = last::changed_in(self.context, &id);
+        let found = last::changed_in(self.place.context, &id);
         // Runs that cannot be read are no reason not to go on.
         (self.tally.changed, self.tally.is_latest) = found.unwrap_or_default();
     }
 
     fn resume(&mut self) -> Result<String, Failure> {
-        let mut sessions = self.place.base.sessions_here(self.context)?;
+        let mut sessions = self.place.base.sessions_here(self.place.context)?;
         sessions.truncate(LISTED);
         if sessions.is_empty() {
             return Ok("there is no other session in this directory".to_owned());
@@ -359,7 +349,7 @@ impl Talk<'_, '_> {
     }
 
     fn change_session(&mut self, choice: SessionChoice) -> Result<(), Failure> {
-        self.place.change_session(self.context, choice)?;
+        self.place.change_session(choice)?;
         self.screen
             .tell(ToScreen::Transcript(self.place.transcript()));
         self.show();
@@ -369,7 +359,11 @@ impl Talk<'_, '_> {
     fn login(&mut self, argument: &str) -> Result<String, Failure> {
         let said = match argument {
             "" => self.choose_account()?,
-            argument => Some(login::log_in(self.context, argument, self.provider())?),
+            argument => Some(login::log_in(
+                self.place.context,
+                argument,
+                self.provider(),
+            )?),
         };
         Ok(match said {
             Some(said) => self.reopen(said),
@@ -407,7 +401,7 @@ impl Talk<'_, '_> {
 
     /// Signs in with the account that the user chooses, or with a key that they type unseen.
     fn choose_account(&self) -> Result<Option<Said>, Failure> {
-        let accounts = login::accounts(self.context)?;
+        let accounts = login::accounts(self.place.context)?;
         let active = accounts.active().map(|account| &*account.name);
         let another = ("another key".to_owned(), "type it unseen".to_owned());
         let told = |name: &str| if Some(name) == active { "active" } else { "" };
@@ -427,13 +421,17 @@ impl Talk<'_, '_> {
             return Ok(None);
         };
         if let Some(name) = accounts.names().nth(at) {
-            return Ok(Some(login::log_in(self.context, name, self.provider())?));
+            return Ok(Some(login::log_in(
+                self.place.context,
+                name,
+                self.provider(),
+            )?));
         }
         let Some(key) = self.screen.typed("API key: ", true)? else {
             return Ok(None);
         };
         let provider = login::provider_of(&key).unwrap_or(self.provider());
-        let said = login::log_in_with(self.context, &key, None, provider)?;
+        let said = login::log_in_with(self.place.context, &key, None, provider)?;
         Ok(Some(said))
     }
 
@@ -442,14 +440,8 @@ impl Talk<'_, '_> {
             let said = "`/init` has to look around, and nothing is executed in Planning: switch modes first";
             return Ok(said.to_owned());
         }
-        let proposed = proposals::proposed(self.context, self.place, "/init", proposals::INIT)?;
-        let said = proposals::offer(
-            self.context,
-            self.place,
-            self.screen,
-            AGENTS_FILE,
-            &proposed,
-        )?;
+        let proposed = proposals::proposed(self.place, "/init", proposals::INIT)?;
+        let said = proposals::offer(self.place, self.screen, AGENTS_FILE, &proposed)?;
         self.remember_changes();
         Ok(said)
     }
@@ -463,10 +455,10 @@ impl Talk<'_, '_> {
             let names = "names have a-z, 0-9, `_` and `-`, and are none of the program's own";
             return Ok(format!("{what}; {names}"));
         };
-        let content = proposals::command(self.context, self.place, name, description)?;
-        let said = proposals::offer(self.context, self.place, self.screen, &path, &content)?;
+        let content = proposals::command(self.place, name, description)?;
+        let said = proposals::offer(self.place, self.screen, &path, &content)?;
         self.remember_changes();
-        self.place.reload_commands(self.context);
+        self.place.reload_commands();
         self.show_commands();
         trusting::trust_written(self.place, name, &content)?;
         Ok(said)
@@ -488,7 +480,7 @@ impl Talk<'_, '_> {
 
     fn carry_out(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
         let screen = Some(self.screen);
-        match attach::expand(self.context, self.place, screen, name, argument)? {
+        match attach::expand(self.place, screen, name, argument)? {
             Ok(asked) => self.attend(&asked),
             Err(problem) => {
                 self.screen

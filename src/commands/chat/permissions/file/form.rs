@@ -78,6 +78,7 @@ impl PermissionAction {
 pub(crate) struct ToolRule {
     #[serde(deserialize_with = "known_tool")]
     pub tool: String,
+    #[serde(deserialize_with = "known_action")]
     pub action: PermissionAction,
     /// The fields of others.
     #[serde(flatten)]
@@ -108,6 +109,7 @@ pub(crate) struct CommandRule {
     #[serde(deserialize_with = "prefix")]
     pub prefix: String,
     /// Handling of such a command.
+    #[serde(deserialize_with = "known_action")]
     pub action: PermissionAction,
     /// The fields of others.
     #[serde(flatten)]
@@ -232,6 +234,11 @@ fn known_tool<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
         one_line(&name, LONGEST_NAME),
         TOOLS.join(", ")
     )))
+}
+
+fn known_action<'de, D: Deserializer<'de>>(input: D) -> Result<PermissionAction, D::Error> {
+    let expected = "`action` must be `\"always\"`, `\"ask\"` or `\"never\"`";
+    PermissionAction::deserialize(input).map_err(|_| D::Error::custom(expected))
 }
 
 fn prefix<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {

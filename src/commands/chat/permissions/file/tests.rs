@@ -205,7 +205,7 @@ fn a_mistake_in_an_entry_is_told_by_its_place() {
         ),
         (
             r#"{"tool": "edit_file", "action": "Always"}"#,
-            "unknown variant `Always`, expected one of `always`, `ask`, `never`",
+            "`action` must be `\"always\"`, `\"ask\"` or `\"never\"`",
         ),
         (r#"{"tool": "execute_comand", "action": "never"}"#, tools),
     ] {
@@ -220,10 +220,7 @@ fn a_mistake_in_an_entry_is_told_by_its_place() {
             r#"[{"prefix": "@all", "action": "always"}]"#,
             "`prefix` must be",
         ),
-        (
-            r#"[{"prefix": "x", "action": "yes"}]"#,
-            "unknown variant `yes`",
-        ),
+        (r#"[{"prefix": "x", "action": "yes"}]"#, "`action` must be"),
     ] {
         let content = format!("{{\"version\": 1, \"permissions\": [],\n \"commands\": {rules}}}");
         assert_mistaken(&content, 2, said);
