@@ -13,13 +13,11 @@ use std::hint::black_box;
 use std::io::Write as _;
 use std::time::Duration;
 
-use code_commit::edit;
+use code_commit::Redactor;
 use code_commit::measured::{
-    App, Composer, ComposerOptions, Entry, Event, LogEntry, PlanDocument, SharedMode, Theme,
-    ToScreen, Usd,
+    App, Composer, ComposerOptions, Entry, Event, LogEntry, Message, PlanDocument, Role,
+    SharedMode, ToScreen, Usd, find, parse,
 };
-use code_commit::model::message::{Message, Role};
-use code_commit::secret::Redactor;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
@@ -51,11 +49,11 @@ fn parsing(criterion: &mut Criterion) {
         .throughput(Throughput::Bytes(reply.len() as u64))
         .sample_size(20);
     group.bench_function("many files", |bench| {
-        bench.iter(|| edit::parse(black_box(&reply)));
+        bench.iter(|| parse(black_box(&reply)));
     });
     let one = format!("^^^big\n{}^^^end\n", source(SIZE));
     group.bench_function("one file", |bench| {
-        bench.iter(|| edit::parse(black_box(&one)));
+        bench.iter(|| parse(black_box(&one)));
     });
 }
 
@@ -106,9 +104,7 @@ fn credentials(criterion: &mut Criterion) {
         .throughput(Throughput::Bytes(text.len() as u64))
         .sample_size(20);
     group.bench_function("credentials", |bench| {
-        bench.iter(|| {
-            code_commit::secret::credentials::find("query.txt", black_box(&text), &redactor)
-        });
+        bench.iter(|| find("query.txt", black_box(&text), &redactor));
     });
 }
 
@@ -164,7 +160,7 @@ impl BenchScreen {
     fn showing(entries: Vec<Entry>) -> Self {
         let composer = Composer::new(ComposerOptions::default());
         let mut screen = Self {
-            app: App::new(Theme::new(false), SharedMode::default(), composer),
+            app: App::new(Some(SharedMode::default()), composer),
             terminal: Terminal::new(TestBackend::new(120, 40)).unwrap(),
         };
         screen.tell(ToScreen::Transcript(entries));

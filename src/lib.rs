@@ -19,14 +19,14 @@
 //!
 //! | floor | room | content |
 //! |---|---|---|
-//! | 6 | [`commands`] | the commands: each agent whole in its folder, most others in one file |
-//! | 5 | [`agent`] | the engine of every agent: loop, protocols, tools, permissions, memory, sessions |
+//! | 6 | `commands` | the commands: each agent whole in its folder, most others in one file |
+//! | 5 | `agent` | the engine of every agent: loop, protocols, tools, permissions, memory, sessions |
 //! | 4 | `run` | a run: readiness, models and keys, builds, proof, and past runs |
 //! | 4 | `ui` | output to people, their input, and the events for programs |
 //! | 3 | `record` | a run as data: events, steps, files, diff, replay |
-//! | 3 | [`edit`] | from untrusted text to changed files: parse, verify, apply, recover, undo |
-//! | 2 | `project`, [`model`], [`exec`] | the project on disk; every language model; running programs |
-//! | 1 | [`secret`], [`sys`] | keys and redaction; the system |
+//! | 3 | `edit` | from untrusted text to changed files: parse, verify, apply, recover, undo |
+//! | 2 | `project`, `model`, `exec` | the project on disk; every language model; running programs |
+//! | 1 | `secret`, `sys` | keys and redaction; the system |
 //!
 //! Nothing below `main` asks for the time, the current directory or the environment: they arrive as
 //! arguments.
@@ -39,44 +39,60 @@
     )
 )]
 
-pub mod agent;
-pub mod commands;
-pub mod edit;
-pub mod exec;
-pub mod model;
+pub(crate) mod agent;
+pub(crate) mod commands;
+pub(crate) mod edit;
+pub(crate) mod exec;
+pub(crate) mod model;
 pub(crate) mod project;
 pub(crate) mod record;
 pub(crate) mod run;
-pub mod secret;
-pub mod sys;
+pub(crate) mod secret;
+pub(crate) mod sys;
 pub(crate) mod ui;
 
-/// The items that `benches/stages.rs` measures.
+/// The items that tests and benches measure.
 #[doc(hidden)]
 pub mod measured {
+    pub use crate::agent::tool::{Arguments, Tool, ToolError};
+    pub use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
+    pub use crate::agent::tools::command::{AllowedCommand, ExecuteCommand, RunCommand, Shell};
     pub use crate::commands::plan::document::PlanDocument;
     pub use crate::commands::plan::types::LogEntry;
+    pub use crate::edit::{PathPolicy, VerifyError, parse};
+    pub use crate::exec::child_env::ChildEnv;
+    pub use crate::exec::process::{
+        CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
+    };
+    pub use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy};
+    pub use crate::model::message::{Message, Role};
     pub use crate::model::price::Usd;
+    pub use crate::model::tokens;
     pub use crate::record::event::Event;
     pub use crate::record::mode::SharedMode;
+    pub use crate::secret::credentials::find;
+    pub use crate::sys::interrupt::Signal;
     pub use crate::ui::tui::app::App;
     pub use crate::ui::tui::composer::{Composer, ComposerOptions};
-    pub use crate::ui::tui::theme::Theme;
     pub use crate::ui::tui::{Entry, ToScreen};
 }
 
 use std::path::PathBuf;
 
-use crate::commands::cli::command::Command;
-pub use crate::commands::cli::command_line::{Cli, CliMessage};
+use crate::commands::command::Command;
+pub use crate::commands::command_line::{Cli, CliMessage};
 use crate::commands::redaction::redactor;
 use crate::commands::{ProjectPlace, SummaryFile};
+pub use crate::exec::{subreaper, supervisor};
 use crate::project::Project;
 use crate::run::context::{Context, Stdin};
 use crate::run::env_file::EnvFile;
-use crate::sys::environment::{Clock, Environment};
+pub use crate::secret::Redactor;
+pub use crate::sys::core_dump;
+use crate::sys::environment::Clock;
+pub use crate::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
 pub use crate::sys::exit::Exit;
-use crate::sys::interrupt::Interrupt;
+pub use crate::sys::interrupt::Interrupt;
 use crate::ui::links::Links;
 use crate::ui::pager::Pager;
 use crate::ui::{ConsoleOptions, Output};
@@ -135,7 +151,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         document: None,
         passed: cli.passed_variables(),
         allowances: cli.losses().into(),
-        allowed_sockets: cli.allowed_sockets(),
+        allowed_sockets: &cli.sandbox().allow_socket,
         models: &models,
     };
     let stdin = Stdin {

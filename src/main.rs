@@ -6,16 +6,14 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use code_commit::exec::supervisor::{self, SupervisorPlace};
-use code_commit::secret::Redactor;
-use code_commit::sys::core_dump;
-use code_commit::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
-use code_commit::sys::interrupt::Interrupt;
-use code_commit::{Cli, CliMessage, Exit, World};
+use code_commit::supervisor::SupervisorPlace;
+use code_commit::{
+    Cli, CliMessage, Environment, Exit, Interrupt, KEY_VARIABLES, Redactor, SystemClock, World,
+    core_dump, supervisor,
+};
 
 fn main() -> ExitCode {
     core_dump::forbid();
@@ -28,18 +26,9 @@ fn main() -> ExitCode {
     };
     let exit = match place {
         Some(place) => supervise(place, clock),
-        None => run(read(&arguments), clock),
+        None => run(Cli::read(&arguments), clock),
     };
     ExitCode::from(exit.code())
-}
-
-/// Parses the arguments by the name that the program was started under, as through a link.
-fn read(arguments: &[OsString]) -> Result<Cli, CliMessage> {
-    match arguments.first().map(Path::new) {
-        Some(program) if program.ends_with("dev") => Cli::read_dev(arguments),
-        Some(program) if program.ends_with("dev-agent") => Cli::read_dev_agent(arguments),
-        _ => Cli::read(arguments),
-    }
 }
 
 fn run(read: Result<Cli, CliMessage>, clock: SystemClock) -> Exit {

@@ -544,7 +544,7 @@ static FILES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 static HOUSE: LazyLock<House> = LazyLock::new(|| House::of(&FILES));
 
 /// Lines of code that `src` may have. A change that raises it says why.
-const MAX_LINES: usize = 67_622;
+const MAX_LINES: usize = 67_438;
 
 #[test]
 fn the_house_has_no_more_lines_than_it_may() {
@@ -558,16 +558,6 @@ fn the_house_has_no_more_lines_than_it_may() {
 const BOTH_WAYS: &[&str] = &[
     "src/agent/protocol/markdown.rs",
     "src/agent/protocol/mod.rs",
-    "src/edit/mod.rs",
-    "src/model/anthropic.rs",
-    "src/model/mod.rs",
-    "src/model/ollama.rs",
-    "src/model/table.rs",
-    "src/run/accounts.rs",
-    "src/run/selection.rs",
-    "src/secret/credentials.rs",
-    "src/secret/mod.rs",
-    "src/sys/diff.rs",
     "src/ui/mod.rs",
     "src/ui/tui/composer.rs",
     "src/ui/tui/dialog.rs",
@@ -580,7 +570,7 @@ fn a_module_is_imported_by_its_children_or_imports_them() {
 }
 
 /// Folders in which files or folders form a circle. No entry comes.
-const FOLDERS_WITH_CIRCLES: &[&str] = &["src/commands"];
+const FOLDERS_WITH_CIRCLES: &[&str] = &[];
 
 #[test]
 fn no_folders_form_a_circle() {
@@ -604,7 +594,7 @@ const SYSTEMS: [&str; 4] = ["chat", "dev", "orchestrate", "plan"];
 /// The rooms that know none of them.
 const SHARED_ROOMS: [&str; 2] = ["agent", "run"];
 /// Folders and files of these rooms that name a system. No entry comes.
-const NAMING_SYSTEMS: &[&str] = &["src/agent/settings.rs", "src/run/past/history.rs"];
+const NAMING_SYSTEMS: &[&str] = &[];
 
 #[test]
 fn shared_rooms_name_no_system() {

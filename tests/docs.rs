@@ -8,7 +8,7 @@ use std::process::Command;
 use clap::CommandFactory as _;
 use code_commit::Cli;
 use code_commit::Exit;
-use code_commit::sys::interrupt::Signal;
+use code_commit::measured::Signal;
 use regex::Regex;
 
 use crate::support::agent::{AgentProject, PASS, done, told};

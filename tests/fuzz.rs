@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Component, Path};
 use std::thread;
 
-use code_commit::edit::{PathPolicy, VerifyError, parse};
+use code_commit::measured::{PathPolicy, VerifyError, parse};
 
 /// How many inputs are tried when nothing else is said.
 const FEW: u64 = 20_000;

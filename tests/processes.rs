@@ -10,18 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use code_commit::agent::tool::{Arguments, Tool, ToolError};
-use code_commit::agent::tools::background::{BackgroundAction, BackgroundTool};
-use code_commit::agent::tools::command::{AllowedCommand, ExecuteCommand, RunCommand, Shell};
-use code_commit::exec::child_env::ChildEnv;
-use code_commit::exec::process::{
-    CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
+use code_commit::measured::{
+    AllowedCommand, Arguments, BackgroundAction, BackgroundTool, ChildEnv, CommandStatus,
+    ExecuteCommand, Invocation, ProcessError, ProcessState, Processes, Ran, Report, RunCommand,
+    Sandbox, SandboxMode, SandboxPolicy, Shell, SpawnOptions, Tool, ToolError,
 };
-use code_commit::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy};
-use code_commit::exec::subreaper;
-use code_commit::secret::Redactor;
-use code_commit::sys::environment::{Environment, SystemClock};
-use code_commit::sys::interrupt::Interrupt;
+use code_commit::{Environment, Interrupt, Redactor, SystemClock, subreaper};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{BUBBLEWRAP, GEMINI_KEY, bubblewrap_works, skipped, within_a_minute};

@@ -46,7 +46,9 @@ fn a_dry_run_tells_programs_the_same_and_the_tokens_are_those_that_are_sent() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|message| code_commit::model::tokens::count(message["content"].as_str().unwrap()) + 3)
+        .map(|message| {
+            code_commit::measured::tokens::count(message["content"].as_str().unwrap()) + 3
+        })
         .sum();
     let told = dry["prompt"]["tokens"].as_u64().unwrap();
     // Each part is rounded up by itself.

@@ -254,6 +254,8 @@ fn a_plan_is_made_and_worked_off_by_claude() {
         let body = request.json();
         assert_eq!(body["model"], "claude-sonnet-5-5");
         assert!(body["temperature"].is_null(), "{body}");
+        let format = &body["output_config"]["format"];
+        assert_eq!(format["type"], "json_schema", "{body}");
     }
 }
 

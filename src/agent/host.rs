@@ -10,6 +10,7 @@ use crate::record::question::{Answer, Question};
 use crate::record::step::Action;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
+use crate::sys::numbers::grouped;
 
 /// A note on the step that is under way.
 #[derive(Debug, Clone)]
@@ -31,6 +32,14 @@ pub struct Compressed {
     pub tokens_before: u64,
     /// The tokens of that prompt now.
     pub tokens_after: u64,
+}
+
+impl Compressed {
+    /// The sentence for the user who has asked for it.
+    pub fn told(self) -> String {
+        let [after, before] = [self.tokens_after, self.tokens_before].map(grouped);
+        format!("compacted: about {after} tokens, from {before}")
+    }
 }
 
 /// The run that an agent works in.

@@ -37,7 +37,7 @@ pub mod tool;
 pub mod tools;
 mod using;
 
-pub use self::ending::{Ended, Next, Objection, ToolTries};
+pub use self::ending::{Ended, Objection, ToolTries};
 pub use self::engine::{Agent, Brief};
 pub use self::error::{AgentError, Unsaid};
 pub use self::host::{Compressed, Env, Host, Note};

@@ -4,6 +4,7 @@
 //! `additionalProperties: false`, `items`, `minItems`, `maxItems`, `minimum`, `maximum` and `enum`. How long a text may be is for servers that hold a
 //! model to a schema; a longer one is the taker's to refuse.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
 use crate::sys::text::one_line;
@@ -68,6 +69,15 @@ pub(crate) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str
         _ => true,
     };
     (!is_of).then_some(expected)
+}
+
+/// Reads an object that follows a schema.
+///
+/// # Errors
+/// A description of what does not.
+pub(crate) fn read<T: DeserializeOwned>(value: &Value, schema: &Value) -> Result<T, String> {
+    check(value, schema, "")?;
+    T::deserialize(value).map_err(|error| error.to_string())
 }
 
 /// Checks a value against a schema at every depth; sentences call the value `at`, and the whole reply "".

@@ -11,7 +11,6 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::model::{Endpoint, EndpointProblem};
-use crate::project::home::{DEV, System};
 use crate::secret::ApiKey;
 use crate::sys::environment::Environment;
 use crate::sys::files::PathError;
@@ -106,21 +105,6 @@ pub enum SettingsProblem {
         /// The value that is expected.
         reason: String,
     },
-}
-
-/// The key that the settings hold, as far as they can be read: to be kept out of sight, whatever else is
-/// wrong with them. What the environment holds is another's concern.
-#[must_use]
-pub fn key_in_file(environment: &Environment) -> Option<ApiKey> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Keyed {
-        api_key: String,
-    }
-    let home = DEV.directory(environment, System::current()).ok()?;
-    let content = home_file::read(&home.join(FILE)).ok()??;
-    let keyed: Keyed = serde_json::from_str(positions::text(&content).ok()?).ok()?;
-    ApiKey::parse(keyed.api_key.as_bytes()).ok()
 }
 
 impl Settings {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::path::Path;
 
-use crate::commands::cli::replies::{OnFailure, ReplyArgs};
-use crate::commands::error::CommandError;
+use super::cli::replies::{OnFailure, ReplyArgs};
+use super::command_line::Cli;
+use super::error::CommandError;
 use crate::edit::{self, EditKind, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::BuildError;
-use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::estimate::OverBudget;
 use crate::model::prompt::{Prompt, Replacement};
@@ -19,7 +19,7 @@ use crate::record::run_files::Artifact;
 use crate::record::run_log::BuildLog;
 use crate::run::active::Run;
 use crate::run::baseline::{Baseline, Passed};
-use crate::run::builds::{BuildOptions, describe};
+use crate::run::builds::describe;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::problems::DoesNotFit;
@@ -32,35 +32,16 @@ use crate::run::{closing, ready};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 
-/// The options of a commit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CommitOptions {
-    /// The source of replies.
-    pub choice: ModelChoice,
-    /// The options of builds.
-    pub build: BuildOptions,
-    /// True if the project is built before anything is sent.
-    pub baseline: bool,
-    /// The hosts that builds may reach in a strict sandbox.
-    pub hosts: Vec<AllowedHost>,
-    /// The treatment of replies.
-    pub replies: ReplyArgs,
-    /// The treatment of the edits when the run fails.
-    pub on_failure: OnFailure,
-    /// True if the whole change is shown at the end.
-    pub show_diff: bool,
-}
-
 /// Runs a commit.
 ///
 /// # Errors
 /// When the build does not pass on an applied reply, for whatever reason.
-pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome, Failure> {
+pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let Prepared {
         ready,
         baseline,
         resumed,
-    } = prepare(context, options)?;
+    } = prepare(context, cli, choice)?;
     let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
     if let Some(passed) = baseline {
@@ -73,15 +54,22 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
             .into_iter()
             .for_each(|warning| run.warn(warning));
     }
-    for warning in &resumed.warnings {
-        run.warn(warning.clone());
-    }
+    resumed
+        .warnings
+        .iter()
+        .for_each(|warning| run.warn(warning.clone()));
     let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
     tree.adopt(&resumed.own);
     let mut replacements = Replacements::default();
-    let commit = Commit::new(context, options, resumed);
-    let result = commit.and_then(|mut commit| {
-        commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
+    let proof = Proof::new(context, baseline_of(cli), cli.build.baseline);
+    let result = proof.and_then(|proof| {
+        Commit {
+            context,
+            replies: &cli.replies,
+            proof,
+            resumed,
+        }
+        .until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
     });
     // Where the project itself was moved, what is at its path now is something else.
     let is_moved = |error: &Error| {
@@ -90,7 +78,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     };
     match &result {
         Err(error) if is_moved(error) => {}
-        Err(error) if options.on_failure == OnFailure::Revert || error.exit() == Exit::LocalIo => {
+        Err(error) if cli.on_failure == OnFailure::Revert || error.exit() == Exit::LocalIo => {
             tree.put_back(&mut run);
         }
         _ => {}
@@ -102,7 +90,7 @@ pub fn commit(context: &Context<'_>, options: &CommitOptions) -> Result<Outcome,
     tree.note_lost(&mut run);
     let outcome = run.finish(result, |run| tree.put_back(run));
     tree.end();
-    if options.show_diff {
+    if cli.diff {
         return closing::with_diff(context, outcome);
     }
     outcome
@@ -116,45 +104,52 @@ struct Prepared<'c> {
 }
 
 /// Checks that everything needed is there, and, if asked for, that the project passes its build as it is.
-fn prepare<'c>(context: &Context<'c>, options: &CommitOptions) -> Result<Prepared<'c>, Error> {
-    if let Some(run) = &options.choice.resume {
-        return prepare_again(context, options, run);
+fn prepare<'c>(
+    context: &Context<'c>,
+    cli: &Cli,
+    choice: &ModelChoice,
+) -> Result<Prepared<'c>, Error> {
+    if let Some(run) = &choice.resume {
+        return prepare_again(context, cli, choice, run);
     }
-    let check = || ready::check(context, &options.choice, Some(options.build));
+    let check = || ready::check(context, choice, Some(cli.build.options()));
     let mut ready = check()?;
-    let baseline = options.baseline.then(|| options.as_baseline());
-    let baseline = baseline
-        .map(|baseline| baseline.prove(context))
+    let baseline = cli
+        .build
+        .baseline
+        .then(|| baseline_of(cli).prove(context))
         .transpose()?;
     if baseline.as_ref().is_some_and(|passed| passed.has_changed) {
         drop(ready);
         ready = check()?;
     }
+    let resumed = ResumedTree::default();
     Ok(Prepared {
         ready,
         baseline,
-        resumed: ResumedTree::default(),
+        resumed,
     })
 }
 
 /// Prepares a resumed run, with its query and its replies.
 fn prepare_again<'c>(
     context: &Context<'c>,
-    options: &CommitOptions,
+    cli: &Cli,
+    choice: &ModelChoice,
     run: &Path,
 ) -> Result<Prepared<'c>, Error> {
     let resumption = Resumption::read(context, run)?;
     let choice = ModelChoice {
-        inputs: resumption.inputs(&options.choice.inputs),
+        inputs: resumption.inputs(&choice.inputs),
         resume: Some(resumption.folder.clone().into()),
-        ..options.choice.clone()
+        ..choice.clone()
     };
-    let mut ready = ready::check(context, &choice, Some(options.build))?;
+    let mut ready = ready::check(context, &choice, Some(cli.build.options()))?;
     let resumed = resumption.tree(context, choice.inputs.freshness)?;
     context.notice(resumption.notice(&resumed));
     let replies = RecordedReplies::new(context, &resumption.folder, resumption.recorded())?;
     ready.models.recorded = Some(replies);
-    ready.models.reasks = resumption.reasks() + options.replies.reask;
+    ready.models.reasks = resumption.reasks() + cli.replies.reask;
     ready.models.repairs = resumption.repairs();
     Ok(Prepared {
         ready,
@@ -163,37 +158,22 @@ fn prepare_again<'c>(
     })
 }
 
-impl CommitOptions {
-    /// Returns the build that precedes the first call.
-    fn as_baseline(&self) -> Baseline<'_> {
-        Baseline {
-            build: self.build,
-            hosts: &self.hosts,
-        }
+/// The build that precedes the first call.
+pub(crate) fn baseline_of(cli: &Cli) -> Baseline<'_> {
+    Baseline {
+        build: cli.build.options(),
+        hosts: &cli.build.sandbox.allow_host,
     }
 }
 
 struct Commit<'c> {
     context: &'c Context<'c>,
-    options: &'c CommitOptions,
+    replies: &'c ReplyArgs,
     proof: Proof<'c>,
     resumed: ResumedTree,
 }
 
-impl<'c> Commit<'c> {
-    fn new(
-        context: &'c Context<'c>,
-        options: &'c CommitOptions,
-        resumed: ResumedTree,
-    ) -> Result<Self, Error> {
-        Ok(Self {
-            context,
-            options,
-            proof: Proof::new(context, options.as_baseline(), options.baseline)?,
-            resumed,
-        })
-    }
-
+impl Commit<'_> {
     fn until_the_build_passes(
         &mut self,
         run: &mut Run<'_>,
@@ -212,7 +192,7 @@ impl<'c> Commit<'c> {
                 None => Prompt::initial(inputs, order),
                 Some(output) => Prompt::repair(output, inputs, replacements.for_query(), order),
             };
-            let needs_edits = self.options.replies.require_edits && replacements.is_none();
+            let needs_edits = self.replies.require_edits && replacements.is_none();
             let asked = (inputs.query.as_str(), prompt);
             let edits = self.ask(run, &ready.models, &mut step, asked, needs_edits)?;
             let log = if let Some(applied) = self.resumed.applied(&step) {
@@ -257,7 +237,7 @@ impl<'c> Commit<'c> {
         (query, prompt): (&str, impl Fn() -> Prompt<'p>),
         needs_edits: bool,
     ) -> Result<VerifiedEdits, Error> {
-        let allowed = self.options.replies.reask.max(models.reasks);
+        let allowed = self.replies.reask.max(models.reasks);
         let mut rejected: Option<Error> = None;
         loop {
             let prompt = match &rejected {

@@ -1,7 +1,8 @@
 //! Shows what a run changed, from its own record. Changes nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use serde_json::json;
 
 use super::last;
@@ -12,6 +13,18 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::PastRun;
 use crate::sys::diff;
 use crate::sys::diff::{FileChange, Stat};
+
+/// Arguments of `diff`.
+#[derive(Debug, Clone, Args)]
+pub struct DiffArgs {
+    /// Run, as `log` takes it [default: the last run with changes]
+    #[arg(allow_negative_numbers = true)]
+    pub run: Option<PathBuf>,
+
+    /// Show the number of changed lines per file instead
+    #[arg(long)]
+    pub stat: bool,
+}
 
 /// The number of columns a stat takes.
 const WIDTH: usize = 80;

@@ -3,37 +3,32 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::commit::{self, CommitOptions};
+use super::chat::args::{ChatArgs, ChatCommand};
+use super::chat::error::ChatError;
+use super::cli::agent::{AgentArgs, TalkArgs};
+use super::command::Command;
+use super::command_line::{self, Cli};
+use super::dev::args::{DevArgs, DevCommand};
+use super::error::CommandError;
+use super::orchestrate::args::OrchestrateArgs;
+use super::orchestrate::config::ConfigFlags;
 use super::orchestrate::options::OrchestrateOptions;
+use super::plan::args::{PlanArgs, PlanCommand};
 use super::plan::options::PlanOptions;
-use super::report::command as page;
 use super::screen::{ScreenLines, ScreenSetup, at_screen};
-use super::talk::OpenInput;
 use super::workspace::{self, AgentOptions, SessionChoice};
 use super::{
-    add_model, consistency, demo, diff, dry_run, init, log, mcp, models, query, rollup, undo,
+    commit, consistency, demo, diff, dry_run, init, log, mcp, models, query, report, rollup, undo,
 };
 use crate::agent::tools::place::Outside;
-use crate::commands::chat::args::{ChatArgs, ChatCommand};
-use crate::commands::chat::error::ChatError;
-use crate::commands::cli::agent::{AgentArgs, TalkArgs};
-use crate::commands::cli::command::Command;
-use crate::commands::cli::command_line;
-use crate::commands::cli::command_line::Cli;
-use crate::commands::dev::args::{DevArgs, DevCommand};
-use crate::commands::error::CommandError;
-use crate::commands::orchestrate::args::OrchestrateArgs;
-use crate::commands::orchestrate::config::ConfigFlags;
-use crate::commands::plan::args::{PlanArgs, PlanCommand};
 use crate::model::{Delivery, Provider};
 use crate::project::home::{DEV, PLAN};
-use crate::run::baseline::Baseline;
 use crate::run::builds::BuildOptions;
 use crate::run::context::{Context, InputOptions, ModelChoice, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::error::Error;
-use crate::ui::input::{self, InputError, LineReader, PlainLines, PromptedLines};
+use crate::ui::input::{self, InputError, LineReader, OpenUser, PlainLines, PromptedLines};
 use crate::ui::{OutputFormat, history, is_dumb};
 
 /// Starts what the command line asks for; `stdin` is where a user who is asked answers.
@@ -41,40 +36,43 @@ use crate::ui::{OutputFormat, history, is_dumb};
 /// # Errors
 /// When it was not done.
 pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
-    match &cli.command {
-        Some(Command::Init) => init::init(context),
-        Some(Command::Rollup(arguments)) => rollup::rollup(context, arguments),
-        Some(Command::Models { add: Some(name) }) => add_model::add_model(context, name),
-        Some(Command::Models { add: None }) => models::models(context),
-        Some(Command::Log { run, number }) => log::log(context, run.as_deref(), *number),
-        Some(Command::Diff { run, stat }) => diff::diff(context, run.as_deref(), *stat),
-        Some(Command::Report(arguments)) => page::report(context, arguments),
-        Some(Command::Demo { directory, chat }) => demo::demo(context, directory.as_deref(), *chat),
-        Some(Command::Recover) => recovery::recover(context),
-        Some(Command::Undo { run }) => undo::undo(context, run.as_deref()),
-        Some(Command::Dev(arguments)) => dev(arguments, context, talks(cli, stdin)),
-        Some(Command::Plan(arguments)) => plan(arguments, context, talks(cli, stdin)),
-        Some(Command::Orchestrate(arguments)) => orchestrate(arguments, context, talks(cli, stdin)),
-        Some(Command::Mcp(arguments)) => mcp::mcp(context, &arguments.command),
-        Some(Command::Chat(arguments)) => chat(arguments, context, stdin),
-        Some(Command::Completions { shell }) => {
-            Ok(Outcome::verbatim(command_line::completions(*shell)))
-        }
-        Some(Command::Man { command }) => {
+    let Some(command) = &cli.command else {
+        let choice = &choice(cli, context)?;
+        return match (cli.dry_run, cli.consistency_check) {
+            (true, _) => dry_run::dry_run(context, cli, choice),
+            (false, true) => consistency::consistency(context, choice),
+            (false, false) => commit::commit(context, cli, choice),
+        };
+    };
+    match command {
+        Command::Init => init::init(context),
+        Command::Rollup(arguments) => rollup::rollup(context, arguments),
+        Command::Models(arguments) => models::models(context, arguments),
+        Command::Log(arguments) => log::log(context, arguments),
+        Command::Diff(arguments) => diff::diff(context, arguments.run.as_deref(), arguments.stat),
+        Command::Report(arguments) => report::command::report(context, arguments),
+        Command::Demo(arguments) => demo::demo(context, arguments, &|context, arguments| {
+            let cli = Cli::read(arguments);
+            let cli = cli.map_err(|wrong| CommandError::NoSuchCommand(wrong.text))?;
+            let nobody = Stdin {
+                is_terminal: false,
+                is_seen: false,
+            };
+            dispatch(&cli, context, nobody)
+        }),
+        Command::Recover => recovery::recover(context),
+        Command::Undo(arguments) => undo::undo(context, arguments.run.as_deref()),
+        Command::Dev(arguments) => dev(arguments, context, talks(cli, stdin)),
+        Command::Plan(arguments) => plan(arguments, context, talks(cli, stdin)),
+        Command::Orchestrate(arguments) => orchestrate(arguments, context, talks(cli, stdin)),
+        Command::Mcp(arguments) => mcp::mcp(context, arguments),
+        Command::Chat(arguments) => chat(arguments, context, stdin),
+        Command::Completions { shell } => Ok(Outcome::verbatim(command_line::completions(*shell))),
+        Command::Man { command } => {
             let unknown = || CommandError::NoSuchCommand(command.join(" "));
             let page = command_line::manual(command).ok_or_else(unknown)?;
             Ok(Outcome::verbatim(page))
         }
-        None if cli.dry_run => {
-            // A report has no build.
-            let build = (!cli.consistency_check).then(|| build(cli));
-            let baseline = build.filter(|_| cli.build.baseline);
-            let hosts = &cli.build.allow_host;
-            let baseline = baseline.map(|build| Baseline { build, hosts });
-            dry_run::dry_run(context, &choice(cli, context)?, build, baseline)
-        }
-        None if cli.consistency_check => consistency::consistency(context, &choice(cli, context)?),
-        None => commit::commit(context, &commit_options(cli, context)?),
     }
 }
 
@@ -88,8 +86,9 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
             let session = SessionChoice::of(arguments.session, arguments.resume);
             let choice = agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent));
             let options = agent_options(request, session, choice, agent);
+            let is_asked = options.request.is_none() && options.choice.replay.is_none();
             let home = workspace::home(context, &DEV)?;
-            let place = talk_place(&arguments.talk, stdin, !options.is_headless());
+            let place = talk_place(&arguments.talk, stdin, is_asked);
             talk(context, place, &home, |context, open| {
                 super::dev::command::dev(context, &options, open)
             })
@@ -97,7 +96,7 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
     }
 }
 
-/// Returns the options of an agent with sessions, but for its model.
+/// Returns the options of an agent with sessions.
 fn agent_options(
     request: Option<String>,
     session: SessionChoice,
@@ -108,8 +107,8 @@ fn agent_options(
         request,
         session,
         choice,
-        sandbox: arguments.sandbox,
-        hosts: arguments.allow_host.clone(),
+        sandbox: arguments.sandbox.mode,
+        hosts: arguments.sandbox.allow_host.clone(),
         outside: outside(arguments),
     }
 }
@@ -150,9 +149,9 @@ fn plan_options(arguments: &PlanArgs, request: Option<String>) -> PlanOptions {
         gate: arguments.gate,
         build: BuildOptions {
             timeout: arguments.build_timeout,
-            sandbox: agent.sandbox,
+            sandbox: agent.sandbox.mode,
         },
-        hosts: agent.allow_host.clone(),
+        hosts: agent.sandbox.allow_host.clone(),
         on_failure: arguments.on_failure,
         outside: outside(agent),
     }
@@ -194,7 +193,7 @@ fn orchestrate(
         ..stdin
     };
     let is_asked = !options.headless && options.choice.replay.is_none();
-    let work = |context: &Context<'_>, open: OpenInput<'_>| {
+    let work = |context: &Context<'_>, open: OpenUser<'_>| {
         super::orchestrate::command::orchestrate(context, &options, open)
     };
     // Without a home, nothing is kept of what is typed, and lines do.
@@ -252,6 +251,7 @@ fn agent_choice(
     timeout: Duration,
     arguments: Option<&AgentArgs>,
 ) -> ModelChoice {
+    let calls = arguments.map(|arguments| &arguments.calls);
     ModelChoice {
         model: model.map(str::to_owned),
         replay: arguments.and_then(|arguments| arguments.replay.clone()),
@@ -260,9 +260,9 @@ fn agent_choice(
         delivery: Delivery::Streamed,
         allow_secrets: true,
         inputs: InputOptions::default(),
-        require_model: arguments.is_some_and(|arguments| arguments.require_model),
-        tier: arguments.and_then(|arguments| arguments.tier),
-        max_cost: arguments.and_then(|arguments| arguments.max_cost),
+        require_model: calls.is_some_and(|calls| calls.require_model),
+        tier: calls.and_then(|calls| calls.tier),
+        max_cost: calls.and_then(|calls| calls.max_cost),
     }
 }
 
@@ -304,7 +304,7 @@ fn talk(
     context: &Context<'_>,
     place: TalkPlace,
     home: &Path,
-    work: impl FnOnce(&Context<'_>, OpenInput<'_>) -> Result<Outcome, Failure>,
+    work: impl FnOnce(&Context<'_>, OpenUser<'_>) -> Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
     if !place.wants_screen || is_dumb(context.environment) {
         return work(context, &|| open_input(context, place.stdin));
@@ -352,51 +352,8 @@ fn choice(cli: &Cli, context: &Context<'_>) -> Result<ModelChoice, Error> {
         },
         allow_secrets: cli.allow_secrets,
         inputs: query::inputs(context, &cli.inputs)?,
-        require_model: cli.require_model,
-        tier: cli.tier,
-        max_cost: cli.max_cost,
+        require_model: cli.calls.require_model,
+        tier: cli.calls.tier,
+        max_cost: cli.calls.max_cost,
     })
-}
-
-fn build(cli: &Cli) -> BuildOptions {
-    BuildOptions {
-        timeout: cli.build.build_timeout,
-        sandbox: cli.build.sandbox,
-    }
-}
-
-fn commit_options(cli: &Cli, context: &Context<'_>) -> Result<CommitOptions, Error> {
-    Ok(CommitOptions {
-        choice: choice(cli, context)?,
-        build: build(cli),
-        baseline: cli.build.baseline,
-        hosts: cli.build.allow_host.clone(),
-        replies: cli.replies.clone(),
-        on_failure: cli.on_failure,
-        show_diff: cli.diff,
-    })
-}
-
-/// Returns the command's name, for the record of a command that ended before its run began.
-pub(crate) fn command_name(cli: &Cli) -> &'static str {
-    match &cli.command {
-        None if cli.consistency_check => "consistency",
-        None => "commit",
-        Some(Command::Init) => "init",
-        Some(Command::Rollup { .. }) => "rollup",
-        Some(Command::Models { .. }) => "models",
-        Some(Command::Log { .. }) => "log",
-        Some(Command::Diff { .. }) => "diff",
-        Some(Command::Report { .. }) => "report",
-        Some(Command::Undo { .. }) => "undo",
-        Some(Command::Recover) => "recover",
-        Some(Command::Demo { .. }) => "demo",
-        Some(Command::Dev(_)) => "dev",
-        Some(Command::Plan(_)) => "plan",
-        Some(Command::Orchestrate(_)) => "orchestrate",
-        Some(Command::Mcp(_)) => "mcp",
-        Some(Command::Chat(_)) => "chat",
-        Some(Command::Completions { .. }) => "completions",
-        Some(Command::Man { .. }) => "man",
-    }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::command_line::Cli;
+use super::commit::baseline_of;
 use crate::model::estimate::{self, CostRange};
 use crate::model::prompt::Inputs;
 use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Purpose, REPAIRS, Tier};
 use crate::project::rollup;
-use crate::run::baseline::Baseline;
-use crate::run::builds::BuildOptions;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::sending::share;
@@ -18,17 +18,13 @@ use crate::run::{ready, selection, sending};
 use crate::sys::error::Error;
 use crate::sys::numbers::grouped;
 
-/// Checks that a run could start, and reports what it would send and may cost. Without `build`, the run is a
-/// consistency report.
+/// Checks that a run could start, and reports what it would send and may cost.
 ///
 /// # Errors
 /// When the project is not ready; the estimate is shown all the same, where there is one.
-pub fn dry_run(
-    context: &Context<'_>,
-    choice: &ModelChoice,
-    build: Option<BuildOptions>,
-    baseline: Option<Baseline<'_>>,
-) -> Result<Outcome, Failure> {
+pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
+    // A report has no build.
+    let build = (!cli.consistency_check).then(|| cli.build.options());
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
     let survey = ready::survey(context, choice, build)?;
     let mut warnings = survey.warnings.clone();
@@ -47,6 +43,9 @@ pub fn dry_run(
         _ => Outcome::default(),
     };
     let ready = survey.ready().map_err(Error::from);
+    let baseline = build
+        .filter(|_| cli.build.baseline)
+        .map(|_| baseline_of(cli));
     let passed = ready.and_then(|_held| baseline.map(|it| it.prove(context)).transpose());
     match passed {
         Ok(passed) => {

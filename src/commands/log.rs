@@ -2,9 +2,10 @@
 
 mod orchestration;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::vec::IntoIter;
 
+use clap::Args;
 use serde_json::{Value, json};
 
 use crate::agent::tools::notes::DONE;
@@ -18,11 +19,12 @@ use crate::record::orchestration::{EXECUTE_AGENT, READ_ARTIFACT};
 use crate::record::result;
 use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::ORCHESTRATE;
-use crate::record::step::{Action, BuildRecord, Step};
+use crate::record::step::{Action, Step};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::figures::{Figures, taken_back};
 use crate::run::past::history::{IdleReply, PastRun, PastStep, RunChanges};
+use crate::run::past::story::{Part, build_verb};
 use crate::run::past::{findings, history, naming};
 use crate::sys::diff;
 use crate::sys::diff::FileChange;
@@ -41,38 +43,41 @@ const WIDTH: usize = 76;
 /// The number of characters of a query the list has.
 const QUERY: usize = 200;
 
-/// Lists the runs, or the last `number` of them, the newest last; or tells of `run`.
+/// Arguments of `log`.
+#[derive(Debug, Clone, Args)]
+pub struct LogArgs {
+    /// Run to show: its folder, the beginning of its name, a time of today (14:05), last, or -2 for
+    /// the one before [default: list all runs]
+    #[arg(allow_negative_numbers = true)]
+    pub run: Option<PathBuf>,
+
+    /// List only the last N runs
+    #[arg(short = 'n', long = "number", value_name = "N", conflicts_with = "run")]
+    pub number: Option<usize>,
+}
+
+/// Lists the runs, the newest last, or tells of one.
 ///
 /// # Errors
 /// When there is no such run, or `logs` cannot be read.
-pub fn log(
-    context: &Context<'_>,
-    run: Option<&Path>,
-    number: Option<usize>,
-) -> Result<Outcome, Failure> {
+pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
-    let outcome = match run {
-        None => {
-            let runs = match number {
-                None => history::runs(project)?,
-                Some(number) => {
-                    let mut runs: Vec<_> = history::latest(project)?.take(number).collect();
-                    runs.reverse();
-                    runs
-                }
-            };
-            list(project, &runs, context.reporter.columns())
-        }
-        Some(run) => {
-            let run = PastRun::read(project, &naming::find(project, run, context.today())?);
-            let data = data(&run);
-            Outcome::shown(story(context, &run), data)
-        }
+    let mut outcome = if let Some(run) = &arguments.run {
+        let run = PastRun::read(project, &naming::find(project, run, context.today())?);
+        Outcome::shown(story(context, &run), data(&run))
+    } else if let Some(number) = arguments.number {
+        let mut runs: Vec<_> = history::latest(project)?.take(number).collect();
+        runs.reverse();
+        list(project, &runs, context.reporter.columns())
+    } else {
+        list(
+            project,
+            &history::runs(project)?,
+            context.reporter.columns(),
+        )
     };
-    Ok(Outcome {
-        is_paged: true,
-        ..outcome
-    })
+    outcome.is_paged = true;
+    Ok(outcome)
 }
 
 /// The columns of the list. What was asked for stands last: it takes what is left of the line.
@@ -125,12 +130,7 @@ fn shorten_names(rows: &mut [Vec<String>]) {
 
 fn data(run: &PastRun) -> Value {
     let result = run.record.as_ref().map(record);
-    json!({
-        "log": run.relative(),
-        "workflow": run.workflow(),
-        "query": run.request(),
-        "result": result,
-    })
+    json!({"log": run.relative(), "workflow": run.workflow(), "query": run.request(), "result": result})
 }
 
 /// The first line of what was asked for.
@@ -162,7 +162,7 @@ fn row(run: &PastRun, no_record: &str) -> Vec<String> {
     };
     let figures = record.map(Figures::of).unwrap_or_default();
     let model = record.and_then(|record| record.model.clone());
-    let seconds = record.map(|record| format!("{:.1}", record.seconds.0.as_secs_f64()));
+    let seconds = record.map(|record| record.seconds.to_string());
     vec![
         run.name.clone(),
         run.workflow().to_owned(),
@@ -184,13 +184,10 @@ fn result(record: &RunRecord) -> String {
 }
 
 fn story(context: &Context<'_>, run: &PastRun) -> String {
+    let answers = run.agent().map(|agent| agent.answers.clone());
     let mut told = Story {
         text: String::new(),
-        answers: run
-            .agent()
-            .map(|agent| agent.answers.clone())
-            .unwrap_or_default()
-            .into_iter(),
+        answers: answers.unwrap_or_default().into_iter(),
     };
     let may_go_on = run.may_go_on() || run.record.is_none() && context.project.is_held();
     told.beginning(run, may_go_on);
@@ -199,11 +196,12 @@ fn story(context: &Context<'_>, run: &PastRun) -> String {
         told.step(past);
     }
     if steps.iter().any(|past| past.step.is_agents()) {
-        let changes = run.changes(&context.project).unwrap_or_default();
-        told.changed(&changes);
+        told.changed(&run.changes(&context.project).unwrap_or_default());
     }
     told.branches(run);
-    told.end(run.record.as_ref());
+    if let Some(record) = &run.record {
+        told.end(record);
+    }
     columns::folded(&told.text, context.reporter.columns(), 2)
 }
 
@@ -212,8 +210,12 @@ fn first_of(input: &str) -> String {
     let input = input.trim();
     let line = input.lines().next().unwrap_or_default();
     let shown: String = line.chars().take(WIDTH).collect();
-    let is_all = shown.len() == input.len();
-    if is_all { shown } else { shown + " …" }
+    let more = if shown.len() == input.len() {
+        ""
+    } else {
+        " …"
+    };
+    shown + more
 }
 
 /// A run in words, as it is being told.
@@ -224,52 +226,43 @@ struct Story {
 }
 
 impl Story {
-    fn line(&mut self, text: &str) {
-        self.text.push_str(text);
+    fn line(&mut self, text: impl AsRef<str>) {
+        self.text.push_str(text.as_ref());
         self.text.push('\n');
     }
 
+    fn lines<'t>(&mut self, indent: &str, lines: impl IntoIterator<Item = &'t str>) {
+        for line in lines {
+            self.line(format!("{indent}{line}"));
+        }
+    }
+
     fn beginning(&mut self, run: &PastRun, may_go_on: bool) {
-        self.line(&run.relative());
-        let Some(record) = &run.record else {
-            let may_go_on = if may_go_on {
+        self.line(run.relative());
+        if let Some(record) = &run.record {
+            let began = record.started.format("%Y-%m-%d %H:%M:%S %:z");
+            let model = record.model.as_deref().unwrap_or_default();
+            let what = match &*record.workflow {
+                "commit" => format!("asked {model} for a change"),
+                "consistency" => format!("asked {model} for a consistency report"),
+                "undo" => "restored the project".to_owned(),
+                "dev" => format!("ran {model} as an agent"),
+                ORCHESTRATE => format!("ran {model} as an orchestrator"),
+                other => other.to_owned(),
+            };
+            let version = &record.version;
+            self.line(format!("On {began}, code-commit {version} {what}."));
+        } else {
+            let running = if may_go_on {
                 "it is still running, or "
             } else {
                 ""
             };
-            self.line(&format!(
-                "This run has no record: {may_go_on}it was killed."
-            ));
-            self.asked(run);
-            return;
-        };
-        let began = record.started.format("%Y-%m-%d %H:%M:%S %:z");
-        let model = record.model.as_deref().unwrap_or_default();
-        let what = match &*record.workflow {
-            "commit" => format!("asked {model} for a change"),
-            "consistency" => format!("asked {model} for a consistency report"),
-            "undo" => "restored the project".to_owned(),
-            "dev" => format!("ran {model} as an agent"),
-            ORCHESTRATE => format!("ran {model} as an orchestrator"),
-            other => other.to_owned(),
-        };
-        self.line(&format!(
-            "On {began}, code-commit {} {what}.",
-            record.version
-        ));
-        self.asked(run);
-    }
-
-    fn asked(&mut self, run: &PastRun) {
-        match run.agent() {
-            Some(agent) => self.request(agent),
-            None => self.query(run),
+            self.line(format!("This run has no record: {running}it was killed."));
         }
-    }
-
-    /// Adds the query of a change.
-    fn query(&mut self, run: &PastRun) {
-        if let Some(query) = run.request() {
+        if let Some(agent) = run.agent() {
+            self.request(agent);
+        } else if let Some(query) = run.request() {
             self.line("The query:");
             self.beginning_of(&query, "    ");
         }
@@ -277,7 +270,7 @@ impl Story {
 
     fn request(&mut self, agent: &AgentRecord) {
         if let Some(session) = &agent.session {
-            self.line(&format!("Session: {session}"));
+            self.line(format!("Session: {session}"));
         }
         match &agent.request {
             None => self.line("It continued the previous task."),
@@ -287,148 +280,114 @@ impl Story {
             }
         }
         if let Some(settings) = &agent.orchestration {
-            self.started_from(settings);
+            return self.started_from(settings);
         }
-        if agent.orchestration.is_none() {
-            for (question, answer) in agent.asked() {
-                if let Some(question) = question {
-                    self.line("The user was asked:");
-                    self.beginning_of(question, "  ");
-                }
-                self.answer(answer);
+        for (question, answer) in agent.asked() {
+            if let Some(question) = question {
+                self.line("The user was asked:");
+                self.beginning_of(question, "  ");
             }
+            self.answer(answer);
         }
     }
 
     /// The first lines of a text.
     fn beginning_of(&mut self, text: &str, indent: &str) {
         let mut lines = text.trim().lines();
-        for line in lines.by_ref().take(QUOTED) {
-            self.line(&format!("{indent}{line}"));
-        }
+        self.lines(indent, lines.by_ref().take(QUOTED));
         let left = lines.count();
         if left > 0 {
-            self.line(&format!("{indent}… {left} more lines"));
+            self.line(format!("{indent}… {left} more lines"));
         }
     }
 
     /// The last lines of a text.
     fn end_of(&mut self, text: &str) {
-        let lines: Vec<&str> = text.lines().collect();
-        let from = lines.len().saturating_sub(QUOTED);
+        let from = text.lines().count().saturating_sub(QUOTED);
         if from > 0 {
-            self.line(&format!("    … {from} earlier lines"));
+            self.line(format!("    … {from} earlier lines"));
         }
-        for line in &lines[from..] {
-            self.line(&format!("    {line}"));
-        }
+        self.lines("    ", text.lines().skip(from));
     }
 
     fn step(&mut self, past: &PastStep) {
-        self.line(&format!("\n{}", heading(&past.step)));
-        match &past.reply {
-            _ if past.step.is_own() => self.own_step(past),
-            None => self.line("  There is no reply."),
-            Some(Err(error)) => error
-                .lines()
-                .for_each(|line| self.line(&format!("  {line}"))),
-            Some(Ok(reply)) if past.step.is_agents() => self.agents(past, reply),
-            Some(Ok(_)) if past.step.purpose == Purpose::REPORT => {
-                self.line("  The reply is the report.");
-            }
-            Some(Ok(_)) if past.step.rejected.is_some() => {
-                let why = past.step.rejected.iter().flat_map(|why| why.lines());
-                why.for_each(|line| self.line(&format!("  {line}")));
-            }
-            Some(Ok(_)) if past.step.is_on_disk => {
+        let step = &past.step;
+        self.line(format!("\n{}", heading(step)));
+        for part in past.story() {
+            self.part(past, part);
+        }
+        for (did, path) in step.changed_files().filter(|_| step.is_agents()) {
+            self.line(format!("  {did} {path}"));
+        }
+    }
+
+    fn part(&mut self, past: &PastStep, part: Part<'_>) {
+        let step = &past.step;
+        match part {
+            Part::NoReply => self.line("  There is no reply."),
+            Part::Error(error) => self.lines("  ", error.lines()),
+            Part::Report(_) => self.line("  The reply is the report."),
+            Part::Edits(_) if let Some(why) = &step.rejected => self.lines("  ", why.lines()),
+            Part::Edits(_) if step.is_on_disk => {
                 self.line("  The reply's edits were on disk already.");
             }
-            Some(Ok(reply)) => {
-                self.prose(reply);
+            Part::Edits(reply) => {
+                self.beginning_of(&edit::parse(reply).prose, "    ");
                 if past.changes.is_empty() {
                     self.line("  The reply changed no files.");
                 }
                 self.stat(&past.changes);
             }
-        }
-        if let Some((status, output)) = past.build_log() {
-            self.build(&past.step, status, output);
-        }
-    }
-
-    /// Adds the text of a reply around its edits.
-    fn prose(&mut self, reply: &str) {
-        let prose = edit::parse(reply).prose;
-        if !prose.trim().is_empty() {
-            self.beginning_of(&prose, "    ");
+            Part::Thoughts(thoughts) => self.beginning_of(thoughts, "  "),
+            Part::Reply(_) if step.purpose == Purpose::COMPRESSION => {
+                self.line("  The reply summarizes the conversation so far.");
+            }
+            Part::Reply(reply) if step.purpose == Purpose::AUDIT && step.actions.is_empty() => {
+                self.line(match step.passed {
+                    Some(true) => "  The audit passed the work:",
+                    Some(false) => "  The audit did not pass the work:",
+                    None => "  The audit's verdict is not recorded:",
+                });
+                self.end_of(reply.trim_end());
+            }
+            Part::Reply(_) => {}
+            Part::Actions([]) if step.is_own() => self.line("  It did not come to its end."),
+            Part::Actions(actions) => actions.iter().for_each(|action| self.action(action)),
+            Part::Tools(tools) => self.beginning_of(tools, "    "),
+            Part::Answer(answer) => {
+                self.line("  Answer:");
+                self.beginning_of(answer, "    ");
+            }
+            Part::Idle(idle, reply) => self.idle(idle, reply),
+            Part::Build(status, output) => self.build(step, status, output),
         }
     }
 
     fn stat(&mut self, changes: &[FileChange]) {
-        if changes.is_empty() {
-            return;
-        }
-        for line in diff::stat(changes).text(WIDTH).lines() {
-            self.line(&format!(" {line}"));
+        if !changes.is_empty() {
+            self.lines(" ", diff::stat(changes).text(WIDTH).lines());
         }
     }
 
     fn build(&mut self, step: &Step, status: &str, output: &str) {
         let build = step.build.as_ref();
-        let verb = match build.map(BuildRecord::passed) {
-            None => "ran",
-            Some(true) => "passed",
-            Some(false) => "failed",
-        };
-        let took = build.map(|build| format!(", {:.1}s", build.seconds.0.as_secs_f64()));
-        let took = took.unwrap_or_default();
-        self.line(&format!("  build.sh {verb} ({status}){took}"));
+        let took = build.map(|build| format!(", {}s", build.seconds));
+        let (verb, took) = (build_verb(build), took.unwrap_or_default());
+        self.line(format!("  build.sh {verb} ({status}){took}"));
+        if verb == "passed" {
+            return;
+        }
         // A short output is shown as it is.
-        let errors = || findings::errors(output);
-        match verb {
-            "passed" => {}
-            _ if output.lines().count() <= QUOTED => self.end_of(output),
-            _ => match errors() {
-                errors if errors.is_empty() => self.end_of(output),
-                errors => errors
-                    .iter()
-                    .for_each(|error| self.line(&format!("    {error}"))),
-            },
+        let is_short = output.lines().count() <= QUOTED;
+        let errors = if is_short {
+            Vec::new()
+        } else {
+            findings::errors(output)
+        };
+        if errors.is_empty() {
+            return self.end_of(output);
         }
-    }
-
-    /// Adds an agent's actions in a step.
-    fn agents(&mut self, past: &PastStep, reply: &str) {
-        let step = &past.step;
-        if let Some(thoughts) = &step.thoughts {
-            self.beginning_of(thoughts, "  ");
-        }
-        step.actions.iter().for_each(|action| self.action(action));
-        if let Some(tools) = &past.tools {
-            self.beginning_of(tools, "    ");
-        }
-        if let Some(answer) = step
-            .answer
-            .as_ref()
-            .filter(|_| step.purpose != Purpose::AUDIT)
-        {
-            self.line("  Answer:");
-            self.beginning_of(answer, "    ");
-        } else if let Some(idle) = past.idle() {
-            self.idle(idle, reply);
-        } else if step.purpose == Purpose::COMPRESSION {
-            self.line("  The reply summarizes the conversation so far.");
-        } else if step.purpose == Purpose::AUDIT && step.actions.is_empty() {
-            self.line(match step.passed {
-                Some(true) => "  The audit passed the work:",
-                Some(false) => "  The audit did not pass the work:",
-                None => "  The audit's verdict is not recorded:",
-            });
-            self.end_of(reply.trim_end());
-        }
-        for (did, path) in step.changed_files() {
-            self.line(&format!("  {did} {path}"));
-        }
+        self.lines("    ", errors.iter().map(String::as_str));
     }
 
     /// A reply that was followed by nothing.
@@ -447,16 +406,11 @@ impl Story {
                 }
             }
             IdleReply::Call => {
-                if !reply.trim().is_empty() {
-                    self.beginning_of(reply, "    ");
-                }
+                self.beginning_of(reply, "    ");
                 self.line("  The call did not come to its end: the run ended first.");
             }
-            IdleReply::NotUnderstood => {
-                self.line(
-                    "  Nothing was done: the reply was not understood, or the run ended first.",
-                );
-            }
+            IdleReply::NotUnderstood => self
+                .line("  Nothing was done: the reply was not understood, or the run ended first."),
         }
     }
 
@@ -477,10 +431,10 @@ impl Story {
         // In runs of before, the step does not tell the result.
         let colon = if result.is_empty() { "" } else { ":" };
         if action.failed {
-            self.line(&format!("{call} failed{colon}"));
+            self.line(format!("{call} failed{colon}"));
             self.end_of(result);
         } else if action.tool == DONE.name {
-            self.line(&format!("  DONE{colon}"));
+            self.line(format!("  DONE{colon}"));
             self.beginning_of(result, "    ");
         } else {
             self.line(call);
@@ -501,28 +455,22 @@ impl Story {
         }
     }
 
-    fn end(&mut self, record: Option<&RunRecord>) {
-        let Some(record) = record else {
-            return;
-        };
+    fn end(&mut self, record: &RunRecord) {
         if let Some(report) = &record.orchestration {
             self.report(report);
         }
         self.line("");
         for warning in &record.warnings {
-            self.line(&format!("warning: {warning}"));
+            self.line(format!("warning: {warning}"));
         }
         if let Some(error) = &record.error {
-            self.line(&format!("error: {}", error.message));
-            if let Some(hint) = &error.hint {
-                self.line(&format!("hint: {hint}"));
-            }
+            self.line(format!("error: {}", error.message));
+            self.lines("hint: ", error.hint.as_deref());
         }
         let cost = record.cost.filter(|_| !record.steps.is_empty());
-        let spent = spent(record.usage(), cost);
-        let seconds = record.seconds.0.as_secs_f64();
-        self.line(&format!(
-            "It ended as {} after {seconds:.1}s{spent}.",
+        let (seconds, spent) = (record.seconds, spent(record.usage(), cost));
+        self.line(format!(
+            "It ended as {} after {seconds}s{spent}.",
             result(record)
         ));
     }
@@ -540,15 +488,15 @@ fn heading(step: &Step) -> String {
         return title + ":";
     };
     let served = step.served.as_ref().filter(|served| *served != model);
-    let model = match served {
-        Some(served) => format!("{served} for {model}"),
-        None => model.clone(),
-    };
-    let spent = spent(step.usage, step.cost);
-    let tier = step.tier.map(|tier| format!(" ({})", tier.word()));
-    let tier = tier.unwrap_or_default();
-    let seconds = step.seconds.0.as_secs_f64();
-    format!("{title}{to} {model}{tier}{spent}, {seconds:.1}s:")
+    let served = served
+        .map(|served| format!("{served} for "))
+        .unwrap_or_default();
+    let tier = step
+        .tier
+        .map(|tier| format!(" ({})", tier.word()))
+        .unwrap_or_default();
+    let (spent, seconds) = (spent(step.usage, step.cost), step.seconds);
+    format!("{title}{to} {served}{model}{tier}{spent}, {seconds}s:")
 }
 
 fn spent(usage: Option<Usage>, cost: Option<Usd>) -> String {
@@ -557,5 +505,5 @@ fn spent(usage: Option<Usage>, cost: Option<Usd>) -> String {
         format!(", {input} tokens in, {output} out")
     });
     let cost = cost.map(|cost| format!(", {cost}"));
-    [tokens, cost].into_iter().flatten().collect()
+    tokens.into_iter().chain(cost).collect()
 }

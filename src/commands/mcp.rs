@@ -1,9 +1,12 @@
 //! Any MCP server's tools: lists them, or calls one. For people whose server does not answer, or not as they think.
 
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::cli::values::{parse_duration, parse_variable};
 use crate::agent::mcp::{McpAddress, McpTools as _, Repeat, ToolDescription};
-use crate::commands::cli::mcp::McpCommand;
 use crate::commands::error::CommandError;
 use crate::commands::mcp_server::{ExchangeLog, McpSource, connect};
 use crate::run::context::Context;
@@ -14,6 +17,71 @@ use crate::sys::environment::RecordedClock;
 use crate::sys::error::Error;
 use crate::sys::text::cut;
 
+const AFTER_HELP: &str = include_str!("mcp/after_help.txt").trim_ascii_end();
+
+/// Arguments of `mcp`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER_HELP, max_term_width = 80)]
+pub struct McpArgs {
+    /// What to ask the server for.
+    #[command(subcommand)]
+    pub command: McpCommand,
+}
+
+/// A server to ask.
+#[derive(Debug, Clone, Args)]
+pub struct ServerArgs {
+    /// Server to ask: a URL, or stdio:COMMAND
+    pub server: String,
+
+    /// Pass this environment variable on to a server that is a program, though its name says that it
+    /// holds a secret (*_TOKEN, *_KEY, ...); may be repeated
+    #[arg(long, value_name = "NAME", value_parser = parse_variable)]
+    pub pass_env: Vec<String>,
+}
+
+/// What an MCP server is asked for.
+#[derive(Debug, Clone, Subcommand)]
+pub enum McpCommand {
+    /// List the tools of a server, and what each takes
+    Tools {
+        /// The server.
+        #[command(flatten)]
+        server: ServerArgs,
+
+        /// Time limit of a request, retries included, such as 90s, 30m or 1h
+        #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m")]
+        timeout: Duration,
+    },
+    /// Call a tool of a server, and print its result
+    Call {
+        /// The server.
+        #[command(flatten)]
+        server: ServerArgs,
+
+        /// Tool to call
+        tool: String,
+
+        /// Arguments of the tool, a JSON object
+        #[arg(value_name = "JSON", default_value = "{}")]
+        arguments: String,
+
+        /// Time limit of the call, retries included, such as 90s, 30m or 1h
+        #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30m")]
+        timeout: Duration,
+    },
+}
+
+impl McpArgs {
+    /// The server that is asked: a URL, whose query may hold a key, or `stdio:` and a command.
+    #[must_use]
+    pub fn server(&self) -> &ServerArgs {
+        match &self.command {
+            McpCommand::Tools { server, .. } | McpCommand::Call { server, .. } => server,
+        }
+    }
+}
+
 /// The variable with the token that a server may want.
 const TOKEN: &str = "MCP_BEARER_TOKEN";
 /// The maximum length of a description in the list, in characters.
@@ -23,44 +91,34 @@ const LONGEST_LINE: usize = 100;
 ///
 /// # Errors
 /// When it does not answer, or the tool fails.
-pub fn mcp(context: &Context<'_>, command: &McpCommand) -> Result<Outcome, Failure> {
+pub fn mcp(context: &Context<'_>, arguments: &McpArgs) -> Result<Outcome, Failure> {
+    let server = &arguments.server().server;
     let exchanges = ExchangeLog::nowhere(context);
     let clock = RecordedClock::new(context.clock);
-    let connect = |server: &str, timeout| {
-        connect(
-            context,
-            &source(context, server)?,
-            timeout,
-            &exchanges,
-            &clock,
-        )
+    let connect = |timeout| {
+        let source = source(context, server)?;
+        connect(context, &source, timeout, &exchanges, &clock)
     };
-    match command {
-        McpCommand::Tools {
-            server, timeout, ..
-        } => {
-            let client = connect(server, *timeout)?;
-            let tools = client.tools()?;
+    match &arguments.command {
+        McpCommand::Tools { timeout, .. } => {
+            let tools = connect(*timeout)?.tools()?;
             let json: Vec<&Value> = tools.iter().map(|tool| &tool.whole).collect();
             let json = json!({"schema": 1, "tools": json});
             Ok(Outcome::shown(listed(&tools), json))
         }
         McpCommand::Call {
-            server,
             tool,
             arguments,
             timeout,
             ..
         } => {
             let arguments = object(arguments)?;
-            let client = connect(server, *timeout)?;
-            let result = client.call(tool, arguments, Repeat::UnlessBegun)?;
+            let result = connect(*timeout)?.call(tool, arguments, Repeat::UnlessBegun)?;
             let text = match &result {
                 Value::String(text) => text.clone(),
                 result => format!("{result:#}"),
             };
-            let json = json!({"schema": 1, "result": result});
-            Ok(Outcome::shown(text, json))
+            Ok(Outcome::shown(text, json!({"schema": 1, "result": result})))
         }
     }
 }
@@ -76,16 +134,18 @@ fn source(context: &Context<'_>, server: &str) -> Result<McpSource, Error> {
     }
 }
 
-/// The token that travels along, where one is set.
-/// A token in a variable is none.
+/// A variable holds no token.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("`{0}` {1}")]
 #[diagnostic(help("set `{0}` to the token alone, or unset it"))]
 pub(crate) struct NoToken(pub &'static str, pub KeyProblem);
 
+/// The token that travels along, where one is set.
 fn token(context: &Context<'_>) -> Result<Option<ApiKey>, NoToken> {
-    let token = context.environment.get(TOKEN);
-    let token = token.filter(|token| !token.trim().is_empty());
+    let token = context
+        .environment
+        .get(TOKEN)
+        .filter(|token| !token.trim().is_empty());
     let token = token
         .map(|token| ApiKey::parse(token.as_bytes()))
         .transpose();
@@ -93,12 +153,12 @@ fn token(context: &Context<'_>) -> Result<Option<ApiKey>, NoToken> {
 }
 
 fn object(text: &str) -> Result<Value, Error> {
-    let wrong = |problem: String| Err(CommandError::ToolArguments(problem).into());
-    match serde_json::from_str(text) {
-        Ok(object @ Value::Object(_)) => Ok(object),
-        Ok(_) => wrong("it is JSON, but no object".to_owned()),
-        Err(problem) => wrong(problem.to_string()),
-    }
+    let problem = match serde_json::from_str(text) {
+        Ok(object @ Value::Object(_)) => return Ok(object),
+        Ok(_) => "it is JSON, but no object".to_owned(),
+        Err(problem) => problem.to_string(),
+    };
+    Err(CommandError::ToolArguments(problem).into())
 }
 
 fn listed(tools: &[ToolDescription]) -> String {
@@ -111,11 +171,7 @@ fn listed(tools: &[ToolDescription]) -> String {
 
 /// A tool: its name, the first line of its description, and a line for each parameter.
 fn described(tool: &ToolDescription) -> String {
-    let mut text = tool.name.clone();
-    let said = first_line(&tool.whole["description"]);
-    if !said.is_empty() {
-        text.push_str(&format!("  {said}"));
-    }
+    let mut text = tool.name.clone() + &summary(&tool.whole);
     let schema = &tool.whole["inputSchema"];
     let required = schema["required"].as_array();
     for (name, parameter) in schema["properties"].as_object().into_iter().flatten() {
@@ -126,18 +182,20 @@ fn described(tool: &ToolDescription) -> String {
             kinds => kinds.to_string(),
         };
         let optional = if is_required { "" } else { ", optional" };
-        text.push_str(&format!("\n    {name}: {kind}{optional}"));
-        let said = first_line(&parameter["description"]);
-        if !said.is_empty() {
-            text.push_str(&format!("  {said}"));
-        }
+        text += &format!("\n    {name}: {kind}{optional}{}", summary(parameter));
     }
     text
 }
 
-fn first_line(description: &Value) -> String {
-    let text = description.as_str().unwrap_or_default().trim();
-    cut(text.lines().next().unwrap_or_default(), LONGEST_LINE).into_owned()
+/// The first line of a description, behind two blanks; "" without one.
+fn summary(described: &Value) -> String {
+    let text = described["description"].as_str().unwrap_or_default().trim();
+    let line = cut(text.lines().next().unwrap_or_default(), LONGEST_LINE);
+    if line.is_empty() {
+        String::new()
+    } else {
+        format!("  {line}")
+    }
 }
 
 #[cfg(test)]

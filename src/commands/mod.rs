@@ -19,6 +19,8 @@ mod add_model;
 mod agent_run;
 pub(crate) mod chat;
 pub(crate) mod cli;
+pub(crate) mod command;
+pub mod command_line;
 mod commit;
 mod consistency;
 mod demo;

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use chrono::NaiveDate;
+use clap::Args;
 use serde_json::{Value, json};
 
+use super::add_model::add_model;
 use crate::model::price::{Price, Usd};
 use crate::model::{ModelSpec, ModelTable, Origin, Place, TableFile, TaskType, catalogue};
 use crate::project::home::{PLAN_MODELS, System};
@@ -22,6 +24,15 @@ use crate::ui::columns::{
     self,
     Align::{Left, Right},
 };
+
+/// Arguments of `models`.
+#[derive(Debug, Clone, Args)]
+pub struct ModelsArgs {
+    /// Write the entry of this model, one that is known to the program but not built in, into
+    /// agent-config/models.json
+    #[arg(long, value_name = "NAME")]
+    pub add: Option<String>,
+}
 
 /// The indent of continuation lines, in columns.
 const HANG: usize = 6;
@@ -82,11 +93,14 @@ pub fn table(
     Ok(ModelTable::read(files, today)?)
 }
 
-/// Lists the models.
+/// Lists the models, or adds one to the project's table.
 ///
 /// # Errors
 /// When their table cannot be used.
-pub fn models(context: &Context<'_>) -> Result<Outcome, Failure> {
+pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, Failure> {
+    if let Some(name) = &arguments.add {
+        return add_model(context, name);
+    }
     let table = context.models.as_ref();
     let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
     let mut warnings = selection::near_ends(context, table.models());

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-use crate::commands::cli::command::Command;
-use crate::commands::cli::command_line::Cli;
+use crate::commands::command::Command;
+use crate::commands::command_line::Cli;
 use crate::commands::dev::args::DevArgs;
+use crate::commands::diff::DiffArgs;
 use crate::commands::error::CommandError;
+use crate::commands::log::LogArgs;
+use crate::commands::undo::UndoArgs;
 use crate::project::place::{self, FoundRoot};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
@@ -33,7 +36,7 @@ impl ProjectPlace {
         let is_here = matches!(
             cli.command,
             Some(
-                Command::Demo { .. }
+                Command::Demo(_)
                     | Command::Dev(DevArgs {
                         command: Some(_),
                         ..
@@ -133,9 +136,11 @@ impl ProjectPlace {
                 plan.agent.replay.iter_mut().for_each(run_from_here);
                 plan.plan_file.iter_mut().for_each(from_here);
             }
-            Some(Command::Log { run, .. } | Command::Diff { run, .. } | Command::Undo { run }) => {
-                run.iter_mut().for_each(run_from_here);
-            }
+            Some(
+                Command::Log(LogArgs { run, .. })
+                | Command::Diff(DiffArgs { run, .. })
+                | Command::Undo(UndoArgs { run }),
+            ) => run.iter_mut().for_each(run_from_here),
             Some(Command::Report(report)) => {
                 report.run.iter_mut().for_each(run_from_here);
                 report.page.iter_mut().for_each(from_here);

@@ -24,15 +24,12 @@ pub fn inputs(context: &Context<'_>, arguments: &InputArgs) -> Result<InputOptio
         Some("-") => QuerySource::Given(from_stdin(context)?),
         Some(text) => QuerySource::Given(input::prompt_from(text.as_bytes())?),
     };
-    let freshness = match arguments {
-        InputArgs {
-            allow_stale: true, ..
-        } => Freshness::Stale,
-        InputArgs {
-            require_fresh: true,
-            ..
-        } => Freshness::Required,
-        _ => Freshness::Compared,
+    let freshness = if arguments.allow_stale {
+        Freshness::Stale
+    } else if arguments.require_fresh {
+        Freshness::Required
+    } else {
+        Freshness::Compared
     };
     Ok(InputOptions {
         query,

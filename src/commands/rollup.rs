@@ -1,10 +1,11 @@
 //! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone.
 
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 
+use clap::Args;
 use serde_json::{Value, json};
 
-use crate::commands::cli::command::RollupArgs;
 use crate::project::ROLLUP;
 use crate::run::code_base::{CodeBase, LeftOut, Rolled};
 use crate::run::context::Context;
@@ -14,6 +15,22 @@ use crate::sys::atomic_file;
 use crate::sys::files::PathError;
 use crate::sys::numbers::{grouped, percent};
 use crate::ui::columns::{self, Align};
+
+/// Arguments of `rollup`.
+#[derive(Debug, Clone, Args)]
+pub struct RollupArgs {
+    /// Include lock files; secrets, logs and binary files are always left out
+    #[arg(long)]
+    pub all: bool,
+
+    /// Include only these files and directories [default: all]
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// Suggest files to leave out if the rollup has more tokens than this
+    #[arg(long, value_name = "TOKENS")]
+    pub budget: Option<u64>,
+}
 
 /// The number of files the table names.
 const NAMED: usize = 30;

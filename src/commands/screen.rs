@@ -71,7 +71,7 @@ pub fn at_screen<T>(
         first: setup.first,
         clock: context.clock,
         no_color: no_color.is_some_and(|value| !value.is_empty()),
-        has_modes: setup.mode.is_some(),
+        mode: setup.mode,
         mouse: setup.mouse,
         root: root.to_owned(),
         draft: setup.history.with_file_name(draft),
@@ -80,12 +80,11 @@ pub fn at_screen<T>(
         pager: Pager::of_screen(environment, root),
         clipboard: Clipboard::of(environment, root),
     };
-    let mode = setup.mode.unwrap_or_default();
     thread::scope(|scope| {
         let interrupt = context.interrupt.clone();
         let drawn = thread::Builder::new().name("screen".to_owned());
         let drawn = drawn.spawn_scoped(scope, || {
-            terminal::run(options, receiver, answers, interrupt, mode)
+            terminal::run(options, receiver, answers, interrupt)
         });
         let drawn = drawn.map_err(InputError::from)?;
         let screen = Rc::new(Screen::new(sender, heard));
@@ -140,12 +139,13 @@ impl LineReader for ScreenLines {
         })
     }
 
-    fn request(&mut self, _prompt: &str) -> Result<Typed, InputError> {
+    fn request(&mut self, _prompt: &str) -> Result<Typed<Submission>, InputError> {
+        let _ = self.interrupt.take();
         self.screen.tell(ToScreen::Settled);
         let request = self.screen.next();
         let _ = self.interrupt.take();
         self.interrupt.check()?;
-        Ok(request.map_or(Typed::End, |request| Typed::Line(request.text)))
+        Ok(request.map_or(Typed::End, Typed::Line))
     }
 
     fn confirm(
@@ -166,6 +166,11 @@ impl LineReader for ScreenLines {
     fn stands(&mut self, status: Status, commands: Vec<CommandHint>) {
         self.screen.status(|now| *now = status);
         self.screen.tell(ToScreen::Commands(commands));
+    }
+
+    fn say(&mut self, words: &str) -> bool {
+        self.screen.say(words);
+        true
     }
 
     fn is_screen(&self) -> bool {

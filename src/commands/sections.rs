@@ -1,8 +1,6 @@
 //! Finds the five sections of a consistency report. Pure.
 
-use std::cmp::Reverse;
-
-use regex::{Captures, Regex};
+use regex::Regex;
 
 use crate::record::result::SectionRecord;
 use crate::sys::text;
@@ -16,27 +14,18 @@ pub const TITLES: [&str; 5] = [
     "Suggestions and Other Important Commentary",
 ];
 
-/// Evidence that a line is a section's heading; greater is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Evidence {
-    /// Text follows, and not just another title, as in a table of contents.
-    has_content: bool,
-    /// The strength of its markup as a heading: best by Markdown, else in bold, or underlined.
-    marked: u8,
-}
-
 /// The line ranges of all sections, in the order of [`TITLES`]. A section goes up to the next one's
 /// heading, or to the end.
 pub fn find(report: &str) -> Vec<SectionRecord> {
     let lines: Vec<&str> = report.lines().collect();
-    let titles = candidates(&lines);
-    let headings = std::array::from_fn::<_, 5, _>(|title| heading_line(&lines, &titles, title));
+    let titles = titles(&lines);
+    let headings = [0, 1, 2, 3, 4].map(|title| heading_line(&lines, &titles, title));
     let section = |(title, heading): (&&'static str, &Option<usize>)| {
         let next = |line: usize| {
             headings
                 .iter()
                 .flatten()
-                .filter(move |other| **other > line)
+                .filter(move |at| **at > line)
                 .min()
         };
         SectionRecord {
@@ -48,55 +37,32 @@ pub fn find(report: &str) -> Vec<SectionRecord> {
     TITLES.iter().zip(&headings).map(section).collect()
 }
 
-/// For each line the title that it consists of, by its index, and how it is marked. Lines of code
-/// blocks are quotes, and no headings.
-fn candidates(lines: &[&str]) -> Vec<Option<(usize, u8)>> {
+/// The title that each line consists of, by its index. Lines of code blocks are quotes, and no headings.
+fn titles(lines: &[&str]) -> Vec<Option<usize>> {
     let patterns = TITLES.map(title_pattern);
     let mut in_code = false;
-    let candidate = |(index, line): (usize, &&str)| {
+    let title = |line: &&str| {
         let is_fence = line.trim_start().starts_with("```");
         in_code ^= is_fence;
-        if in_code || is_fence {
-            return None;
-        }
-        let next = lines.get(index + 1).copied();
-        let mut patterns = patterns.iter().enumerate();
-        patterns.find_map(|(title, pattern)| Some((title, mark(&pattern.captures(line)?, next))))
+        let is_text = !in_code && !is_fence;
+        let mut patterns = patterns.iter();
+        patterns.position(|pattern| is_text && pattern.is_match(line))
     };
-    lines.iter().enumerate().map(candidate).collect()
+    lines.iter().map(title).collect()
 }
 
-fn mark(heading: &Captures<'_>, next: Option<&str>) -> u8 {
-    let is_underline = |line: &str| {
-        let line = line.trim();
-        let of = |mark: char| line.trim_matches(mark).is_empty();
-        line.len() >= 3 && (of('=') || of('-') || of('~'))
+/// The line, from 1 on, of the heading with the title of that index: the first that text follows, and not just another
+/// title, as in a table of contents.
+fn heading_line(lines: &[&str], titles: &[Option<usize>], title: usize) -> Option<usize> {
+    let has_text = |at: &usize| lines[*at].chars().any(char::is_alphanumeric);
+    let has_content = |at: &usize| {
+        let next = (at + 1..lines.len()).find(has_text);
+        next.is_some_and(|next| titles[next].is_none())
     };
-    if heading.name("hash").is_some() {
-        2
-    } else {
-        u8::from(heading.name("bold").is_some() || next.is_some_and(is_underline))
-    }
-}
-
-/// The line, from 1 on, of the heading of the title of that index: of the candidates with the best
-/// evidence the first.
-fn heading_line(lines: &[&str], titles: &[Option<(usize, u8)>], title: usize) -> Option<usize> {
-    let has_content = |index: usize| {
-        let is_text = |at: &usize| lines[*at].chars().any(char::is_alphanumeric);
-        (index + 1..lines.len())
-            .find(is_text)
-            .is_some_and(|at| titles[at].is_none())
-    };
-    let evidence = titles.iter().enumerate().filter_map(|(index, found)| {
-        let (found, marked) = (*found)?;
-        let evidence = Evidence {
-            has_content: has_content(index),
-            marked,
-        };
-        (found == title).then_some((evidence, Reverse(index)))
-    });
-    evidence.max().map(|(_, Reverse(index))| index + 1)
+    let is_title = |at: &usize| titles[*at] == Some(title);
+    let mut found = (0..lines.len()).filter(is_title);
+    let heading = found.clone().find(has_content).or_else(|| found.next());
+    heading.map(|at| at + 1)
 }
 
 /// Matches a line that consists of the title, however it is numbered and decorated.
@@ -106,7 +72,7 @@ fn title_pattern(title: &str) -> Regex {
     let number =
         r"(?:\(?(?:[0-9]+|[ivx]+|[a-e]|one|two|three|four|five)(?:\\?[.):]|\s*[-–—:])?[*_]*\s+)?";
     text::regex(&format!(
-        r"(?i)^\s*(?<hash>\#{{1,6}}\s*)?(?:[-+*]\s+)?(?<bold>\*{{1,3}}|_{{1,3}})?(?:section\s+)?{number}(?:[-–—]\s*)?[*_]*{words}[:.]?[*_]*[:.]?\s*\#*\s*$"
+        r"(?i)^\s*(?:\#{{1,6}}\s*)?(?:[-+*]\s+)?(?:\*{{1,3}}|_{{1,3}})?(?:section\s+)?{number}(?:[-–—]\s*)?[*_]*{words}[:.]?[*_]*[:.]?\s*\#*\s*$"
     ))
 }
 

@@ -80,8 +80,26 @@ pub fn edit(
     )))
 }
 
+/// The sessions of this directory but `own`, the newest first: the id of each, and a line that tells of it.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn others<F: SessionForm>(
+    context: &Context<'_>,
+    store: &SessionStore<'_, F>,
+    directory: &Path,
+    own: &str,
+) -> Result<Vec<(String, String)>, Error> {
+    let zone = *context.clock.now().offset();
+    let here = store.list_in(directory)?.into_iter();
+    let others = here.filter(|other| other.id != own);
+    Ok(others
+        .map(|other| (other.id.clone(), line::<F>(&other, zone)))
+        .collect())
+}
+
 /// Time, state and prompt of a session, on one line.
-pub fn line<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> String {
+fn line<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> String {
     let [_, time, state, _, prompt] = cells::<F>(session, zone);
     // The problem of a damaged one is no prompt.
     let prompt = if session.outline.is_ok() { &prompt } else { "" };

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::output_file::{self, OutputFile};
-use crate::commands::cli::command_line::Cli;
+use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
 use crate::record::result::{RunRecord, TreeState};
 use crate::record::run_files::Artifact;
@@ -44,8 +44,8 @@ impl SummaryFile {
     /// # Errors
     /// When it names a protected one.
     pub fn find(cli: &Cli, context: &Context<'_>) -> Result<Option<Self>, Error> {
-        let path = cli.summary_file.clone();
-        let Some(path) = path.filter(|_| cli.command.is_none()) else {
+        let path = cli.summary_file.as_ref().filter(|_| cli.command.is_none());
+        let Some(path) = path.cloned() else {
             return Ok(None);
         };
         if let Some(rule) = output_file::broken_rule(&context.project, &path) {
@@ -58,26 +58,29 @@ impl SummaryFile {
 
 /// Writes the summary of how a run has ended. Where that cannot be done, it is a warning: what was done is done.
 pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outcome, Failure>) {
-    let (record, log) = match done {
-        Ok(outcome) => (&outcome.record, &outcome.log),
-        Err(failure) => (&failure.record, &failure.log),
+    let (record, log, name, said) = match done {
+        Ok(done) => (&done.record, &done.log, "done", done.summary.clone()),
+        Err(Failure {
+            record, log, error, ..
+        }) => (record, log, error.exit().name(), error.to_string()),
     };
     // Keys are taken out before anything is escaped: a backslash in the middle would hide them.
-    let record = record.as_ref().and_then(|record| redacted(context, record));
-    let text = match (record, done) {
-        (Some(record), _) => of_run(context, &record, log.as_deref()),
-        (None, Ok(outcome)) => plain("done", &context.redactor.text(&outcome.summary)),
-        (None, Err(failure)) => {
-            let error = failure.error.to_string();
-            plain(failure.error.exit().name(), &context.redactor.text(&error))
-        }
+    let text = match record.as_ref().and_then(|record| redacted(context, record)) {
+        Some(record) => of_run(context, &record, log.as_deref()),
+        None => format!(
+            "## code-commit: {}\n\n{}\n",
+            escaped(name),
+            fenced(&context.redactor.text(&said))
+        ),
     };
     // It may be named `/dev/stdout`, or be printed by a later step of a job.
     let text = without_ci_commands(&text);
     let SummaryFile { path, file } = summary;
     if let Err(error) = file.and_then(|file| file.write(&context.project, &text)) {
-        let warning = format!("cannot write the summary to `{}`: {error}", path.display());
-        context.warn(warning);
+        context.warn(format!(
+            "cannot write the summary to `{}`: {error}",
+            path.display()
+        ));
     }
 }
 
@@ -87,10 +90,6 @@ fn redacted(context: &Context<'_>, record: &RunRecord) -> Option<RunRecord> {
     serde_json::from_str(&context.redactor.text(&json)).ok()
 }
 
-fn plain(name: &str, text: &str) -> String {
-    format!("## code-commit: {}\n\n{}\n", escaped(name), fenced(text))
-}
-
 fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> String {
     let run = closing::past_run(context, log);
     let sign = if record.exit.code == 0 {
@@ -98,87 +97,85 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
     } else {
         '\u{274c}'
     };
-    let mut page = format!("## code-commit: {sign} {}\n\n", record.exit.name);
-    page.push_str(&figures(record));
+    let mut page = format!(
+        "## code-commit: {sign} {}\n\n{}",
+        record.exit.name,
+        figures(record)
+    );
     if let Some(error) = &record.error {
-        page.push_str(&format!("\n### Error\n\n{}\n", fenced(&error.message)));
-        if let Some(hint) = &error.hint {
-            page.push_str(&format!("\nHint: {}\n", escaped(hint)));
-        }
+        page += &format!("\n### Error\n\n{}\n", fenced(&error.message));
+        let hint = error
+            .hint
+            .as_ref()
+            .map(|hint| format!("\nHint: {}\n", escaped(hint)));
+        page.extend(hint);
     }
     if !record.warnings.is_empty() {
-        page.push_str("\n### Warnings\n\n");
-        for warning in record.warnings.iter().take(WARNINGS) {
-            let warning = shortened(&warning.lines().take(QUOTED).collect::<Vec<_>>());
-            page.push_str(&format!("- {}\n", escaped(&warning)));
-        }
-        let more = record.warnings.len().saturating_sub(WARNINGS);
-        if more > 0 {
-            page.push_str(&format!("- and {more} more\n"));
+        page += "\n### Warnings\n\n";
+        page.extend(record.warnings.iter().take(WARNINGS).map(|warning| {
+            let warning = shortened(warning.lines().take(QUOTED));
+            format!("- {}\n", escaped(&warning))
+        }));
+        if record.warnings.len() > WARNINGS {
+            page += &format!("- and {} more\n", record.warnings.len() - WARNINGS);
         }
     }
     let changes = run.changes(&context.project).unwrap_or_default().files;
     if !changes.is_empty() {
-        page.push_str(&changed(context, &changes, record.tree));
+        page += &changed(context, &changes, record.tree);
     }
-    page.push_str(&steps(record));
+    if !record.steps.is_empty() {
+        page += "\n### Steps\n\n| step | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
+        page.extend(record.steps.iter().map(row));
+    }
     if record.exit.code == 1 {
-        page.push_str(&last_build(record, &run));
+        page += &last_build(record, &run);
     }
-    page.push_str(&format!("\nFull record: `{}`\n", run.relative()));
-    page
+    page + &format!("\nFull record: `{}`\n", run.relative())
 }
 
 fn figures(record: &RunRecord) -> String {
-    let figures = Figures::of(record);
+    let Figures {
+        repairs,
+        tokens_in,
+        tokens_out,
+        cost,
+    } = Figures::of(record);
+    let (model, seconds) = (record.model.as_deref().unwrap_or("none"), record.seconds);
     format!(
         "| model | repairs | tokens in | tokens out | cost | seconds |\n|---|---|---|---|---|---|\n\
-         | {} | {} | {} | {} | {} | {:.1} |\n",
-        escaped(record.model.as_deref().unwrap_or("none")),
-        figures.repairs,
-        figures.tokens_in,
-        figures.tokens_out,
-        figures.cost,
-        record.seconds.0.as_secs_f64()
+         | {} | {repairs} | {tokens_in} | {tokens_out} | {cost} | {seconds} |\n",
+        escaped(model)
     )
 }
 
 fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> String {
     let stat = diff::stat(changes);
     let (added, removed) = (stat.added(), stat.removed());
+    let files = counted(stat.files.len() as u64, "file");
+    let taken_back = taken_back(tree);
     let mut text = format!(
-        "\n### {} changed, +{added} −{removed}{}\n\n| file | + | − |\n|---|---:|---:|\n",
-        counted(stat.files.len() as u64, "file"),
-        taken_back(tree)
+        "\n### {files} changed, +{added} −{removed}{taken_back}\n\n| file | + | − |\n|---|---:|---:|\n"
     );
-    for file in stat.files.iter().take(FILES) {
-        text.push_str(&format!(
-            "| <code>{}</code> | {} | {} |\n",
-            escaped(&context.redactor.text(&file.path)),
-            file.added,
-            file.removed
-        ));
-    }
+    text.extend(stat.files.iter().take(FILES).map(|file| {
+        let path = escaped(&context.redactor.text(&file.path));
+        format!(
+            "| <code>{path}</code> | {} | {} |\n",
+            file.added, file.removed
+        )
+    }));
     if stat.files.len() > FILES {
-        text.push_str(&format!("\nand {} more files\n", stat.files.len() - FILES));
+        text += &format!("\nand {} more files\n", stat.files.len() - FILES);
     }
     text
 }
 
-fn steps(record: &RunRecord) -> String {
-    let head = "\n### Steps\n\n| step | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
-    let rows: String = record.steps.iter().map(row).collect();
-    if rows.is_empty() {
-        rows
-    } else {
-        head.to_owned() + &rows
-    }
-}
-
 fn row(step: &Step) -> String {
     let none = || "–".to_owned();
-    let files = step.edits.as_ref();
-    let files = files.map(|_| step.changed_files().count().to_string());
+    let files = step
+        .edits
+        .as_ref()
+        .map(|_| step.changed_files().count().to_string());
     let build = step.build.as_ref().map(ToString::to_string);
     let id = step.id();
     let name = match id.number + id.reask {
@@ -186,10 +183,9 @@ fn row(step: &Step) -> String {
         _ => id.to_string(),
     };
     format!(
-        "| {} | {} | {:.1} | {} | {} | {} |\n",
-        name,
+        "| {name} | {} | {} | {} | {} | {} |\n",
         escaped(step.model.as_deref().unwrap_or_default()),
-        step.seconds.0.as_secs_f64(),
+        step.seconds,
         escaped(step.finish.as_deref().unwrap_or("–")),
         files.unwrap_or_else(none),
         build.unwrap_or_else(none),
@@ -197,24 +193,19 @@ fn row(step: &Step) -> String {
 }
 
 fn last_build(record: &RunRecord, run: &PastRun) -> String {
-    let mut steps = record.steps.iter();
-    let built = steps.rfind(|step| step.build.is_some());
+    let built = record.steps.iter().rfind(|step| step.build.is_some());
     let log = built.and_then(|step| run.text(&step.id(), Artifact::Build));
     let Some((status, output)) = log.as_ref().and_then(|log| log.split_once('\n')) else {
         return String::new();
     };
-    let lines: Vec<&str> = output.lines().collect();
-    let from = lines.len().saturating_sub(QUOTED);
-    format!(
-        "\n### Last build: {}\n\n{}\n",
-        escaped(status),
-        fenced(&shortened(&lines[from..]))
-    )
+    let from = output.lines().count().saturating_sub(QUOTED);
+    let quoted = fenced(&shortened(output.lines().skip(from)));
+    format!("\n### Last build: {}\n\n{quoted}\n", escaped(status))
 }
 
 /// The lines, none of them endless.
-fn shortened(lines: &[&str]) -> String {
-    let short = lines.iter().map(|line| cut(line, LONGEST_LINE));
+fn shortened<'l>(lines: impl Iterator<Item = &'l str>) -> String {
+    let short = lines.map(|line| cut(line, LONGEST_LINE));
     short.collect::<Vec<_>>().join("\n")
 }
 

@@ -1,224 +1,338 @@
-//! Delivery of requests to an agent: from the command line, from a recorded run, or from the user at the terminal, who
-//! is asked again and again and has the program's own commands.
+//! The talk of a user with an agent: requests and slash commands, one after another, on the screen or by lines.
 //!
-//! At the terminal, Ctrl-C stops what is being done and returns to the prompt; a second one, at once after the first
-//! or before what is being done has stopped, ends.
+//! Ctrl-C stops what is being done and returns to the prompt; by lines a second one, at once after the first or before
+//! what is being done has stopped, ends. What fails is told and does not end the talk.
 
-mod command;
+pub(crate) mod slash;
 pub(crate) mod tally;
 
-use std::cell::RefCell;
-use std::mem::take;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use self::command::ReplCommand;
+use self::slash::{Slash, SlashLine};
 use self::tally::Tally;
-use super::workspace::{AgentOptions, AnswerSource, SessionChoice, Workspace};
+use super::workspace::SessionChoice;
 use super::{diff, last, undo};
 use crate::agent::AgentError;
-use crate::commands::error::CommandError;
+use crate::model::ModelTable;
 use crate::record::event::Event;
 use crate::record::result;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::recovery;
 use crate::sys::exit::Exit;
 use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{InputError, LineReader, Typed};
-use crate::ui::tui::{Menu, Status};
-
-/// Makes the input when somebody is to be asked.
-pub type OpenInput<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
-
-/// Works on one request: gets where answers come from, and the request, unless it is to go on with what was
-/// asked for before.
-pub type WorkOn<'w> = &'w dyn Fn(
-    &Context<'_>,
-    &Workspace<'_>,
-    AnswerSource<'_>,
-    Option<&str>,
-) -> Result<Outcome, Failure>;
-
-/// Runs the agent of this name on the request in the options, or on those made at the terminal.
-///
-/// # Errors
-/// When it is not done; at the terminal, when the user has ended by Ctrl-C or nobody can be asked.
-pub fn serve<'c>(
-    context: &'c Context<'c>,
-    name: &str,
-    options: &AgentOptions,
-    input: OpenInput<'_>,
-    work: WorkOn<'_>,
-) -> Result<Outcome, Failure> {
-    let request = options.request.as_deref();
-    let goes_on = request.is_some_and(|request| request.trim().is_empty());
-    if goes_on && options.session == SessionChoice::New {
-        return Err(CommandError::NothingAsked.into());
-    }
-    let mut place = Workspace::open(context, options)?;
-    let recorded = place.replay(context, options)?;
-    if let Some((request, answers)) = recorded {
-        return on(context, work, &place, answers, request.as_deref());
-    }
-    if goes_on && !place.has_more_to_do() {
-        return Err(CommandError::NothingAsked.into());
-    }
-    if request.is_some() {
-        let request = request.filter(|_| !goes_on);
-        return on(context, work, &place, AnswerSource::Nowhere, request);
-    }
-    let mut talk = Talk {
-        context,
-        options,
-        input: RefCell::new(input()?),
-        place,
-        work,
-        prompt: format!("{name}> "),
-        tally: Tally::default(),
-        undone: Vec::new(),
-        stopped: None,
-    };
-    talk.remember_changes();
-    talk.run()?;
-    if !talk.place.is_begun() {
-        return Ok(Outcome::said("nothing was asked for"));
-    }
-    let id = talk.place.kept.session.borrow().id;
-    Ok(Outcome::said(format!(
-        "session {id}: `--resume` goes on with it"
-    )))
-}
-
-/// Works on one request. Between requests, others may have the project.
-fn on(
-    context: &Context<'_>,
-    work: WorkOn<'_>,
-    place: &Workspace<'_>,
-    answers: AnswerSource<'_>,
-    request: Option<&str>,
-) -> Result<Outcome, Failure> {
-    let _lock = recovery::take(context)?;
-    work(context, place, answers, request)
-}
-
-/// The error for a Ctrl-C typed at the prompt.
-const INTERRUPTED: AgentError = AgentError::Interrupted(Interrupted {
-    signal: Signal::Int,
-});
+use crate::ui::input::{Typed, User};
+use crate::ui::tui::{CommandHint, Connection, Menu, Status, Submission};
 
 /// A second Ctrl-C that comes within this time is meant for the program.
 const AT_ONCE: Duration = Duration::from_secs(2);
-
 /// The hint for a user who has stopped the work.
 const INSTEAD: &str = "say what is to be done instead; Ctrl-C again ends";
-
 /// The maximum number of sessions offered for a choice.
-const LISTED: usize = 10;
+const LISTED: usize = 50;
 
-/// A user at the prompt.
-struct Talk<'t, 'c> {
-    context: &'c Context<'c>,
-    options: &'t AgentOptions,
-    place: Workspace<'c>,
-    input: RefCell<Box<dyn LineReader>>,
-    work: WorkOn<'t>,
-    /// The prompt, shown before the user's input.
-    prompt: String,
-    tally: Tally,
-    /// The runs that were undone since the last request: the agent is to know.
-    undone: Vec<String>,
-    /// The time when the user asked to stop, if nothing else has come since.
-    stopped: Option<Duration>,
+/// An agent that a user talks with.
+pub trait Talker {
+    /// The commands of the program that it has.
+    const COMMANDS: &'static [Slash];
+    /// The prompt before a line.
+    const PROMPT: &'static str;
+
+    /// Returns whether what was asked for before is not done.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    fn has_more_to_do(&self) -> Result<bool, Failure>;
+
+    /// The facts about its session.
+    fn standing(&self) -> Standing;
+
+    /// The commands that its user has written.
+    fn own_commands(&self) -> Vec<CommandHint> {
+        Vec::new()
+    }
+
+    /// Takes a line before it is read as a command or request; `None` where that was all.
+    ///
+    /// # Errors
+    /// When what it says fails.
+    fn hear(&mut self, line: Submission) -> Result<Option<Submission>, Failure> {
+        Ok(Some(line))
+    }
+
+    /// Shows what there is before the next line.
+    fn show(&self, _talk: &Talk<'_>) {}
+
+    /// Works on a request, or goes on with what was asked for before.
+    ///
+    /// # Errors
+    /// When it is not done.
+    fn attend(
+        &mut self,
+        talk: &mut Talk<'_>,
+        request: Option<Submission>,
+    ) -> Result<Outcome, Failure>;
+
+    /// Tells how a request or a command has ended; whether the user has stopped it.
+    ///
+    /// # Errors
+    /// The failure, where the user wants to leave.
+    fn ended(&self, talk: &Talk<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
+        tell(talk.context, done, talk.user)
+    }
+
+    /// Notes that the changes of this run were undone.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    fn undone(&mut self, _run: String) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// The other sessions of this directory, the newest first: the id of each, and a line that tells of it.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn sessions(&self) -> Result<Vec<(String, String)>, Failure>;
+
+    /// Goes on with another session, or with a new one; what is said of that.
+    ///
+    /// # Errors
+    /// When it cannot be opened or made.
+    fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure>;
+
+    /// The models to choose from.
+    ///
+    /// # Errors
+    /// When the user has stopped it.
+    fn models(&mut self) -> Result<Menu, Failure>;
+
+    /// Switches to the model of this name.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it lacks something.
+    fn choose_model(&mut self, name: &str) -> Result<(), Failure>;
+
+    /// The usage so far, in words.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    fn cost(&self, tally: &Tally) -> Result<String, Failure> {
+        Ok(tally.cost(self.standing().tokens))
+    }
+
+    /// Does what another of its commands says; `None` where nothing is said of that.
+    ///
+    /// # Errors
+    /// When it fails.
+    fn obey(
+        &mut self,
+        _talk: &mut Talk<'_>,
+        _command: Slash,
+        _argument: &str,
+    ) -> Result<Option<String>, Failure> {
+        Ok(None)
+    }
+
+    /// Carries out a command that the user has written.
+    ///
+    /// # Errors
+    /// When it fails.
+    fn obey_own(
+        &mut self,
+        _talk: &mut Talk<'_>,
+        _name: &str,
+        _argument: &str,
+    ) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Returns whether the talk ends here, for it to be set up anew.
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
-impl Talk<'_, '_> {
-    /// Talks until the user ends it.
-    fn run(&mut self) -> Result<(), Failure> {
-        if self.place.has_more_to_do() {
-            self.attend(None)?;
-        } else {
-            self.recap();
-            self.tell_status();
-        }
-        loop {
-            let line = next_line(self.context, &self.input, &self.prompt, &mut self.stopped)?;
-            let Some(line) = line else {
-                return Ok(());
-            };
-            match ReplCommand::read(&line) {
-                Some(Ok(ReplCommand::Exit)) => return Ok(()),
-                Some(Ok(command)) => self.obey(&command)?,
-                Some(Err(problem)) => self.context.notice(problem),
-                None => self.attend(Some(line.trim()))?,
-            }
+/// The facts about an agent's session that its user is told.
+#[derive(Debug, Default)]
+pub struct Standing {
+    /// The session's id; `None` before its first request.
+    pub session: Option<String>,
+    /// The model that is asked.
+    pub model: String,
+    /// The tokens that the model takes.
+    pub window: u64,
+    /// The tokens that the session has taken.
+    pub tokens: u64,
+    /// The tokens of the conversation; `None`: as the last call has counted them, which a line tells behind each request.
+    pub used: Option<u64>,
+}
+
+/// A talk under way.
+pub struct Talk<'t> {
+    /// The surroundings.
+    pub context: &'t Context<'t>,
+    /// The user.
+    pub user: &'t User,
+    /// The usage so far, and the runs that can be undone.
+    pub tally: Tally,
+    /// The time when the user asked to stop, if nothing else has come since.
+    stopped: Option<Duration>,
+    connection: Connection,
+}
+
+impl<'t> Talk<'t> {
+    /// A talk that begins with this user.
+    pub fn new(context: &'t Context<'t>, user: &'t User) -> Self {
+        Self {
+            context,
+            user,
+            tally: Tally::default(),
+            stopped: None,
+            connection: Connection::default(),
         }
     }
 
-    /// Works on a request, and tells how that has ended.
-    fn attend(&mut self, request: Option<&str>) -> Result<(), Failure> {
-        let told = request.map(|request| match take(&mut self.undone).as_slice() {
-            [] => request.to_owned(),
-            undone => format!(
-                "[I have undone what you changed in {}: those files are as they were before.]\n\n{request}",
-                undone.join(" and ")
-            ),
-        });
-        let answers = AnswerSource::Typed(&self.input);
-        let done = on(
-            self.context,
-            self.work,
-            &self.place,
-            answers,
-            told.as_deref(),
-        );
-        let (record, log) = match &done {
+    /// Talks until the user ends it, or the agent is to be set up anew.
+    ///
+    /// # Errors
+    /// When the user has ended it by Ctrl-C, or cannot be asked.
+    pub fn run<T: Talker>(&mut self, agent: &mut T) -> Result<(), Failure> {
+        self.remember_changes(agent);
+        if agent.has_more_to_do()? {
+            let done = agent.attend(self, None);
+            self.end(agent, done)?;
+        } else {
+            self.show_status(agent);
+        }
+        while !agent.is_over() {
+            agent.show(self);
+            let Some(line) = next_line(self.context, self.user, T::PROMPT, &mut self.stopped)?
+            else {
+                break;
+            };
+            match self.take(agent, line) {
+                Ok(ControlFlow::Break(())) => break,
+                Ok(ControlFlow::Continue(None)) => {}
+                Ok(ControlFlow::Continue(Some(outcome))) => self.end(agent, Ok(outcome))?,
+                Err(failure) => self.end(agent, Err(failure))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what a line says; the outcome where it was a request. Breaks where it ends the talk.
+    fn take<T: Talker>(
+        &mut self,
+        agent: &mut T,
+        line: Submission,
+    ) -> Result<ControlFlow<(), Option<Outcome>>, Failure> {
+        let Some(line) = agent.hear(line)? else {
+            return Ok(ControlFlow::Continue(None));
+        };
+        let text = line.text.clone();
+        match slash::read(&text, T::COMMANDS, &agent.own_commands()) {
+            SlashLine::Request => {
+                let outcome = agent.attend(self, Some(line))?;
+                return Ok(ControlFlow::Continue(Some(outcome)));
+            }
+            SlashLine::Refused(problem) => self.context.notice(problem),
+            SlashLine::Own(name, argument) => agent.obey_own(self, name, argument)?,
+            SlashLine::Command(Slash::Exit, _) => return Ok(ControlFlow::Break(())),
+            SlashLine::Command(command, argument) => {
+                let said = self.obey(agent, command, argument)?;
+                if let Some(said) = said.filter(|said| !said.is_empty()) {
+                    self.say(&said);
+                }
+            }
+        }
+        self.show_status_bar(agent);
+        Ok(ControlFlow::Continue(None))
+    }
+
+    /// Counts what a request has taken.
+    pub fn count(&mut self, done: &Result<Outcome, Failure>) {
+        let (record, log) = match done {
             Ok(outcome) => (&outcome.record, &outcome.log),
             Err(failure) => (&failure.record, &failure.log),
         };
         if let Some(record) = record {
             self.tally.add(record, log.as_deref());
         }
-        if tell(self.context, done, &self.input)? {
+    }
+
+    /// Counts what a command has taken, which leaves the last request the last one.
+    pub fn spend(&mut self, done: &Result<Outcome, Failure>) {
+        let record = match done {
+            Ok(outcome) => &outcome.record,
+            Err(failure) => &failure.record,
+        };
+        if let Some(record) = record {
+            self.tally.spend(record);
+        }
+    }
+
+    /// Tells how a request, or a command that failed, has ended.
+    fn end<T: Talker>(&mut self, agent: &T, done: Result<Outcome, Failure>) -> Result<(), Failure> {
+        let is_models = |failure: &Failure| failure.error.exit() == Exit::ModelFailed;
+        self.connection = if done.as_ref().is_err_and(is_models) {
+            Connection::Error
+        } else {
+            Connection::Connected
+        };
+        if agent.ended(self, done)? {
             self.stopped = Some(self.context.clock.elapsed());
             // What was typed ahead was not meant to begin now.
-            self.input.borrow_mut().forget_typed_ahead();
+            self.user.borrow_mut().forget_typed_ahead();
         }
-        self.tell_status();
+        self.show_status(agent);
         Ok(())
     }
 
-    /// Does what a command says. What fails is told, and is no end.
-    fn obey(&mut self, command: &ReplCommand<'_>) -> Result<(), Failure> {
-        let done = match command {
-            ReplCommand::Help => Ok(command::help()),
-            ReplCommand::Undo => self.undo(),
-            ReplCommand::Diff => self.diff(),
-            ReplCommand::Model(name) => self.model(name),
-            ReplCommand::Cost => Ok(self.tally.cost(self.tokens())),
-            ReplCommand::Clear => self.change_session(SessionChoice::New),
-            ReplCommand::Resume(number) => self.resume(number),
-            ReplCommand::Exit => Ok(String::new()),
-        };
-        match done {
-            Ok(said) if said.is_empty() => Ok(()),
-            Ok(said) => {
-                self.context.notice(said);
-                Ok(())
-            }
-            Err(failure) => {
-                let stopped = tell(self.context, Err(failure), &self.input)?;
-                self.stopped = stopped.then(|| self.context.clock.elapsed());
-                Ok(())
-            }
+    /// Says the answer to a command.
+    pub fn say(&self, words: &str) {
+        if !self.user.borrow_mut().say(words) {
+            self.context.notice(words);
         }
     }
 
+    fn obey<T: Talker>(
+        &mut self,
+        agent: &mut T,
+        command: Slash,
+        argument: &str,
+    ) -> Result<Option<String>, Failure> {
+        Ok(Some(match command {
+            Slash::Help => {
+                let hints = slash::listed(T::COMMANDS, &agent.own_commands());
+                if self.user.borrow().is_screen() {
+                    slash::screen_help(&hints)
+                } else {
+                    slash::help(&hints)
+                }
+            }
+            Slash::Cost => agent.cost(&self.tally)?,
+            Slash::Undo => self.undo(agent)?,
+            Slash::Diff => self.diff()?,
+            Slash::Model => self.model(agent, argument)?,
+            Slash::Clear => self.change_session(agent, SessionChoice::New)?,
+            Slash::Resume => self.resume(agent, argument)?,
+            command => return agent.obey(self, command, argument),
+        }))
+    }
+
     /// Takes back what the last request has changed that was not taken back yet.
-    fn undo(&mut self) -> Result<String, Failure> {
-        let (run, said) = undo_last(self.context, &mut self.tally)?;
-        self.undone.extend(run);
-        Ok(said)
+    fn undo<T: Talker>(&mut self, agent: &mut T) -> Result<String, Failure> {
+        let Some(run) = self.tally.changed.last().cloned() else {
+            let said = "nothing was changed here that is still there; `code-commit undo` takes back earlier runs";
+            return Ok(said.to_owned());
+        };
+        let outcome = undo::undo(self.context, Some(Path::new(&run)))?;
+        self.tally.changed.pop();
+        self.tally.is_latest = false;
+        agent.undone(run)?;
+        Ok(outcome.summary)
     }
 
     fn diff(&self) -> Result<String, Failure> {
@@ -237,171 +351,147 @@ impl Talk<'_, '_> {
         Ok(outcome.summary)
     }
 
-    fn model(&mut self, name: &str) -> Result<String, Failure> {
-        if !name.is_empty() {
-            self.place.choose_model(self.context, self.options, name)?;
+    fn model<T: Talker>(&mut self, agent: &mut T, name: &str) -> Result<String, Failure> {
+        let mut name = name.to_owned();
+        if name.is_empty() {
+            let menu = agent.models()?;
+            let names: Vec<String> = menu.items.iter().map(|(name, _)| name.clone()).collect();
+            let Some(chosen) = self.user.borrow_mut().choose(menu).transpose()? else {
+                let (asked, names) = (agent.standing().model, names.join(", "));
+                return Ok(format!(
+                    "`{asked}` is asked; `/model NAME` asks another: {names}"
+                ));
+            };
+            match chosen.and_then(|at| names.get(at)) {
+                Some(chosen) => name.clone_from(chosen),
+                None => return Ok("the model stays the same".to_owned()),
+            }
         }
-        let table = self.context.models.as_ref();
-        let names = table.map_or_else(|_| String::new(), crate::model::ModelTable::names);
-        let asked = &self.place.models.first.spec.name;
-        Ok(match name {
-            "" => format!("`{asked}` is asked; `/model NAME` asks another: {names}"),
-            _ => format!("`{asked}` is asked from now on"),
-        })
+        agent.choose_model(&name)?;
+        Ok(format!("`{}` is asked from now on", agent.standing().model))
     }
 
     /// Lists the sessions of this directory, and goes on with the one that the user chooses.
-    fn resume(&mut self, number: &str) -> Result<String, Failure> {
-        let sessions = self.place.sessions_here(self.context)?;
-        let sessions = &sessions[..sessions.len().min(LISTED)];
+    fn resume<T: Talker>(&mut self, agent: &mut T, number: &str) -> Result<String, Failure> {
+        let mut sessions = agent.sessions()?;
+        sessions.truncate(LISTED);
         if sessions.is_empty() {
             return Ok("there is no other session in this directory".to_owned());
         }
-        let mut number = number.to_owned();
-        if number.is_empty() {
-            let items = sessions.iter();
-            let items = items.map(|(_, line)| (line.clone(), String::new()));
-            let menu = Menu {
-                title: "Resume a session".to_owned(),
-                items: items.collect(),
-                at: 0,
-            };
-            let chosen = self.input.borrow_mut().choose(menu);
-            if let Some(chosen) = chosen.transpose()? {
-                return match chosen.and_then(|at| sessions.get(at)) {
-                    Some((id, _)) => self.change_session(SessionChoice::Named(id.clone())),
-                    None => Ok("the session stays the same".to_owned()),
-                };
-            }
-            let lines = sessions.iter().zip(1..);
-            let lines = lines.map(|((_, line), nth)| format!("{nth:>3}  {line}\n"));
-            let list = lines.collect::<String>();
-            self.context.notice(list.trim_end());
-            number = match self.input.borrow_mut().line("session> ")? {
-                Typed::Line(line) => line.trim().to_owned(),
-                Typed::End | Typed::Interrupted => String::new(),
-            };
-            // Whether it came as a key or as a signal.
-            let _ = self.context.interrupt.take();
-        }
-        if number.is_empty() {
+        let Some(number) = self.chosen_session(&sessions, number)? else {
             return Ok("the session stays the same".to_owned());
-        }
+        };
         let chosen = number.parse::<usize>().ok();
-        let chosen = chosen.and_then(|nth| sessions.get(nth.checked_sub(1)?));
-        let Some((id, _)) = chosen else {
-            let said = format!(
+        let Some((id, _)) = chosen.and_then(|nth| sessions.get(nth.checked_sub(1)?)) else {
+            return Ok(format!(
                 "there is no session `{number}`: choose from 1 to {}",
                 sessions.len()
-            );
-            return Ok(said);
+            ));
         };
-        self.change_session(SessionChoice::Named(id.clone()))
+        self.change_session(agent, SessionChoice::Named(id.clone()))
     }
 
-    fn change_session(&mut self, choice: SessionChoice) -> Result<String, Failure> {
-        self.place.change_session(self.context, choice)?;
+    /// The number of the session that the user has named, or chooses now.
+    fn chosen_session(
+        &self,
+        sessions: &[(String, String)],
+        number: &str,
+    ) -> Result<Option<String>, Failure> {
+        if !number.is_empty() {
+            return Ok(Some(number.to_owned()));
+        }
+        let items = sessions
+            .iter()
+            .map(|(_, line)| (line.clone(), String::new()));
+        let menu = Menu {
+            title: "Resume a session".to_owned(),
+            items: items.collect(),
+            at: 0,
+        };
+        let mut user = self.user.borrow_mut();
+        if let Some(chosen) = user.choose(menu).transpose()? {
+            return Ok(chosen.map(|at| (at + 1).to_string()));
+        }
+        let lines = sessions.iter().zip(1..);
+        let lines = lines.map(|((_, line), nth)| format!("{nth:>3}  {line}\n"));
+        self.context.notice(lines.collect::<String>().trim_end());
+        let typed = user.line("session> ")?;
+        // Whether it came as a key or as a signal.
+        let _ = self.context.interrupt.take();
+        Ok(match typed {
+            Typed::Line(line) => Some(line.trim().to_owned()).filter(|line| !line.is_empty()),
+            Typed::End | Typed::Interrupted => None,
+        })
+    }
+
+    fn change_session<T: Talker>(
+        &mut self,
+        agent: &mut T,
+        which: SessionChoice,
+    ) -> Result<String, Failure> {
+        let said = agent.change_session(which)?;
         self.tally.forget_context();
-        self.undone.clear();
-        self.remember_changes();
-        self.recap();
-        let unfinished = "this session was not finished: say what is to be done next";
-        let said = self.place.has_more_to_do().then_some(unfinished);
-        Ok(said.unwrap_or_default().to_owned())
+        self.remember_changes(agent);
+        Ok(said)
     }
 
     /// Finds what the session's requests have changed that is still there.
-    fn remember_changes(&mut self) {
-        let id = self.place.kept.session.borrow().id.to_string();
-        let found = self.place.is_begun();
-        let found = found.then(|| last::changed_in(self.context, &id));
+    pub fn remember_changes<T: Talker>(&mut self, agent: &T) {
+        let session = agent.standing().session;
+        let found = session.map(|id| last::changed_in(self.context, &id));
         // Runs that cannot be read are no reason not to go on.
-        let found = found.and_then(Result::ok).unwrap_or_default();
-        (self.tally.changed, self.tally.is_latest) = found;
+        (self.tally.changed, self.tally.is_latest) = found.and_then(Result::ok).unwrap_or_default();
     }
 
-    /// Shows the end of the session so far.
-    fn recap(&self) {
-        let session = self.place.kept.session.borrow();
-        if let Some(recap) = session.conversation.recap() {
-            self.context.reporter.event(&Event::Words(recap));
+    /// Shows how things stand, by lines too.
+    fn show_status<T: Talker>(&self, agent: &T) {
+        self.show_status_bar(agent);
+        let standing = agent.standing();
+        if standing.used.is_none() {
+            let root = self.context.project.root();
+            let directory = root.file_name().unwrap_or(root.as_os_str());
+            let line = self.tally.line(
+                &standing.model,
+                &directory.to_string_lossy(),
+                standing.tokens,
+                standing.window,
+            );
+            self.context.reporter.event(&Event::Status(line));
         }
     }
 
-    fn tokens(&self) -> u64 {
-        self.place.kept.session.borrow().file.total_tokens
-    }
-
-    fn tell_status(&self) {
-        let root = self.context.project.root();
-        let directory = root.file_name().unwrap_or(root.as_os_str());
-        let line = self.tally.line(
-            &self.place.models.first.spec.name,
-            &directory.to_string_lossy(),
-            self.tokens(),
-            self.place.limits.context(),
-        );
-        let spec = &self.place.models.first.spec;
+    /// Shows how things stand on the screen.
+    pub fn show_status_bar<T: Talker>(&self, agent: &T) {
+        let standing = agent.standing();
         let status = Status {
-            model: spec.name.clone(),
-            used: self.tally.context(),
-            window: self.place.limits.context(),
-            ..Status::default()
+            used: standing.used.unwrap_or(self.tally.context()),
+            model: standing.model,
+            window: standing.window,
+            connection: self.connection,
         };
-        self.input.borrow_mut().stands(status, command::hints());
-        self.context.reporter.event(&Event::Status(line));
+        let hints = slash::listed(T::COMMANDS, &agent.own_commands());
+        self.user.borrow_mut().stands(status, hints);
     }
 }
 
-/// Takes back what the last request has changed that was not taken back yet: its run, if there is one, and what is said
-/// of that.
-///
-/// # Errors
-/// When it cannot be taken back.
-pub fn undo_last(
-    context: &Context<'_>,
-    tally: &mut Tally,
-) -> Result<(Option<String>, String), Failure> {
-    let Some(run) = tally.changed.last().cloned() else {
-        let said = "nothing was changed here that is still there; `code-commit undo` takes back earlier runs";
-        return Ok((None, said.to_owned()));
-    };
-    let outcome = undo::undo(context, Some(Path::new(&run)))?;
-    tally.changed.pop();
-    tally.is_latest = false;
-    Ok((Some(run), outcome.summary))
-}
-
-/// Returns `true` for the command that ends the program.
-pub fn is_exit(line: &str) -> bool {
-    matches!(ReplCommand::read(line), Some(Ok(ReplCommand::Exit)))
-}
-
-/// Returns the error message for a line with any command but `/exit`, for agents that have no other; `None` for others.
-pub fn refused(line: &str) -> Option<String> {
-    let command = ReplCommand::read(line)?;
-    let name = line.split_whitespace().next().unwrap_or_default();
-    (command != Ok(ReplCommand::Exit))
-        .then(|| format!("there is no command `{name}` here: `/exit` or Ctrl-D ends"))
-}
-
-/// Returns the next non-blank line that the user types, or `None` if they end the input. `stopped` is the time of their
-/// last request to stop, if nothing else has come since: a second one at once means that they want to leave.
+/// Returns the next line that the user types and that says something, or `None` if they end the input. `stopped` is the
+/// time of their last request to stop, if nothing else has come since: a second one at once means that they want to
+/// leave.
 ///
 /// # Errors
 /// When they do, or cannot be asked.
-pub fn next_line(
+fn next_line(
     context: &Context<'_>,
-    input: &RefCell<Box<dyn LineReader>>,
+    user: &User,
     prompt: &str,
     stopped: &mut Option<Duration>,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<Submission>, Failure> {
     loop {
-        let typed = input.borrow_mut().request(prompt)?;
+        let typed = user.borrow_mut().request(prompt)?;
         match typed {
             Typed::Line(line) => {
                 *stopped = None;
-                if !line.trim().is_empty() {
+                if !line.text.trim().is_empty() {
                     return Ok(Some(line));
                 }
             }
@@ -412,7 +502,8 @@ pub fn next_line(
                 let now = context.clock.elapsed();
                 let at_once = |at: Duration| now.saturating_sub(at) <= AT_ONCE;
                 if stopped.is_some_and(at_once) {
-                    return Err(INTERRUPTED.into());
+                    let signal = Signal::Int;
+                    return Err(AgentError::Interrupted(Interrupted { signal }).into());
                 }
                 *stopped = Some(now);
                 context.notice("Ctrl-C again ends");
@@ -421,14 +512,14 @@ pub fn next_line(
     }
 }
 
-/// Reports the end of a piece of work, and notes a request of the user's to stop it.
+/// Reports the end of a piece of work; whether the user has stopped it.
 ///
 /// # Errors
 /// The failure, where the user wants to leave.
-pub fn tell(
+fn tell(
     context: &Context<'_>,
     done: Result<Outcome, Failure>,
-    input: &RefCell<Box<dyn LineReader>>,
+    user: &User,
 ) -> Result<bool, Failure> {
     let failure = match done {
         Ok(Outcome { summary, log, .. }) => {
@@ -439,8 +530,7 @@ pub fn tell(
     };
     let taken = context.interrupt.take();
     // Who asks twice wants to leave, but at the screen, which has another key for that; and a SIGTERM is not taken back.
-    if taken > 1 && !input.borrow().is_screen() || taken == 0 && context.interrupt.check().is_err()
-    {
+    if taken > 1 && !user.borrow().is_screen() || taken == 0 && context.interrupt.check().is_err() {
         return Err(failure);
     }
     // At a question of the agent's, it comes as a key.
@@ -454,4 +544,40 @@ pub fn tell(
     let log = failure.log;
     context.reporter.event(&Event::Failed { error, hint, log });
     Ok(is_stopped)
+}
+
+/// The commands where words are asked for, and nothing else can be done.
+const AT_QUESTION: &[Slash] = &[Slash::Exit, Slash::Help];
+
+/// Reads a line that answers a question in words; `None` for a command that was answered, after which the question is to
+/// be asked again.
+pub fn answer(context: &Context<'_>, line: String) -> Option<Typed> {
+    match slash::read(&line, AT_QUESTION, &[]) {
+        SlashLine::Request | SlashLine::Own(..) => return Some(Typed::Line(line)),
+        SlashLine::Command(Slash::Exit, _) => return Some(Typed::End),
+        SlashLine::Command(..) => context.notice(slash::help(&slash::listed(AT_QUESTION, &[]))),
+        SlashLine::Refused(problem) => context.notice(problem),
+    }
+    None
+}
+
+/// The commands where words are asked for, for who types one.
+pub fn hints_at_question() -> Vec<CommandHint> {
+    slash::listed(AT_QUESTION, &[])
+}
+
+/// The models of the table to choose from, of which the one called `now` is marked.
+pub fn model_menu(context: &Context<'_>, now: &str) -> Menu {
+    let models = context.models.as_ref().map_or(&[][..], ModelTable::models);
+    let items = models.iter().map(|spec| {
+        (
+            spec.name.clone(),
+            spec.display_name.clone().unwrap_or_default(),
+        )
+    });
+    Menu {
+        title: "Choose a model".to_owned(),
+        items: items.collect(),
+        at: models.iter().position(|spec| spec.name == now).unwrap_or(0),
+    }
 }

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::dispatch::command_name;
-use crate::commands::cli::command::Command;
-use crate::commands::cli::command_line::Cli;
+use crate::commands::command::Command;
+use crate::commands::command_line::Cli;
 use crate::record::event::{Event, Reporter as _};
 use crate::record::result::RunRecord;
 use crate::run::outcome::{Failure, Outcome};
@@ -112,7 +111,8 @@ fn failed(
     let told = format!("{error:#}");
     output.error(&told, failure.hint().as_deref(), log.as_deref(), || {
         let unstarted = || {
-            let mut record = RunRecord::new(command_name(cli), exit, started);
+            let mut record = RunRecord::new("", exit, started);
+            record.workflow = cli.name.clone().into();
             record.end_with(exit, error, failure.hint());
             json::record(&record)
         };

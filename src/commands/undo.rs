@@ -1,6 +1,8 @@
 //! Undo: puts the project back as it was before a run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
 
 use super::last;
 use crate::edit::changes::ChangeLog;
@@ -15,6 +17,14 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::run::tree::RunTree;
 use crate::sys::error::Error;
+
+/// Arguments of `undo`.
+#[derive(Debug, Clone, Args)]
+pub struct UndoArgs {
+    /// Run, as `log` takes it [default: the last run with changes]
+    #[arg(allow_negative_numbers = true)]
+    pub run: Option<PathBuf>,
+}
 
 /// Undoes `run`, by the path or the name of its folder; or the last one that changed anything and is no
 /// undo itself.

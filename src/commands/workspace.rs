@@ -42,7 +42,7 @@ use crate::sys::environment::Clock;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links};
 use crate::ui::history;
-use crate::ui::input::LineReader;
+use crate::ui::input::User;
 
 /// Choice of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -388,22 +388,6 @@ impl<'c> Workspace<'c> {
         session.file.model.clone_from(&self.models.first.spec.name);
     }
 
-    /// The other sessions of this directory, the newest first, each with a line that tells of it.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn sessions_here(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
-        let zone = *context.clock.now().offset();
-        let own = self.kept.id();
-        let here = self.kept.store.list_in(context.directory)?;
-        let others = here.into_iter().filter(|other| other.id != own);
-        let lined = others.map(|other| {
-            let line = sessions::line::<SessionFile>(&other, zone);
-            (other.id, line)
-        });
-        Ok(lined.collect())
-    }
-
     /// Goes on with another session, or with a new one.
     ///
     /// # Errors
@@ -488,7 +472,7 @@ pub type Ask<'a> = &'a dyn Fn(&Question, Option<&str>) -> Result<Answer, Error>;
 /// Source of answers to an agent's questions.
 pub enum AnswerSource<'i> {
     /// The user at the terminal.
-    Typed(&'i RefCell<Box<dyn LineReader>>),
+    Typed(&'i User),
     /// The user at a screen.
     Screen(Ask<'i>),
     /// A recorded run.

@@ -28,7 +28,6 @@ pub struct ParsedReply {
 
 impl ParsedReply {
     /// The parsed form of a reply with these blocks, at most one a path; the paths are untrusted text.
-    #[must_use]
     pub fn of_files(mut edits: Vec<(String, EditKind)>) -> Self {
         edits.sort_by(|(one, _), (other, _)| one.cmp(other));
         let edits = edits.into_iter().map(|(path, kind)| FileEdit {

@@ -42,7 +42,6 @@ pub struct VerifiedEdit {
 
 impl VerifiedEdit {
     /// The path, relative to the root.
-    #[must_use]
     pub fn path(&self) -> &str {
         &self.edit.path
     }
@@ -69,13 +68,11 @@ pub struct VerifiedEdits {
 
 impl VerifiedEdits {
     /// The edits, in the order of their paths.
-    #[must_use]
     pub fn edits(&self) -> &[VerifiedEdit] {
         &self.edits
     }
 
     /// Warnings for the user.
-    #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

@@ -182,7 +182,6 @@ impl PipedProgram {
     }
 
     /// The end of what it has said on stderr: all of it, where that ends within `limit`, or so far.
-    #[must_use]
     pub fn last_words(&self, limit: Duration) -> String {
         // Nothing is ever sent.
         let _ = self.stderr_end.recv_timeout(limit);

@@ -215,7 +215,6 @@ pub struct Processes<'a> {
 
 impl<'a> Processes<'a> {
     /// No commands so far.
-    #[must_use]
     pub fn new(mut options: SpawnOptions<'a>) -> Self {
         options.sandbox = options.sandbox.map(Sandbox::with_new_repositories);
         Self {
@@ -319,7 +318,6 @@ impl<'a> Processes<'a> {
     }
 
     /// The kinds of credentials removed from the output since the last call.
-    #[must_use]
     pub fn new_credentials(&self) -> Vec<&'static str> {
         let credentials = self.credentials.as_ref();
         credentials.map(CredentialKinds::take).unwrap_or_default()

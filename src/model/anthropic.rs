@@ -17,14 +17,15 @@ use serde_json::{Value, json};
 use self::messages::{Block, Marks, Turn};
 use self::stream::MessageStream;
 use super::{
-    Assembler, Delivery, End, Endpoint, ModelError, ModelSpec, RawPart, RawReply, Reply, Request,
-    Spent, Thinking, Tier, ToolChoice, ToolSchema, Vendor, VendorError, Wire, count, object,
-    parse_answer, text, update,
+    Delivery, End, Endpoint, ModelError, ModelSpec, Reply, Request, Spent, Thinking, Tier,
+    ToolChoice, ToolSchema, Vendor, VendorError,
 };
-use crate::model::manner::Manner;
+use crate::model::manner::{Constraint, Manner};
 use crate::model::message::{Call, Thought};
 use crate::model::openai::plain_name;
+use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
+use crate::model::wire::{Assembler, Wire, count, object, parse_answer, text, update};
 
 /// The default limit on an answer's tokens: the API requires one.
 const MAX_OUTPUT_TOKENS: u32 = 32_000;
@@ -53,7 +54,7 @@ static ANTHROPIC: Vendor = Vendor {
 };
 
 #[derive(Serialize)]
-pub(super) struct MessagesBody<'a> {
+struct MessagesBody<'a> {
     model: &'a str,
     #[serde(flatten)]
     rest: Value,
@@ -65,11 +66,7 @@ pub(super) struct MessagesBody<'a> {
 }
 
 /// Builds the request's common fields; `rest` holds further fields, of which those that are null are left out.
-pub(super) fn body<'a>(
-    spec: &'a ModelSpec,
-    request: &'a Request<'_>,
-    rest: &Value,
-) -> MessagesBody<'a> {
+fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: &Value) -> MessagesBody<'a> {
     let tools: Vec<Value> = request.form.tools.iter().map(body_tool).collect();
     let marks = Marks::of(&request.messages, !request.cached_by_marks);
     let may_call = request.form.tool_choice == ToolChoice::Auto || tools.is_empty();
@@ -77,10 +74,9 @@ pub(super) fn body<'a>(
         // Without a word of it, what is thought is left out.
         json!({"type": "adaptive", "display": "summarized"})
     });
-    let effort = spec.reasoning_effort;
     let mut fields = object(json!({
         "thinking": thinking,
-        "output_config": effort.map(|effort| json!({"effort": effort})),
+        "output_config": output_config(spec, None),
         "tool_choice": (!may_call).then(|| json!({"type": "none"})),
     }));
     update(&mut fields, rest);
@@ -90,6 +86,34 @@ pub(super) fn body<'a>(
         system: messages::system(&request.messages, marks),
         messages: messages::turns(&request.messages, !tools.is_empty(), marks),
         tools,
+    }
+}
+
+/// Returns how hard the model is to think, and the schema that its reply is held to; `None` for neither.
+fn output_config(spec: &ModelSpec, schema: Option<&Value>) -> Option<Value> {
+    let format = schema.map(|schema| json!({"type": "json_schema", "schema": closed(schema)}));
+    let config = object(json!({"effort": spec.reasoning_effort, "format": format}));
+    Some(config).filter(|config| *config != json!({}))
+}
+
+/// Returns a schema as structured outputs take it: without the bounds of texts, lists and numbers, and each object with
+/// no properties but its own.
+fn closed(schema: &Value) -> Value {
+    const BOUNDS: [&str; 4] = ["maxItems", "maxLength", "maximum", "minimum"];
+    match schema {
+        Value::Object(fields) => {
+            let fields = fields
+                .iter()
+                .filter(|(name, _)| !BOUNDS.contains(&&***name));
+            let fields = fields.map(|(name, value)| (name.clone(), closed(value)));
+            let mut schema = Value::Object(fields.collect());
+            if schema["properties"].is_object() {
+                schema["additionalProperties"] = false.into();
+            }
+            schema
+        }
+        Value::Array(schemas) => schemas.iter().map(closed).collect(),
+        other => other.clone(),
     }
 }
 
@@ -168,7 +192,10 @@ impl Wire for Anthropic {
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
         let most = request.max_output_tokens.or(spec.max_output_tokens);
+        let schema = request.form.schema.as_ref();
+        let schema = schema.filter(|_| manner.constraint == Constraint::Schema);
         let rest = json!({
+            "output_config": output_config(spec, schema),
             "max_tokens": most.unwrap_or(MAX_OUTPUT_TOKENS),
             "stream": true,
             "temperature": manner.temperature(spec, &request.form),

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::openai::{Dialect, OpenAi, filtered};
 use super::{
-    Assembler, Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, Request,
-    ToolChoice, ToolForm, Vendor, VendorError, Wire,
+    Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, Request, ToolChoice,
+    ToolForm, Vendor, VendorError,
 };
 use crate::model::manner::Manner;
+use crate::model::wire::{Assembler, Wire};
 use crate::sys::text::without_mark;
 
 /// The version of the API that is asked for where none is set.
@@ -39,7 +40,6 @@ pub enum AzureProblem {
 /// The model behind a deployment, as an agent that calls tools by the vendor's means asks it: of the resource at
 /// `endpoint`, in the version `api_version` of the API or the usual one. Neither name needs escaping in a URL:
 /// [`is_plain`].
-#[must_use]
 pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&str>) -> ModelSpec {
     ModelSpec {
         base_url: Some(endpoint.base().to_owned()),
@@ -66,7 +66,6 @@ pub(super) fn check(spec: &ModelSpec) -> Result<(), AzureProblem> {
 }
 
 /// Returns whether the name of a deployment or a version needs no escaping in a URL.
-#[must_use]
 pub fn is_plain(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !name.is_empty() && name.chars().all(plain) && name != "." && name != ".."

@@ -78,14 +78,12 @@ fn read(json: &str) -> serde_json::Result<Vec<(String, Known)>> {
 }
 
 /// Returns the known facts about the model with this vendor's name.
-#[must_use]
 pub fn known(id: &str) -> Option<&'static Known> {
     let mut models = CATALOGUE.iter();
     models.find(|(name, _)| name == id).map(|(_, known)| known)
 }
 
 /// Returns the known facts about the model with this vendor's name, or about the model that it is a version of.
-#[must_use]
 pub fn matching(id: &str) -> Option<&'static Known> {
     let mut models = CATALOGUE.iter();
     let known = models.find(|(name, _)| is_same(name, id));
@@ -93,13 +91,11 @@ pub fn matching(id: &str) -> Option<&'static Known> {
 }
 
 /// Returns whether the model with this vendor's name takes cache marks.
-#[must_use]
 pub fn takes_cache_marks(id: &str) -> bool {
     matching(id).is_some_and(|known| known.cache_marks)
 }
 
 /// The names of the models that have an entry.
-#[must_use]
 pub fn names() -> String {
     let models = CATALOGUE.iter();
     let models = models.filter(|(_, known)| known.entry.is_some());
@@ -108,14 +104,12 @@ pub fn names() -> String {
 }
 
 /// The model that the vendor names in the place of one whose life ends.
-#[must_use]
 pub fn successor(id: &str) -> Option<&'static str> {
     let end = known(id).and_then(|known| known.end.as_ref());
     end.map(|end| &*end.successor).or_else(|| retired(id))
 }
 
 /// The model that Anthropic names in the place of one that it does not serve any more.
-#[must_use]
 pub fn retired(id: &str) -> Option<&'static str> {
     const RETIRED: [&str; 4] = ["claude-2", "claude-3", "claude-instant", "claude-1"];
     if !RETIRED.iter().any(|family| id.starts_with(family)) {
@@ -139,7 +133,6 @@ pub(super) fn way_to(successor: &str, in_table: Option<&str>) -> String {
 }
 
 /// Returns the notice for a model that is retired soon, or was; `in_table` is the successor's name in the table.
-#[must_use]
 pub fn near_end(id: &str, today: NaiveDate, in_table: Option<&str>) -> Option<String> {
     let end = known(id)?.end.as_ref()?;
     let Retirement { on, successor, .. } = end;
@@ -158,7 +151,6 @@ pub fn near_end(id: &str, today: NaiveDate, in_table: Option<&str>) -> Option<St
 impl ModelSpec {
     /// Returns whether the entry's price holds whatever model its server reports: the server is the user's own, and the
     /// model none of the vendors'.
-    #[must_use]
     pub(crate) fn has_own_price(&self) -> bool {
         self.base_url.is_some() && known(&self.id).is_none()
     }

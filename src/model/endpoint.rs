@@ -41,7 +41,6 @@ pub fn of(
 }
 
 /// The base URL, where it is not that of the provider's own service, or of Ollama on this machine.
-#[must_use]
 pub fn differing(endpoint: &Endpoint, provider: Provider) -> Option<&str> {
     let is_usual = provider == Provider::Ollama && endpoint.is_this_machine();
     (Some(endpoint.base()) != provider.vendor().url && !is_usual).then_some(endpoint.base())

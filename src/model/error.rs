@@ -12,10 +12,52 @@ use memchr::memmem;
 use miette::Diagnostic;
 use regex::Regex;
 
-use super::{ANSWER_LIMIT, End, Tier, VendorError, catalogue};
+use super::catalogue;
+use super::reply::End;
+use super::tier::Tier;
 use crate::model::usage::Usage;
+use crate::sys::http::HttpError;
+use crate::sys::http::endpoint::Endpoint;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text;
+
+/// The largest size that an answer may have, in bytes.
+pub(super) const ANSWER_LIMIT: u64 = 256 << 20;
+
+/// A vendor's account of a failed call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VendorError {
+    /// The vendor's code, like `RESOURCE_EXHAUSTED` or `insufficient_quota`.
+    pub code: Option<String>,
+    /// The vendor's sentence.
+    pub message: Option<String>,
+    /// The time to wait before the next try.
+    pub(super) retry_delay: Option<Duration>,
+    /// True if a quota is spent that waiting does not refill.
+    pub(super) quota_spent: bool,
+    /// True if it is asked too often, and not that the server has no room.
+    pub(super) is_rate_limit: bool,
+    /// True if it is the key that is wrong.
+    pub bad_key: bool,
+    /// Advice for the user, where it differs from other vendors'.
+    pub(super) hint: Option<&'static str>,
+}
+
+impl VendorError {
+    /// Returns whether the error is transient, by Anthropic's codes for that, which it also sends with a status of
+    /// success.
+    pub(super) fn may_pass(&self) -> bool {
+        let passing = [
+            "overloaded_error",
+            "api_error",
+            "rate_limit_error",
+            "timeout_error",
+        ];
+        self.code
+            .as_deref()
+            .is_some_and(|code| passing.contains(&code))
+    }
+}
 
 /// The usage, model version and tier of a call that gave no whole reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -224,7 +266,6 @@ impl Diagnostic for ModelError {
 
 impl ModelError {
     /// Returns advice for the user.
-    #[must_use]
     pub fn hint(&self) -> String {
         let hint = match self {
             Self::Status {
@@ -320,7 +361,6 @@ impl ModelError {
     }
 
     /// Returns advice for the user of an agent, whose settings name a server and a key of its own.
-    #[must_use]
     pub fn hint_for_agent(&self) -> String {
         match self {
             Self::Status { vendor, .. } if vendor.hint.is_some() => self.hint(),
@@ -358,7 +398,6 @@ impl ModelError {
     }
 
     /// The same of a model that is asked so.
-    #[must_use]
     pub fn with_setup(mut self, known: Setup) -> Self {
         match &mut self {
             Self::Status { setup, .. } => *setup = known,
@@ -390,7 +429,6 @@ impl ModelError {
     }
 
     /// The finish reason of a reply that is not whole, and what it took.
-    #[must_use]
     pub fn spent(&self) -> Option<(&str, &Spent)> {
         match self {
             Self::CutShort { finish, spent, .. }
@@ -401,7 +439,6 @@ impl ModelError {
     }
 
     /// The JSON of the answer that the vendor gave instead of a reply.
-    #[must_use]
     pub fn answer(&self) -> Option<&[u8]> {
         let answer = match self {
             Self::Status { answer, .. } => answer,
@@ -414,7 +451,6 @@ impl ModelError {
     }
 
     /// Returns whether the server has no room at present; another model may have.
-    #[must_use]
     pub fn is_overload(&self) -> bool {
         match self {
             Self::Status { status, vendor, .. } => {
@@ -428,7 +464,6 @@ impl ModelError {
 
     /// Returns whether the server refuses a tier other than the standard one: it has no room there at present, or does
     /// not know it.
-    #[must_use]
     pub fn refuses_tier(&self) -> bool {
         match self {
             Self::Status {
@@ -446,13 +481,11 @@ impl ModelError {
     }
 
     /// Returns whether the vendor rejects the key.
-    #[must_use]
     pub fn refuses_key(&self) -> bool {
         matches!(self, Self::Status { status, vendor, .. } if vendor.bad_key || matches!(status, 401 | 403))
     }
 
     /// Returns whether the model or its vendor refuses to answer.
-    #[must_use]
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Blocked(_) | Self::Refused(_) => true,
@@ -462,13 +495,11 @@ impl ModelError {
     }
 
     /// Returns whether this machine failed, not the model.
-    #[must_use]
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Unreadable { .. })
     }
 
     /// Returns whether the model gave less than a whole reply; it may do better when asked again.
-    #[must_use]
     pub fn is_no_whole_reply(&self) -> bool {
         match self {
             Self::NoBody | Self::Empty { .. } | Self::Unfinished => true,
@@ -478,7 +509,6 @@ impl ModelError {
     }
 
     /// Returns whether the vendor says that the same request will fail again.
-    #[must_use]
     pub fn is_bad_request(&self) -> bool {
         match self {
             Self::Status { status, vendor, .. } => {
@@ -490,7 +520,6 @@ impl ModelError {
     }
 
     /// Returns whether the vendor says that the prompt exceeds the model's window.
-    #[must_use]
     pub fn is_context_exceeded(&self) -> bool {
         match self {
             Self::Status {
@@ -501,6 +530,29 @@ impl ModelError {
             | Self::Recorded { .. } => CONTEXT_EXCEEDED.is_match(&self.to_string()),
             Self::CutShort { finish, .. } => CONTEXT_EXCEEDED.is_match(finish),
             _ => false,
+        }
+    }
+
+    /// The error of a call to `endpoint`, limited to `timeout`.
+    pub(super) fn of_call(error: HttpError, endpoint: &Endpoint, timeout: Duration) -> Self {
+        let host = endpoint.host().to_owned();
+        match error {
+            HttpError::Interrupted(interrupted) => Self::Interrupted(interrupted),
+            HttpError::TimedOut => Self::TimedOut(timeout),
+            HttpError::NoConnection { reason, .. } | HttpError::Broken(reason) => {
+                Self::Connection {
+                    host,
+                    reason,
+                    tries: 1,
+                }
+            }
+            HttpError::Tls(reason) => Self::Tls { host, reason },
+            HttpError::Protocol(reason) => Self::Protocol { host, reason },
+            HttpError::Redirect { status, location } => Self::Redirect { status, location },
+            HttpError::Compressed(encoding) => Self::Malformed(format!(
+                "is compressed as `{encoding}`, which was not asked for"
+            )),
+            HttpError::TooLarge(_) => Self::TooLarge,
         }
     }
 

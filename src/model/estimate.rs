@@ -21,7 +21,6 @@ const LEAST_ANSWER: u64 = 8192;
 const LONGEST_ANSWER: u64 = 128_000;
 
 /// Estimates the tokens of `prompt`, part by part.
-#[must_use]
 pub fn measure(prompt: &Prompt<'_>) -> Size {
     let tokens = |pieces: &[Cow<'_, str>]| pieces.iter().map(|piece| tokens::count(piece)).sum();
     let parts = prompt.sections().into_iter();
@@ -35,7 +34,6 @@ pub fn measure(prompt: &Prompt<'_>) -> Size {
 }
 
 /// Compares a prompt of this size with the model's window.
-#[must_use]
 pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
     match spec.prompt_window() {
         Some(window) if size.tokens > window => Fit::TooLarge { window },
@@ -62,14 +60,12 @@ pub enum Fit {
 }
 
 /// Returns whether a text of `bytes` bytes fits in any case: no token is shorter than a byte.
-#[must_use]
 pub fn fits_in_any_case(bytes: u64, spec: &ModelSpec) -> bool {
     spec.prompt_window()
         .is_none_or(|window| bytes.saturating_add(FRAMING) <= window)
 }
 
 /// The largest files, and how many tokens they have.
-#[must_use]
 pub fn largest<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Vec<(&'t str, u64)> {
     let counted = files
         .into_iter()
@@ -90,7 +86,6 @@ pub struct CostRange {
 }
 
 /// Estimates the cost of the first call.
-#[must_use]
 pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
     let cost = |input, output| price.of(Usage::plain(input, output));
     let window = spec.prompt_window().unwrap_or(u64::MAX);
@@ -106,7 +101,6 @@ pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
 }
 
 /// Returns the most that a call costs, for where its cost is not reported.
-#[must_use]
 pub fn dearest(size: &Size, spec: &ModelSpec) -> Usd {
     let range = spec.price.map(|price| first_call(size, spec, &price));
     let range = range.map(|range| range.most.unwrap_or(range.least));
@@ -116,7 +110,6 @@ pub fn dearest(size: &Size, spec: &ModelSpec) -> Usd {
 /// Estimates the cost of the first call and all repairs, each by its model's price. A repair sends the first prompt
 /// again (in the cached order, from the vendor's cache), at most a build's whole output as far as it is sent, and all
 /// earlier answers.
-#[must_use]
 pub fn with_repairs(
     size: &Size,
     (spec, price): (&ModelSpec, Price),
@@ -190,7 +183,6 @@ pub enum OverBudget {
 
 impl OverBudget {
     /// Returns whether the call that is not made is the first of a run.
-    #[must_use]
     pub fn is_at_once(&self) -> bool {
         matches!(self, Self::TooLittle { spent, .. } if *spent == Usd::ZERO)
     }
@@ -198,7 +190,6 @@ impl OverBudget {
 
 /// The number of tokens the answer to a prompt may have, so that the call does not cost more than `money`;
 /// `None` where that is too little for an answer.
-#[must_use]
 #[expect(
     clippy::option_option,
     reason = "whether an answer can be paid for, and whether it has a limit"

@@ -16,15 +16,18 @@ use serde_json::{Value, json};
 use super::error::one_line;
 use super::openai::plain_name;
 use super::{
-    Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawPart, RawReply,
-    ReasoningEffort, Reply, Request, Spent, Tier, ToolChoice, ToolSchema, Vendor, VendorError,
-    Wire, count, elements, first, object, parse_answer, text, update,
+    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Request,
+    Spent, Tier, ToolChoice, ToolSchema, Vendor, VendorError,
 };
 use crate::model::manner::{Constraint, Manner};
 use crate::model::message::{
     Call, CallResult, Image, Message, Part, Role, Thought, ToolNames, Words,
 };
+use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
+use crate::model::wire::{
+    Assembler, Wire, count, elements, first, object, parse_answer, text, update,
+};
 
 /// Maps the vendor's finish reason.
 fn end(finish: &str) -> End {

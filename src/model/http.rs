@@ -16,16 +16,17 @@ use memchr::memmem;
 use ureq::http::Response;
 use ureq::{Body, SendBody};
 
+use super::error::ANSWER_LIMIT;
 use super::error::Setup;
 use super::manner::{Manner, refuses_schema};
 use super::{
-    ANSWER_LIMIT, Answer, Assembler, Delivery, Endpoint, Listener, Model, ModelError, ModelSpec,
-    Provider, Proxies, Reply, Request, StepId, Tier, Wire,
+    Answer, Delivery, Listener, Model, ModelError, ModelSpec, Provider, Reply, Request, Route,
+    StepId, Tier, VendorServer,
 };
-use crate::secret::ApiKey;
+use crate::model::wire::{Assembler, Wire};
 use crate::sys::environment::Clock;
 use crate::sys::http::retry::{self, Advice};
-use crate::sys::http::{HttpClient, HttpError, header};
+use crate::sys::http::{HttpError, header};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::ndjson::Lines;
 use crate::sys::sse::Events;
@@ -40,23 +41,10 @@ const LAST_READS: usize = 4;
 /// The largest size that an error's answer may have; vendors' are a few hundred bytes.
 const FAILURE_LIMIT: u64 = 1 << 20;
 
-/// The way to a model.
-#[derive(Debug, Clone)]
-pub struct Route {
-    /// The server that is asked.
-    pub endpoint: Endpoint,
-    /// The proxies on the way there.
-    pub proxies: Proxies,
-    /// The key, where the server wants one.
-    pub key: Option<ApiKey>,
-}
-
 /// A model behind a vendor's API.
 pub struct HttpModel<'a> {
     spec: ModelSpec,
-    wire: &'static dyn Wire,
-    client: HttpClient,
-    key: Option<ApiKey>,
+    server: VendorServer,
     /// Without what the server has refused, from the moment on where it has.
     manner: Cell<Manner>,
     timeout: Duration,
@@ -87,7 +75,6 @@ impl From<ModelError> for TryError {
 impl<'a> HttpModel<'a> {
     /// `timeout` covers a whole call: all tries, and the waits between them. Nothing is opened or
     /// loaded yet; TLS is set up by the first call that needs it.
-    #[must_use]
     pub fn new(
         spec: ModelSpec,
         route: Route,
@@ -96,17 +83,9 @@ impl<'a> HttpModel<'a> {
         clock: &'a dyn Clock,
         interrupt: Interrupt,
     ) -> Self {
-        let Route {
-            endpoint,
-            proxies,
-            key,
-        } = route;
-        let wire = spec.provider.wire();
         Self {
+            server: VendorServer::new(spec.provider, route, &interrupt),
             spec,
-            wire,
-            client: HttpClient::keeping(endpoint, &proxies, &interrupt),
-            key,
             manner: Cell::new(delivery.into()),
             timeout,
             clock,
@@ -120,19 +99,19 @@ impl<'a> HttpModel<'a> {
         left: Duration,
         listener: &dyn Listener,
     ) -> Result<Answer, TryError> {
-        self.client.silence.allow(None);
-        let response = self.client.call(|| self.send(request, left));
+        self.server.client.silence.allow(None);
+        let response = self.server.client.call(|| self.send(request, left));
         let response = response.map_err(|error| self.failed(error))?;
         let status = response.status().as_u16();
         let headers = response.headers();
-        let pieces = Pieces::of(header(headers, "content-type"), self.wire);
+        let pieces = Pieces::of(header(headers, "content-type"), self.server.wire);
         if response.status().is_success() {
-            let tier = self.wire.tier_header();
+            let tier = self.server.wire.tier_header();
             let tier = tier.and_then(|name| Tier::told(header(headers, name)?.trim()));
             let answer = if let Some(pieces) = pieces {
                 self.read_stream(response, pieces, listener)
             } else {
-                let body = self.client.read_body(response, ANSWER_LIMIT);
+                let body = self.server.client.read_body(response, ANSWER_LIMIT);
                 body.map_err(|error| self.failed(error))
             };
             let answer = answer.map(|json| Answer { json, tier });
@@ -143,13 +122,13 @@ impl<'a> HttpModel<'a> {
         }
         let advice = Advice::read(|name| header(headers, name), self.clock.now());
         // The status matters even where the body of an error cannot be read.
-        let body = self.client.read_body(response, FAILURE_LIMIT);
+        let body = self.server.client.read_body(response, FAILURE_LIMIT);
         let body = body.or_else(|error| match error {
             HttpError::Interrupted(_) | HttpError::TimedOut => Err(self.failed(error)),
             _ => Ok(Vec::new()),
         })?;
-        let mut vendor = self.wire.read_failure(&body);
-        vendor.hint = self.wire.hint(status, vendor.code.as_deref());
+        let mut vendor = self.server.wire.read_failure(&body);
+        vendor.hint = self.server.wire.hint(status, vendor.code.as_deref());
         if vendor.message.is_none() && !body.trim_ascii().is_empty() {
             vendor.message = Some(format!("`{}`", ModelError::snippet(&body)));
         }
@@ -184,7 +163,7 @@ impl<'a> HttpModel<'a> {
         };
         let (status, refuses_schema, names_usage, names_nothing) = match error {
             ModelError::Status { status, answer, .. } => {
-                let vendor = self.wire.read_failure(answer);
+                let vendor = self.server.wire.read_failure(answer);
                 (
                     *status,
                     refuses_schema(Some(*status), &String::from_utf8_lossy(answer)),
@@ -230,28 +209,21 @@ impl<'a> HttpModel<'a> {
 
     /// Sends the request. Its body is let go of while it is sent.
     fn send(&self, request: &Request<'_>, left: Duration) -> Result<Response<Body>, ureq::Error> {
-        let (wire, spec, manner) = (self.wire, &self.spec, self.manner.get());
+        let (server, spec, manner) = (&self.server, &self.spec, self.manner.get());
         let mut body = BufWriter::with_capacity(PIECE, BodyPieces::default());
-        wire.write_request(spec, request, manner, &mut body)
+        server
+            .wire
+            .write_request(spec, request, manner, &mut body)
             .map_err(io::Error::from)?;
         let body = body.into_inner().map_err(IntoInnerError::into_error)?;
-        let url = wire.url(self.client.endpoint(), spec, manner.delivery);
-        let mut call = self
-            .client
-            .agent
-            .post(url)
-            .config()
-            .timeout_global(Some(left))
-            .build()
+        let url = server
+            .wire
+            .url(server.client.endpoint(), spec, manner.delivery);
+        let call = server.client.agent.post(url);
+        let call = call
             .header("content-type", "application/json")
             .header("content-length", body.length.to_string());
-        for (name, value) in wire.headers(spec) {
-            call = call.header(*name, *value);
-        }
-        if let Some(key) = &self.key {
-            let (name, prefix) = wire.key_header();
-            call = call.header(name, format!("{prefix}{}", key.expose()));
-        }
+        let call = server.prepared(call, spec, Some(left));
         call.send(SendBody::from_owned_reader(body))
     }
 
@@ -262,7 +234,7 @@ impl<'a> HttpModel<'a> {
         mut pieces: Pieces,
         listener: &dyn Listener,
     ) -> Result<Vec<u8>, TryError> {
-        let mut assembler = self.wire.assembler();
+        let mut assembler = self.server.wire.assembler();
         let mut reader = response.into_body().into_reader();
         let mut chunk = vec![0; STREAM_CHUNK];
         let mut total = 0;
@@ -273,7 +245,7 @@ impl<'a> HttpModel<'a> {
             let amount = match reader.read(&mut chunk) {
                 Ok(amount) => amount,
                 Err(error) => {
-                    let failed = self.failed(self.client.classify(error.into()));
+                    let failed = self.failed(self.server.client.classify(error.into()));
                     let is_stopped = matches!(failed.error, ModelError::Interrupted(_));
                     if is_stopped || whole_since.is_none() {
                         return Err(failed);
@@ -293,7 +265,7 @@ impl<'a> HttpModel<'a> {
             }
             if assembler.is_over() {
                 // A connection is kept whose answer was read to its end, if that is near.
-                self.client.silence.allow(Some(LAST_GRACE));
+                self.server.client.silence.allow(Some(LAST_GRACE));
                 for _ in 0..LAST_READS {
                     if !matches!(reader.read(&mut chunk), Ok(1..)) {
                         break;
@@ -302,7 +274,7 @@ impl<'a> HttpModel<'a> {
                 break;
             }
             if assembler.is_whole() {
-                self.client.silence.allow(Some(GRACE));
+                self.server.client.silence.allow(Some(GRACE));
                 // Comments that keep the connection alive are no end, either.
                 let now = self.clock.elapsed();
                 if now.saturating_sub(*whole_since.get_or_insert(now)) > GRACE {
@@ -325,7 +297,7 @@ impl<'a> HttpModel<'a> {
     fn broken(&self, reason: impl Into<String>) -> TryError {
         TryError {
             error: ModelError::Connection {
-                host: self.client.endpoint().host().to_owned(),
+                host: self.server.client.endpoint().host().to_owned(),
                 reason: reason.into(),
                 tries: 1,
             },
@@ -341,14 +313,14 @@ impl<'a> HttpModel<'a> {
             HttpError::NoConnection {
                 reason,
                 is_refused: true,
-            } if self.is_users_own() && self.client.endpoint().is_this_machine() => {
-                let url = self.client.endpoint().url("");
+            } if self.is_users_own() && self.server.client.endpoint().is_this_machine() => {
+                let url = self.server.client.endpoint().url("");
                 ModelError::NobodyListens { url, reason }.into()
             }
             HttpError::NoConnection { reason, .. } | HttpError::Broken(reason) => {
                 self.broken(reason)
             }
-            other => model_error(other, self.client.endpoint(), self.timeout).into(),
+            other => ModelError::of_call(other, self.server.client.endpoint(), self.timeout).into(),
         }
     }
 
@@ -403,30 +375,7 @@ impl Model for HttpModel<'_> {
     }
 
     fn read(&self, _step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
-        self.wire.read_reply(answer)
-    }
-}
-
-/// Maps an error of a call to `endpoint`, limited to `timeout`, to one of a model's query.
-pub(super) fn model_error(error: HttpError, endpoint: &Endpoint, timeout: Duration) -> ModelError {
-    let host = endpoint.host().to_owned();
-    match error {
-        HttpError::Interrupted(interrupted) => ModelError::Interrupted(interrupted),
-        HttpError::TimedOut => ModelError::TimedOut(timeout),
-        HttpError::NoConnection { reason, .. } | HttpError::Broken(reason) => {
-            ModelError::Connection {
-                host,
-                reason,
-                tries: 1,
-            }
-        }
-        HttpError::Tls(reason) => ModelError::Tls { host, reason },
-        HttpError::Protocol(reason) => ModelError::Protocol { host, reason },
-        HttpError::Redirect { status, location } => ModelError::Redirect { status, location },
-        HttpError::Compressed(encoding) => ModelError::Malformed(format!(
-            "is compressed as `{encoding}`, which was not asked for"
-        )),
-        HttpError::TooLarge(_) => ModelError::TooLarge,
+        self.server.wire.read_reply(answer)
     }
 }
 

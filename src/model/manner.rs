@@ -83,11 +83,11 @@ impl Constraint {
     }
 }
 
-/// Servers' words for rejecting schemas, or this one: those of OpenAI and its compatibles, Gemini, llama.cpp, and
-/// Ollama, which before 0.5 took nothing but a word as `format`.
+/// Servers' words for rejecting schemas, or this one: those of OpenAI and its compatibles, Anthropic, Gemini,
+/// llama.cpp, and Ollama, which before 0.5 took nothing but a word as `format`.
 static REFUSED_SCHEMA: LazyLock<Regex> = LazyLock::new(|| {
     text::regex(
-        r"(?i)response[ _]?(?:format|mime[ _]?type|schema)|json[ _]?(?:schema|object|mode)|invalid (?:format|schema)|ChatRequest\.format|\b\w*grammar|structured[ _]outputs?",
+        r"(?i)response[ _]?(?:format|mime[ _]?type|schema)|json[ _]?(?:schema|object|mode)|invalid (?:format|schema)|ChatRequest\.format|\b\w*grammar|structured[ _]outputs?|output[_ ](?:config|format)",
     )
 });
 
@@ -105,6 +105,7 @@ mod tests {
     fn a_refused_schema_is_known_by_the_servers_words() {
         for (words, expected) in [
             ("invalid JSON schema in format", true),
+            ("output_config.format: Extra inputs are not permitted", true),
             (
                 "invalid format: \"x\"; expected \"json\" or a valid JSON Schema object",
                 true,

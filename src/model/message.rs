@@ -29,13 +29,11 @@ impl<'a> Text<'a> {
     }
 
     /// The same text with every piece changed by `change`.
-    #[must_use]
     pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
         Self(self.0.into_iter().map(change).collect())
     }
 
     /// Returns whether the text so far ends a line; the empty text does.
-    #[must_use]
     pub fn ends_line(&self) -> bool {
         self.0
             .iter()
@@ -116,26 +114,22 @@ const OWN_ID: &str = "call-";
 
 impl Call {
     /// The id of the `number`th call of an answer without ids.
-    #[must_use]
     pub fn own_id(number: usize) -> String {
         format!("{OWN_ID}{number}")
     }
 
     /// The id, unless the program has made it up.
-    #[must_use]
     pub fn vendors_id(&self) -> Option<&str> {
         Some(&*self.id).filter(|id| !id.starts_with(OWN_ID))
     }
 
     /// The input where it is an object; of what is none, nothing can be told.
-    #[must_use]
     pub fn object(&self) -> Value {
         let input = Some(&self.input).filter(|input| input.is_object());
         input.cloned().unwrap_or_else(|| json!({}))
     }
 
     /// The same without keys.
-    #[must_use]
     pub fn redacted(&self, redactor: &Redactor) -> Self {
         let text = |text: &String| redactor.text(text).into_owned();
         Self {
@@ -158,7 +152,6 @@ impl<'m> ToolNames<'m> {
     }
 
     /// The call of that id.
-    #[must_use]
     pub fn of(&self, id: &str) -> Option<&'m Call> {
         self.0.get(id).copied()
     }
@@ -217,7 +210,6 @@ pub enum ReplyPart {
 
 impl ReplyPart {
     /// The same without keys; `None` for a thought with one, which nobody may change.
-    #[must_use]
     pub fn redacted(&self, redactor: &Redactor) -> Option<Self> {
         match self {
             Self::Text(text) => Some(Self::Text(redactor.text(text).into_owned())),
@@ -270,7 +262,6 @@ pub struct Message<'a> {
 
 impl<'a> Message<'a> {
     /// A message that is nothing but words.
-    #[must_use]
     pub fn text(role: Role, text: impl Into<Text<'a>>) -> Self {
         Self {
             role,
@@ -294,7 +285,6 @@ impl<'a> Message<'a> {
 
     /// Its words in as many texts as its cache marks make of it; of a message without a mark, one. All but the last
     /// end at a mark, and so does the last where the message does.
-    #[must_use]
     pub fn segments(&self) -> Vec<Words<'_>> {
         let parts = self.parts.strip_suffix(&[Part::CacheMark]);
         let parts = parts.unwrap_or(&self.parts);
@@ -379,13 +369,11 @@ pub struct Words<'m>(&'m [Part<'m>]);
 
 impl<'m> Words<'m> {
     /// The words of these parts.
-    #[must_use]
     pub fn of(parts: &'m [Part<'m>]) -> Self {
         Self(parts)
     }
 
     /// Returns whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.texts().all(|text| text.pieces().all(str::is_empty))
     }

@@ -1,9 +1,8 @@
-//! Ollama's own wire: `POST /api/chat`, which streams lines of JSON. Pure, but for its child `server`.
+//! Ollama's own wire: `POST /api/chat`, which streams lines of JSON. Pure.
 //!
 //! After the types of Ollama's `api` package and of its Python client. Guarantees that a prompt is never cut by the
 //! server (`truncate`, `shift`), and that what the model thinks is told and never kept.
 
-pub(super) mod server;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -17,12 +16,13 @@ use serde_json::{Value, json};
 
 use super::manner::Manner;
 use super::{
-    Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawReply, ReasoningEffort,
-    Reply, Request, Spent, ToolChoice, Vendor, VendorError, Wire, count, object, openai,
-    parse_answer, text,
+    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Request,
+    Spent, ToolChoice, Vendor, VendorError, openai,
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, ToolNames, Words};
+use crate::model::raw_reply::RawReply;
 use crate::model::usage::Usage;
+use crate::model::wire::{Assembler, Wire, count, object, parse_answer, text};
 
 /// Maps `done_reason`. There are others, like `load` and `unload`, which follow no reply.
 fn end(reason: &str) -> End {

@@ -13,13 +13,16 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Assembler, Delivery, End, Endpoint, Listener, ModelError, ModelSpec, RawPart, RawReply, Reply,
-    Request, Spent, Tier, ToolChoice, ToolSchema, Vendor, VendorError, Wire, catalogue, count,
-    elements, first, object, parse_answer, text, update,
+    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, Reply, Request, Spent, Tier,
+    ToolChoice, ToolSchema, Vendor, VendorError, catalogue,
 };
 use crate::model::manner::Manner;
 use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Words};
+use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
+use crate::model::wire::{
+    Assembler, Wire, count, elements, first, object, parse_answer, text, update,
+};
 use crate::sys::text::BYTE_ORDER_MARK;
 
 /// The data of a stream's last event; logged as the finish reason of a stream that has no other.

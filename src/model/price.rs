@@ -146,7 +146,6 @@ impl LongPrompt {
 
 impl Price {
     /// The same with every amount changed by `change`.
-    #[must_use]
     pub fn map(self, change: impl Fn(Usd) -> Usd) -> Self {
         Self {
             input: change(self.input),
@@ -158,7 +157,6 @@ impl Price {
     }
 
     /// The price of a call at most: all of its prompt is written to the vendor's cache, if that costs more.
-    #[must_use]
     pub fn at_most(self) -> Self {
         let dearer = |input: Usd, write: Usd| Usd(input.0.max(write.0));
         Self {
@@ -172,7 +170,6 @@ impl Price {
     }
 
     /// Returns the cost of a call with this usage.
-    #[must_use]
     pub fn of(&self, usage: Usage) -> Usd {
         let (input, cached_input, cache_write, output) = match self.long_prompt {
             Some(long) if usage.input_tokens > long.above => {
@@ -190,7 +187,6 @@ impl Price {
     }
 
     /// Returns the number of tokens of answer `money` pays for, behind a prompt of `input_tokens`.
-    #[must_use]
     pub fn affordable_output(&self, money: Usd, input_tokens: u64) -> u64 {
         let prompt = self.of(Usage::plain(input_tokens, 0));
         let each = self.of(Usage::plain(input_tokens, 1)).less(prompt).0;

@@ -80,7 +80,6 @@ impl<'a> Prompt<'a> {
 
     /// The query of an agent. The first `known` messages are in the run log already, and with them the
     /// system prompt.
-    #[must_use]
     pub fn of_agent(
         system: impl IntoIterator<Item = impl Into<Cow<'a, str>>>,
         conversation: Vec<Message<'a>>,
@@ -96,7 +95,6 @@ impl<'a> Prompt<'a> {
     }
 
     /// The query that asks for a change: system prompt, query, code base.
-    #[must_use]
     pub fn initial(inputs: &'a Inputs, order: PromptOrder) -> Self {
         let mut prompt = Self::new(COMMIT_INITIAL);
         prompt.inputs(inputs, order);
@@ -109,7 +107,6 @@ impl<'a> Prompt<'a> {
     /// The query that asks for a repair: system prompt, build output, query, code base, and the
     /// latest state of each file that was replaced, in the order given. In the cached order, it is the first query
     /// with its own system prompt and what is new behind that.
-    #[must_use]
     pub fn repair(
         build_output: impl Into<Cow<'a, str>>,
         inputs: &'a Inputs,
@@ -139,14 +136,12 @@ impl<'a> Prompt<'a> {
     }
 
     /// The same query, and behind it why the reply to it was rejected.
-    #[must_use]
     pub fn after_rejection(mut self, why: &str) -> Self {
         self.section("rejected reply", format!("{why}\n\n{ASK_AGAIN}\n"));
         self
     }
 
     /// The query that asks for a consistency report: system prompt, query, code base. No later request begins so.
-    #[must_use]
     pub fn consistency(inputs: &'a Inputs, order: PromptOrder) -> Self {
         let mut prompt = Self::new(CONSISTENCY);
         prompt.inputs(inputs, order);
@@ -155,13 +150,11 @@ impl<'a> Prompt<'a> {
 
     /// Returns whether the conversation goes on, so that the next request begins with all of it; otherwise the prompt
     /// is complete.
-    #[must_use]
     pub fn goes_on(&self) -> bool {
         self.known.is_some()
     }
 
     /// The same prompt with what the conversation is made of changed by `change`.
-    #[must_use]
     pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
         let changed = self
             .conversation
@@ -174,7 +167,6 @@ impl<'a> Prompt<'a> {
     }
 
     /// The conversation to send.
-    #[must_use]
     pub fn messages(self) -> Vec<Message<'a>> {
         let system = self.system.into_iter();
         let system = system.map(|text| Message::text(Role::System, text));
@@ -207,7 +199,6 @@ impl<'a> Prompt<'a> {
     }
 
     /// Its length in bytes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let conversation: usize = self.pieces().map(|piece| piece.len()).sum();
         let system: usize = self.system.iter().map(|text| text.len()).sum();
@@ -215,7 +206,6 @@ impl<'a> Prompt<'a> {
     }
 
     /// Returns the prompt's sections: `system` and the others, each with its text in pieces.
-    #[must_use]
     pub fn sections(&self) -> Vec<(&'static str, Vec<Cow<'_, str>>)> {
         let mut pieces: Vec<Cow<'_, str>> = self.pieces().collect();
         let sections = self.sections.iter().rev();

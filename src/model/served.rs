@@ -12,7 +12,6 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns whether `served`, as the server reports it, is the model `asked`, or a version of it.
-#[must_use]
 pub fn is_same(asked: &str, served: &str) -> bool {
     let (asked, served) = (plain(asked), plain(served));
     let asked = asked.strip_suffix("-latest").unwrap_or(&asked);

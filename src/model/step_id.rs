@@ -55,19 +55,16 @@ impl Purpose {
     pub const PLAN_REPAIR: Self = Self::new("plan-repair");
 
     /// The purpose of this name: lower-case letters and hyphens, since it becomes part of file names.
-    #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
 
     /// The name, as records and file names have it.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.0
     }
 
     /// Returns whether it belongs to the commit workflow or its report, whose files the contract names.
-    #[must_use]
     pub fn is_workflows(&self) -> bool {
         [Self::INITIAL, Self::REPAIR, Self::REPORT].contains(self)
     }
@@ -97,7 +94,6 @@ impl StepId {
     pub const REPORT: Self = Self::new(Purpose::REPORT, 0);
 
     /// The call of this number.
-    #[must_use]
     pub const fn new(purpose: Purpose, number: u16) -> Self {
         Self {
             purpose,
@@ -107,13 +103,11 @@ impl StepId {
     }
 
     /// A commit's repair, from 1 on.
-    #[must_use]
     pub const fn repair(number: u16) -> Self {
         Self::new(Purpose::REPAIR, number)
     }
 
     /// The same query, asked again because the reply was rejected.
-    #[must_use]
     pub fn again(self) -> Self {
         Self {
             reask: self.reask + 1,
@@ -122,7 +116,6 @@ impl StepId {
     }
 
     /// Returns the title that begins a line: `The change`, `Repair 2`.
-    #[must_use]
     pub fn title(&self) -> String {
         let name = self.to_string();
         let mut letters = name.chars();

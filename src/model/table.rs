@@ -15,14 +15,13 @@ use std::sync::LazyLock;
 
 use chrono::NaiveDate;
 use regex::Regex;
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use self::form::{File, ModelEntry, Rules, is_name};
 pub use self::task::TaskType;
 use super::{
-    Endpoint, ListedModel, ModelSpec, Origin, Provider, Purpose, ReasoningEffort, Tier, azure,
-    catalogue, retired, served,
+    Endpoint, ListedModel, ModelSpec, Origin, Place, Provider, Purpose, ReasoningEffort, Tier,
+    azure, catalogue, retired, served,
 };
 use crate::model::price::Price;
 use crate::sys::positions::{self, Misplaced, Positions};
@@ -32,21 +31,6 @@ use crate::sys::text::regex;
 const BUILT_IN: &str = include_str!("table/built_in.json");
 /// Anthropic's models, and the default of the agent `chat`.
 pub(crate) const CHAT_MODELS: &str = include_str!("anthropic/models.json");
-
-/// A file of models, by where it stands. Later ones win.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Place {
-    /// In the program.
-    #[default]
-    BuiltIn,
-    /// In the home of the agent `chat`: the user's, for every agent.
-    Home,
-    /// In the home of the agent `plan`, for that agent alone.
-    Plan,
-    /// In the project.
-    Project,
-}
 
 /// A file of models.
 #[derive(Debug, Clone, Copy)]
@@ -155,7 +139,6 @@ impl ModelTable {
     pub const PLAN_DEFAULTS: &str = include_str!("../../prompts/plan_models.json");
 
     /// The built-in models alone.
-    #[must_use]
     pub fn built_in() -> Self {
         let mut table = Self::default();
         for (place, json) in [(Place::BuiltIn, BUILT_IN), (Place::Home, CHAT_MODELS)] {
@@ -245,19 +228,16 @@ impl ModelTable {
     }
 
     /// All models, the specification's first.
-    #[must_use]
     pub fn models(&self) -> &[ModelSpec] {
         &self.models
     }
 
     /// The model of that name.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<&ModelSpec> {
         self.models.iter().find(|spec| spec.name == name)
     }
 
     /// The name of a model's successor, by the vendor's name of the model, where it is here.
-    #[must_use]
     pub fn successor(&self, id: &str) -> Option<&str> {
         let successor = catalogue::successor(id)?;
         let found = self.models.iter().find(|spec| spec.id == successor)?;
@@ -265,7 +245,6 @@ impl ModelTable {
     }
 
     /// The price of `today` of a model by its vendor's name, or a version of it, where that is known.
-    #[must_use]
     pub fn price_of(&self, provider: Provider, id: &str, today: NaiveDate) -> Option<Price> {
         let is_it = |spec: &&ModelSpec| {
             spec.provider == provider && !spec.has_own_price() && served::is_same(&spec.id, id)
@@ -279,7 +258,6 @@ impl ModelTable {
     }
 
     /// The model to ask for `purpose` where the command line names none.
-    #[must_use]
     pub fn chosen(&self, purpose: &Purpose) -> &ModelSpec {
         let rule = |task| self.by_task.get(&task);
         let by_task = match TaskType::of_workflow(purpose) {
@@ -293,7 +271,6 @@ impl ModelTable {
     }
 
     /// The model that the agent `chat` asks where nobody has chosen another.
-    #[must_use]
     pub fn chats_default(&self) -> &ModelSpec {
         let name = self.defaults.get(&Place::Home);
         let named = name.and_then(|name| self.named(name));
@@ -301,7 +278,6 @@ impl ModelTable {
     }
 
     /// The same table with the models of the provider of chat's default first.
-    #[must_use]
     pub fn for_chat(mut self) -> Self {
         let first = self.chats_default().provider;
         self.models.sort_by_key(|spec| spec.provider != first);
@@ -349,7 +325,6 @@ impl ModelTable {
     }
 
     /// The key files of all models, each once.
-    #[must_use]
     pub fn key_files(&self) -> Vec<&str> {
         let files = self.models.iter();
         let mut files: Vec<&str> = files.filter_map(|spec| spec.key_file.as_deref()).collect();
@@ -365,7 +340,6 @@ impl ModelTable {
     }
 
     /// The names of all models, for messages.
-    #[must_use]
     pub fn names(&self) -> String {
         let names: Vec<&str> = self.models.iter().map(|spec| spec.name.as_str()).collect();
         names.join(", ")

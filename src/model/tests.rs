@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Delivery, Form, Listener, Message, ModelTable, Request, StepId, Wire};
+use super::message::Message;
+use super::{Delivery, Form, Listener, ModelTable, Request, StepId};
+use crate::model::wire::Wire;
 
 /// The request that asks the built-in model `name` for a whole answer to `messages`.
 pub(super) fn written(wire: &dyn Wire, name: &str, messages: &[Message<'static>]) -> Value {

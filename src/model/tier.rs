@@ -18,7 +18,6 @@ pub enum Tier {
 
 impl Tier {
     /// The word for it.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Standard => "standard",
@@ -27,7 +26,6 @@ impl Tier {
     }
 
     /// The tier that a vendor says it has served; `None`: one that nobody here can ask for.
-    #[must_use]
     pub fn told(word: &str) -> Option<Self> {
         match &*word.to_ascii_lowercase() {
             "flex" => Some(Self::Flex),
@@ -37,7 +35,6 @@ impl Tier {
     }
 
     /// The price in this tier of what costs `price` in the standard one.
-    #[must_use]
     pub fn price(self, price: Price) -> Price {
         match self {
             Self::Standard => price,

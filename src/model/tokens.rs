@@ -61,7 +61,6 @@ impl ByteClass {
 }
 
 /// About how many tokens `text` has: none where it is empty, and one at least where it is not.
-#[must_use]
 pub fn count(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let class = |at: usize| bytes.get(at).map(|byte| CLASSES[usize::from(*byte)]);

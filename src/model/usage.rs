@@ -20,7 +20,6 @@ pub struct Usage {
 
 impl Usage {
     /// The tokens of a call without cache and thoughts.
-    #[must_use]
     pub fn plain(input_tokens: u64, output_tokens: u64) -> Self {
         Self {
             input_tokens,
@@ -30,7 +29,6 @@ impl Usage {
     }
 
     /// The tokens of two calls together.
-    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
@@ -44,7 +42,6 @@ impl Usage {
     }
 
     /// Returns the tokens billed as output: the answer and the thoughts.
-    #[must_use]
     pub fn answered(&self) -> u64 {
         self.output_tokens.saturating_add(self.thought_tokens)
     }

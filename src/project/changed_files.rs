@@ -13,7 +13,6 @@ pub struct EditsRecord {
 
 impl EditsRecord {
     /// The same with what was done after it.
-    #[must_use]
     pub fn then(mut self, later: &Self) -> Self {
         let is_later = |path: &String| later.written.contains(path) || later.removed.contains(path);
         for (paths, more) in [

@@ -30,7 +30,6 @@ impl ConfiguredPaths {
     /// Collects what the configuration of these repositories names, each a `.git` or the directory of a bare one, as far as it is
     /// in their work trees or in the project in `root`; with this home directory. A directory that holds the project
     /// is left out. Of what cannot be read, git reads nothing either.
-    #[must_use]
     pub fn of<'g>(
         root: &Path,
         repositories: impl Iterator<Item = &'g Path>,

@@ -28,7 +28,6 @@ pub fn read(root: &Path) -> Result<Option<String>, String> {
 }
 
 /// Reports whether the file in a directory is a link.
-#[must_use]
 pub fn is_link(directory: &Path) -> bool {
     directory.join(AGENTS_FILE).is_symlink()
 }

@@ -170,7 +170,6 @@ fn to_read(path: &str, error: &io::Error) -> String {
 
 impl Project {
     /// The project at `root`, an absolute path with links resolved.
-    #[must_use]
     pub fn new(root: PathBuf) -> Self {
         Self {
             root,
@@ -179,32 +178,27 @@ impl Project {
     }
 
     /// The directory that everything is relative to.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// The folder with the user's files.
-    #[must_use]
     pub fn config(&self) -> PathBuf {
         self.root.join(CONFIG)
     }
 
     /// The folder with a folder for each run.
-    #[must_use]
     pub fn logs(&self) -> PathBuf {
         self.root.join(LOGS)
     }
 
     /// Directories for the journal of an application: beside the keys, where no build is to write; or,
     /// where that folder is mounted read-only, in `logs`.
-    #[must_use]
     pub fn journal_directories(&self) -> [PathBuf; 2] {
         [self.config(), self.logs()]
     }
 
     /// The first of those that can be written to; the first of all, where none can.
-    #[must_use]
     pub fn journal_directory(&self) -> PathBuf {
         let [beside_keys, in_logs] = self.journal_directories();
         let writable = |directory: &Path| access(directory, Access::WRITE_OK).is_ok();
@@ -233,7 +227,6 @@ impl Project {
     }
 
     /// The consistency report.
-    #[must_use]
     pub fn consistency_report(&self) -> PathBuf {
         self.config().join("consistency-report.txt")
     }
@@ -371,7 +364,6 @@ impl Project {
     }
 
     /// Reports whether git ignores a directory of the project's. Where that cannot be told, it does not.
-    #[must_use]
     pub fn ignores(&self, directory: &str) -> bool {
         let rules = IgnoreRules::load(&self.root);
         rules.is_ok_and(|rules| rules.is_directory_ignored(directory).unwrap_or_default())
@@ -403,7 +395,6 @@ impl Project {
 
     /// A redactor for every key that is known: those in the key files, which need not be of the
     /// model in use, those in the environments, and `further` ones; and for the environments' other secrets.
-    #[must_use]
     pub fn redactor<'f>(
         &self,
         environments: &[&Environment],

@@ -36,7 +36,6 @@ pub struct IgnoreFile(Vec<Pattern>);
 
 impl IgnoreFile {
     /// Parses an ignore file's content. Comments and lines that are no valid pattern match nothing, as with git.
-    #[must_use]
     pub fn parse(content: &[u8]) -> Self {
         // Git ends the last line itself, which lets it drop a `\r` there too.
         let content = [content, b"\n"].concat();
@@ -49,7 +48,6 @@ impl IgnoreFile {
 
     /// Returns this file's verdict on `path`, which is relative to the file's directory: `Some(true)` if it is ignored,
     /// `Some(false)` if a `!` line takes it back, `None` if no line matches. The last matching line counts.
-    #[must_use]
     pub fn verdict(&self, path: &[u8], is_dir: bool, case: Case) -> Option<bool> {
         let mut patterns = self.0.iter().rev();
         let found = patterns.find(|pattern| matches(pattern, path, is_dir, case));

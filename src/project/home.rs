@@ -1,12 +1,22 @@
-//! Directories in which agents keep settings and sessions. Pure.
+//! Directories in which agents keep settings and sessions. Reads nothing there but the files that hold keys.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use crate::sys::environment::Environment;
+use crate::sys::files::{self, Links, MIB};
+use crate::sys::text::regex;
+
+/// A key in a file of settings or accounts, or in one that is broken.
+static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#""(?:api_key|apiKey)"\s*:\s*"([^"]+)""#));
 
 /// Home of a system's agents, by the variables that say where it is.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AgentHome {
+    /// The command whose agents it is the home of.
+    pub command: &'static str,
     /// The variable that names the directory itself.
     pub variable: &'static str,
     /// The command that lists the sessions there.
@@ -16,7 +26,7 @@ pub struct AgentHome {
     xdg: Option<(&'static str, &'static str)>,
     /// Path below `HOME`.
     below_home: &'static str,
-    /// The files and folders in it that nothing sandboxed may read.
+    /// The file that may hold keys, and the folder in it that nothing sandboxed may read either.
     secrets: [&'static str; 2],
     /// Path below `HOME` on macOS, where the standard's variable does not count; `None` for that of Linux.
     on_mac_os: Option<&'static str>,
@@ -24,6 +34,7 @@ pub struct AgentHome {
 
 /// Home of `dev`.
 pub static DEV: AgentHome = AgentHome {
+    command: "dev",
     variable: "DEV_AGENT_HOME",
     list_command: "dev sessions list",
     xdg: Some(("XDG_CONFIG_HOME", "dev-agent")),
@@ -34,6 +45,7 @@ pub static DEV: AgentHome = AgentHome {
 
 /// Home of `plan`, the same on every system, as its specification has it.
 pub static PLAN: AgentHome = AgentHome {
+    command: "plan",
     variable: "OLLAMA_AGENT_HOME",
     list_command: "code-commit plan sessions list",
     xdg: Some(("XDG_DATA_HOME", "ollama-agent")),
@@ -44,6 +56,7 @@ pub static PLAN: AgentHome = AgentHome {
 
 /// Home of `chat`, the same on every system, as its specification has it.
 pub static CHAT: AgentHome = AgentHome {
+    command: "chat",
     variable: "AGENT_HOME",
     list_command: "code-commit chat sessions list",
     xdg: None,
@@ -57,6 +70,27 @@ pub static SHARED: &AgentHome = &CHAT;
 
 /// The homes of all profiles.
 pub static ALL: [&AgentHome; 3] = [&DEV, &PLAN, &CHAT];
+
+/// The texts of the files with keys that a command may meet: its own home's, and the shared one's.
+#[must_use]
+pub fn key_files(environment: &Environment, command: &str) -> Vec<String> {
+    let met = ALL
+        .iter()
+        .filter(|home| home.command == command || **home == SHARED);
+    let texts = met.filter_map(|home| {
+        let home_directory = home.directory(environment, System::current()).ok()?;
+        let content =
+            files::read(&home_directory.join(home.secrets[0]), Links::Followed, MIB).ok()?;
+        Some(String::from_utf8_lossy(&content).into_owned())
+    });
+    texts.collect()
+}
+
+/// Whatever looks like a key in the text of such a file, which may be broken.
+pub fn keys_in(text: &str) -> impl Iterator<Item = &str> {
+    KEY.captures_iter(text)
+        .filter_map(|found| Some(found.get(1)?.as_str()))
+}
 
 /// The folder in a project with what its users set for agents.
 pub const AGENT_FOLDER: &str = ".agent";
@@ -80,7 +114,6 @@ pub enum System {
 
 impl System {
     /// The one that the program was built for.
-    #[must_use]
     pub const fn current() -> Self {
         if cfg!(target_os = "macos") {
             Self::MacOs
@@ -234,6 +267,22 @@ mod tests {
                 let found = directory_of(&PLAN, system, variables);
                 assert_eq!(found.as_deref(), Ok(expected), "{system:?} {variables:?}");
             }
+        }
+    }
+
+    #[test]
+    fn the_keys_of_a_file_that_is_broken_are_kept_out_of_sight_too() {
+        let home = tempfile::tempdir().unwrap();
+        let broken = "{\"accounts\": [{\"api_key\": \"sk-one\"}, {\"api_key\" : \"sk-two\"";
+        std::fs::write(home.path().join(ACCOUNTS), broken).unwrap();
+        for (home, expected) in [
+            (home.path(), &["sk-one", "sk-two"][..]),
+            (Path::new("/nowhere/at/all"), &[]),
+        ] {
+            let environment = Environment::of(&[(CHAT.variable, home.to_str().unwrap())]);
+            let texts = key_files(&environment, "commit");
+            let keys: Vec<&str> = texts.iter().flat_map(|text| keys_in(text)).collect();
+            assert_eq!(keys, expected);
         }
     }
 

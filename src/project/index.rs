@@ -81,7 +81,6 @@ impl TrackedPaths {
     }
 
     /// Returns the tracked path at `path` or one of its parents, ignoring case.
-    #[must_use]
     pub fn find(&self, path: &str) -> Option<&str> {
         let tracked = self.0.iter().map(|tracked| tracked.trim_end_matches('/'));
         let mut tracked = tracked.filter(|tracked| {

@@ -38,7 +38,6 @@ impl Project {
     }
 
     /// Reports whether a run has the project. One that cannot be looked at counts as held.
-    #[must_use]
     pub fn is_held(&self) -> bool {
         let root = files::open_directory(self.root());
         root.map_or(true, |root| file_lock::is_locked(&root).unwrap_or(true))

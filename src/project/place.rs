@@ -21,7 +21,6 @@ pub struct FoundRoot {
 /// The project that `here` belongs to, an absolute directory: the nearest directory upwards with `agent-config`, up to
 /// the top of the git repository; else that top; else `here` itself. Only what belongs to `user` counts above `here`:
 /// whoever else can make directories there could have the user run their build.sh.
-#[must_use]
 pub fn find(here: &Path, user: u32) -> FoundRoot {
     let is_top = |directory: &Path| directory.join(".git").symlink_metadata().is_ok();
     let top = here.ancestors().find(|directory| is_top(directory));
@@ -55,7 +54,6 @@ fn belongs(found: &Metadata, user: u32) -> bool {
 }
 
 /// `to`, an absolute directory, as the way there from `from`, which is one, too.
-#[must_use]
 pub fn relative(from: &Path, to: &Path) -> PathBuf {
     let shared = from.ancestors().find(|directory| to.starts_with(directory));
     let shared = shared.unwrap_or(from);

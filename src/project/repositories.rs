@@ -44,7 +44,6 @@ pub struct GitFiles {
 
 impl ProjectSearch {
     /// To search the project in `root`, an absolute directory.
-    #[must_use]
     pub fn new(root: &Path) -> Self {
         let files = TrackedPaths::below(root).map(|tracked| tracked.files().collect::<Vec<_>>());
         let files = files.unwrap_or_default();
@@ -197,7 +196,6 @@ pub struct RepositoryState {
 
 impl RepositoryState {
     /// Looks at what is at `path`, a `.git` or the directory of a bare repository.
-    #[must_use]
     pub fn of(path: &Path) -> Self {
         let pointed = path.parent().filter(|_| path.ends_with(DOT_GIT));
         let pointed = pointed.and_then(|top| Repository::at(top).ok());

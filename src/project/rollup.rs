@@ -30,7 +30,6 @@ pub struct RollupFile<'t> {
 
 impl RollupFile<'_> {
     /// The file's own bytes in the rollup.
-    #[must_use]
     pub fn own_content(&self) -> &[u8] {
         let content = self.content.as_bytes();
         &content[..content.len() - self.added]
@@ -50,7 +49,6 @@ pub enum RollupState {
 
 /// The files in `rollup`, held against those below `root`. What stands before the first header belongs
 /// to none.
-#[must_use]
 pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<RollupFile<'t>> {
     let mut sections = Vec::new();
     let mut next = next_header(rollup, 0);
@@ -78,7 +76,6 @@ pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<RollupFile<'t>> {
 
 /// Reports whether `rollup`, made of these sections, can be held against the disk: it begins with a header, or a header names
 /// a file that is there. In a text of another form, a line may look like a header by chance.
-#[must_use]
 pub fn is_comparable(rollup: &str, sections: &[RollupFile<'_>]) -> bool {
     let begins =
         next_header(rollup, 0).is_some_and(|header| rollup[..header.start].trim().is_empty());
@@ -89,7 +86,6 @@ pub fn is_comparable(rollup: &str, sections: &[RollupFile<'_>]) -> bool {
 }
 
 /// The header of the file at `path`, as a line of its own.
-#[must_use]
 pub fn header(path: &str) -> String {
     format!("--- {path} ---\n")
 }

@@ -65,13 +65,11 @@ impl RunFolder {
     }
 
     /// Its path, relative to the project's root.
-    #[must_use]
     pub fn name(&self) -> String {
         format!("{LOGS}/{}", self.name)
     }
 
     /// Its path.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.logs.join(&self.name)
     }

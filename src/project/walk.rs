@@ -68,14 +68,12 @@ impl<'w> Walk<'w> {
     }
 
     /// A walk through all of a project.
-    #[must_use]
     pub fn of_project(root: &'w Path, rules: IgnoreRules, limit: usize) -> Self {
         let open = |path: &str| files::open_directory(&root.join(path)).map(OwnedFd::from);
         Self::new(open, Some((rules, String::new())), limit)
     }
 
     /// Lets a signal end the walk.
-    #[must_use]
     pub fn until(self, interrupt: &'w Interrupt) -> Self {
         Self {
             interrupt: Some(interrupt),
@@ -84,7 +82,6 @@ impl<'w> Walk<'w> {
     }
 
     /// Reports whether nothing more is looked at.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.left == 0 || self.interrupt.is_some_and(|stop| stop.check().is_err())
     }
@@ -178,7 +175,6 @@ impl<'w> Walk<'w> {
 }
 
 /// The path of a name in a directory; either may be "".
-#[must_use]
 pub fn joined(directory: &str, name: &str) -> String {
     match (directory, name) {
         ("", path) | (path, "") => path.to_owned(),

@@ -25,7 +25,6 @@ impl Mode {
     pub const ALL: [Self; 3] = [Self::Regular, Self::AutoPilot, Self::Planning];
 
     /// Its name, as people read it.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             Self::Regular => "Regular",
@@ -35,7 +34,6 @@ impl Mode {
     }
 
     /// The one that follows it: after the last, the first.
-    #[must_use]
     pub fn next(self) -> Self {
         match self {
             Self::Regular => Self::AutoPilot,

@@ -32,7 +32,6 @@ pub enum OrchestrationStatus {
 
 impl OrchestrationStatus {
     /// Its word in the report.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -45,7 +44,6 @@ impl OrchestrationStatus {
     }
 
     /// Returns whether the task is done: work that no review has passed, or that could not be published, is not.
-    #[must_use]
     pub fn is_finished(self) -> bool {
         self == Self::Completed
     }
@@ -63,7 +61,6 @@ pub enum ReviewVerdict {
 
 impl ReviewVerdict {
     /// Its word in the log.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Clean => "CLEAN",

@@ -49,7 +49,6 @@ const INSTEAD: &str = "no: ";
 
 impl Answer {
     /// The answer that somebody has written; what is none is no.
-    #[must_use]
     pub fn read(written: &str) -> Self {
         match written.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Self::Yes,
@@ -60,7 +59,6 @@ impl Answer {
     }
 
     /// The same as [`read`](Self::read) reads it.
-    #[must_use]
     pub fn written(&self) -> String {
         match self {
             Self::Yes => "yes".to_owned(),

@@ -117,13 +117,11 @@ impl Recording {
     }
 
     /// The model of the first query, where it is recorded.
-    #[must_use]
     pub fn first_model(&self) -> Option<&str> {
         self.first.as_deref()
     }
 
     /// The model that was asked first for this purpose, where that is recorded.
-    #[must_use]
     pub fn model_of(&self, purpose: &Purpose) -> Option<&str> {
         let mut steps = self.steps.iter();
         let step = steps.find(|(id, _)| id.purpose == *purpose);
@@ -131,7 +129,6 @@ impl Recording {
     }
 
     /// The steps that a model has answered.
-    #[must_use]
     pub fn steps_of(&self, model: &str) -> Vec<StepId> {
         let steps = self.steps.iter().filter(|(_, answered)| answered == model);
         steps.map(|(id, _)| id.clone()).collect()
@@ -143,7 +140,6 @@ impl Recording {
     }
 
     /// The number of the last repair allowed: as many as there were, where a run that was resumed had more.
-    #[must_use]
     pub fn repairs(&self) -> u16 {
         let repairs = self.steps.iter().map(|(id, _)| id);
         let repairs = repairs.filter(|id| id.purpose == Purpose::REPAIR);
@@ -152,19 +148,16 @@ impl Recording {
     }
 
     /// Returns the number of times a query was asked again, because the reply was rejected.
-    #[must_use]
     pub fn reasks(&self) -> usize {
         self.steps.iter().filter(|(id, _)| id.reask > 0).count()
     }
 
     /// The server that a model was asked at, where that was not its vendor's.
-    #[must_use]
     pub fn base_url(&self, model: &str) -> Option<&str> {
         self.base_urls.get(model).map(String::as_str)
     }
 
     /// Returns the record of the agent's work, if the run was an agent's.
-    #[must_use]
     pub fn agent(&self) -> Option<AgentRecord> {
         let read = |name| files::read(&self.folder.join(name), Links::Refused, LARGEST).ok();
         let record = read(run_files::RESULT);
@@ -175,7 +168,6 @@ impl Recording {
     }
 
     /// The recorded run's folder.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -262,7 +254,6 @@ pub struct ReplayModel {
 
 impl ReplayModel {
     /// Replays `recording`, read as answers of `spec`.
-    #[must_use]
     pub fn new(recording: &Recording, spec: ModelSpec) -> Self {
         Self {
             folder: recording.folder.clone(),

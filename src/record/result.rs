@@ -120,13 +120,11 @@ pub struct LimitsRecord {
 
 impl LimitsRecord {
     /// Returns the time a command may take.
-    #[must_use]
     pub fn command_timeout(&self) -> Duration {
         self.command_timeout.unwrap_or_default().0
     }
 
     /// Returns the number of tokens of a conversation that are sent at the most.
-    #[must_use]
     pub fn context(&self) -> u64 {
         self.max_context_tokens.unwrap_or(u64::MAX)
     }
@@ -201,7 +199,6 @@ pub enum RunEdits {
 }
 
 /// A hint, followed by the state of the project's files unless they are unchanged.
-#[must_use]
 pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
     let tree = match tree {
         TreeState::Unchanged => return hint,
@@ -285,7 +282,6 @@ pub struct RunRecord {
 
 impl RunRecord {
     /// The record of a run of which nothing else is known yet.
-    #[must_use]
     pub fn new(workflow: &'static str, exit: Exit, started: DateTime<FixedOffset>) -> Self {
         Self {
             schema: SCHEMA,
@@ -307,27 +303,23 @@ impl RunRecord {
     }
 
     /// The tokens of all calls together; `None` where no vendor tells.
-    #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         let used = self.steps.iter().filter_map(|step| step.usage);
         used.reduce(Usage::plus)
     }
 
     /// Returns the total cost of the calls; `None` where the cost of one is not known.
-    #[must_use]
     pub fn total_cost(&self) -> Option<Usd> {
         self.steps.iter().map(|step| step.cost).sum()
     }
 
     /// Returns the number of repairs that were tried.
-    #[must_use]
     pub fn repairs(&self) -> usize {
         let is_repair = |step: &&Step| step.purpose == Purpose::REPAIR && step.reask == 0;
         self.steps.iter().filter(is_repair).count()
     }
 
     /// Returns the number of queries that were asked again, because the reply was rejected.
-    #[must_use]
     pub fn reasks(&self) -> usize {
         self.steps.iter().filter(|step| step.reask > 0).count()
     }

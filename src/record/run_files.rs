@@ -28,13 +28,11 @@ pub const ERROR_LINE: &str = "ERROR\n";
 pub const ORCHESTRATE: &str = "orchestrate";
 
 /// The workflow that a run's folder is named after: runs of one second have numbers behind it.
-#[must_use]
 pub fn workflow(folder: &str) -> &str {
     folder.trim_matches(|c: char| c == '-' || c.is_ascii_digit())
 }
 
 /// Returns whether the run in this folder holds the project while it goes on, so that nobody else's does.
-#[must_use]
 pub fn holds_project(folder: &str) -> bool {
     workflow(folder) != ORCHESTRATE
 }
@@ -58,7 +56,6 @@ pub enum Artifact {
 }
 
 /// The file's name in the run's folder.
-#[must_use]
 pub fn name(step: &StepId, artifact: Artifact) -> String {
     let number = step.number;
     let again = match step.reask {
@@ -91,7 +88,6 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
 }
 
 /// The step whose query has this file name.
-#[must_use]
 pub fn asked(file: &str) -> Option<StepId> {
     let stem = file.strip_suffix(".txt")?;
     let (stem, reask) = match stem.split_once(AGAIN) {

@@ -77,19 +77,16 @@ impl<'r> RunLog<'r> {
     }
 
     /// The folder itself.
-    #[must_use]
     pub fn folder(&self) -> Arc<RunFolder> {
         Arc::clone(&self.folder)
     }
 
     /// The folder's path, relative to the project's root.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The path of a step's file, relative to the project's root.
-    #[must_use]
     pub fn path_of(&self, step: &StepId, artifact: Artifact) -> String {
         format!("{}/{}", self.name, run_files::name(step, artifact))
     }
@@ -200,7 +197,6 @@ impl<'r> RunLog<'r> {
     }
 
     /// The file for the output of a command that an agent runs: the `nth` one of the step, from 1 on.
-    #[must_use]
     pub fn command_output(&self, step: &StepId, nth: u32) -> PathBuf {
         let artifact = Artifact::Output(nth);
         self.folder.path().join(run_files::name(step, artifact))

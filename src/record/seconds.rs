@@ -1,5 +1,6 @@
 //! Durations as the records have them. Plain data.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -7,6 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// A duration that is written as seconds, to the millisecond.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Seconds(pub Duration);
+
+/// Writes tenths of a second, without the unit.
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1}", self.0.as_secs_f64())
+    }
+}
 
 impl Serialize for Seconds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -36,7 +36,6 @@ pub struct BuildRecord {
 
 impl BuildRecord {
     /// Returns whether it ended as it was to.
-    #[must_use]
     pub fn passed(&self) -> bool {
         self.code == Some(0)
     }
@@ -166,7 +165,6 @@ pub struct Action {
 
 impl Step {
     /// A step of which no more is known yet.
-    #[must_use]
     pub fn new(id: StepId, model: &str, prompt: Vec<PartRecord>) -> Self {
         Self {
             purpose: id.purpose,
@@ -179,7 +177,6 @@ impl Step {
     }
 
     /// One that the program takes by itself, which costs nothing.
-    #[must_use]
     pub fn own(id: StepId) -> Self {
         Self {
             purpose: id.purpose,
@@ -190,13 +187,11 @@ impl Step {
     }
 
     /// Returns whether the program has taken it by itself: no model was asked, and that it cost nothing is known.
-    #[must_use]
     pub fn is_own(&self) -> bool {
         self.model.is_none() && self.cost == Some(Usd::ZERO)
     }
 
     /// Returns the call's id within the run.
-    #[must_use]
     pub fn id(&self) -> StepId {
         StepId {
             purpose: self.purpose.clone(),
@@ -206,7 +201,6 @@ impl Step {
     }
 
     /// Returns whether an agent took it: it used tools, or ended in a verdict or a summary.
-    #[must_use]
     pub fn is_agents(&self) -> bool {
         !self.purpose.is_workflows()
     }
@@ -234,13 +228,11 @@ impl Step {
 
 impl Action {
     /// Returns whether it came to nothing: it failed, or the command that it ran did.
-    #[must_use]
     pub fn is_bad(&self) -> bool {
         self.failed || self.exit_code.is_some_and(|code| code != 0)
     }
 
     /// The input as a person reads it.
-    #[must_use]
     pub fn input_text(&self) -> String {
         self.input.as_ref().map(input_text).unwrap_or_default()
     }
@@ -257,7 +249,6 @@ pub(super) fn brief<S: Serializer>(steps: &[Step], out: S) -> Result<S::Ok, S::E
 
 /// Formats a tool's input for a person: each argument below the other, those of one line first; texts as they are, and
 /// the rest as JSON.
-#[must_use]
 pub fn input_text(input: &Value) -> String {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),

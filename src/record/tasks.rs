@@ -43,7 +43,6 @@ pub struct Task {
 impl Task {
     /// The task of a line like `[x] Install it`, a bullet or a number before it or not; `None` where it is none. Some
     /// models have signs of their own; their tasks must not be lost.
-    #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let found = TASK.captures(line)?;
         let status = match (found.name("complete"), found.name("active")) {

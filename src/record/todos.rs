@@ -30,7 +30,6 @@ pub struct Todo {
 
 impl Todo {
     /// Returns the text to show for it in its present state.
-    #[must_use]
     pub fn shown(&self) -> &str {
         match (&self.active_form, self.status) {
             (Some(active), TodoStatus::InProgress) => active,

@@ -26,7 +26,6 @@ pub enum Verb {
 
 impl Verb {
     /// The words for it while it is under way and once it is done; `name` is the tool's.
-    #[must_use]
     pub fn words(self, name: &str) -> (&str, &str) {
         match self {
             Self::Use | Self::Ask => (name, name),
@@ -61,7 +60,6 @@ pub enum CommandEnd {
 
 impl CommandEnd {
     /// The exit code, where the command has one.
-    #[must_use]
     pub fn code(self) -> Option<i32> {
         match self {
             Self::Exited(code) => Some(code),
@@ -70,7 +68,6 @@ impl CommandEnd {
     }
 
     /// Returns whether the command has failed.
-    #[must_use]
     pub fn is_failure(self) -> bool {
         !matches!(self, Self::None | Self::InBackground | Self::Exited(0))
     }

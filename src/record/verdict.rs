@@ -25,7 +25,6 @@ pub struct Verdict {
 
 impl Verdict {
     /// Formats it for a reader; for accepted work, with the report of the checks.
-    #[must_use]
     pub fn told(&self) -> String {
         match (self.passed, self.seen.as_str(), self.feedback.as_str()) {
             (true, "", "") => "The work is accepted.".to_owned(),

@@ -3,24 +3,23 @@
 //! Touches that file. Guarantees that it is its owner's alone, is replaced in one step, and keeps fields that are not
 //! known; that a mistake in it is told with its place; and that no error shows a key, nor any other value.
 
-mod form;
 pub mod printed;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::model::Provider;
 use crate::project::home;
-use crate::project::home::System;
 use crate::secret::ApiKey;
 use crate::sys::atomic_file;
-use crate::sys::environment::Environment;
 use crate::sys::file_lock::FileLock;
 use crate::sys::files::PathError;
 use crate::sys::home_file::{self, HomeFileProblem};
+use crate::sys::positions::{self, Misplaced, Positions};
 
 /// The file, in the agent's home.
 pub const FILE: &str = home::ACCOUNTS;
@@ -120,7 +119,7 @@ impl Accounts {
     /// When the file cannot be read, or there is a mistake in it.
     pub fn load(home: &Path) -> Result<Self, HomeFileProblem> {
         let path = home.join(FILE);
-        let loaded = home_file::load(&path, WITHOUT, form::parse)?;
+        let loaded = home_file::load(&path, WITHOUT, parse)?;
         let warning = loaded.is_some().then(|| warning(&path)).flatten();
         Ok(Self {
             path,
@@ -150,7 +149,6 @@ impl Accounts {
     }
 
     /// The one that counts; `None` where there is none at all.
-    #[must_use]
     pub fn active(&self) -> Option<&Account> {
         self.accounts.get(self.active)
     }
@@ -172,7 +170,6 @@ impl Accounts {
     }
 
     /// The account of this name.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<&Account> {
         self.accounts.iter().find(|account| account.name == name)
     }
@@ -283,13 +280,120 @@ fn warning(path: &Path) -> Option<String> {
     }
 }
 
-/// The keys in the user's file, as far as it can be read: they are redacted whatever else is wrong with it.
-#[must_use]
-pub fn keys_in_file(environment: &Environment) -> Vec<String> {
-    let home = home::SHARED.directory(environment, System::current());
-    let Ok(path) = home.map(|home| home.join(FILE)) else {
-        return Vec::new();
+/// The accounts that the content of a file stands for.
+///
+/// # Errors
+/// The first mistake in it, which shows no value.
+fn parse(content: &[u8]) -> Result<Accounts, Misplaced> {
+    let json = positions::text(content)?;
+    let at = Positions(json);
+    let ([version, active, accounts], further) =
+        at.fields(json, ["version", "active", "accounts"])?;
+    let unversioned = || at.problem(json, format!("`version` is missing: it is {VERSION}"));
+    let version = version.ok_or_else(unversioned)?;
+    if at.parse::<Value>(version)? != VERSION {
+        let reason = format!("`version` must be {VERSION}: this program knows no other");
+        return Err(at.problem(version, reason));
+    }
+    let list = accounts.ok_or_else(|| at.problem(json, "`accounts` is missing: a list"))?;
+    if !list.starts_with('[') {
+        return Err(at.problem(list, "`accounts` must be a list, in `[` and `]`"));
+    }
+    let mut accounts: Vec<Account> = Vec::new();
+    for entry in at.parse::<Vec<&RawValue>>(list)? {
+        let account = account(&at, entry.get())?;
+        if accounts.iter().any(|known| known.name == account.name) {
+            let reason = format!("there is an account `{}` already", account.name);
+            return Err(at.problem(entry.get(), reason));
+        }
+        accounts.push(account);
+    }
+    let name = field(&at, "active", active, |json| {
+        serde_json::from_str(json).map_err(|_| "must be the name of an account, in quotes".into())
+    });
+    // Without a name, the first counts.
+    let place = name?.flatten().map_or(Some(0), |name: String| {
+        accounts.iter().position(|account| account.name == name)
+    });
+    let unknown = || {
+        at.problem(
+            active.unwrap_or(json),
+            "`active` names no account of the list",
+        )
     };
-    let content = home_file::read(&path).ok().flatten();
-    form::all_keys(&String::from_utf8_lossy(&content.unwrap_or_default()))
+    Ok(Accounts {
+        active: place.ok_or_else(unknown)?,
+        accounts,
+        further,
+        ..Accounts::default()
+    })
+}
+
+fn account(at: &Positions<'_>, entry: &str) -> Result<Account, Misplaced> {
+    let names = ["name", "provider", "api_key", "api_key_command"];
+    let ([name, provider, key, command], further) = at.fields(entry, names)?;
+    let name = field(at, "name", name, name_in)?;
+    let provider = field(at, "provider", provider, provider_in)?.unwrap_or(USUAL);
+    let key = field(at, "api_key", key, key_in)?;
+    let credential = match (key, field(at, "api_key_command", command, command_in)?) {
+        (Some(key), None) => Credential::Key(key),
+        (None, Some(command)) => Credential::Command(command),
+        _ => {
+            let reason = "an account has either an `api_key` or an `api_key_command`";
+            return Err(at.problem(entry, reason));
+        }
+    };
+    Ok(Account {
+        name: name.ok_or_else(|| at.problem(entry, "an account needs a `name`"))?,
+        provider,
+        credential,
+        further,
+    })
+}
+
+/// Reads a field, if it is there. None of these is told by serde's errors: those would show the value.
+fn field<T>(
+    at: &Positions<'_>,
+    name: &str,
+    json: Option<&str>,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Misplaced> {
+    let wrong = |json| move |expected| at.problem(json, format!("`{name}` {expected}"));
+    json.map(|json| read(json).map_err(wrong(json))).transpose()
+}
+
+fn text(json: &str) -> Result<String, String> {
+    serde_json::from_str(json).map_err(|_| "must be a string, in quotes".to_owned())
+}
+
+fn name_in(json: &str) -> Result<String, String> {
+    let name = text(json)?;
+    let checked = check_name(&name).map_err(|problem| format!("is none: {problem}"));
+    checked.map(|()| name)
+}
+
+fn provider_in(json: &str) -> Result<Provider, String> {
+    let provider = serde_json::from_str(json).ok();
+    let provider = provider.filter(|provider: &Provider| provider.vendor().key_file.is_some());
+    provider.ok_or_else(|| "must be `anthropic`, `gemini`, `openai` or `azure`".to_owned())
+}
+
+fn key_in(json: &str) -> Result<ApiKey, String> {
+    let key = ApiKey::parse(text(json)?.as_bytes());
+    key.map_err(|problem| format!("{problem}, which no key has"))
+}
+
+fn command_in(json: &str) -> Result<Vec<String>, String> {
+    let words: Vec<String> = serde_json::from_str(json).unwrap_or_default();
+    let program = words.first().map_or("", String::as_str);
+    if program.is_empty() || words.iter().any(|word| word.contains('\0')) {
+        let reason = "must be a program and its arguments, like `[\"secret-tool\", \"lookup\", \"service\", \"claude\"]`";
+        return Err(reason.to_owned());
+    }
+    // From the current directory it would be a file of the project.
+    if program.contains('/') && !program.starts_with('/') {
+        let reason = "must begin with a program's name, or its absolute path: a relative one leads into the project";
+        return Err(reason.to_owned());
+    }
+    Ok(words)
 }

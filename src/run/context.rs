@@ -75,7 +75,6 @@ impl Context<'_> {
     }
 
     /// The user's home directory.
-    #[must_use]
     pub fn home(&self) -> Option<&Path> {
         self.environment.os("HOME").map(Path::new)
     }

@@ -51,7 +51,6 @@ pub enum EnvFileProblem {
 
 impl EnvFile {
     /// Finds that of the directory `here`, or else that of the project's root.
-    #[must_use]
     pub fn find(here: &Path, root: &Path) -> Self {
         // A directory of that name is somebody's Python, and no `.env`.
         let has_one = |dir: &&Path| {
@@ -89,7 +88,6 @@ impl EnvFile {
     }
 
     /// The environment with the file's variables, where it has none of the name.
-    #[must_use]
     pub fn below<'e>(&self, environment: &'e Environment) -> Cow<'e, Environment> {
         match self.directory {
             Some(_) => Cow::Owned(environment.with_defaults(&self.variables)),
@@ -98,13 +96,11 @@ impl EnvFile {
     }
 
     /// All that it sets, whether or not that counts: it may be secret.
-    #[must_use]
     pub fn variables(&self) -> &Environment {
         &self.variables
     }
 
     /// Returns the reasons it cannot be used.
-    #[must_use]
     pub fn problems(&self) -> Vec<EnvFileProblem> {
         let is_tracked = |directory: &Path| {
             let tracked = TrackedPaths::below(directory);
@@ -116,7 +112,6 @@ impl EnvFile {
     }
 
     /// Returns a warning if git would take the file.
-    #[must_use]
     pub fn exposure(&self) -> Option<&'static str> {
         let directory = self.directory.as_deref()?;
         Repository::of(directory).ok()??;

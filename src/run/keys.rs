@@ -32,7 +32,6 @@ pub struct FoundKey {
 impl FoundKey {
     /// Tells this key from others without giving it away: thoughts that a model has signed for one must not be shown to
     /// it with another.
-    #[must_use]
     pub fn identity(&self) -> String {
         let digest = Sha256::digest(self.key.expose());
         let bytes = digest.iter().take(8);
@@ -53,7 +52,6 @@ pub enum KeySource {
 
 impl KeySource {
     /// Returns whether it is no key file of the project.
-    #[must_use]
     pub fn is_elsewhere(&self) -> bool {
         !matches!(self, Self::File(_))
     }
@@ -145,7 +143,6 @@ pub enum NoKey {
 
 impl NoKey {
     /// The error of who cannot go on without the key: the project is not ready, unless a signal came.
-    #[must_use]
     pub fn ending(self) -> Error {
         match self {
             Self::Interrupted(interrupted) => interrupted.into(),
@@ -221,7 +218,6 @@ pub fn find(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<FoundKey>,
 }
 
 /// Returns whether an account's key may go to the model's server.
-#[must_use]
 pub fn takes_accounts(spec: &ModelSpec) -> bool {
     spec.key_file.is_some() && (spec.base_url.is_none() || spec.base_url_from == Place::Home)
 }

@@ -33,7 +33,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// An outcome that has but a sentence to say.
-    #[must_use]
     pub fn said(summary: impl Into<String>) -> Self {
         Self {
             summary: summary.into(),
@@ -42,7 +41,6 @@ impl Outcome {
     }
 
     /// An outcome that is a document of the program's own.
-    #[must_use]
     pub fn verbatim(text: Vec<u8>) -> Self {
         Self {
             text: Some(String::from_utf8(text).unwrap_or_default()),
@@ -51,7 +49,6 @@ impl Outcome {
     }
 
     /// An outcome that consists of the requested output, as a text and for programs.
-    #[must_use]
     pub fn shown(text: impl Into<String>, data: Value) -> Self {
         Self {
             text: Some(text.into()),
@@ -82,7 +79,6 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// Returns a suggestion for the user, and the state of the project's files.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         result::hint((self.advice)(&self.error), self.tree)
     }

@@ -3,7 +3,6 @@
 //! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
 
 pub mod installed;
-mod recorded;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,10 +14,10 @@ use super::problems::UnknownModel;
 use super::sending;
 use crate::model::price::Usd;
 use crate::model::{
-    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, OllamaServer, Origin,
-    Provider, Proxies, Purpose, REPAIRS, Route, ServerProblem, Setup, StepId, Tier, catalogue,
-    endpoint,
+    Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
+    Purpose, REPAIRS, Route, ServerProblem, Setup, StepId, Tier, VendorServer, catalogue, endpoint,
 };
+use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::run::past::naming;
 use crate::run::past::naming::NoSuchRun;
@@ -26,8 +25,6 @@ use crate::secret::ApiKey;
 use crate::sys::error::Error;
 use crate::sys::http::transport::PlainAddresses;
 use crate::sys::interrupt::Interrupted;
-
-pub use self::recorded::recorded_model;
 
 /// The models that a run asks, and what that may cost.
 pub struct Models<'a> {
@@ -226,7 +223,6 @@ impl Models<'_> {
 
     /// Tells the user of models whose lives end soon; gives the warnings of the run: what is to be said of those that
     /// are asked at their vendors, and of the way to them. What another server does then, it alone knows.
-    #[must_use]
     pub fn warnings(&self, context: &Context<'_>) -> Vec<String> {
         if self.is_replay {
             return Vec::new();
@@ -257,7 +253,6 @@ pub enum ModelKey {
 
 impl ModelKey {
     /// The key that was found, or none.
-    #[must_use]
     pub fn of(found: Option<FoundKey>) -> Self {
         let (key, source) = found.map(|found| (found.key, found.source)).unzip();
         Self::Given(key, source)
@@ -273,7 +268,7 @@ pub struct SelectedModel<'a> {
     /// The one to ask where it is overloaded.
     pub fallback: Option<Box<SelectedModel<'a>>>,
     /// Its server, where that is Ollama's and not replayed.
-    pub server: Option<OllamaServer>,
+    pub server: Option<VendorServer>,
     /// True if what is sent travels unencrypted to another machine.
     is_exposed: bool,
     /// The steps that it has answered in the run that is replayed, if it is a fallback.
@@ -356,7 +351,8 @@ impl<'a> SelectedModel<'a> {
         };
         let route = Route { key, ..route };
         let is_ollamas = spec.provider == Provider::Ollama;
-        let server = is_ollamas.then(|| OllamaServer::new(route.clone(), context.interrupt));
+        let server =
+            is_ollamas.then(|| VendorServer::new(spec.provider, route.clone(), context.interrupt));
         let model = HttpModel::new(
             spec.clone(),
             route,
@@ -581,6 +577,35 @@ pub fn stage_models<'a>(
         return Ok(models);
     }
     Err(missing.into())
+}
+
+/// The model of an orchestration that is replayed, by its record alone: what told of it may be set no more, and the table
+/// need not know it.
+///
+/// # Errors
+/// When another one is asked for.
+pub fn recorded_model<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    recording: &Recording,
+    OrchestrationSettings {
+        model, provider, ..
+    }: &OrchestrationSettings,
+) -> Result<Models<'a>, Error> {
+    if let Some(asked) = choice.model.as_ref().filter(|asked| *asked != model) {
+        let other = RecordingProblem::OtherModel {
+            folder: recording.folder().to_owned(),
+            recorded: model.clone(),
+            asked: asked.clone(),
+        };
+        return Err(other.into());
+    }
+    let known = context.models.as_ref().ok();
+    let known = known.and_then(|table| table.named(model));
+    let known = known.filter(|spec| spec.provider == *provider).cloned();
+    let spec = known.unwrap_or_else(|| ModelSpec::new(model, *provider));
+    let first = SelectedModel::replayed(context, spec, recording);
+    Ok(Models::new(choice, true, first, Vec::new()))
 }
 
 /// A model behind the user's own server, which is compatible with OpenAI's. The table may have more to say of

@@ -14,7 +14,6 @@ impl Counter {
     }
 
     /// Returns the amount done so far.
-    #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

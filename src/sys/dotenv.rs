@@ -31,7 +31,6 @@ pub enum DotenvProblem {
 }
 
 /// The variables, in the file's order, and the first lines that cannot be read.
-#[must_use]
 pub fn parse(content: &[u8]) -> (Vec<(String, String)>, Vec<DotenvProblem>) {
     let (mut variables, mut problems) = (Vec::new(), Vec::new());
     let lines = without_mark(content).split(|byte| *byte == b'\n');

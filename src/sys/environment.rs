@@ -39,7 +39,6 @@ impl Environment {
     }
 
     /// The variable's value; `None` where it is unset or empty.
-    #[must_use]
     pub fn os(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
         self.0
             .get(name.as_ref())
@@ -137,7 +136,6 @@ pub struct RecordedClock<'c> {
 
 impl<'c> RecordedClock<'c> {
     /// One that shows what `inner` does until it is [`set`](Self::set), and its date also then.
-    #[must_use]
     pub fn new(inner: &'c dyn Clock) -> Self {
         Self {
             inner,

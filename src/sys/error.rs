@@ -16,26 +16,22 @@ pub struct Error(Report);
 
 impl Error {
     /// The way out, for the user.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         Problem::hint(&**self)
     }
 
     /// Returns the exit status of the process.
-    #[must_use]
     pub fn exit(&self) -> Exit {
         let name = self.code().map(|name| name.to_string());
         name.map_or(Exit::LocalIo, |name| Exit::named(&name))
     }
 
     /// Returns whether it is an error of this type.
-    #[must_use]
     pub fn is<E: Diagnostic + Send + Sync + 'static>(&self) -> bool {
         self.0.downcast_ref::<E>().is_some()
     }
 
     /// The error itself, where it is of this type.
-    #[must_use]
     pub fn downcast_ref<E: Diagnostic + Send + Sync + 'static>(&self) -> Option<&E> {
         self.0.downcast_ref()
     }

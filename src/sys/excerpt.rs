@@ -22,7 +22,6 @@ impl Excerpt {
     pub const HALF: usize = Self::LIMIT / 2;
 
     /// The same with more behind it.
-    #[must_use]
     pub fn followed_by(mut self, bytes: &[u8]) -> Self {
         self.add(bytes);
         self
@@ -41,7 +40,6 @@ impl Excerpt {
 
     /// The stream as text; where something was left out, a line in its place says how many bytes.
     /// Invalid UTF-8 is replaced.
-    #[must_use]
     pub fn into_text(mut self) -> String {
         let mut text = std::mem::take(&mut self.head);
         if self.begin_of_end() > text.len() as u64 {
@@ -58,7 +56,6 @@ impl Excerpt {
     /// Returns the text that follows the first `kept` bytes of the stream, which are half the limit or more, give or
     /// take part of a character: all the rest; or a line that says how many bytes were left out, and the end.
     /// `ends_line` is true if a line ends before it.
-    #[must_use]
     pub fn rest(self, kept: u64, ends_line: bool) -> Vec<u8> {
         let begin = self.begin_of_end();
         let mut tail = Vec::from(self.tail);
@@ -110,7 +107,6 @@ impl Write for Excerpt {
 }
 
 /// `bytes` as text; what is not UTF-8 is replaced.
-#[must_use]
 pub fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

@@ -28,7 +28,6 @@ pub enum LockProblem {
 }
 
 /// The process that holds a lock, behind a sentence that says that there is one.
-#[must_use]
 pub fn holder_words(process: Option<u32>) -> String {
     process
         .map(|process| format!(": process {process}"))
@@ -115,7 +114,6 @@ impl Drop for FileLock {
 }
 
 /// Returns whether somebody holds the lock on the file at `path`. An unreadable file counts as not locked.
-#[must_use]
 pub fn is_held(path: &Path) -> bool {
     let file = files::open(path, Links::Refused);
     file.is_ok_and(|file| is_locked(&file).unwrap_or(false))
@@ -136,7 +134,6 @@ pub fn is_locked(file: &File) -> io::Result<bool> {
 
 /// The process that holds the lock on `file`, by Linux' table of locks: a line like
 /// `1: FLOCK  ADVISORY  WRITE 713 00:1b:4071 0 EOF`.
-#[must_use]
 pub fn holder(file: &File) -> Option<u32> {
     let inode = format!(":{}", file.metadata().ok()?.ino());
     let locks = files::read(Path::new("/proc/locks"), Links::Refused, 64 * MIB).ok()?;

@@ -85,7 +85,6 @@ pub struct Git {
 impl Git {
     /// The git that `path`, a list of directories, leads to; not by a relative one, nor by one in `project`, which has
     /// links resolved.
-    #[must_use]
     pub fn find(path: Option<&OsStr>, project: &Path) -> Option<Self> {
         let find = |name| program_outside(name, path?, project);
         Some(Self {
@@ -95,7 +94,6 @@ impl Git {
     }
 
     /// The words of a command that runs git with `arguments`; `None` where the place's path is not UTF-8.
-    #[must_use]
     pub fn words(&self, place: Option<GitPlace<'_>>, arguments: &[&str]) -> Option<Vec<String>> {
         let mut words = vec![self.env.clone(), "-i".to_owned()];
         words.extend(ENVIRONMENT.map(str::to_owned));
@@ -113,7 +111,6 @@ impl Git {
     }
 
     /// The same as a command in `directory`, without anything to read or say.
-    #[must_use]
     pub fn command(&self, directory: &Path, arguments: &[&str]) -> Option<Command> {
         let words = self.words(None, arguments)?;
         let (program, arguments) = words.split_first()?;
@@ -130,7 +127,6 @@ impl Git {
 
 /// The variables by which the git of any command has [`SAFE`] besides the settings that `environment` already gives it.
 /// None where git cannot count those: it says so itself.
-#[must_use]
 pub fn safe_variables(environment: &Environment) -> Vec<(String, String)> {
     let count = environment.os(COUNT).map_or(Some(0), |count| {
         count.to_str()?.trim_start().parse::<u32>().ok()

@@ -303,7 +303,6 @@ impl AsFd for Interrupt {
 
 /// Waits until `fd` can be read, or the time has passed. Signals do not end it: this is for work
 /// that is done because one came.
-#[must_use]
 pub fn is_readable_within(fd: BorrowedFd<'_>, limit: Duration) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     wait(&mut fds, Some(limit)).is_ok() && !fds[0].revents().is_empty()

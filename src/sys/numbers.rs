@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 /// A count of things: `1 file`, `1,230 files`.
-#[must_use]
 pub fn counted(count: u64, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", grouped(count))
 }
 
 /// A count with thousands set apart: `41,230`.
-#[must_use]
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -24,7 +22,6 @@ pub fn grouped(count: u64) -> String {
 }
 
 /// A share in per cent, rounded to one digit behind the point; 0 of nothing. Only nothing is 0, and only all is 100.
-#[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
     let whole = u128::from(whole.max(1));
     let part = u128::from(part);
@@ -37,7 +34,6 @@ pub fn percent(part: u64, whole: u64) -> String {
 }
 
 /// Returns the time something took, or has taken so far, in whole seconds: `42s`, `3m 05s`, `2h 00m 07s`.
-#[must_use]
 pub fn elapsed(duration: Duration) -> String {
     let whole = duration.as_secs();
     let (minutes, seconds) = (whole / 60, whole % 60);

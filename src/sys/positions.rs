@@ -7,6 +7,7 @@ use std::fmt;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::sys::text::cut;
 
@@ -24,6 +25,9 @@ pub struct Misplaced {
     /// The error there.
     pub reason: String,
 }
+
+/// The fields of an object that are known by their names, as slices of the text; and all others.
+pub type Fields<'t, const N: usize> = ([Option<&'t str>; N], Map<String, Value>);
 
 /// Where the parts of a text stand in it.
 #[derive(Debug, Clone, Copy)]
@@ -65,14 +69,33 @@ impl Positions<'_> {
         Err(self.problem(begin, "an object is expected here, in `{` and `}`"))
     }
 
+    /// The fields of an object by these names, as slices of the text, and all others.
+    ///
+    /// # Errors
+    /// When the part is invalid, or has a field twice.
+    pub fn fields<'p, const N: usize>(
+        &self,
+        part: &'p str,
+        names: [&str; N],
+    ) -> Result<Fields<'p, N>, Misplaced> {
+        let (mut known, mut further) = ([None; N], Map::new());
+        for (name, value) in self.object::<Entries<'p>>(part)?.0 {
+            match names.iter().position(|known| *known == name) {
+                Some(at) => known[at] = Some(value.get()),
+                None => {
+                    further.insert(name, self.parse(value.get())?);
+                }
+            }
+        }
+        Ok((known, further))
+    }
+
     /// A mistake at the beginning of `part`, which is a slice of the text.
-    #[must_use]
     pub fn problem(&self, part: &str, reason: impl Into<String>) -> Misplaced {
         self.problem_at(self.offset(part), reason)
     }
 
     /// A mistake at a byte of the text, or at its end.
-    #[must_use]
     pub fn problem_at(&self, offset: usize, reason: impl Into<String>) -> Misplaced {
         let text = self.0.as_bytes();
         let before = text.get(..offset).unwrap_or(text);

@@ -69,19 +69,16 @@ impl Events {
 
     /// The id of the last event that has ended and had one, which need not have had data: where a stream is to be
     /// taken up again.
-    #[must_use]
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
     /// Returns the time the server wants a client to wait before it takes the stream up again, as said last.
-    #[must_use]
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
     /// Returns the number of bytes that are kept of the event that has not ended yet.
-    #[must_use]
     pub fn pending(&self) -> usize {
         self.line.len() + self.data.as_ref().map_or(0, Vec::len)
     }

@@ -5,6 +5,7 @@
 
 pub mod hidden;
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::AsFd;
@@ -15,18 +16,23 @@ use rustix::termios::{QueueSelector, tcflush};
 use crate::record::question::{Answer, Question};
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
 use crate::sys::text::printable;
-use crate::ui::tui::{CommandHint, Menu, Status};
+use crate::ui::tui::{CommandHint, Menu, Status, Submission};
 
 /// The number of bytes a line may have.
 pub const LINE_LIMIT: usize = 1 << 20;
 /// The number of bytes a whole prompt may have.
 pub const PROMPT_LIMIT: usize = 10 << 20;
 
-/// The outcome of asking for a line.
+/// A user who can be asked.
+pub type User = RefCell<Box<dyn LineReader>>;
+/// Opens the input where somebody is to be asked.
+pub type OpenUser<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
+
+/// The outcome of asking for a line, or for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Typed {
+pub enum Typed<T = String> {
     /// The line, without its end. On a screen, it may have newlines in it.
-    Line(String),
+    Line(T),
     /// There is no more: Ctrl-D, or the end of the input.
     End,
     /// Ctrl-C was pressed.
@@ -110,8 +116,12 @@ pub trait LineReader {
     ///
     /// # Errors
     /// Those of [`Self::line`].
-    fn request(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        self.line(prompt)
+    fn request(&mut self, prompt: &str) -> Result<Typed<Submission>, InputError> {
+        Ok(match self.line(prompt)? {
+            Typed::Line(text) => Typed::Line(text.into()),
+            Typed::End => Typed::End,
+            Typed::Interrupted => Typed::Interrupted,
+        })
     }
 
     /// Asks whether something may be done; `None` where that is to be asked in words.
@@ -130,6 +140,11 @@ pub trait LineReader {
 
     /// Shows how things stand, and which commands there are, where these have a place of their own.
     fn stands(&mut self, _status: Status, _commands: Vec<CommandHint>) {}
+
+    /// Shows the answer to a command, Markdown, where there is a screen.
+    fn say(&mut self, _words: &str) -> bool {
+        false
+    }
 
     /// Returns whether this is a screen.
     fn is_screen(&self) -> bool {

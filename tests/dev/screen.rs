@@ -115,7 +115,7 @@ fn commands_are_completed_and_what_is_none_is_not_sent() {
     };
     screen
         .types("/re")
-        .shows("lists earlier sessions")
+        .shows("go on with another session")
         .types("\u{15}/zap-it now\r")
         .shows("there is no command `/zap-it`")
         .types("/model no-such\r")

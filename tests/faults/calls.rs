@@ -1,29 +1,36 @@
-//! How many system calls a file of a reply costs. They do not depend on the machine's load, as times do.
+//! The system calls and the instructions that a file of a reply costs. They do not depend on the machine's load, as
+//! times do.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Output};
 
-use super::support::TestProject;
+use super::support::{TestProject, skipped};
 use super::{RUN, can_trace};
 
 /// More are made for no file: to verify, compare, write and date it, and to look what the build has made of it.
-const MOST_CALLS: f64 = 8.5;
+const MOST_CALLS: f64 = 6.5;
+/// More are needed for no file, in a build without optimisation.
+const MOST_INSTRUCTIONS: f64 = 800_000.0;
 
-/// The system calls of a run whose reply has so many files, in 50 new directories.
-fn calls(count: usize) -> usize {
-    let files = (0..count).map(|n| format!("^^^d{}/f{n}.rs\nfn f() {{}}\n^^^end\n", n % 50));
-    let reply: String = files.collect();
+/// Files of a small and of a large reply.
+const FILES: [usize; 2] = [200, 600];
+
+/// A project with the recorded reply of so many files, in 50 new directories.
+fn project(files: usize) -> TestProject {
+    let blocks = (0..files).map(|n| format!("^^^d{}/f{n}.rs\nfn f() {{}}\n^^^end\n", n % 50));
+    let reply: String = blocks.collect();
     let answer = serde_json::json!({"candidates": [{"content": {"parts": [{"text": reply}]}, "finishReason": "STOP"}]});
-    let project = TestProject::new()
+    TestProject::new()
         .build(":")
-        .file("recorded/initial-query-response.json", answer.to_string());
-    let log = project.path("strace.log");
+        .file("recorded/initial-query-response.json", answer.to_string())
+}
+
+/// Runs the program below another one, which measures it.
+fn measured(project: &TestProject, tool: &[&str]) -> Output {
     let program = project.command(&RUN);
-    let mut command = Command::new("strace");
+    let mut command = Command::new(tool[0]);
     command
-        // The build is nothing of the program's.
-        .args(["-f", "-b", "execve", "-o"])
-        .arg(&log)
+        .args(&tool[1..])
         .arg(program.get_program())
         .args(program.get_args())
         .current_dir(project.path(""))
@@ -31,7 +38,24 @@ fn calls(count: usize) -> usize {
     for (name, value) in program.get_envs() {
         command.env(name, value.unwrap());
     }
-    assert!(command.output().unwrap().status.success());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output
+}
+
+/// What one more file adds.
+fn each(measure: impl Fn(usize) -> usize) -> f64 {
+    let [few, many] = FILES;
+    let float = |count: usize| f64::from(u32::try_from(count).unwrap());
+    float(measure(many) - measure(few)) / float(many - few)
+}
+
+fn calls(files: usize) -> usize {
+    let project = project(files);
+    let log = project.path("strace.log");
+    // The build is nothing of the program's.
+    let tool = ["strace", "-f", "-b", "execve", "-o", log.to_str().unwrap()];
+    measured(&project, &tool);
     let traced = fs::read_to_string(&log).unwrap();
     let is_call = |line: &&str| {
         let call = line.split_whitespace().nth(1).unwrap_or_default();
@@ -49,9 +73,29 @@ fn a_file_costs_few_system_calls() {
     if !can_trace() {
         return;
     }
-    let (few, many) = (200, 600);
-    let more = calls(many) - calls(few);
-    let each =
-        f64::from(u32::try_from(more).unwrap()) / f64::from(u32::try_from(many - few).unwrap());
+    let each = each(calls);
     assert!(each <= MOST_CALLS, "{each} calls a file");
+}
+
+fn instructions(files: usize) -> usize {
+    let tool = [
+        "valgrind",
+        "--tool=cachegrind",
+        "--cache-sim=no",
+        "--cachegrind-out-file=/dev/null",
+    ];
+    let output = measured(&project(files), &tool);
+    let text = String::from_utf8_lossy(&output.stderr);
+    let count = text.lines().rev().find_map(|line| line.split_once("refs:"));
+    let (_, count) = count.unwrap_or_else(|| panic!("no count: {text}"));
+    count.trim().replace(',', "").parse().unwrap()
+}
+
+#[test]
+fn a_file_costs_few_instructions() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return skipped("valgrind is not installed");
+    }
+    let each = each(instructions);
+    assert!(each <= MOST_INSTRUCTIONS, "{each} instructions a file");
 }

@@ -1,6 +1,6 @@
 //! With somebody at hand: every exchange is mirrored, and questions are asked.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 
 use serde_json::Value;
 
@@ -106,6 +106,19 @@ fn a_question_is_answered_by_who_is_there_and_nothing_means_go_on() {
 }
 
 #[test]
+fn a_slash_command_is_no_answer_and_no_task() {
+    let orchestra = OrchestraProject::clean_after([says("Shall I add a test?")], []);
+    let typed = "/nope\n/help\nAdd a flag.\n/undo it\nyes\n";
+    orchestra.given(&[], typed).exits(0).says(&[
+        "there is no command `/nope` here, only `/exit`, `/help`",
+        "say what is to be done",
+        "there is no command `/undo` here",
+    ]);
+    let told = orchestra.sent(1).pop().unwrap()["content"].to_string();
+    assert!(told.contains("yes") && !told.contains("undo"), "{told}");
+}
+
+#[test]
 fn an_end_of_input_counts_as_go_on_and_three_in_a_row_end_it() {
     let orchestra = OrchestraProject::scripted((0..4).map(|_| says("Well?")), []);
     let run = orchestra.typed(&[], "").exits(5);
@@ -138,12 +151,7 @@ fn the_task_is_asked_for_where_it_is_left_out() {
         (&[], "Add a flag.\n", "Add a flag."),
     ] {
         let orchestra = OrchestraProject::clean();
-        let mut child = orchestra.spawn(arguments);
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(input.as_bytes()).unwrap();
-        drop(stdin);
-        let output = child.wait_with_output().unwrap();
-        let run = Finished::new(&orchestra.project, arguments, output).exits(0);
+        let run = orchestra.given(arguments, input).exits(0);
         assert_eq!(transcript(&run).1["task"], task, "{arguments:?}");
     }
     for (arguments, input) in [
@@ -152,12 +160,7 @@ fn the_task_is_asked_for_where_it_is_left_out() {
         (&["--task", "-"], " \n"),
     ] {
         let orchestra = OrchestraProject::clean();
-        let mut child = orchestra.spawn(arguments);
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(input.as_bytes()).unwrap();
-        drop(stdin);
-        let output = child.wait_with_output().unwrap();
-        let run = Finished::new(&orchestra.project, arguments, output).exits(2);
+        let run = orchestra.given(arguments, input).exits(2);
         assert!(run.stdout.is_empty() && orchestra.pantheon.messages().is_empty());
     }
 }

@@ -279,6 +279,48 @@ fn a_file_that_a_session_lacks_is_made_anew_only_where_it_is_not_there() {
 }
 
 #[test]
+fn the_commands_of_a_talk_are_those_of_all_agents() {
+    let mut answers = whole();
+    answers.extend(whole());
+    let (plan, server) = PlanProject::scripted(&answers);
+    let typed = [
+        ("/help, Ctrl-D quits", ""),
+        ("plan> ", "/compact\r"),
+        (
+            "there is no command `/compact`: did you mean `/clear`, `/cost`?",
+            "",
+        ),
+        ("plan> ", "/help\r"),
+        ("/resume [NUMBER]", ""),
+        ("plan> ", "/undo\r"),
+        ("nothing was changed here", ""),
+        ("plan> ", "Make a.txt\r"),
+        ("(yes/no/edit): ", "yes\r"),
+        ("plan> ", "/diff\r"),
+        ("+++ b/a.txt", ""),
+        ("plan> ", "/undo\r"),
+        ("plan> ", "/cost\r"),
+        ("this session: ", ""),
+        ("plan> ", "/model no-such\r"),
+        ("`no-such`", ""),
+        ("plan> ", "/clear\r"),
+        ("(new session)", ""),
+        ("plan> ", "/resume 7\r"),
+        ("there is no session `7`", ""),
+        ("plan> ", "/resume 1\r"),
+        ("(resumed)", ""),
+        ("plan> ", "/exit\r"),
+    ];
+    let Some((shown, code)) = plan.in_terminal("", &typed) else {
+        return;
+    };
+    assert_eq!(code, 0, "{shown}");
+    assert!(!plan.project.path("a.txt").exists());
+    assert_eq!(plan.sessions().len(), 2);
+    assert_eq!(queries(&server), whole().len());
+}
+
+#[test]
 fn a_question_that_is_interrupted_is_asked_again_when_the_session_is_resumed() {
     let (plan, server) = PlanProject::scripted(&[
         tasks(&[("Look", "analyze")]),

@@ -1,7 +1,7 @@
 //! An orchestration's two servers: an Azure deployment that replies by a script, and a Pantheon whose branches do.
 
 use std::collections::BTreeMap;
-use std::io::{BufReader, Write as _};
+use std::io::BufReader;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::project::{Finished, piped};
+use super::project::{Finished, given, piped};
 use super::server::{Recorded, give, receive};
 use super::{Answer, ModelServer, TestProject, openai};
 
@@ -396,11 +396,12 @@ impl OrchestraProject {
 
     /// The same without `--headless`, with this typed.
     pub fn typed(&self, arguments: &[&str], input: &str) -> Finished {
-        let mut child = self.spawn(&[&["--task", "Add a flag."], arguments].concat());
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(input.as_bytes()).unwrap();
-        drop(stdin);
-        let output = child.wait_with_output().unwrap();
+        self.given(&[&["--task", "Add a flag."], arguments].concat(), input)
+    }
+
+    /// The same with these arguments alone.
+    pub fn given(&self, arguments: &[&str], input: &str) -> Finished {
+        let output = given(self.spawn(arguments), input);
         Finished::new(&self.project, arguments, output)
     }
 

@@ -30,9 +30,6 @@ const ROOM: u64 = 10;
 /// From which percentage on it gets to which where it cannot get so low.
 const CLOSE: (u64, u64) = (95, 90);
 
-/// The instructions for the summary; the conversation follows.
-const SUMMARY: &str = include_str!("../../../prompts/chat_compact.txt");
-
 /// Characters to a token, about.
 const CHARACTERS: u64 = 4;
 /// The most tokens of a picture.
@@ -212,7 +209,8 @@ impl Truncate<'_> {
     }
 }
 
-/// Asks the model for a summary, which takes the place of all that was said; `focus` is what it is to keep above all.
+/// Asks the model for a summary, which takes the place of all that was said; by these
+/// instructions, and above all of what the user asks to keep.
 ///
 /// # Errors
 /// When there is no reply, or the summary is not shorter ([`AgentError::NotCompressed`]); the conversation is then as it
@@ -221,14 +219,16 @@ pub fn summarize(
     frame: Frame<'_>,
     meter: &Meter,
     window: u64,
-    focus: &str,
+    (instructions, focus): (&str, &str),
     conversation: &mut Conversation,
 ) -> Result<Compressed, AgentError> {
     let instructions = match focus.trim() {
-        "" => SUMMARY.to_owned(),
+        "" => instructions.to_owned(),
         focus => {
             let focus = tagged(Tag::USER_REQUEST, &[], focus);
-            format!("{SUMMARY}\n## Focus\n\nThe user asks you to keep this above all:\n\n{focus}\n")
+            format!(
+                "{instructions}\n## Focus\n\nThe user asks you to keep this above all:\n\n{focus}\n"
+            )
         }
     };
     let compress = Compress {

@@ -63,15 +63,6 @@ pub struct ChatArgs {
 }
 
 impl ChatArgs {
-    /// Tests for a list of sessions as JSON.
-    pub(crate) fn lists_json(&self) -> bool {
-        use ChatCommand::Sessions;
-        matches!(
-            self.command,
-            Some(Sessions(SessionsCommand::List { json: true }))
-        )
-    }
-
     /// The mode that the flags ask for, if any.
     #[must_use]
     pub fn first_mode(&self) -> Option<Mode> {

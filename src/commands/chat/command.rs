@@ -3,14 +3,18 @@
 //! A profile: which parts of the engine it is made of. What it has is set up by `place`, what it works on by `request`,
 //! and what a user does at the screen is heard by `talk`.
 
+use std::rc::Rc;
+
+use super::commands::is_known;
 use super::error::ChatError;
 use super::place::ChatPlace;
 use super::talk::TalkEnd;
-use super::{attach, login, models, outgoing, place, proposals, request, settings, slash, talk};
+use super::{attach, login, models, outgoing, place, proposals, request, settings, talk};
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
 use crate::commands::screen::{Screen, ScreenSetup, at_screen};
 use crate::commands::sessions::{self as listing, KEEPS_ALL};
+use crate::commands::talk::slash;
 use crate::commands::workspace::{AgentOptions, AnswerSource, Keeping as _, SessionChoice};
 use crate::project::home::CHAT;
 use crate::record::event::WithoutKeys;
@@ -117,13 +121,13 @@ fn own_command(request: &str) -> Result<Option<(&str, &str)>, ChatError> {
     if request.starts_with('!') {
         return Err(ChatError::ScreenCommand("!".to_owned()));
     }
-    match slash::read(request, |_| true) {
-        None | Some(Err(_)) => Ok(None),
-        Some(Ok((name, _))) if slash::is_known(name) => {
-            Err(ChatError::ScreenCommand(format!("/{name}")))
-        }
-        Some(Ok(own)) => Ok(Some(own)),
+    let Some((name, argument)) = slash::split(request) else {
+        return Ok(None);
+    };
+    if is_known(name) {
+        return Err(ChatError::ScreenCommand(format!("/{name}")));
     }
+    Ok(Some((name, argument)))
 }
 
 /// The request that one of the user's own commands stands for, by the model that it names.
@@ -174,7 +178,7 @@ fn interactive(
 fn talk_until_left(
     context: &Context<'_>,
     options: &AgentOptions,
-    screen: &Screen,
+    screen: &Rc<Screen>,
     mode: &SharedMode,
     farewell: &mut String,
 ) -> Result<(), Failure> {
@@ -183,7 +187,7 @@ fn talk_until_left(
     // With what the vendor's list has added, for the model that was chosen of it.
     let mut table = None;
     let context = &Context {
-        reporter: screen,
+        reporter: &**screen,
         ..context.clone()
     };
     loop {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use clap::ValueEnum as _;
 use regex::{Captures, Regex};
 
-use super::slash;
+use crate::commands::talk::slash::{self, Slash};
 use crate::project::conventions::read_file;
 use crate::project::home::AGENT_FOLDER;
 use crate::record::mode::Mode;
@@ -19,7 +19,7 @@ use crate::sys::files::Links;
 use crate::sys::text::{escaped, line_end, one_line, regex};
 
 /// The folder with the commands, in a project's folder for agents and in the user's.
-pub const COMMANDS: &str = "commands";
+pub const FOLDER: &str = "commands";
 /// Ending of a command's file name.
 const ENDING: &str = ".md";
 /// Limits of the commands read from a folder, and of its depth.
@@ -27,6 +27,33 @@ const MOST: usize = 500;
 const DEEPEST: usize = 4;
 /// Limit of a description that is the first line of a file.
 const LONGEST: usize = 100;
+
+/// The program's own commands in a chat.
+pub const COMMANDS: &[Slash] = &[
+    Slash::Clear,
+    Slash::Command,
+    Slash::Compact,
+    Slash::Copy,
+    Slash::Cost,
+    Slash::Diff,
+    Slash::Exit,
+    Slash::Help,
+    Slash::Init,
+    Slash::Login,
+    Slash::Logout,
+    Slash::Mode,
+    Slash::Model,
+    Slash::Permissions,
+    Slash::Resume,
+    Slash::Transcript,
+    Slash::Undo,
+];
+
+/// Tests for a command of the program's own.
+#[must_use]
+pub fn is_known(name: &str) -> bool {
+    slash::named(name, COMMANDS).is_some()
+}
 
 /// A command that users have written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -269,15 +296,15 @@ impl Expansion<'_> {
 #[must_use]
 pub fn load(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    let projects = Folder::load(&root.join(AGENT_FOLDER).join(COMMANDS), Some(root));
-    let own = Folder::load(&home.join(COMMANDS), None);
+    let projects = Folder::load(&root.join(AGENT_FOLDER).join(FOLDER), Some(root));
+    let own = Folder::load(&home.join(FOLDER), None);
     let mut warnings = [projects.warnings, own.warnings].concat();
     let mut commands = [projects.commands, own.commands].concat();
     // The sort is stable.
     commands.sort_by(|one, other| one.name.cmp(&other.name));
     commands.dedup_by(|later, earlier| later.name == earlier.name);
     commands.retain(|command| {
-        let is_taken = slash::is_known(&command.name);
+        let is_taken = is_known(&command.name);
         if is_taken {
             warnings.push(format!(
                 "the command file for `/{0}` is not used: `/{0}` is the program's own",
@@ -394,8 +421,8 @@ fn is_part(name: &str) -> bool {
 pub fn file_for(name: &str) -> Option<String> {
     let parts: Vec<&str> = name.split(':').collect();
     let is_name = parts.iter().all(|part| is_part(part)) && parts.len() <= DEEPEST + 1;
-    let file = format!("{AGENT_FOLDER}/{COMMANDS}/{}{ENDING}", parts.join("/"));
-    (is_name && !slash::is_known(name)).then_some(file)
+    let file = format!("{AGENT_FOLDER}/{FOLDER}/{}{ENDING}", parts.join("/"));
+    (is_name && !is_known(name)).then_some(file)
 }
 
 /// The file that a reply consists of: a fence around all of it is taken off.

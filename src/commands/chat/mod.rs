@@ -23,7 +23,6 @@ pub mod reminders;
 pub(crate) mod request;
 pub mod settings;
 pub(crate) mod shell;
-pub(crate) mod slash;
 pub(crate) mod spending;
 pub(crate) mod talk;
 pub mod tools;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use self::file::{Choice, FILE, PermissionAction, PermissionFile, rule_words};
 use super::briefing::Briefing;
-use super::commands::COMMANDS;
+use super::commands::FOLDER;
 use crate::agent::judge::{JudgedCommand, ScriptState, judge};
 use crate::agent::permissions::{Permission, Permissions};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
@@ -38,7 +38,7 @@ const PLANNING: &str = "this is Planning mode: nothing is executed, not even a t
 pub fn closed_paths(root: &Path, home: &Path) -> Vec<PathBuf> {
     let paths = [
         root.join(FILE),
-        root.join(AGENT_FOLDER).join(COMMANDS),
+        root.join(AGENT_FOLDER).join(FOLDER),
         home.to_owned(),
     ];
     paths.map(|path| resolved(&path)).to_vec()

@@ -370,14 +370,14 @@ impl<'c> ChatPlace<'c> {
         )
     }
 
-    /// All commands that can be typed, the user's own behind those of the program.
-    pub fn hints(&self) -> Vec<CommandHint> {
+    /// The user's own commands, for who types one.
+    pub fn own_commands(&self) -> Vec<CommandHint> {
         let own = self.commands.iter().map(|command| CommandHint {
             name: command.name.clone(),
             argument: command.argument_hint.clone(),
             description: command.description.clone(),
         });
-        super::slash::hints().into_iter().chain(own).collect()
+        own.collect()
     }
 
     /// The user's own command of this name.

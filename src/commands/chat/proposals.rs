@@ -18,10 +18,11 @@ use crate::run::outcome::Failure;
 use crate::sys::diff::{self, FileChange};
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
-use crate::sys::numbers::grouped;
 
 /// The tool by which files are written.
 const TOOL: &str = "write_file";
+/// Instructions of `/compact`.
+const SUMMARY: &str = include_str!("../../../prompts/chat_compact.txt");
 /// Request of `/init`.
 pub const INIT: &str = include_str!("../../../prompts/chat_init.txt");
 /// Request of `/command`.
@@ -37,18 +38,9 @@ pub fn compact(place: &ChatPlace<'_>, focus: &str) -> Result<String, Failure> {
     }
     let outcome = request::aside(place, "/compact", true, |agent, conversation| {
         let system = request::system(agent);
-        let compressed = summarize(
-            agent.frame(&system),
-            &place.meter,
-            place.window(),
-            focus,
-            conversation,
-        )?;
-        Ok(format!(
-            "compacted: about {} tokens, from {}",
-            grouped(compressed.tokens_after),
-            grouped(compressed.tokens_before)
-        ))
+        let (meter, window) = (&place.meter, place.window());
+        let asked = (SUMMARY, focus);
+        Ok(summarize(agent.frame(&system), meter, window, asked, conversation)?.told())
     })?;
     Ok(outcome.summary)
 }

@@ -2,18 +2,22 @@
 //!
 //! Failures are shown on the screen and do not end the conversation.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::checklist::checklist;
+use super::commands::{self, COMMANDS};
 use super::entries::STOPPED_SHOWN;
 use super::login::Said;
 use super::place::ChatPlace;
-use super::{
-    attach, checklist, commands, login, proposals, request, shell, slash, spending, trusting,
-};
+use super::{attach, login, proposals, request, shell, spending, trusting};
 use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
-use crate::commands::last;
-use crate::commands::screen::Screen;
+use crate::commands::screen::{Screen, ScreenLines};
+use crate::commands::sessions;
+use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
-use crate::commands::talk::undo_last;
+use crate::commands::talk::{Standing, Talk, Talker};
 use crate::commands::workspace::{AnswerSource, Keeping as _, SessionChoice};
 use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
@@ -26,11 +30,9 @@ use crate::record::todos::{Todo, TodoStatus};
 use crate::run::accounts;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
+use crate::ui::input::User;
 use crate::ui::tui::history::is_secret;
-use crate::ui::tui::{Connection, Menu, Submission, ToScreen};
-
-/// The maximum number of sessions offered for a choice.
-const LISTED: usize = 50;
+use crate::ui::tui::{CommandHint, Menu, Submission, ToScreen};
 
 /// The end of a talk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,79 +43,95 @@ pub enum TalkEnd {
     Reopen(Option<String>),
 }
 
-/// A user at the screen.
-pub struct Talk<'t, 'c> {
+/// The agent that a user talks with at the screen.
+struct Chat<'t, 'c> {
     place: &'t mut ChatPlace<'c>,
     screen: &'t Screen,
-    /// The runs that can be undone, and the usage so far.
-    tally: Tally,
-    end: Option<TalkEnd>,
+    /// The end of the talk, as far as it is known.
+    end: TalkEnd,
 }
 
 /// Talks until the user ends it, or everything is to be set up anew.
 ///
 /// # Errors
 /// When a signal came that lasts.
-pub fn talk(place: &mut ChatPlace<'_>, screen: &Screen) -> Result<TalkEnd, Failure> {
-    let mut talk = Talk {
+pub fn talk(place: &mut ChatPlace<'_>, screen: &Rc<Screen>) -> Result<TalkEnd, Failure> {
+    let context = place.context;
+    let user: User = RefCell::new(Box::new(ScreenLines::new(screen, context.interrupt)));
+    let mut chat = Chat {
         place,
         screen,
-        tally: Tally::default(),
-        end: None,
+        end: TalkEnd::Left,
     };
-    talk.show();
-    trusting::ask_at_start(talk.place, screen)?;
-    screen.tell(ToScreen::Settled);
-    while let Some(submission) = screen.next() {
-        talk.hear(&submission)?;
-        if let Some(end) = talk.end.take() {
-            // What a command has made of the permissions must not count unseen.
-            talk.look_at_permissions()?;
-            return Ok(end);
-        }
-        screen.tell(ToScreen::Settled);
+    let mut talk = Talk::new(context, &user);
+    talk.show_status_bar(&chat);
+    chat.show(&talk);
+    trusting::ask_at_start(chat.place, screen)?;
+    talk.run(&mut chat)?;
+    if chat.is_over() {
+        // What a command has made of the permissions must not count unseen.
+        proposals::look_at_permissions(chat.place, screen)?;
     }
-    let context = talk.place.context;
-    let _ = context.interrupt.take();
-    context.interrupt.check().map_err(AgentError::from)?;
-    Ok(TalkEnd::Left)
+    Ok(chat.end)
 }
 
-impl Talk<'_, '_> {
-    /// Shows the session as it is.
-    fn show(&mut self) {
-        self.screen
-            .tell(ToScreen::Todos(self.place.todos.borrow().clone()));
-        self.show_commands();
-        self.show_model();
-        self.screen
-            .status(|status| status.connection = Connection::Connected);
-        self.remember_changes();
+impl Talker for Chat<'_, '_> {
+    const COMMANDS: &'static [Slash] = COMMANDS;
+    const PROMPT: &'static str = "";
+
+    fn has_more_to_do(&self) -> Result<bool, Failure> {
+        Ok(false)
     }
 
-    /// Shows which model is asked, and how much of its window is used.
-    fn show_model(&self) {
-        self.screen.status(|status| {
-            status
-                .model
-                .clone_from(&self.place.base.models.first.spec.name);
-            status.window = self.place.window();
-            status.used = self.place.used();
-        });
+    fn standing(&self) -> Standing {
+        Standing {
+            session: Some(self.place.id()),
+            model: self.place.base.models.first.spec.name.clone(),
+            window: self.place.window(),
+            tokens: self.place.base.kept.session.borrow().file.total_tokens,
+            // What was done beside the conversation counts for nothing in it.
+            used: Some(self.place.used()),
+        }
     }
 
-    fn show_commands(&self) {
-        self.screen.tell(ToScreen::Commands(self.place.hints()));
+    fn own_commands(&self) -> Vec<CommandHint> {
+        self.place.own_commands()
     }
 
-    /// Does what a line says, and tells what fails.
-    fn hear(&mut self, submission: &Submission) -> Result<(), Failure> {
-        let done = self.take(submission);
-        self.screen
-            .tell(ToScreen::Todos(self.place.todos.borrow().clone()));
-        // What was done beside the conversation counts for nothing in it.
-        let used = self.place.used();
-        self.screen.status(|status| status.used = used);
+    fn hear(&mut self, mut line: Submission) -> Result<Option<Submission>, Failure> {
+        let text = line.text.trim();
+        if let Some(command) = text.strip_prefix('!') {
+            shell::run_for_user(self.place, command.trim())?;
+            return Ok(None);
+        }
+        line.text = if is_secret(text) {
+            text.to_owned()
+        } else {
+            request::censored(self.place, text)
+        };
+        if line.text.starts_with('/') {
+            // They may have been written since.
+            self.place.reload_commands();
+        }
+        Ok(Some(line))
+    }
+
+    fn show(&self, _talk: &Talk<'_>) {
+        let todos = self.place.todos.borrow().clone();
+        self.screen.tell(ToScreen::Todos(todos));
+    }
+
+    fn attend(
+        &mut self,
+        talk: &mut Talk<'_>,
+        request: Option<Submission>,
+    ) -> Result<Outcome, Failure> {
+        let request = request.unwrap_or_default();
+        let asked = attach::request(self.place, &request);
+        self.work_on(talk, &asked)
+    }
+
+    fn ended(&self, _talk: &Talk<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
         let _ = self.place.context.interrupt.take();
         self.place
             .context
@@ -121,59 +139,115 @@ impl Talk<'_, '_> {
             .check()
             .map_err(AgentError::from)?;
         let Err(failure) = done else {
-            return Ok(());
+            return Ok(false);
         };
         if matches!(failure.error.exit(), Exit::Interrupted(_)) {
             self.place.context.notice(STOPPED_SHOWN);
-            return Ok(());
-        }
-        if failure.error.exit() == Exit::ModelFailed {
-            self.screen
-                .status(|status| status.connection = Connection::Error);
+            return Ok(true);
         }
         self.place.context.reporter.event(&Event::Failed {
             error: failure.error.to_string(),
             hint: failure.hint(),
             log: failure.log,
         });
-        Ok(())
+        Ok(false)
     }
 
-    fn take(&mut self, submission: &Submission) -> Result<(), Failure> {
-        let text = submission.text.trim();
-        if let Some(command) = text.strip_prefix('!') {
-            return shell::run_for_user(self.place, command.trim());
-        }
-        let text = if is_secret(text) {
-            text.to_owned()
-        } else {
-            request::censored(self.place, text)
+    fn undone(&mut self, run: String) -> Result<(), Failure> {
+        let changes = undo_log::read(self.place.context.project.root(), &run)?;
+        let files = changes.into_iter().flat_map(|changes| changes.files);
+        let paths: Vec<String> = files.map(|(path, _)| path).collect();
+        Ok(self.place.undone(&paths)?)
+    }
+
+    fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
+        let (context, kept) = (self.place.context, &self.place.base.kept);
+        Ok(sessions::others(
+            context,
+            &kept.store,
+            context.directory,
+            &kept.id(),
+        )?)
+    }
+
+    fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure> {
+        let said = match which {
+            SessionChoice::New => "a new session",
+            SessionChoice::Last | SessionChoice::Named(_) => "the session goes on",
         };
-        if text.starts_with('/') {
-            // They may have been written since.
-            self.place.reload_commands();
-            self.show_commands();
-        }
-        let own = |name: &str| self.place.command(name).is_some();
-        match slash::read(&text, own) {
-            Some(Ok((name, argument))) => self.obey(name, argument),
-            Some(Err(problem)) => {
-                self.screen.say(problem);
-                Ok(())
-            }
-            None => {
-                let submission = Submission {
-                    text,
-                    ..submission.clone()
-                };
-                let asked = attach::request(self.place, &submission);
-                self.attend(&asked)
-            }
-        }
+        self.place.change_session(which)?;
+        self.screen
+            .tell(ToScreen::Transcript(self.place.transcript()));
+        Ok(said.to_owned())
     }
 
+    fn models(&mut self) -> Result<Menu, Failure> {
+        Ok(self.place.model_menu()?)
+    }
+
+    fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
+        Ok(self.place.choose_model(name)?)
+    }
+
+    fn cost(&self, _tally: &Tally) -> Result<String, Failure> {
+        Ok(spending::told(self.place)?)
+    }
+
+    fn obey(
+        &mut self,
+        talk: &mut Talk<'_>,
+        command: Slash,
+        argument: &str,
+    ) -> Result<Option<String>, Failure> {
+        Ok(Some(match command {
+            Slash::Mode => self.place.mode.switch(argument),
+            Slash::Permissions => self.place.permissions.borrow().markdown(),
+            Slash::Copy => match self.place.last_words() {
+                Some(words) => {
+                    self.screen.tell(ToScreen::Copy(words));
+                    "the last reply is in the clipboard".to_owned()
+                }
+                None => "there is no reply yet".to_owned(),
+            },
+            Slash::Transcript => {
+                let text = self.place.transcript_text();
+                self.screen.tell(ToScreen::Page(text));
+                return Ok(None);
+            }
+            Slash::Compact => proposals::compact(self.place, argument)?,
+            Slash::Login => self.login(argument)?,
+            Slash::Logout => {
+                let said = login::log_out(self.place.context)?;
+                self.reopen(said)
+            }
+            Slash::Init => self.init(talk)?,
+            Slash::Command => self.new_command(talk, argument)?,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Carries out one of the user's own commands, by the model that it names, which is asked no longer than that.
+    fn obey_own(&mut self, talk: &mut Talk<'_>, name: &str, argument: &str) -> Result<(), Failure> {
+        let command = self.place.command(name);
+        let Some(model) = command.and_then(|command| command.model.clone()) else {
+            return self.carry_out(talk, name, argument);
+        };
+        let before = self.place.base.models.first.spec.name.clone();
+        self.choose_model(&model)?;
+        talk.show_status_bar(self);
+        let done = self.carry_out(talk, name, argument);
+        self.choose_model(&before)?;
+        done
+    }
+
+    fn is_over(&self) -> bool {
+        self.end != TalkEnd::Left
+    }
+}
+
+impl Chat<'_, '_> {
     /// Works on a request.
-    fn attend(&mut self, asked: &UserRequest) -> Result<(), Failure> {
+    fn work_on(&mut self, talk: &mut Talk<'_>, asked: &UserRequest) -> Result<Outcome, Failure> {
         // What was done is struck until the next request.
         let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
         self.place.todos.borrow_mut().retain(is_open);
@@ -181,20 +255,14 @@ impl Talk<'_, '_> {
         let tokens = request::tokens_of(asked);
         self.screen
             .status(|status| status.used = status.used.saturating_add(tokens));
-        self.look_at_permissions()?;
+        proposals::look_at_permissions(self.place, self.screen)?;
         let _ = self.screen.take_begun();
         let (place, screen) = (&*self.place, self.screen);
         let ask = |question: &Question, preview: Option<&str>| {
-            request::ask(place, screen, self.place.context.clock, question, preview)
+            request::ask(place, screen, place.context.clock, question, preview)
         };
         let done = request::work(self.place, AnswerSource::Screen(&ask), Some(asked));
-        let (record, log) = match &done {
-            Ok(outcome) => (&outcome.record, &outcome.log),
-            Err(failure) => (&failure.record, &failure.log),
-        };
-        if let Some(record) = record {
-            self.tally.add(record, log.as_deref());
-        }
+        talk.count(&done);
         let begun = self.screen.take_begun();
         if matches!(&done, Err(failure) if matches!(failure.error.exit(), Exit::Interrupted(_)))
             && let Err(problem) = self.place.keep_begun(&begun)
@@ -202,25 +270,22 @@ impl Talk<'_, '_> {
             self.place.context.warn(problem.to_string());
         }
         // What a command has made of the permissions counts for nothing until the user has looked.
-        let looked = self.look_at_permissions();
+        let looked = proposals::look_at_permissions(self.place, self.screen);
         let outcome = done?;
         looked?;
-        self.offer_to_carry_out(&outcome)
-    }
-
-    /// Asks about permissions that somebody else has changed since they were read.
-    fn look_at_permissions(&self) -> Result<(), Failure> {
-        proposals::look_at_permissions(self.place, self.screen)?;
-        Ok(())
-    }
-
-    /// Asks how to carry out a plan that ends in a checklist.
-    fn offer_to_carry_out(&mut self, outcome: &Outcome) -> Result<(), Failure> {
-        if self.place.mode.get() != Mode::Planning {
-            return Ok(());
+        match self.plan_to_carry_out(&outcome)? {
+            Some(asked) => self.work_on(talk, &asked),
+            None => Ok(outcome),
         }
-        let Some(todos) = checklist::checklist(&outcome.summary) else {
-            return Ok(());
+    }
+
+    /// Asks how to carry out a plan that ends in a checklist; the request to do so.
+    fn plan_to_carry_out(&mut self, outcome: &Outcome) -> Result<Option<UserRequest>, Failure> {
+        if self.place.mode.get() != Mode::Planning {
+            return Ok(None);
+        }
+        let Some(todos) = checklist(&outcome.summary) else {
+            return Ok(None);
         };
         let menu = Menu {
             title: "The plan ends in a checklist".to_owned(),
@@ -236,124 +301,13 @@ impl Talk<'_, '_> {
         let mode = match self.screen.choose(menu)? {
             Some(0) => Mode::Regular,
             Some(1) => Mode::AutoPilot,
-            _ => return Ok(()),
+            _ => return Ok(None),
         };
         self.place.mode.set(mode);
         self.place.todos.replace(todos);
         let words = "Carry out the plan, item by item.";
         self.screen.say(format!("> {words}"));
-        self.attend(&UserRequest::from(words))
-    }
-
-    /// Does what a command of the program's own says, or what the user has written under that name.
-    fn obey(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
-        let said = match name {
-            "help" => slash::help(&self.place.hints()),
-            "exit" => {
-                self.end = Some(TalkEnd::Left);
-                return Ok(());
-            }
-            "clear" => {
-                self.change_session(SessionChoice::New)?;
-                "a new session".to_owned()
-            }
-            "resume" => self.resume()?,
-            "cost" => spending::told(self.place)?,
-            "undo" => self.undo()?,
-            "mode" => self.place.mode.switch(argument),
-            "model" => self.model(argument)?,
-            "permissions" => self.place.permissions.borrow().markdown(),
-            "copy" => match self.place.last_words() {
-                Some(words) => {
-                    self.screen.tell(ToScreen::Copy(words));
-                    "the last reply is in the clipboard".to_owned()
-                }
-                None => "there is no reply yet".to_owned(),
-            },
-            "transcript" => {
-                self.screen
-                    .tell(ToScreen::Page(self.place.transcript_text()));
-                return Ok(());
-            }
-            "compact" => proposals::compact(self.place, argument)?,
-            "login" => self.login(argument)?,
-            "logout" => {
-                let said = login::log_out(self.place.context)?;
-                self.reopen(said)
-            }
-            "init" => self.init()?,
-            "command" => self.new_command(argument)?,
-            own => return self.own(own, argument),
-        };
-        self.screen.say(said);
-        Ok(())
-    }
-
-    fn model(&mut self, name: &str) -> Result<String, Failure> {
-        let name = match name {
-            "" => {
-                let menu = self.place.model_menu()?;
-                let names = menu.items.clone();
-                let chosen = self.screen.choose(menu)?;
-                let Some((name, _)) = chosen.and_then(|at| names.get(at).cloned()) else {
-                    return Ok("the model stays the same".to_owned());
-                };
-                name
-            }
-            name => name.to_owned(),
-        };
-        self.place.choose_model(&name)?;
-        self.show_model();
-        Ok(format!("`{name}` is asked from now on"))
-    }
-
-    fn undo(&mut self) -> Result<String, Failure> {
-        let (run, said) = undo_last(self.place.context, &mut self.tally)?;
-        if let Some(run) = run {
-            let changes = undo_log::read(self.place.context.project.root(), &run)?;
-            let files = changes.into_iter().flat_map(|changes| changes.files);
-            let paths: Vec<String> = files.map(|(path, _)| path).collect();
-            self.place.undone(&paths)?;
-        }
-        Ok(said)
-    }
-
-    /// Finds what the session's requests have changed that is still there.
-    fn remember_changes(&mut self) {
-        let id = self.place.id();
-        let found = last::changed_in(self.place.context, &id);
-        // Runs that cannot be read are no reason not to go on.
-        (self.tally.changed, self.tally.is_latest) = found.unwrap_or_default();
-    }
-
-    fn resume(&mut self) -> Result<String, Failure> {
-        let mut sessions = self.place.base.sessions_here(self.place.context)?;
-        sessions.truncate(LISTED);
-        if sessions.is_empty() {
-            return Ok("there is no other session in this directory".to_owned());
-        }
-        let items = sessions
-            .iter()
-            .map(|(_, line)| (line.clone(), String::new()));
-        let menu = Menu {
-            title: "Resume a session".to_owned(),
-            items: items.collect(),
-            at: 0,
-        };
-        let chosen = self.screen.choose(menu)?;
-        let Some((id, _)) = chosen.and_then(|at| sessions.get(at)) else {
-            return Ok("the session stays the same".to_owned());
-        };
-        self.change_session(SessionChoice::Named(id.clone()))?;
-        Ok("the session goes on".to_owned())
-    }
-
-    fn change_session(&mut self, choice: SessionChoice) -> Result<(), Failure> {
-        self.place.change_session(choice)?;
-        self.screen
-            .tell(ToScreen::Transcript(self.place.transcript()));
-        self.show();
-        Ok(())
+        Ok(Some(UserRequest::from(words)))
     }
 
     fn login(&mut self, argument: &str) -> Result<String, Failure> {
@@ -374,7 +328,7 @@ impl Talk<'_, '_> {
     /// Sets everything up anew, which ends background processes: the user and the model are told.
     fn reopen(&mut self, said: Said) -> String {
         let told = said.markdown();
-        self.end = Some(TalkEnd::Reopen(said.account));
+        self.end = TalkEnd::Reopen(said.account);
         let listed = self.place.base.processes.borrow_mut().list();
         let running = listed.iter();
         let running = running.filter(|process| process.state == ProcessState::Running);
@@ -435,18 +389,23 @@ impl Talk<'_, '_> {
         Ok(Some(said))
     }
 
-    fn init(&mut self) -> Result<String, Failure> {
+    fn init(&mut self, talk: &mut Talk<'_>) -> Result<String, Failure> {
         if self.place.mode.get() == Mode::Planning {
             let said = "`/init` has to look around, and nothing is executed in Planning: switch modes first";
             return Ok(said.to_owned());
         }
         let proposed = proposals::proposed(self.place, "/init", proposals::INIT)?;
-        let said = proposals::offer(self.place, self.screen, AGENTS_FILE, &proposed)?;
-        self.remember_changes();
+        self.offer(talk, AGENTS_FILE, &proposed)
+    }
+
+    /// Offers a file that the agent has written; what became of it.
+    fn offer(&self, talk: &mut Talk<'_>, path: &str, content: &str) -> Result<String, Failure> {
+        let said = proposals::offer(self.place, self.screen, path, content)?;
+        talk.remember_changes(self);
         Ok(said)
     }
 
-    fn new_command(&mut self, argument: &str) -> Result<String, Failure> {
+    fn new_command(&mut self, talk: &mut Talk<'_>, argument: &str) -> Result<String, Failure> {
         let (name, description) = argument
             .split_once(char::is_whitespace)
             .unwrap_or((argument, ""));
@@ -456,32 +415,21 @@ impl Talk<'_, '_> {
             return Ok(format!("{what}; {names}"));
         };
         let content = proposals::command(self.place, name, description)?;
-        let said = proposals::offer(self.place, self.screen, &path, &content)?;
-        self.remember_changes();
+        let said = self.offer(talk, &path, &content)?;
         self.place.reload_commands();
-        self.show_commands();
         trusting::trust_written(self.place, name, &content)?;
         Ok(said)
     }
 
-    /// Carries out one of the user's own commands, by the model that it names, which is asked no longer than that.
-    fn own(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
-        let command = self.place.command(name);
-        let model = command.and_then(|command| command.model.clone());
-        let Some(model) = model else {
-            return self.carry_out(name, argument);
-        };
-        let before = self.place.base.models.first.spec.name.clone();
-        self.model(&model)?;
-        let done = self.carry_out(name, argument);
-        self.model(&before)?;
-        done
-    }
-
-    fn carry_out(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
+    fn carry_out(
+        &mut self,
+        talk: &mut Talk<'_>,
+        name: &str,
+        argument: &str,
+    ) -> Result<(), Failure> {
         let screen = Some(self.screen);
         match attach::expand(self.place, screen, name, argument)? {
-            Ok(asked) => self.attend(&asked),
+            Ok(asked) => self.work_on(talk, &asked).map(drop),
             Err(problem) => {
                 self.screen
                     .say(format!("`/{name}` is not carried out: {problem}"));

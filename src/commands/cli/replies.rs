@@ -12,13 +12,7 @@ use super::values::SELDOM;
 pub struct ReplyArgs {
     /// Ask again up to N times in a run if a reply is rejected, naming its faults; each time costs
     /// another call
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 0,
-        hide_default_value = true,
-        conflicts_with = "consistency_check"
-    )]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub reask: usize,
 
     /// Go on with an earlier run, named as for `log`: its replies first, which cost nothing, then calls
@@ -26,7 +20,7 @@ pub struct ReplyArgs {
     pub resume: Option<PathBuf>,
 
     /// Reject a reply without edits, with exit code 5, instead of building the project as it is
-    #[arg(long, conflicts_with = "consistency_check", help_heading = SELDOM)]
+    #[arg(long, help_heading = SELDOM)]
     pub require_edits: bool,
 }
 

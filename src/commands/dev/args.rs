@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use uuid::Uuid;
 
 use crate::commands::cli::agent::{AgentArgs, SessionsCommand, TalkArgs};
-use crate::commands::cli::build::check_allowed;
 use crate::commands::cli::inputs::{OutputArgs, PlaceArgs};
 use crate::commands::cli::values::{SELDOM, parse_duration};
 
@@ -56,17 +55,6 @@ pub struct DevArgs {
     pub timeout: Duration,
 }
 
-impl DevArgs {
-    /// Tests for a list of sessions as JSON.
-    pub(crate) fn lists_json(&self) -> bool {
-        use DevCommand::Sessions;
-        matches!(
-            self.command,
-            Some(Sessions(SessionsCommand::List { json: true }))
-        )
-    }
-}
-
 /// A command of `dev` other than running the agent.
 #[derive(Debug, Clone, Subcommand)]
 pub enum DevCommand {
@@ -89,18 +77,4 @@ pub(crate) struct Dev {
 
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
-}
-
-impl Dev {
-    /// Checks the hosts and sockets that it allows.
-    pub(crate) fn with_sandbox_checked(self) -> Result<Self, clap::Error> {
-        let AgentArgs {
-            sandbox,
-            allow_host,
-            allow_socket,
-            ..
-        } = &self.arguments.agent;
-        check_allowed(*sandbox, allow_host, allow_socket, Self::command)?;
-        Ok(self)
-    }
 }

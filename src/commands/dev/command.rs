@@ -3,10 +3,13 @@
 //! A profile: the parts of the engine it is made of. [`crate::agent`] makes them work together, and all agents share
 //! what surrounds them.
 
+use std::cell::RefCell;
+use std::mem::take;
 use std::time::Duration;
 
 use crate::agent::audit::work_until_passed;
-use crate::agent::memory::{Compress, TokenCounts};
+use crate::agent::memory::truncate::{Meter, summarize};
+use crate::agent::memory::{Compress, Frame, TokenCounts};
 use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::restricted::AuditCommands;
@@ -20,16 +23,24 @@ use crate::agent::tools::notes::{AskUser, DONE, Done, UpdateTaskList, VERDICT};
 use crate::agent::tools::read::ReadFile;
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::write::WriteFile;
-use crate::agent::{Agent, Brief, ToolTries, protocol};
+use crate::agent::{Agent, Brief, Host, ToolTries, protocol};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
+use crate::commands::error::CommandError;
 use crate::commands::sessions as listing;
-use crate::commands::talk::{self, OpenInput};
-use crate::commands::workspace::{AgentOptions, AnswerSource, Workspace, home, settings};
+use crate::commands::talk::slash::Slash;
+use crate::commands::talk::{Standing, Talk, Talker, model_menu};
+use crate::commands::workspace::{
+    AgentOptions, AnswerSource, Keeping as _, SessionChoice, Workspace, home, settings,
+};
 use crate::model::Purpose;
 use crate::project::home::DEV;
+use crate::record::event::Event;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
+use crate::run::recovery;
 use crate::sys::error::Error;
+use crate::ui::input::OpenUser;
+use crate::ui::tui::{Menu, Submission};
 
 /// The command's name.
 const NAME: &str = "dev";
@@ -52,26 +63,192 @@ const CHECKS: Duration = Duration::from_secs(600);
 pub fn dev<'c>(
     context: &'c Context<'c>,
     options: &AgentOptions,
-    input: OpenInput<'_>,
+    open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
-    talk::serve(context, NAME, options, input, &work)
+    let request = options.request.as_deref();
+    let goes_on = request.is_some_and(|request| request.trim().is_empty());
+    if goes_on && options.session == SessionChoice::New {
+        return Err(CommandError::NothingAsked.into());
+    }
+    let mut place = Workspace::open(context, options)?;
+    if let Some((request, answers)) = place.replay(context, options)? {
+        return work(context, &place, answers, request.as_deref());
+    }
+    if goes_on && !place.has_more_to_do() {
+        return Err(CommandError::NothingAsked.into());
+    }
+    if request.is_some() {
+        let request = request.filter(|_| !goes_on);
+        return work(context, &place, AnswerSource::Nowhere, request);
+    }
+    let user = RefCell::new(open()?);
+    let mut developer = Developer {
+        context,
+        options,
+        place,
+        undone: Vec::new(),
+    };
+    if !developer.place.has_more_to_do() {
+        developer.recap();
+    }
+    Talk::new(context, &user).run(&mut developer)?;
+    let id = developer.standing().session;
+    Ok(Outcome::said(id.map_or_else(
+        || "nothing was asked for".to_owned(),
+        |id| format!("session {id}: `--resume` goes on with it"),
+    )))
 }
 
-/// Works on one request until the audit passes it.
-fn work(
-    context: &Context<'_>,
-    place: &Workspace<'_>,
-    answers: AnswerSource<'_>,
-    request: Option<&str>,
-) -> Result<Outcome, Failure> {
-    let (root, outside) = (context.project.root(), place.outside);
-    let mut warnings: Vec<String> = place.uncontained.iter().cloned().collect();
-    let conventions = place.conventions(context).unwrap_or_else(|problem| {
-        context.warn(problem.clone());
-        warnings.push(problem);
-        None
+/// The developer that a user talks with.
+struct Developer<'t, 'c> {
+    context: &'c Context<'c>,
+    options: &'t AgentOptions,
+    place: Workspace<'c>,
+    /// The runs that were undone since the last request: the agent is to know.
+    undone: Vec<String>,
+}
+
+impl Developer<'_, '_> {
+    /// Shows the end of the session so far.
+    fn recap(&self) {
+        if let Some(recap) = self.place.kept.session.borrow().conversation.recap() {
+            self.context.reporter.event(&Event::Words(recap));
+        }
+    }
+}
+
+impl Talker for Developer<'_, '_> {
+    const COMMANDS: &'static [Slash] = &[
+        Slash::Clear,
+        Slash::Compact,
+        Slash::Cost,
+        Slash::Diff,
+        Slash::Exit,
+        Slash::Help,
+        Slash::Model,
+        Slash::Resume,
+        Slash::Undo,
+    ];
+    const PROMPT: &'static str = "dev> ";
+
+    fn has_more_to_do(&self) -> Result<bool, Failure> {
+        Ok(self.place.has_more_to_do())
+    }
+
+    fn standing(&self) -> Standing {
+        let session = self.place.kept.session.borrow();
+        Standing {
+            session: self.place.is_begun().then(|| session.id.to_string()),
+            model: self.place.models.first.spec.name.clone(),
+            window: self.place.limits.context(),
+            tokens: session.file.total_tokens,
+            used: None,
+        }
+    }
+
+    fn attend(
+        &mut self,
+        talk: &mut Talk<'_>,
+        request: Option<Submission>,
+    ) -> Result<Outcome, Failure> {
+        let told = request.map(|request| {
+            let request = request.text.trim();
+            match take(&mut self.undone).as_slice() {
+                [] => request.to_owned(),
+                undone => format!(
+                    "[I have undone what you changed in {}: those files are as they were before.]\n\n{request}",
+                    undone.join(" and ")
+                ),
+            }
+        });
+        let answers = AnswerSource::Typed(talk.user);
+        let done = work(self.context, &self.place, answers, told.as_deref());
+        talk.count(&done);
+        done
+    }
+
+    fn undone(&mut self, run: String) -> Result<(), Failure> {
+        self.undone.push(run);
+        Ok(())
+    }
+
+    fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
+        let kept = &self.place.kept;
+        let here = self.context.directory;
+        Ok(listing::others(
+            self.context,
+            &kept.store,
+            here,
+            &kept.id(),
+        )?)
+    }
+
+    fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure> {
+        self.place.change_session(self.context, which)?;
+        self.undone.clear();
+        self.recap();
+        let unfinished = "this session was not finished: say what is to be done next";
+        let said = self.place.has_more_to_do().then_some(unfinished);
+        Ok(said.unwrap_or_default().to_owned())
+    }
+
+    fn models(&mut self) -> Result<Menu, Failure> {
+        let asked = &self.place.models.first.spec.name;
+        Ok(model_menu(self.context, asked))
+    }
+
+    fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
+        Ok(self.place.choose_model(self.context, self.options, name)?)
+    }
+
+    fn obey(
+        &mut self,
+        talk: &mut Talk<'_>,
+        command: Slash,
+        focus: &str,
+    ) -> Result<Option<String>, Failure> {
+        if command != Slash::Compact {
+            return Ok(None);
+        }
+        if !self.place.is_begun() {
+            return Ok(Some("there is nothing to compact yet".to_owned()));
+        }
+        let done = compact(self.context, &self.place, focus);
+        talk.spend(&done);
+        Ok(Some(done?.summary))
+    }
+}
+
+/// Replaces the conversation by a summary that keeps this above all, if it is not blank.
+fn compact(context: &Context<'_>, place: &Workspace<'_>, focus: &str) -> Result<Outcome, Failure> {
+    let _lock = recovery::take(context)?;
+    let setup = setup(place, AnswerSource::Nowhere, Vec::new(), None);
+    let run = AgentRun::start(context, setup, None)?;
+    let form = place.models.first.spec.tools.unwrap_or_default();
+    let result = run.work(|conversation| {
+        let frame = Frame {
+            host: &run,
+            system: &[],
+            protocol: &*protocol::of(form, PlainReplies::Refused),
+        };
+        let meter = Meter::default();
+        let window = place.limits.context();
+        let compressed = summarize(frame, &meter, window, (SUMMARIZER, focus), conversation)?;
+        Host::keep(&run, &Purpose::STEP, conversation)?;
+        Host::compressed(&run, &Purpose::STEP, compressed);
+        Ok(compressed.told())
     });
-    let setup = AgentSetup {
+    run.finish(result)
+}
+
+/// The setup of a run.
+fn setup<'s>(
+    place: &'s Workspace<'_>,
+    answers: AnswerSource<'s>,
+    warnings: Vec<String>,
+    conventions: Option<String>,
+) -> AgentSetup<'s> {
+    AgentSetup {
         advice: Error::hint,
         name: NAME,
         models: &place.models,
@@ -84,7 +261,25 @@ fn work(
         changes_files: true,
         orchestration: None,
         mode: None,
-    };
+    }
+}
+
+/// Works on one request until the audit passes it. Between requests, others may have the project.
+fn work(
+    context: &Context<'_>,
+    place: &Workspace<'_>,
+    answers: AnswerSource<'_>,
+    request: Option<&str>,
+) -> Result<Outcome, Failure> {
+    let _lock = recovery::take(context)?;
+    let (root, outside) = (context.project.root(), place.outside);
+    let mut warnings: Vec<String> = place.uncontained.iter().cloned().collect();
+    let conventions = place.conventions(context).unwrap_or_else(|problem| {
+        context.warn(problem.clone());
+        warnings.push(problem);
+        None
+    });
+    let setup = setup(place, answers, warnings, conventions);
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools.unwrap_or_default();
     let (patience, max_loops) = (place.limits.command_timeout(), place.limits.max_loops);

@@ -11,57 +11,9 @@ use crate::commands::cli::inputs::{OutputArgs, PlaceArgs};
 use crate::commands::cli::values::{SELDOM, parse_dollars, parse_duration};
 use crate::model::price::Usd;
 
-const ORCHESTRATE_ABOUT: &str = "\
-Have two remote agents implement, review and fix a task until a review is clean.
+const ORCHESTRATE_ABOUT: &str = include_str!("about.txt").trim_ascii_end();
 
-claude_code implements and fixes, codex reviews, each on a branch of its own on
-an MCP server; claude_code then pushes the work to GitHub. A report is printed
-as JSON.";
-
-const ORCHESTRATE_AFTER_HELP: &str = "\
-Files:
-  .env                       variables, from the current directory or else the
-                             project's root; the environment comes first
-  logs/<time>-orchestrate/   every query, reply, tool call and MCP exchange of a
-                             run, and its branches in lineage.json
-
-Exit codes (also in the run's result.json):
-  0  done             a review passed the work, and it was published
-  1  iteration-limit  eight reviews, and the last one still found something
-     branch-timeout   an agent took too long
-     publish-failed   there is no full report of what was pushed
-     tools-failed     too many failures in a row
-     loop-limit       too many model calls
-     over-budget      the next call could exceed --max-cost
-  2  usage            invalid command line, or a blank task
-  3  not-ready        a variable is missing or wrong, first call over budget, or
-                      the server lacks a tool; no agent was started
-  4  model-failed     no complete reply
-     mcp-failed       the MCP server could not be reached
-  5  reply-rejected   the replies could not be understood
-  6  local-io         a read, write or log failed
-  129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; nothing was
-                      published, and an agent that was at work goes on remotely
-
-Environment, or .env:
-  AZURE_OPENAI_API_KEY, AZURE_OPENAI_BASE_URL, AZURE_OPENAI_DEPLOYMENT
-                            the model, unless --model names another
-  AZURE_OPENAI_API_VERSION  version of its API [default: 2024-10-21]
-  MCP_BASE_URL              MCP server (https, or http on localhost)
-                            [default: http://localhost:8000/mcp/sse]
-  MCP_BEARER_TOKEN          token for the MCP server
-  MCP_POLL_INITIAL_SECONDS, MCP_POLL_MAX_SECONDS, MCP_POLL_BACKOFF_FACTOR
-                            first and longest wait between two looks at an
-                            agent, and how much longer each wait is than the
-                            one before [default: 2, 30, 2.0]
-  MCP_POLL_TIMEOUT_SECONDS  how long an agent may take [default: 10800]
-  PROJECT_NAME              project on the server, without --project-name
-  WORKSPACE_DIR             directory of the agents
-                            [default: /home/pan/workspace]
-  GITHUB_TOKEN              token to push with, unless --no-publish
-  GIT_AUTHOR_NAME, GIT_AUTHOR_EMAIL
-                            author of the commit
-  HTTPS_PROXY, NO_PROXY     proxy for https, and hosts to reach without it";
+const ORCHESTRATE_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
 /// Arguments of `orchestrate`.
 #[derive(Debug, Clone, Args)]

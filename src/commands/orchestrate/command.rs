@@ -4,8 +4,9 @@
 //! A profile: which parts of the engine it is made of, and in which order they work. Guarantees that a run that has its
 //! folder ends with a report, however it ends.
 
-use super::options::{OpenUser, OrchestrateOptions};
-use std::cell::{Cell, RefCell};
+use super::options::OrchestrateOptions;
+use std::cell::RefCell;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -18,9 +19,8 @@ use super::pantheon::Pantheon;
 use super::place::OrchestratePlace;
 use super::publish::publish;
 use super::report::{FinalReport, ending};
-use super::specialists::Specialists;
+use super::specialists::{Specialists, Watcher};
 use super::tools::{ExecuteAgent, MAX_REVIEWS, ReadArtifact};
-use super::watch::RunWatcher;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::mcp::McpClient;
 use crate::agent::memory::whole::Whole;
@@ -30,14 +30,18 @@ use crate::agent::tool::Toolbox;
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
+use crate::commands::talk;
 use crate::model::Purpose;
 use crate::record::event::Event;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
+use crate::record::run_files::LINEAGE;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::environment::RecordedClock;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
+use crate::sys::interrupt::Interrupted;
+use crate::ui::input::{OpenUser, Typed};
 
 /// The command's name.
 const NAME: &str = "orchestrate";
@@ -125,19 +129,12 @@ impl Orchestration<'_, '_> {
     /// Works on the task, has the work published, and tells how that has ended.
     fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
         let place = self.place;
-        let watcher = RunWatcher {
-            run: self.run,
-            context: self.context,
-            exchanges: self.exchanges,
-            is_replay: place.recorded.is_some(),
-            was_waiting: Cell::default(),
-        };
         let specialists = Specialists {
             branches: &Pantheon {
                 tools: client,
                 redactor: self.context.redactor,
             },
-            watcher: &watcher,
+            watcher: self,
             clock: self.clock,
             redactor: self.context.redactor,
             polling: place.settings.polling,
@@ -168,15 +165,15 @@ impl Orchestration<'_, '_> {
             summary,
             status,
             is_finished: status.is_finished(),
-            start_branch_id: lineage.start.clone(),
+            start_branch_id: lineage.kept.start_branch_id.clone(),
             latest_branch_id: latest.clone(),
             instructions: String::new(),
             publish_pantheon_branch_id: publish_report.as_ref().map(|_| latest),
             publish_report,
             publish_error,
-            iterations: lineage.reviews,
+            iterations: lineage.kept.iterations,
             log: self.run.with(|run| run.log.name().to_owned()),
-            branches: lineage.records.clone(),
+            branches: lineage.kept.branches.clone(),
         };
         report.instructions = instructions(&report, &place.settings, &lineage);
         (report, result)
@@ -230,8 +227,8 @@ impl Orchestration<'_, '_> {
         self.context.reporter.event(&Event::Words(words.clone()));
         let report = FinalReport::read(words);
         let answer = if report.is_err() && self.run.is_interactive() {
-            let answer = self.run.answer(PROMPT);
-            answer.map_err(|error| Objection::Over(error.into()))?
+            self.answer()
+                .map_err(|error| Objection::Over(error.into()))?
         } else {
             None
         };
@@ -248,11 +245,27 @@ impl Orchestration<'_, '_> {
                 Ok(())
             }
             // Nothing else is left to the model: another agent would end the work, too.
-            Err(Objection::Words(_)) if specialists.lineage.borrow().reviews >= MAX_REVIEWS => {
+            Err(Objection::Words(_))
+                if specialists.lineage.borrow().kept.iterations >= MAX_REVIEWS =>
+            {
                 let reviews = MAX_REVIEWS;
                 Err(Objection::Over(AgentError::IterationLimit { reviews }))
             }
             Err(objection) => Err(objection),
+        }
+    }
+
+    /// The user's answer to the model's words, if they have one.
+    fn answer(&self) -> Result<Option<String>, Error> {
+        loop {
+            let Some(answer) = self.run.answer(PROMPT)? else {
+                return Ok(None);
+            };
+            match talk::answer(self.context, answer) {
+                Some(Typed::Line(answer)) => return Ok(Some(answer)),
+                Some(Typed::End | Typed::Interrupted) => return Ok(None),
+                None => {}
+            }
         }
     }
 
@@ -289,6 +302,27 @@ impl Orchestration<'_, '_> {
             }
             .into()),
         }
+    }
+}
+
+impl Watcher for Orchestration<'_, '_> {
+    fn event(&self, event: &Event) {
+        self.context.reporter.event(event);
+    }
+
+    /// Keeps the branches in the run's folder, so that a run that is killed still tells where it was.
+    fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
+        self.exchanges.check()?;
+        let logged = self.run.with(|run| run.log.json(LINEAGE, &lineage.kept));
+        Ok(logged.map_err(Error::from)?)
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
+        if self.place.recorded.is_some() {
+            // All that is waited for has happened already.
+            return self.context.interrupt.check();
+        }
+        self.context.interrupt.sleep(duration)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::model::{Endpoint, EndpointProblem, ModelSpec, azure_spec, is_plain_in
 use crate::record::orchestration::Polling;
 use crate::record::seconds::Seconds;
 use crate::secret::ApiKey;
-use crate::sys::environment::{Environment, query_secrets};
+use crate::sys::environment::Environment;
 
 /// The key of the Azure OpenAI resource.
 const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
@@ -47,8 +47,13 @@ const AUTHOR_EMAIL: &str = "GIT_AUTHOR_EMAIL";
 
 const DEFAULT_MCP_URL: &str = "http://localhost:8000/mcp/sse";
 const DEFAULT_WORKSPACE: &str = "/home/pan/workspace";
-/// The default polling: the first wait, the longest wait and the timeout, in seconds; and the factor between waits.
-const DEFAULT_POLLING: [f64; 4] = [2.0, 30.0, 10_800.0, 2.0];
+/// The times of polling, each below the next one, with their defaults in seconds.
+const POLL_TIMES: [(&str, f64); 3] = [
+    (POLL_INITIAL, 2.0),
+    (POLL_MAX, 30.0),
+    (POLL_TIMEOUT, 10_800.0),
+];
+const DEFAULT_FACTOR: f64 = 2.0;
 /// Fewer seconds would be a call after the other.
 const SHORTEST: f64 = 0.001;
 /// More are no time to wait for: some thirty years.
@@ -112,16 +117,18 @@ impl AgentConfig {
             environment,
             problems: Vec::new(),
         };
-        let azure = (!is_other_model).then(|| variables.azure());
+        let azure = (!is_other_model).then(|| variables.azure()).flatten();
         let mcp = variables.mcp();
         let polling = variables.polling();
         let project = variables.project(flags);
         let workspace = variables.workspace();
         let publishing = (!flags.no_publish).then(|| variables.publishing());
-        match (mcp, polling, project) {
-            (Some(mcp), Some(polling), Some(project)) if variables.problems.is_empty() => {
+        match (mcp, polling, project, workspace) {
+            (Some(mcp), Some(polling), Some(project), Some(workspace))
+                if variables.problems.is_empty() =>
+            {
                 Ok(Self {
-                    azure: azure.flatten(),
+                    azure,
                     mcp,
                     polling,
                     project,
@@ -134,14 +141,6 @@ impl AgentConfig {
     }
 }
 
-/// The secrets in these variables, besides what their names tell.
-pub fn secrets(environment: &Environment) -> impl Iterator<Item = String> {
-    let keys = [AZURE_KEY, MCP_TOKEN, GITHUB_TOKEN];
-    let keys = keys.into_iter().filter_map(|key| environment.get(key));
-    let query = environment.get(MCP_URL).into_iter().flat_map(query_secrets);
-    keys.map(str::to_owned).chain(query.map(String::from))
-}
-
 /// The environment while it is read.
 struct Variables<'e> {
     environment: &'e Environment,
@@ -149,96 +148,84 @@ struct Variables<'e> {
 }
 
 impl<'e> Variables<'e> {
-    fn problem(&mut self, message: String, hint: String) {
+    /// Notes that a variable is not what it must be, and how to set it; gives nothing.
+    fn wrong<T>(&mut self, variable: &str, what: &str, how: &str) -> Option<T> {
+        let (message, hint) = (
+            format!("`{variable}` {what}"),
+            format!("set `{variable}` {how}"),
+        );
         self.problems.push(ConfigProblem { message, hint });
+        None
     }
 
     /// The value of a variable, without the blanks around it.
     fn text(&mut self, variable: &str) -> Option<&'e str> {
-        let value = self.environment.os(variable)?.to_str();
-        if value.is_none() {
-            self.problem(
-                format!("`{variable}` is not UTF-8"),
-                format!("set `{variable}` to a UTF-8 text, or unset it"),
-            );
+        match self.environment.os(variable)?.to_str() {
+            Some(text) => Some(text.trim()).filter(|text| !text.is_empty()),
+            None => self.wrong(variable, "is not UTF-8", "to a UTF-8 text, or unset it"),
         }
-        value.map(str::trim).filter(|text| !text.is_empty())
     }
 
     /// The value of a variable that must have one; `otherwise` is the way to do without.
     fn required(&mut self, variable: &str, otherwise: &str) -> Option<&'e str> {
         let known = self.problems.len();
         let text = self.text(variable);
-        if text.is_none() && self.problems.len() == known {
-            let environment = self.environment;
-            let is_there = environment.is_empty(variable) || environment.os(variable).is_some();
-            let what = if is_there { "is empty" } else { "is not set" };
-            self.problem(
-                format!("`{variable}` {what}"),
-                format!("set `{variable}` in the environment or in `.env`, {otherwise}"),
-            );
+        if text.is_some() || self.problems.len() > known {
+            return text;
         }
-        text
+        let environment = self.environment;
+        let is_there = environment.is_empty(variable) || environment.os(variable).is_some();
+        let what = if is_there { "is empty" } else { "is not set" };
+        let how = format!("in the environment or in `.env`, {otherwise}");
+        self.wrong(variable, what, &how)
     }
 
     fn key(&mut self, variable: &str, text: &str) -> Option<ApiKey> {
-        ApiKey::parse(text.as_bytes())
-            .map_err(|problem| {
-                self.problem(
-                    format!("the key in `{variable}` {problem}"),
-                    format!("set `{variable}` to the key alone"),
-                );
-            })
-            .ok()
+        let problem = match ApiKey::parse(text.as_bytes()) {
+            Ok(key) => return Some(key),
+            Err(problem) => problem,
+        };
+        self.problems.push(ConfigProblem {
+            message: format!("the key in `{variable}` {problem}"),
+            hint: format!("set `{variable}` to the key alone"),
+        });
+        None
     }
 
-    fn no_url(&mut self, variable: &str, problem: Option<&EndpointProblem>) {
+    fn no_url<T>(&mut self, variable: &str, problem: Option<&EndpointProblem>) -> Option<T> {
         let what = match problem {
             Some(EndpointProblem::Insecure { .. }) => {
                 "is plain http, which is taken for loopback hosts only"
             }
             _ => "is not a plain URL of a server",
         };
-        self.problem(
-            format!("`{variable}` {what}"),
-            format!("set `{variable}` to something like `https://host/path`"),
-        );
+        self.wrong(variable, what, "to something like `https://host/path`")
     }
 
     /// A name that can be part of a URL as it is.
-    fn plain_name(&mut self, variable: &str, name: &'e str, hint: &str) -> Option<&'e str> {
+    fn plain_name(&mut self, variable: &str, name: &'e str, how: &str) -> Option<&'e str> {
         if is_plain_in_url(name) {
             return Some(name);
         }
-        let characters = "a character other than ASCII letters, digits, `-`, `_` and `.`";
-        let hint = format!("set `{variable}` to {hint}");
-        self.problem(format!("`{variable}` has {characters}"), hint);
-        None
+        let what = "has a character other than ASCII letters, digits, `-`, `_` and `.`";
+        self.wrong(variable, what, how)
     }
 
     fn azure(&mut self) -> Option<AzureVariables> {
         const OTHERWISE: &str = "or name a model of models.json by `--model`";
         let key = self.required(AZURE_KEY, OTHERWISE);
         let key = key.and_then(|key| self.key(AZURE_KEY, key));
-        let endpoint = self.required(AZURE_URL, OTHERWISE).and_then(|url| {
-            let endpoint = Endpoint::parse(AZURE_URL, url, true);
-            endpoint
-                .map_err(|problem| self.no_url(AZURE_URL, Some(&problem)))
-                .ok()
+        let url = self.required(AZURE_URL, OTHERWISE);
+        let endpoint = url.and_then(|url| match Endpoint::parse(AZURE_URL, url, true) {
+            Ok(endpoint) => Some(endpoint),
+            Err(problem) => self.no_url(AZURE_URL, Some(&problem)),
         });
+        let how = "to the name that the Azure portal shows";
         let deployment = self.required(AZURE_DEPLOYMENT, OTHERWISE);
-        let deployment = deployment.and_then(|name| {
-            self.plain_name(
-                AZURE_DEPLOYMENT,
-                name,
-                "the name that the Azure portal shows",
-            )
-        });
+        let deployment = deployment.and_then(|name| self.plain_name(AZURE_DEPLOYMENT, name, how));
+        let how = "to a version like `2024-10-21`, or unset it";
         let version = self.text(AZURE_VERSION);
-        let version = version.and_then(|version| {
-            let hint = "a version like `2024-10-21`, or unset it";
-            self.plain_name(AZURE_VERSION, version, hint)
-        });
+        let version = version.and_then(|version| self.plain_name(AZURE_VERSION, version, how));
         Some(AzureVariables {
             key: key?,
             spec: azure_spec(&endpoint?, deployment?, version),
@@ -249,14 +236,8 @@ impl<'e> Variables<'e> {
         let url = self.text(MCP_URL).unwrap_or(DEFAULT_MCP_URL);
         let address = match McpAddress::parse(MCP_URL, url) {
             Ok(address @ McpAddress::Http { .. }) => Some(address),
-            Err(McpAddressProblem::Url(problem)) => {
-                self.no_url(MCP_URL, Some(&problem));
-                None
-            }
-            Ok(McpAddress::Stdio(_)) | Err(_) => {
-                self.no_url(MCP_URL, None);
-                None
-            }
+            Err(McpAddressProblem::Url(problem)) => self.no_url(MCP_URL, Some(&problem)),
+            Ok(McpAddress::Stdio(_)) | Err(_) => self.no_url(MCP_URL, None),
         };
         let token = self.text(MCP_TOKEN);
         let token = token.and_then(|token| self.key(MCP_TOKEN, token));
@@ -274,24 +255,30 @@ impl<'e> Variables<'e> {
     }
 
     fn polling(&mut self) -> Option<Polling> {
-        let [initial, max, timeout, factor] = DEFAULT_POLLING;
-        let seconds = format!("a number of seconds from {SHORTEST} to {LONGEST}");
-        let mut seconds = |variable, default| {
-            let is_time = |seconds: &f64| (SHORTEST..=LONGEST).contains(seconds);
-            self.number(variable, default, is_time, &seconds, "`2` or `0.5`")
-        };
-        let initial = seconds(POLL_INITIAL, initial);
-        let max = seconds(POLL_MAX, max);
-        let timeout = seconds(POLL_TIMEOUT, timeout);
-        self.check_below((POLL_INITIAL, initial), (POLL_MAX, max));
-        self.check_below((POLL_MAX, max), (POLL_TIMEOUT, timeout));
+        let what = format!("is not a number of seconds from {SHORTEST} to {LONGEST}");
+        let is_time = |seconds: &f64| (SHORTEST..=LONGEST).contains(seconds);
+        let times = POLL_TIMES.map(|(variable, default)| {
+            self.number(variable, default, is_time, &what, "`2` or `0.5`")
+        });
+        for (pair, names) in times.windows(2).zip(POLL_TIMES.windows(2)) {
+            if let ([Some(is), Some(most)], [(variable, _), (limit, _)]) = (pair, names)
+                && is >= most
+            {
+                self.problems.push(ConfigProblem {
+                    message: format!("`{variable}` ({is}) is not below `{limit}` ({most})"),
+                    hint: format!("lower `{variable}`, or raise `{limit}`"),
+                });
+            }
+        }
+        let what = "is not a number above 1";
         let is_factor = |factor: &f64| *factor > 1.0;
-        let factor = self.number(POLL_FACTOR, factor, is_factor, "a number above 1", "`2.0`");
-        let seconds = |seconds| Seconds(Duration::from_secs_f64(seconds));
+        let factor = self.number(POLL_FACTOR, DEFAULT_FACTOR, is_factor, what, "`2.0`");
+        let [initial, max, timeout] =
+            times.map(|time| time.map(|seconds| Seconds(Duration::from_secs_f64(seconds))));
         Some(Polling {
-            initial: seconds(initial?),
-            max: seconds(max?),
-            timeout: seconds(timeout?),
+            initial: initial?,
+            max: max?,
+            timeout: timeout?,
             factor: factor?,
         })
     }
@@ -309,29 +296,10 @@ impl<'e> Variables<'e> {
         };
         let number = text.parse().ok();
         let number = number.filter(|number: &f64| number.is_finite() && is_allowed(number));
-        if number.is_none() {
-            self.problem(
-                format!("`{variable}` is not {what}"),
-                format!("set `{variable}` to a number like {example}, or unset it"),
-            );
-        }
-        number
-    }
-
-    /// Checks that a number is below another, if both are known.
-    fn check_below(
-        &mut self,
-        (variable, is): (&str, Option<f64>),
-        (limit, most): (&str, Option<f64>),
-    ) {
-        if let (Some(is), Some(most)) = (is, most)
-            && is >= most
-        {
-            self.problem(
-                format!("`{variable}` ({is}) is not below `{limit}` ({most})"),
-                format!("lower `{variable}`, or raise `{limit}`"),
-            );
-        }
+        number.or_else(|| {
+            let how = format!("to a number like {example}, or unset it");
+            self.wrong(variable, what, &how)
+        })
     }
 
     fn project(&mut self, flags: &ConfigFlags) -> Option<String> {
@@ -342,18 +310,14 @@ impl<'e> Variables<'e> {
             .map(str::to_owned)
     }
 
-    fn workspace(&mut self) -> String {
+    fn workspace(&mut self) -> Option<String> {
         let path = self.text(WORKSPACE).unwrap_or(DEFAULT_WORKSPACE);
         if !path.starts_with('/') {
-            self.problem(
-                format!("`{WORKSPACE}` is not an absolute path"),
-                format!("set `{WORKSPACE}` to a path that begins with `/`, or unset it"),
-            );
+            let how = "to a path that begins with `/`, or unset it";
+            return self.wrong(WORKSPACE, "is not an absolute path", how);
         }
-        match path.trim_end_matches('/') {
-            "" => "/".to_owned(),
-            path => path.to_owned(),
-        }
+        let path = path.trim_end_matches('/');
+        Some(if path.is_empty() { "/" } else { path }.to_owned())
     }
 }
 

@@ -64,13 +64,12 @@ pub fn instructions(
     told.extend(lineage.working().map(|branch| {
             format!("On Pantheon branch `{branch}` an agent may still be at work: look at it before you go on.")
         }));
-    if let Some(agent) = lineage.starting {
-        told.push(format!(
-                "`{}` may have been started on a further branch, whose id is not known: look at the project on the server \
-                 before you go on.",
-                agent.name()
-            ));
-    }
+    told.extend(lineage.kept.starting.iter().map(|agent| {
+        format!(
+            "`{agent}` may have been started on a further branch, whose id is not known: look at the project on the \
+             server before you go on."
+        )
+    }));
     if report.start_branch_id == *latest {
         told.push("No branch has succeeded yet: to begin again, run".to_owned());
     } else {
@@ -120,7 +119,7 @@ mod tests {
             summary: String::new(),
             status,
             is_finished: status.is_finished(),
-            start_branch_id: lineage.start.clone(),
+            start_branch_id: lineage.kept.start_branch_id.clone(),
             latest_branch_id: lineage.latest().to_owned(),
             instructions: String::new(),
             publish_report: is_published.then(String::new),

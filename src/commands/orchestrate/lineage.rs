@@ -17,20 +17,10 @@ const SHOWN: usize = 80;
 /// The branches of a piece of work.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BranchTracker {
-    /// The branch where the work began.
-    pub start: String,
-    /// All branches on which an agent was started, in their order.
-    pub records: Vec<BranchRecord>,
-    /// The agent that is being started, on a branch whose id is not known yet.
-    pub starting: Option<Specialist>,
-    /// The number of reviews that came back.
-    pub reviews: u32,
-    /// The last run that succeeded: its place among the records, and its agent.
-    latest: Option<(usize, Specialist)>,
-    /// The run that is waited for, by its place.
-    waiting: Option<usize>,
-    /// The runs that are no longer waited for and not known to have ended, by their places.
-    left: Vec<usize>,
+    /// The branches, as they are kept.
+    pub kept: Lineage,
+    /// The runs that are no longer waited for and not known to have ended, by their branches.
+    left: Vec<String>,
 }
 
 impl BranchTracker {
@@ -38,22 +28,27 @@ impl BranchTracker {
     #[must_use]
     pub fn new(start: &str) -> Self {
         Self {
-            start: start.to_owned(),
-            ..Self::default()
+            kept: Lineage {
+                start_branch_id: start.to_owned(),
+                latest_branch_id: start.to_owned(),
+                ..Lineage::default()
+            },
+            left: Vec::new(),
         }
     }
 
     /// The branch that the next one begins as.
     #[must_use]
     pub fn latest(&self) -> &str {
-        self.last_success().map_or(&self.start, |(_, id)| id)
+        &self.kept.latest_branch_id
     }
 
     /// The last run that succeeded: its agent and its branch.
     #[must_use]
     pub fn last_success(&self) -> Option<(Specialist, &str)> {
-        let (at, agent) = self.latest?;
-        Some((agent, &self.records.get(at)?.id))
+        let mut records = self.kept.branches.iter();
+        let record = records.find(|record| record.id == self.latest())?;
+        Some((Specialist::named(&record.agent)?, &record.id))
     }
 
     /// Checks that a branch may be cloned; a blank one stands for the right one.
@@ -78,13 +73,15 @@ impl BranchTracker {
     /// Returns `true` if a branch belongs to this work.
     #[must_use]
     pub fn has(&self, branch: &str) -> bool {
-        self.start == branch || self.records.iter().any(|record| record.id == branch)
+        let mut records = self.kept.branches.iter();
+        self.kept.start_branch_id == branch || records.any(|record| record.id == branch)
     }
 
     /// An agent was started on a new branch, and is waited for.
     pub fn started(&mut self, id: &str, parent: &str, agent: Specialist) {
-        self.left.extend(self.waiting.replace(self.records.len()));
-        self.records.push(BranchRecord {
+        self.left
+            .extend(self.kept.waiting_for.replace(id.to_owned()));
+        self.kept.branches.push(BranchRecord {
             id: id.to_owned(),
             parent: parent.to_owned(),
             agent: agent.name().to_owned(),
@@ -96,8 +93,7 @@ impl BranchTracker {
 
     /// The branch that is waited for has this status after that time.
     pub fn seen(&mut self, status: &str, waited: Duration) {
-        let record = self.waiting.and_then(|at| self.records.get_mut(at));
-        if let Some(record) = record {
+        if let Some(record) = self.kept.branches.last_mut() {
             status.clone_into(&mut record.status);
             record.seconds = Seconds(waited);
         }
@@ -105,20 +101,21 @@ impl BranchTracker {
 
     /// The agent on the branch that is waited for has succeeded or failed.
     pub fn ended(&mut self) {
-        self.waiting = None;
+        self.kept.waiting_for = None;
     }
 
     /// The work goes on from the branch on which an agent was started last: it has succeeded. A review has come back
     /// where that is the reviewer.
     pub fn succeeded(&mut self, agent: Specialist) {
-        let last = self.records.len().checked_sub(1);
-        self.latest = last.map(|at| (at, agent));
-        self.reviews += u32::from(agent == Specialist::Codex);
+        if let Some(last) = self.kept.branches.last() {
+            self.kept.latest_branch_id.clone_from(&last.id);
+        }
+        self.kept.iterations += u32::from(agent == Specialist::Codex);
     }
 
-    /// The log of a review on this branch has that verdict. Whether that is news.
+    /// Notes the verdict in the log of a review on this branch; `true` if that is news.
     pub fn reviewed(&mut self, branch: &str, verdict: ReviewVerdict) -> bool {
-        let mut records = self.records.iter_mut();
+        let mut records = self.kept.branches.iter_mut();
         let reviewer = Specialist::Codex.name();
         let record = records.find(|record| record.id == branch && record.agent == reviewer);
         record.is_some_and(|record| record.verdict.replace(verdict) != Some(verdict))
@@ -126,27 +123,8 @@ impl BranchTracker {
 
     /// The branches whose agents may be at work: those that were waited for and are not known to have ended.
     pub fn working(&self) -> impl Iterator<Item = &str> {
-        let places = self.left.iter().chain(&self.waiting);
-        places.filter_map(|at| Some(&*self.records.get(*at)?.id))
-    }
-
-    /// The branch that is waited for.
-    #[must_use]
-    pub fn waiting(&self) -> Option<&BranchRecord> {
-        self.waiting.and_then(|at| self.records.get(at))
-    }
-}
-
-impl From<&BranchTracker> for Lineage {
-    fn from(tracker: &BranchTracker) -> Self {
-        Self {
-            start_branch_id: tracker.start.clone(),
-            latest_branch_id: tracker.latest().to_owned(),
-            waiting_for: tracker.waiting().map(|record| record.id.clone()),
-            starting: tracker.starting.map(|agent| agent.name().to_owned()),
-            iterations: tracker.reviews,
-            branches: tracker.records.clone(),
-        }
+        let branches = self.left.iter().chain(&self.kept.waiting_for);
+        branches.map(|branch| &**branch)
     }
 }
 
@@ -167,19 +145,25 @@ mod tests {
         ] {
             let parent = tracker.latest().to_owned();
             tracker.started(id, &parent, agent);
-            assert_eq!(tracker.waiting().unwrap().id, id);
+            assert_eq!(tracker.kept.waiting_for.as_deref(), Some(id));
             tracker.seen("running", Duration::from_secs(3));
             tracker.ended();
             if succeeds {
                 tracker.succeeded(agent);
             }
-            assert_eq!(tracker.waiting(), None);
-            assert_eq!((tracker.latest(), tracker.reviews), (latest, reviews));
+            assert_eq!(tracker.kept.waiting_for, None);
+            assert_eq!(
+                (tracker.latest(), tracker.kept.iterations),
+                (latest, reviews)
+            );
         }
         assert_eq!(tracker.last_success(), Some((Codex, "b3")));
-        assert_eq!((&*tracker.start, tracker.latest()), ("b0", "b3"));
+        assert_eq!(
+            (&*tracker.kept.start_branch_id, tracker.latest()),
+            ("b0", "b3")
+        );
         tracker.started("b5", "b3", Codex);
-        let lineage = serde_json::to_value(Lineage::from(&tracker)).unwrap();
+        let lineage = serde_json::to_value(&tracker.kept).unwrap();
         let waiting = (&lineage["waiting_for"], &lineage["latest_branch_id"]);
         assert_eq!(waiting, (&"b5".into(), &"b3".into()));
         // It takes too long, and what there is is published.
@@ -187,8 +171,8 @@ mod tests {
         assert!(tracker.working().eq(["b5", "b6"]));
         tracker.ended();
         assert!(tracker.working().eq(["b5"]));
-        assert_eq!(tracker.waiting(), None);
-        let last = &tracker.records[3];
+        assert_eq!(tracker.kept.waiting_for, None);
+        let last = &tracker.kept.branches[3];
         assert_eq!(
             serde_json::to_value(last).unwrap(),
             serde_json::json!({"id": "b4", "parent": "b3", "agent": "claude_code", "status": "running", "seconds": 3.0})
@@ -237,7 +221,7 @@ mod tests {
         ] {
             assert_eq!(tracker.reviewed(branch, verdict), is_news, "{branch}");
         }
-        let verdicts = tracker.records.iter().map(|record| record.verdict);
+        let verdicts = tracker.kept.branches.iter().map(|record| record.verdict);
         assert!(verdicts.eq([None, Some(ReviewVerdict::Issues)]));
     }
 }

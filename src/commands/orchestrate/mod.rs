@@ -3,7 +3,7 @@
 //! | part | what it is for |
 //! |---|---|
 //! | [`branches`], [`pantheon`] | where specialists work: a trait, and a server that is one such place |
-//! | [`lineage`], [`polling`] | which branch the work goes on from, and how often one is asked for |
+//! | [`lineage`] | which branch the work goes on from |
 //! | [`config`] | what it is set to |
 //! | [`specialists`] | has one work on a new branch, and waits until that is done |
 //! | [`tools`], [`instructions`] | what the model that leads the work has, and what it is told |
@@ -23,7 +23,6 @@ pub mod lineage;
 pub(crate) mod options;
 pub mod pantheon;
 pub(crate) mod place;
-pub mod polling;
 pub mod publish;
 pub mod report;
 pub mod review;
@@ -31,4 +30,3 @@ pub mod review;
 mod scripted;
 pub mod specialists;
 pub mod tools;
-pub(crate) mod watch;

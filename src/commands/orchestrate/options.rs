@@ -4,10 +4,6 @@ use uuid::Uuid;
 
 use super::config::ConfigFlags;
 use crate::run::context::ModelChoice;
-use crate::ui::input::{InputError, LineReader};
-
-/// Makes the input when somebody is to be asked.
-pub type OpenUser<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
 
 /// The options of an orchestration.
 #[derive(Debug, Clone)]

@@ -6,10 +6,11 @@ use std::cell::RefCell;
 use std::io;
 
 use super::config::{AgentConfig, AzureVariables};
-use super::options::{OpenUser, OrchestrateOptions};
+use super::options::OrchestrateOptions;
 use super::publish::Publishing;
 use crate::commands::mcp_server::McpSource;
 use crate::commands::query;
+use crate::commands::talk;
 use crate::commands::workspace::AnswerSource;
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem};
@@ -21,7 +22,9 @@ use crate::run::selection::{self, ModelKey, Models, SelectedModel};
 use crate::run::sending;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
-use crate::ui::input::{InputError, LineReader};
+use crate::sys::interrupt::{Interrupted, Signal};
+use crate::ui::input::{InputError, LineReader, OpenUser, Typed, User};
+use crate::ui::tui::Status;
 
 /// The prompt for the task.
 const TASK_PROMPT: &str = "task> ";
@@ -34,9 +37,6 @@ const MOST_LOOPS: u16 = 100;
 /// The maximum size of a record of a server's answers, in bytes: each answer may have 16 MB.
 const LARGEST: u64 = 4096 * MIB;
 
-/// A user who types.
-pub type Typing = RefCell<Box<dyn LineReader>>;
-
 /// An orchestration's surroundings, set up before a run.
 pub struct OrchestratePlace<'c> {
     /// The model.
@@ -48,7 +48,7 @@ pub struct OrchestratePlace<'c> {
     /// The publishing agent's data; `None` if nothing is published.
     pub publishing: Option<Publishing>,
     /// The user who may be asked, if any.
-    pub user: Option<Typing>,
+    pub user: Option<User>,
     /// The limits of the model.
     pub limits: LimitsRecord,
     /// The source of the server's answers.
@@ -214,8 +214,21 @@ fn task(
         return Ok((query::from_stdin(context)?, None));
     }
     let mut user = open()?;
-    match user.request(TASK_PROMPT)?.answer()? {
-        Some(task) if !task.trim().is_empty() => Ok((task, Some(user))),
-        _ => Err(InputError::Blank.into()),
+    user.stands(Status::default(), talk::hints_at_question());
+    loop {
+        let typed = match user.request(TASK_PROMPT)? {
+            Typed::Line(task) => talk::answer(context, task.text),
+            Typed::End => Some(Typed::End),
+            Typed::Interrupted => Some(Typed::Interrupted),
+        };
+        match typed {
+            Some(Typed::Line(task)) if !task.trim().is_empty() => return Ok((task, Some(user))),
+            Some(Typed::Line(_) | Typed::End) => return Err(InputError::Blank.into()),
+            Some(Typed::Interrupted) => {
+                let signal = Signal::Int;
+                return Err(Interrupted { signal }.into());
+            }
+            None => {}
+        }
     }
 }

@@ -32,11 +32,7 @@ impl FinalReport {
         let form = json!({"type": "object", "required": ["is_finished", "task", "summary"],
             "properties": {"is_finished": {"type": "boolean"}, "task": text, "summary": text}});
         let read = object::read(reply).map_err(|fault| fault.to_string());
-        let read = read.and_then(|object| {
-            let object = Value::Object(object);
-            schema::check(&object, &form, "")?;
-            serde_json::from_value(object).map_err(|error| error.to_string())
-        });
+        let read = read.and_then(|object| schema::read(&Value::Object(object), &form));
         let problem = match read {
             Ok(Self {
                 is_finished: false, ..

@@ -10,9 +10,10 @@ use chrono::{DateTime, FixedOffset};
 
 use super::branches::{BranchProgress, BranchState, Branches, Specialist};
 use super::lineage::BranchTracker;
-use super::specialists::{BranchWait, Specialists, Watcher};
+use super::specialists::{Specialists, Watcher};
 use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
+use crate::record::event::Event;
 use crate::record::orchestration::Polling;
 use crate::record::seconds::Seconds;
 use crate::secret::Redactor;
@@ -123,25 +124,26 @@ impl Branches for Scripted {
 }
 
 impl Watcher for Scripted {
-    fn waiting(&self, waiting: &BranchWait<'_>) {
-        let BranchWait {
+    fn event(&self, event: &Event) {
+        if let Event::Waiting {
             agent,
             branch,
             status,
             waited,
-            delay,
-        } = *waiting;
-        let (agent, waited, delay) = (agent.name(), waited.as_secs(), delay.as_secs());
-        self.note(format!(
-            "waiting for {agent} on {branch} ({status}), {waited} s so far, {delay} s more"
-        ));
+        } = event
+        {
+            let waited = waited.as_secs();
+            self.note(format!(
+                "waiting for {agent} on {branch} ({status}), {waited} s so far"
+            ));
+        }
     }
 
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
-        let waiting = lineage.waiting();
-        let waiting = waiting.map(|record| format!("{} ({})", record.id, record.status));
-        let starting = lineage.starting.map(|agent| agent.name().to_owned());
-        let waiting = waiting.or(starting);
+        let kept = &lineage.kept;
+        let last = kept.branches.last().filter(|_| kept.waiting_for.is_some());
+        let waiting = last.map(|record| format!("{} ({})", record.id, record.status));
+        let waiting = waiting.or(kept.starting.clone());
         let waiting = waiting.unwrap_or_else(|| "nothing".to_owned());
         let latest = lineage.latest();
         self.note(format!("changed: latest {latest}, waiting for {waiting}"));

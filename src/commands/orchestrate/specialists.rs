@@ -11,10 +11,10 @@ use super::branches::{
     BranchProgress, BranchState, Branches, REVIEW_LOG, Specialist, in_workspace,
 };
 use super::lineage::BranchTracker;
-use super::polling::PollDelays;
 use super::review::verdict_of;
 use crate::agent::tool::{CallFailure, ToolError};
 use crate::agent::{AgentError, Unsaid};
+use crate::record::event::Event;
 use crate::record::orchestration::Polling;
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -31,8 +31,8 @@ const END: usize = 4 << 10;
 
 /// Observes the specialists, and lets time pass.
 pub trait Watcher {
-    /// A branch was asked for, and will be again after `delay`.
-    fn waiting(&self, waiting: &BranchWait<'_>);
+    /// Hears of an event.
+    fn event(&self, event: &Event);
 
     /// The lineage has changed: an agent was started, or has ended, or the work goes on from another branch.
     ///
@@ -45,21 +45,6 @@ pub trait Watcher {
     /// # Errors
     /// If a signal comes.
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted>;
-}
-
-/// A branch that is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BranchWait<'w> {
-    /// The agent that works there.
-    pub agent: Specialist,
-    /// The branch's id.
-    pub branch: &'w str,
-    /// Its status, in the server's words; may be "".
-    pub status: &'w str,
-    /// The time waited so far.
-    pub waited: Duration,
-    /// The time until the next poll.
-    pub delay: Duration,
 }
 
 /// The result of an agent on a branch.
@@ -121,11 +106,11 @@ impl Specialists<'_> {
     pub fn run(&self, agent: Specialist, prompt: &str) -> Result<FinishedBranch, ToolError> {
         let parent = self.lineage.borrow().latest().to_owned();
         // A kill meanwhile must not lose that there may be an agent.
-        self.lineage.borrow_mut().starting = Some(agent);
+        self.lineage.borrow_mut().kept.starting = Some(agent.name().to_owned());
         self.tell_change()?;
         let started = self.branches.start(agent, prompt, &parent, self.project);
         if !matches!(started, Err(ToolError::Fatal(_))) {
-            self.lineage.borrow_mut().starting = None;
+            self.lineage.borrow_mut().kept.starting = None;
         }
         let id = started?;
         let began = self.clock.elapsed();
@@ -175,7 +160,8 @@ impl Specialists<'_> {
         agent: Specialist,
         began: Duration,
     ) -> Result<FinishedBranch, ToolError> {
-        let mut delays = PollDelays::new(self.polling);
+        let [mut delay, longest, timeout] =
+            [self.polling.initial, self.polling.max, self.polling.timeout].map(|time| time.0);
         let (mut last, mut failures) = (String::new(), 0);
         loop {
             let state = self.branches.state(id);
@@ -193,38 +179,42 @@ impl Specialists<'_> {
                 }
             };
             self.lineage.borrow_mut().seen(&state.status, waited);
-            match state.progress {
-                BranchProgress::Running => {}
-                BranchProgress::Succeeded => {
-                    self.lineage.borrow_mut().ended();
-                    return Ok(FinishedBranch {
-                        id: id.to_owned(),
-                        response: self.shown(&state.output)?,
-                        status: state.status,
-                    });
+            if state.progress != BranchProgress::Running {
+                self.lineage.borrow_mut().ended();
+                self.watcher.event(&Event::BranchEnded {
+                    agent: agent.name().to_owned(),
+                    branch: id.to_owned(),
+                    status: state.status.clone(),
+                    took: waited,
+                });
+                let response = self.shown(&state.output)?;
+                if state.progress == BranchProgress::Failed {
+                    return Err(self.failure(id, agent, &response));
                 }
-                BranchProgress::Failed => {
-                    self.lineage.borrow_mut().ended();
-                    let output = self.shown(&state.output)?;
-                    return Err(self.failure(id, agent, &output));
-                }
+                return Ok(FinishedBranch {
+                    id: id.to_owned(),
+                    status: state.status,
+                    response,
+                });
             }
-            let Some(delay) = delays.next(waited) else {
-                let (branch, agent) = (id.to_owned(), agent.name());
+            let left = timeout.saturating_sub(waited);
+            if left.is_zero() {
                 return Err(ToolError::Fatal(AgentError::BranchTimeout {
-                    branch,
-                    agent,
+                    branch: id.to_owned(),
+                    agent: agent.name(),
                     waited,
                 }));
-            };
-            self.watcher.waiting(&BranchWait {
-                agent,
-                branch: id,
-                status: &state.status,
+            }
+            self.watcher.event(&Event::Waiting {
+                agent: agent.name().to_owned(),
+                branch: id.to_owned(),
+                status: state.status.clone(),
                 waited,
-                delay,
             });
-            self.watcher.sleep(delay)?;
+            delay = delay.min(longest);
+            self.watcher.sleep(delay.min(left))?;
+            let longer = delay.as_secs_f64() * self.polling.factor;
+            delay = Duration::try_from_secs_f64(longer).unwrap_or(longest);
             last = state.status;
         }
     }
@@ -311,10 +301,10 @@ mod tests {
                 "start claude_code from b0 in demo: build it",
                 "changed: latest b0, waiting for b1 ()",
                 "state b1",
-                "waiting for claude_code on b1 (running), 0 s so far, 2 s more",
+                "waiting for claude_code on b1 (running), 0 s so far",
                 "sleep 2 s",
                 "state b1",
-                "waiting for claude_code on b1 (running), 2 s so far, 4 s more",
+                "waiting for claude_code on b1 (running), 2 s so far",
                 "sleep 4 s",
                 "state b1",
                 "changed: latest b0, waiting for nothing",
@@ -322,7 +312,7 @@ mod tests {
             ]
         );
         let lineage = specialists.lineage.borrow();
-        assert_eq!(lineage.records[0].seconds.0, Duration::from_secs(6));
+        assert_eq!(lineage.kept.branches[0].seconds.0, Duration::from_secs(6));
     }
 
     #[test]
@@ -348,8 +338,8 @@ mod tests {
                 other => panic!("{other:?}"),
             }
             let lineage = specialists.lineage.borrow();
-            assert_eq!((lineage.latest(), lineage.waiting()), ("b0", None));
-            assert_eq!(lineage.records[0].status, "failed");
+            assert_eq!((lineage.latest(), &lineage.kept.waiting_for), ("b0", &None));
+            assert_eq!(lineage.kept.branches[0].status, "failed");
         }
     }
 
@@ -368,7 +358,7 @@ mod tests {
         let specialists = script.specialists();
         let done = specialists.execute(Codex, "review", "");
         assert!(matches!(done, Err(ToolError::Failed(failure)) if failure.code == "no_new_branch"));
-        assert!(specialists.lineage.borrow().records.is_empty());
+        assert!(specialists.lineage.borrow().kept.branches.is_empty());
     }
 
     #[test]
@@ -389,7 +379,7 @@ mod tests {
             other => panic!("{other:?}"),
         }
         let lineage = specialists.lineage.borrow();
-        assert_eq!(lineage.waiting().unwrap().id, "b1");
+        assert_eq!(lineage.kept.waiting_for.as_deref(), Some("b1"));
         assert_eq!(lineage.latest(), "b0");
         let log = script.log.take();
         let sleeps: Vec<_> = log
@@ -410,7 +400,7 @@ mod tests {
             Err(ToolError::Fatal(AgentError::Interrupted(_)))
         ));
         let lineage = specialists.lineage.borrow();
-        assert_eq!(lineage.waiting().unwrap().id, "b1");
+        assert_eq!(lineage.kept.waiting_for.as_deref(), Some("b1"));
     }
 
     #[test]
@@ -435,11 +425,14 @@ mod tests {
                 }
                 other => panic!("{other:?}"),
             }
-            assert_eq!(specialists.lineage.borrow().waiting().unwrap().id, id);
+            assert_eq!(
+                specialists.lineage.borrow().kept.waiting_for.as_deref(),
+                Some(id)
+            );
         }
         assert!(specialists.execute(ClaudeCode, "x", "").is_ok());
         let lineage = specialists.lineage.borrow();
-        assert_eq!(lineage.waiting(), None);
+        assert_eq!(lineage.kept.waiting_for, None);
         assert!(lineage.working().eq(["b1", "b2"]));
     }
 

@@ -86,18 +86,13 @@ impl Tool for ExecuteAgent<'_, '_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let reviews = self.0.lineage.borrow().reviews;
+        let reviews = self.0.lineage.borrow().kept.iterations;
         if reviews >= MAX_REVIEWS {
             return Err(AgentError::IterationLimit { reviews }.into());
         }
         let name = arguments.get("agent");
-        let agent = Specialist::named(name).ok_or_else(|| {
-            invalid(format!(
-                "there is no agent `{}`: there are {}",
-                one_line(name, SHOWN),
-                Specialist::ALL.map(Specialist::name).join(" and ")
-            ))
-        })?;
+        let unknown = || invalid(format!("there is no agent `{name}`"));
+        let agent = Specialist::named(name).ok_or_else(unknown)?;
         let prompt = arguments.get("prompt");
         if prompt.trim().is_empty() {
             return Err(invalid("`prompt` is blank".to_owned()));
@@ -261,7 +256,7 @@ mod tests {
                 "fatal: the iteration limit is reached: 8 reviews came back, and the work was not signed off"
             );
         }
-        assert_eq!(specialists.lineage.borrow().records.len(), 9);
+        assert_eq!(specialists.lineage.borrow().kept.branches.len(), 9);
     }
 
     #[test]

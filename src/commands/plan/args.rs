@@ -9,34 +9,7 @@ use crate::commands::cli::agent::{AgentArgs, SessionsCommand, TalkArgs};
 use crate::commands::cli::replies::OnFailure;
 use crate::commands::cli::values::{SELDOM, parse_duration};
 
-const PLAN_AFTER_HELP: &str = "\
-Files in ~/.local/share/ollama-agent:
-  config/models.json             the models, and which is asked in which stage
-  sessions/<time>/plan_doc.md    the plan: read it, edit it, go on with it
-  sessions/<time>/chat_history.log, session.json
-Files in the project's root:
-  logs/<time>-plan/              every query, reply and tool result of a run
-~/AGENTS.md and the project's AGENTS.md tell the agent how to behave.
-
-Exit codes (also in the run's result.json):
-  0  done             all steps are done, and build.sh passes
-  1  step-failed      a step failed; later ones stay to do
-     build-failed     build.sh still fails
-     stopped          the user said no
-     over-budget      the next call could exceed --max-cost
-     unreliable       too few replies have the right form (`reliability`)
-  2  usage            invalid command line, no such session or model
-  3  not-ready        no server, the model is not installed, invalid
-                      configuration or plan, or in use by another process
-  4  model-failed     no complete reply
-  5  reply-rejected   three replies in a row could not be understood
-  6  local-io         a read, write or log failed
-  129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; the session
-                      can be resumed
-
-Environment:
-  OLLAMA_HOST                      Ollama's server [default: localhost:11434]
-  OLLAMA_AGENT_HOME, XDG_DATA_HOME move the models and the sessions";
+const PLAN_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
 /// Arguments of `plan`.
 #[expect(
@@ -115,17 +88,6 @@ pub enum StepGate {
     Build,
     /// Nothing
     Off,
-}
-
-impl PlanArgs {
-    /// Whether what is shown is to be shown as JSON.
-    pub(crate) fn shows_json(&self) -> bool {
-        use PlanCommand::{Sessions, Show};
-        matches!(
-            self.command,
-            Some(Sessions(SessionsCommand::List { json: true }) | Show { json: true, .. })
-        )
-    }
 }
 
 /// A command of `plan` other than working.

@@ -15,7 +15,6 @@ use chrono::SecondsFormat;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::project::changed_files::EditsRecord;
 use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -176,19 +175,11 @@ impl Reporter for ChatReporter<'_> {
     }
 }
 
-/// The entry for an event; `None` for what only moves on the screen, since other events follow.
+/// The entry for an event; `None` for what only moves on the screen, since other events follow, and for what no run of
+/// a plan tells of.
 fn entry(event: &Event) -> Option<(&'static str, String)> {
     let log = |log: &Option<_>| log.as_ref().map(|log| format!("log: {log}"));
     let text = match event {
-        Event::Asking { .. }
-        | Event::Receiving { .. }
-        | Event::Answered { .. }
-        | Event::Building { .. }
-        | Event::Printed(_)
-        | Event::Progress { .. }
-        | Event::Heard { .. }
-        | Event::Waiting { .. }
-        | Event::Tool { .. } => return None,
         Event::Prose(text) | Event::Thoughts(text) | Event::Words(text) => {
             return Some((AGENT, text.clone()));
         }
@@ -201,18 +192,16 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
             return Some((TOOL_RESULT, format!("{mark}{text}")));
         }
         Event::Tasks(tasks) => joined(tasks.iter().map(ToString::to_string)),
-        Event::Todos(todos) => joined(todos.iter().map(|todo| todo.shown().to_owned())),
-        Event::Notice(text)
-        | Event::Status(text)
-        | Event::Shown(text)
-        | Event::Changed { diff: text } => text.clone(),
+        Event::Notice(text) | Event::Shown(text) | Event::Changed { diff: text } => text.clone(),
         Event::Warning(text) => format!("warning: {text}"),
         Event::Started { log } => format!("log: {log}"),
         Event::Retrying {
             next_try, reason, ..
         } => format!("{reason}; try {next_try} follows"),
-        Event::Applied(edits) => format!("applied: {}", paths(edits)),
-        Event::PutBack(edits) => format!("undone: {}", paths(edits)),
+        Event::PutBack(edits) => {
+            let paths = edits.written.iter().chain(&edits.removed);
+            with_lines("undone:", paths.cloned())
+        }
         Event::Uncontained { reason } => format!("sandbox: none: {reason}"),
         Event::Built {
             status, reasons, ..
@@ -243,17 +232,7 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
             failures,
             allowed,
         } => format!("reply not understood ({failures} of {allowed}): {fault}"),
-        Event::Connected { server, .. } => format!("tool server: {server}"),
-        Event::BranchEnded { branch, status, .. } => format!("branch {branch}: {status}"),
-        Event::Auditing => "an independent audit begins".to_owned(),
-        Event::Audited { passed, text } => {
-            let outcome = if *passed { "passed" } else { "failed" };
-            format!("audit {outcome}: {text}")
-        }
-        Event::Compressed {
-            tokens_before,
-            tokens_after,
-        } => format!("context compressed: {tokens_before} → {tokens_after} tokens"),
+        _ => return None,
     };
     Some((SYSTEM, text))
 }
@@ -265,14 +244,6 @@ fn joined(lines: impl Iterator<Item = String>) -> String {
 /// A text, and lines below it.
 fn with_lines(text: &str, lines: impl IntoIterator<Item = String>) -> String {
     joined([text.to_owned()].into_iter().chain(lines))
-}
-
-/// The files that were changed, a line for each.
-fn paths(edits: &EditsRecord) -> String {
-    let (written, removed) = (edits.written.len(), edits.removed.len());
-    let removals = edits.removed.iter().map(|path| format!("{path} (removed)"));
-    let paths = edits.written.iter().cloned().chain(removals);
-    with_lines(&format!("{written} written, {removed} removed"), paths)
 }
 
 #[cfg(test)]

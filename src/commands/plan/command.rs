@@ -5,12 +5,12 @@
 
 use super::options::PlanOptions;
 use std::cell::{Cell, RefCell};
-use std::time::Duration;
+use std::path::Path;
 
 use super::chat_log::{ChatLog, ChatReporter};
 use super::ends::{are_over, end_of};
 use super::file::PlanFile;
-use super::place::{PlanPlace, Typing};
+use super::place::{PlanPlace, home, models, open_session, table};
 use super::session::{PlanStage, StepsEnd, WorkEnd};
 use super::stages::{BUILD_SCRIPT, Stages};
 use super::types::PlanTask;
@@ -19,8 +19,10 @@ use crate::agent::conversation::Conversation;
 use crate::agent::restricted::AuditCommands;
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::error::CommandError;
-use crate::commands::talk;
-use crate::commands::talk::OpenInput;
+use crate::commands::last;
+use crate::commands::talk::slash::Slash;
+use crate::commands::talk::tally::Tally;
+use crate::commands::talk::{Standing, Talk, Talker, model_menu};
 use crate::commands::workspace::{AnswerSource, Keeping as _, SessionChoice};
 use crate::model::ModelTable;
 use crate::record::event::Event;
@@ -31,16 +33,14 @@ use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::error::Error;
-use crate::ui::tui::{CommandHint, Status};
+use crate::ui::input::{OpenUser, User};
+use crate::ui::tui::{Menu, Submission};
 
 /// The command's name.
 const NAME: &str = "plan";
 
 /// The question to the user: `spec/plan-prompts.md`, 4.3.2.
 const QUESTION: &str = "What would you like to build?";
-
-/// The prompt before the user's input.
-const PROMPT: &str = "plan> ";
 
 /// Works on one request, or on what is asked for at the terminal.
 ///
@@ -49,26 +49,44 @@ const PROMPT: &str = "plan> ";
 pub fn plan(
     context: &Context<'_>,
     options: &PlanOptions,
-    input: OpenInput<'_>,
+    open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
     let request = options.request.as_deref();
     let goes_on = request.is_some_and(|request| request.trim().is_empty());
     if goes_on && options.session == SessionChoice::New {
         return Err(CommandError::NothingAsked.into());
     }
-    let home = crate::commands::plan::place::home(context)?;
-    let table: Result<ModelTable, _> = Ok(crate::commands::plan::place::table(context, &home)?);
+    let home = home(context)?;
+    let table: Result<ModelTable, _> = Ok(table(context, &home)?);
     let context = &Context {
         models: &table,
         ..context.clone()
     };
-    let typed = request.is_none() && options.choice.replay.is_none();
-    let typed = typed.then(input).transpose()?.map(RefCell::new);
+    let is_asked = request.is_none() && options.choice.replay.is_none();
+    let user = is_asked.then(open).transpose()?.map(RefCell::new);
+    let mut options = options.clone();
+    loop {
+        let (outcome, next) = in_session(context, &home, options, user.as_ref())?;
+        match next {
+            Some(next) => options = next,
+            None => return Ok(outcome),
+        }
+    }
+}
+
+/// Works on one request, or on what is asked for at the terminal, in one session; the options for another session, where
+/// the user goes on with that.
+fn in_session(
+    context: &Context<'_>,
+    home: &Path,
+    options: PlanOptions,
+    user: Option<&User>,
+) -> Result<(Outcome, Option<PlanOptions>), Failure> {
     // One that cannot be gone on with is told before a server is asked; a new one is made when all else is there.
     let is_resumed = options.session != SessionChoice::New;
-    let open = || crate::commands::plan::place::open_session(context, &home, options);
+    let open = || open_session(context, home, &options);
     let resumed = is_resumed.then(open).transpose()?;
-    let models = crate::commands::plan::place::models(context, options, typed.as_ref())?;
+    let models = models(context, &options, user)?;
     let kept = resumed.map_or_else(open, Ok)?;
     let chat = ChatLog::open(&kept.chat_log(), context.clock, context.redactor)?;
     let reporter = ChatReporter {
@@ -80,18 +98,21 @@ pub fn plan(
         document: Some(kept.document(context.project.root())),
         ..context.clone()
     };
-    if typed.is_none() && !kept.is_resumed {
+    if user.is_none() && !kept.is_resumed {
         chat.system(QUESTION);
     }
-    let place = PlanPlace::open(context, options, &home, models, kept);
+    let place = PlanPlace::open(context, &options, home, models, kept);
     let done = place.map_err(Failure::from).and_then(|place| {
-        let worker = Worker {
+        let mut worker = Worker {
             context,
             options,
             place,
             chat: &chat,
+            user,
+            next: None,
         };
-        worker.serve(typed.as_ref())
+        let outcome = worker.serve()?;
+        Ok((outcome, worker.next))
     });
     // Who calls this shows it.
     chat.event(&ended(&done));
@@ -102,9 +123,9 @@ pub fn plan(
 }
 
 /// The last event that the user is shown.
-fn ended(done: &Result<Outcome, Failure>) -> Event {
+fn ended<T>(done: &Result<(Outcome, T), Failure>) -> Event {
     match done {
-        Ok(Outcome { summary, log, .. }) => Event::Finished {
+        Ok((Outcome { summary, log, .. }, _)) => Event::Finished {
             summary: summary.clone(),
             log: log.clone(),
         },
@@ -117,87 +138,128 @@ fn ended(done: &Result<Outcome, Failure>) -> Event {
 }
 
 /// Works on requests, one after the other.
-struct Worker<'w, 'c> {
+struct Worker<'w> {
     context: &'w Context<'w>,
-    options: &'w PlanOptions,
-    place: PlanPlace<'c>,
+    options: PlanOptions,
+    place: PlanPlace<'w>,
     chat: &'w ChatLog<'w>,
+    user: Option<&'w User>,
+    /// The options for the session that the user goes on with.
+    next: Option<PlanOptions>,
 }
 
-impl Worker<'_, '_> {
+impl Talker for Worker<'_> {
+    const COMMANDS: &'static [Slash] = &[
+        Slash::Clear,
+        Slash::Cost,
+        Slash::Diff,
+        Slash::Exit,
+        Slash::Help,
+        Slash::Model,
+        Slash::Resume,
+        Slash::Undo,
+    ];
+    const PROMPT: &'static str = "plan> ";
+
+    fn has_more_to_do(&self) -> Result<bool, Failure> {
+        Ok(self.is_open()?)
+    }
+
+    fn standing(&self) -> Standing {
+        let is_begun = self.place.kept.state(|state| !state.requests.is_empty());
+        Standing {
+            session: is_begun.then(|| self.place.kept.id()),
+            model: self.place.models.first.spec.name.clone(),
+            window: self.place.limits.max_context_tokens.unwrap_or_default(),
+            ..Standing::default()
+        }
+    }
+
+    fn show(&self, _talk: &Talk<'_>) {
+        self.context.notice(QUESTION);
+    }
+
+    fn attend(
+        &mut self,
+        talk: &mut Talk<'_>,
+        request: Option<Submission>,
+    ) -> Result<Outcome, Failure> {
+        let request = request.map(|request| request.text);
+        let answers = AnswerSource::Typed(talk.user);
+        let done = self.work_on(answers, request.as_deref().map(str::trim));
+        talk.count(&done);
+        done
+    }
+
+    fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
+        Ok(self.place.kept.others(self.context)?)
+    }
+
+    fn change_session(&mut self, session: SessionChoice) -> Result<String, Failure> {
+        if let SessionChoice::Named(id) = &session {
+            self.place.kept.check(id)?;
+        }
+        self.next = Some(PlanOptions {
+            session,
+            ..self.options.clone()
+        });
+        Ok(String::new())
+    }
+
+    fn models(&mut self) -> Result<Menu, Failure> {
+        let asked = &self.place.models.first.spec.name;
+        Ok(model_menu(self.context, asked))
+    }
+
+    fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
+        let mut options = self.options.clone();
+        options.choice.model = Some(name.to_owned());
+        self.place.choose_model(self.context, &options, self.user)?;
+        self.options = options;
+        Ok(())
+    }
+
+    fn cost(&self, _tally: &Tally) -> Result<String, Failure> {
+        let spent = last::spent_in(self.context, &self.place.kept.id())?;
+        Ok(format!("this session: {spent}"))
+    }
+
+    fn is_over(&self) -> bool {
+        self.next.is_some()
+    }
+}
+
+impl Worker<'_> {
     /// Works on the request of the command line or of a recorded run, or on what the user asks for.
-    fn serve(&self, typed: Option<&Typing>) -> Result<Outcome, Failure> {
-        match (&self.place.recorded, self.options.request.as_deref(), typed) {
+    fn serve(&mut self) -> Result<Outcome, Failure> {
+        self.document().make().map_err(NotReady::of)?;
+        let request = self.options.request.clone();
+        match (&self.place.recorded, request.as_deref(), self.user) {
             (Some(recorded), _, _) => {
                 let answers = AnswerSource::recorded(recorded);
-                self.attend(answers, recorded.request.as_deref())
+                self.work_on(answers, recorded.request.as_deref())
             }
             (None, Some(request), _) if !request.trim().is_empty() => {
-                self.attend(AnswerSource::Nowhere, Some(request))
+                self.work_on(AnswerSource::Nowhere, Some(request))
             }
-            (None, Some(_), _) if self.has_more_to_do()? => {
-                self.attend(AnswerSource::Nowhere, None)
+            (None, Some(_), _) if self.is_open()? => self.work_on(AnswerSource::Nowhere, None),
+            (None, None, Some(user)) => {
+                Talk::new(self.context, user).run(self)?;
+                let id = self.place.kept.id();
+                Ok(Outcome::said(format!(
+                    "session {id}: `--resume` goes on with it"
+                )))
             }
-            (None, None, Some(typed)) => self.talk(typed),
             (None, _, _) => Err(CommandError::NothingAsked.into()),
         }
     }
 
-    /// Asks the user for requests, and works on them, until they end it.
-    fn talk(&self, input: &Typing) -> Result<Outcome, Failure> {
-        let answers = || AnswerSource::Typed(input);
-        let mut stopped = None;
-        let status = Status {
-            model: self.place.models.first.spec.name.clone(),
-            window: self.place.limits.max_context_tokens.unwrap_or_default(),
-            ..Status::default()
-        };
-        let exit = CommandHint {
-            name: "exit".to_owned(),
-            argument: String::new(),
-            description: "ends".to_owned(),
-        };
-        input.borrow_mut().stands(status, vec![exit]);
-        if self.has_more_to_do()? {
-            stopped = self.tell(self.attend(answers(), None), input)?;
-        }
-        loop {
-            self.context.notice(QUESTION);
-            let Some(request) = talk::next_line(self.context, input, PROMPT, &mut stopped)? else {
-                return Ok(Outcome::said(self.resumable()));
-            };
-            if talk::is_exit(&request) {
-                return Ok(Outcome::said(self.resumable()));
-            }
-            if let Some(refused) = talk::refused(&request) {
-                self.context.notice(refused);
-                continue;
-            }
-            stopped = self.tell(self.attend(answers(), Some(request.trim())), input)?;
-            if stopped.is_some() {
-                // What was typed ahead was not meant to begin now.
-                input.borrow_mut().forget_typed_ahead();
-            }
-        }
-    }
-
-    fn resumable(&self) -> String {
-        let id = self.place.kept.id();
-        format!("session {id}: `--resume` goes on with it")
-    }
-
-    /// Reports the outcome of a request; returns the time when the user stopped it, if they did.
-    fn tell(
-        &self,
-        done: Result<Outcome, Failure>,
-        input: &Typing,
-    ) -> Result<Option<Duration>, Failure> {
-        let is_stopped = talk::tell(self.context, done, input)?;
-        Ok(is_stopped.then(|| self.context.clock.elapsed()))
-    }
-
     /// Works on a request, or goes on with what was asked for before. Between requests, others may have the project.
-    fn attend(&self, answers: AnswerSource<'_>, request: Option<&str>) -> Result<Outcome, Failure> {
+    fn work_on(
+        &self,
+        answers: AnswerSource<'_>,
+        request: Option<&str>,
+    ) -> Result<Outcome, Failure> {
         let _lock = recovery::take(self.context)?;
         let kept = &self.place.kept;
         self.check_plan()?;
@@ -240,7 +302,7 @@ impl Worker<'_, '_> {
         };
         let stages = Stages {
             context: self.context,
-            options: self.options,
+            options: &self.options,
             place: &self.place,
             run: &run,
             document,
@@ -352,7 +414,7 @@ impl Worker<'_, '_> {
     }
 
     /// Returns `true` if the session has open steps.
-    fn has_more_to_do(&self) -> Result<bool, Error> {
+    fn is_open(&self) -> Result<bool, Error> {
         let is_under_way = self
             .place
             .kept

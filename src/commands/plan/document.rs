@@ -13,15 +13,13 @@
 //! ```
 //!
 //! Guarantees that what an edit does not change stays byte for byte, line ends and a byte order mark included; that
-//! what it changes is in normal form, all but the goal in one line; and that no text becomes structure. Times are in
-//! milliseconds since 1970, and UTC in the document.
+//! the items it changes are in normal form, all but the goal in one line; and that no text becomes structure. Times are
+//! in milliseconds since 1970, and UTC in the document.
 
+mod chunks;
 mod items;
-mod sections;
-mod text;
 
-use self::sections::{Chunk, ChunkKind, PlanPart, Section, front_matter, sections, status};
-use self::text::{is_conflict_marker, one_line};
+use self::chunks::{Chunk, ChunkKind, PlanPart, chunks, front_matter, is_conflict_marker};
 use super::types::{Plan, PlanMetadata, PlanStatus};
 use crate::sys::files::MIB;
 use crate::sys::text::BYTE_ORDER_MARK;
@@ -56,10 +54,10 @@ pub struct PlanDocument {
     mark: &'static str,
     /// The line end for what is written.
     end: &'static str,
-    /// The front matter.
-    front: String,
-    /// The sections; the first one has no heading, unless it is the title's.
-    sections: Vec<Section>,
+    /// The lines of the front matter, with the blank ones above it.
+    front: Vec<String>,
+    /// The text below it.
+    chunks: Vec<Chunk>,
 }
 
 impl PlanDocument {
@@ -82,36 +80,36 @@ impl PlanDocument {
         if let Some(at) = text.lines().position(is_conflict_marker) {
             return Err(PlanDocumentError::ConflictMarkers(at + 1));
         }
-        let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
-            Some(text) => (BYTE_ORDER_MARK, text),
-            None => ("", text),
-        };
-        let front = front_matter(text).ok_or_else(|| {
+        let unmarked = text.strip_prefix(BYTE_ORDER_MARK);
+        let lines: Vec<&str> = unmarked.unwrap_or(text).split_inclusive('\n').collect();
+        let front = front_matter(&lines).ok_or_else(|| {
             let what = "the front matter never ends: a line `---` is missing";
             PlanDocumentError::Damaged(what.to_owned())
         })?;
-        let sections = sections(&text[front.len()..]);
-        if sections[1..].iter().all(|section| section.part.is_none()) {
+        let chunks = chunks(&lines[front..]);
+        if chunks.iter().all(|chunk| chunk.part.is_none()) {
             return Err(PlanDocumentError::NoHeading);
         }
-        let first = text.split_inclusive('\n').next();
-        let is_crlf = first.is_some_and(|line| line.ends_with("\r\n"));
+        let is_crlf = lines.first().is_some_and(|line| line.ends_with("\r\n"));
         Ok(Self {
-            mark,
+            mark: unmarked.map_or("", |_| BYTE_ORDER_MARK),
             end: if is_crlf { "\r\n" } else { "\n" },
-            front: front.to_owned(),
-            sections,
+            front: lines[..front].iter().copied().map(str::to_owned).collect(),
+            chunks,
         })
     }
 
     /// The document of a new plan.
     #[must_use]
     pub fn empty(now: i64) -> Self {
+        let lines: Vec<&str> = include_str!("document/empty.md")
+            .split_inclusive('\n')
+            .collect();
         let mut document = Self {
             mark: "",
             end: "\n",
-            front: String::new(),
-            sections: sections(include_str!("document/empty.md")),
+            front: Vec::new(),
+            chunks: chunks(&lines),
         };
         document.complete_front(now);
         document
@@ -121,25 +119,31 @@ impl PlanDocument {
     #[must_use]
     pub fn plan(&self) -> Plan {
         let number = |key| self.front_value(key).and_then(|text| text.parse().ok());
-        let saved = number("updatedAt").unwrap_or_default();
+        let updated_at = number("updatedAt").unwrap_or_default();
         let decisions = |part| {
             let entries = self.items(part);
-            entries.map(|entry| items::decision(entry, saved)).collect()
+            entries
+                .map(|entry| items::decision(entry, updated_at))
+                .collect()
         };
-        let log = self.items(PlanPart::Log);
-        let criteria = self.items(PlanPart::Criteria);
         let tasks = (1..).zip(self.items(PlanPart::Tasks));
+        let log = self.items(PlanPart::Log);
         Plan {
             status: self.status(),
-            goal: items::goal(self.of_part(PlanPart::Goal)),
-            acceptance_criteria: criteria.map(items::criterion).collect(),
+            goal: items::goal(self.items(PlanPart::Goal)),
+            acceptance_criteria: self
+                .items(PlanPart::Criteria)
+                .map(items::criterion)
+                .collect(),
             decisions_made: decisions(PlanPart::Made),
             decisions_rejected: decisions(PlanPart::Rejected),
             tasks: tasks.map(|(step, item)| items::task(step, item)).collect(),
-            execution_log: log.map(|entry| items::log_entry(entry, saved)).collect(),
+            execution_log: log
+                .map(|entry| items::log_entry(entry, updated_at))
+                .collect(),
             metadata: PlanMetadata {
                 created_at: number("createdAt").unwrap_or_default(),
-                updated_at: saved,
+                updated_at,
                 version: self.version(),
             },
         }
@@ -152,7 +156,7 @@ impl PlanDocument {
 
     /// The status below the title counts more than that of the front matter.
     fn status(&self) -> PlanStatus {
-        let below = self.items(PlanPart::Title).find_map(status);
+        let below = self.items(PlanPart::Title).find_map(items::status);
         below
             .or_else(|| self.front_value("status").map(PlanStatus::of))
             .unwrap_or_default()
@@ -161,18 +165,24 @@ impl PlanDocument {
     /// The file's content.
     #[must_use]
     pub fn text(&self) -> String {
-        let front = [self.mark, &self.front].into_iter();
-        let sections = self.sections.iter().flat_map(Section::text);
-        front.chain(sections).collect()
+        let front = self.front.iter().map(|line| &**line);
+        let chunks = self.chunks.iter().map(|chunk| &*chunk.raw);
+        [self.mark].into_iter().chain(front).chain(chunks).collect()
     }
 
     /// The document with only the latest `entries` of the execution log.
     #[must_use]
     pub fn recent(&self, entries: usize) -> String {
         let mut recent = self.clone();
-        recent.edit(|plan| {
-            let log = &mut plan.execution_log;
-            log.drain(..log.len().saturating_sub(entries));
+        let mut over = self.items(PlanPart::Log).count().saturating_sub(entries);
+        // The blank lines behind an entry go with it.
+        let mut is_over = false;
+        recent.chunks.retain(|chunk| {
+            if chunk.kind != ChunkKind::Blank {
+                is_over = over > 0 && chunk.is(PlanPart::Log, ChunkKind::Item);
+                over -= usize::from(is_over);
+            }
+            !is_over
         });
         recent.text()
     }
@@ -185,7 +195,10 @@ impl PlanDocument {
         if after == before {
             return false;
         }
-        self.end_last_line();
+        let last = self.chunks.last_mut();
+        if let Some(last) = last.filter(|last| !last.raw.ends_with('\n')) {
+            last.raw += self.end;
+        }
         for part in PlanPart::all() {
             let [old, new] = [&before, &after].map(|plan| items::write(part, plan));
             if old != new {
@@ -195,72 +208,55 @@ impl PlanDocument {
         if before.status != after.status {
             self.set_front("status", after.status.word());
         }
-        if before.goal != after.goal {
-            let title = title_of(&after.goal) + self.end;
-            let mut sections = self.of_part_mut(PlanPart::Title);
-            if let Some(section) = sections.find(|section| !section.heading.is_empty()) {
-                section.heading = title;
-            }
+        if before.goal != after.goal
+            && let Some(at) = self.heading(PlanPart::Title)
+        {
+            self.chunks[at].raw = items::title(&after.goal) + self.end;
         }
         true
     }
 
-    /// Prepares the document for being written: completes the front matter, numbers the tasks, and counts the version.
+    /// Prepares the document for being written: completes the front matter, and counts the version.
     ///
     /// # Errors
     /// If it has become too long to be read again; it must not be written then.
     pub fn save(&mut self, now: i64) -> Result<(), PlanDocumentError> {
         self.complete_front(now);
-        self.end_last_line();
-        let sections = self.of_part_mut(PlanPart::Tasks);
-        let tasks = sections.flat_map(|section| &mut section.chunks);
-        for (task, step) in tasks.filter(|chunk| chunk.kind == ChunkKind::Item).zip(1..) {
-            items::number(&mut task.raw, step);
-        }
         let version = self.version().saturating_add(1);
         self.set_front("updatedAt", &now.to_string());
         self.set_front("version", &version.to_string());
         check_length(self.text().len())
     }
 
-    fn of_part(&self, part: PlanPart) -> impl Iterator<Item = &Section> {
-        let sections = self.sections.iter();
-        sections.filter(move |section| section.part == Some(part))
-    }
-
-    fn of_part_mut(&mut self, part: PlanPart) -> impl Iterator<Item = &mut Section> {
-        let sections = self.sections.iter_mut();
-        sections.filter(move |section| section.part == Some(part))
-    }
-
     fn items(&self, part: PlanPart) -> impl Iterator<Item = &str> {
-        self.of_part(part).flat_map(Section::items)
+        let items = self.chunks.iter();
+        let items = items.filter(move |chunk| chunk.is(part, ChunkKind::Item));
+        items.map(|chunk| &*chunk.raw)
     }
 
-    /// A value of the front matter, without quotes and without a comment behind it.
+    fn heading(&self, part: PlanPart) -> Option<usize> {
+        let mut chunks = self.chunks.iter();
+        chunks.position(|chunk| chunk.is(part, ChunkKind::Heading))
+    }
+
     fn front_value(&self, key: &str) -> Option<&str> {
-        let mut values = self.front.lines().filter_map(|line| front_line(line, key));
-        let value = values.next()?.split(" #").next()?;
-        Some(value.trim().trim_matches(['"', '\'']))
+        let mut values = self.front.iter().filter_map(|line| front_line(line, key));
+        values.next()
     }
 
-    /// Sets a value of the front matter.
     fn set_front(&mut self, key: &str, value: &str) {
-        if self.front_value(key) == Some(value) {
-            return;
-        }
+        let line = |text: &str| text.to_owned() + self.end;
         if self.front.is_empty() {
-            self.front = "---\n---\n\n".replace('\n', self.end);
+            self.front = ["---", "---", ""].map(line).into();
         }
-        let line = format!("{key}: {value}{}", self.end);
-        let mut lines: Vec<&str> = self.front.split_inclusive('\n').collect();
-        let known = lines
-            .iter()
-            .position(|line| front_line(line, key).is_some());
-        let end = lines.iter().rposition(|line| line.trim_end() == "---");
-        let at = known.or(end).unwrap_or_default();
-        lines.splice(at..at + usize::from(known.is_some()), [&*line]);
-        self.front = lines.concat();
+        let new = line(&format!("{key}: {value}"));
+        let is_known = |line: &String| front_line(line, key).is_some();
+        let is_end = |line: &String| line.trim_end() == "---";
+        let known = self.front.iter().position(is_known);
+        let at = known.or_else(|| self.front.iter().rposition(is_end));
+        let at = at.unwrap_or_default();
+        self.front
+            .splice(at..at + usize::from(known.is_some()), [new]);
     }
 
     /// Adds the missing values of the front matter.
@@ -279,105 +275,71 @@ impl PlanDocument {
         }
     }
 
-    fn end_last_line(&mut self) {
-        let end = self.end;
-        let last = self.sections.iter_mut().rev().find_map(Section::last_line);
-        if let Some(last) = last.filter(|last| !last.ends_with('\n')) {
-            last.push_str(end);
-        }
-    }
-
-    /// Puts the items of a part in the place of the former ones, and adds the part where it is missing.
+    /// Puts the items of a part in the place of the former ones, and adds the part where it is missing. Where an item
+    /// does not change, and in all other text, nothing does.
     fn rewrite(&mut self, part: PlanPart, old: &[String], new: &[String]) {
-        if self.of_part(part).next().is_none() {
-            self.add_section(part);
-        }
-        let (mut nth, end) = (0, self.end);
-        for section in self.of_part_mut(part) {
-            section.chunks.retain_mut(|chunk| match chunk.kind {
-                ChunkKind::Item => {
-                    if let (Some(old), Some(new)) = (old.get(nth), new.get(nth))
-                        && old != new
-                    {
-                        chunk.raw = items::rewritten(part, &chunk.raw, old, new, end);
-                    }
-                    nth += 1;
-                    nth <= new.len()
+        let start = match self.heading(part) {
+            Some(at) => at + 1,
+            None if part == PlanPart::Title => return,
+            None => self.add_section(part),
+        };
+        let is_below = |chunk: &&Chunk| chunk.kind != ChunkKind::Heading;
+        let length = self.chunks[start..].iter().take_while(is_below).count();
+        let mut body: Vec<Chunk> = self.chunks.drain(start..start + length).collect();
+        let end = self.end;
+        let chunk = |kind, text: &str| Chunk::new(Some(part), kind, text.replace('\n', end) + end);
+        let mut nth = 0;
+        body.retain_mut(|item| match item.kind {
+            ChunkKind::Item => {
+                let [was, text] = [old, new].map(|items| items.get(nth));
+                nth += 1;
+                match text {
+                    Some(text) if was != Some(text) => *item = chunk(ChunkKind::Item, text),
+                    Some(_) if part == PlanPart::Tasks => item.number(nth),
+                    _ => {}
                 }
-                kind => kind != ChunkKind::Placeholder,
-            });
-            let is_double = |next: &mut Chunk, last: &mut Chunk| next.is_blank() && last.is_blank();
-            section.chunks.dedup_by(is_double);
+                text.is_some()
+            }
+            kind => kind != ChunkKind::Placeholder,
+        });
+        let is_text = |chunk: &Chunk| chunk.kind != ChunkKind::Blank;
+        let mut blank = body.split_off(body.iter().rposition(is_text).map_or(0, |at| at + 1));
+        for text in new.iter().skip(nth) {
+            if !part.is_list() {
+                body.push(chunk(ChunkKind::Blank, ""));
+            }
+            body.push(chunk(ChunkKind::Item, text));
         }
-        let has_items =
-            |section: &Section| section.part == Some(part) && section.items().next().is_some();
-        let last = self.sections.iter().rposition(has_items);
-        let first = || self.sections.iter().position(|section| section.is(part));
-        let Some(at) = last.or_else(first) else {
-            return;
-        };
-        let section = &mut self.sections[at];
-        if new.is_empty() {
-            let placeholder = part.placeholder().to_owned();
-            section.append(ChunkKind::Placeholder, &[placeholder], end);
-        } else if let Some(more) = new.get(nth..) {
-            section.append(ChunkKind::Item, more, end);
+        if new.is_empty() && part != PlanPart::Tasks {
+            body.push(chunk(ChunkKind::Placeholder, part.placeholder()));
         }
-        self.separate(at);
-        // A list of tasks is there only where there are tasks.
-        let is_over =
-            |section: &Section| new.is_empty() && section.is(PlanPart::Tasks) && section.is_blank();
-        self.sections.retain(|section| !is_over(section));
+        if blank.is_empty() && start < self.chunks.len() {
+            blank.push(chunk(ChunkKind::Blank, ""));
+        }
+        body.append(&mut blank);
+        self.chunks.splice(start..start, body);
     }
 
-    /// Adds a section behind those that stand before it.
-    fn add_section(&mut self, part: PlanPart) {
-        let before = self.sections.iter().filter_map(|section| section.part);
-        let before = before.filter(|other| *other < part).max();
-        let last = self
-            .sections
-            .iter()
-            .rposition(|section| section.part == before);
-        let at = last.map_or(self.sections.len(), |last| last + 1);
-        let section = Section {
-            part: Some(part),
-            heading: part.heading().to_owned() + self.end,
-            chunks: Vec::new(),
-        };
-        self.sections.insert(at, section);
-        self.separate(at - 1);
-    }
-
-    /// Ends a section that another one follows with a blank line.
-    fn separate(&mut self, at: usize) {
-        let is_last = at + 1 == self.sections.len();
-        let section = &mut self.sections[at];
-        let is_separate = section
-            .chunks
-            .last()
-            .map_or(section.heading.is_empty(), Chunk::is_blank);
-        if !is_last && !is_separate {
-            section
-                .chunks
-                .push(Chunk::new(ChunkKind::Blank, self.end.to_owned()));
-        }
+    /// Adds a section behind those that stand before it, and gives the place below its heading.
+    fn add_section(&mut self, part: PlanPart) -> usize {
+        let is_before = |chunk: &Chunk| chunk.part.is_some_and(|other| other < part);
+        let last = self.chunks.iter().rposition(is_before);
+        let at = last.map_or(self.chunks.len(), |last| last + 1);
+        let blank = Chunk::new(None, ChunkKind::Blank, self.end.to_owned());
+        let heading = part.heading().to_owned() + self.end;
+        let heading = Chunk::new(Some(part), ChunkKind::Heading, heading);
+        let is_separate = at == 0 || self.chunks[at - 1].kind == ChunkKind::Blank;
+        let blank = Some(blank).filter(|_| !is_separate);
+        self.chunks
+            .splice(at..at, blank.into_iter().chain([heading]));
+        at + 1 + usize::from(!is_separate)
     }
 }
 
 /// The text behind the colon of a line of the front matter with this key.
 fn front_line<'l>(line: &'l str, key: &str) -> Option<&'l str> {
-    line.strip_prefix(key)?.trim_start().strip_prefix(':')
-}
-
-/// The title of a plan with this goal.
-fn title_of(goal: &str) -> String {
-    let title = one_line(goal.trim().lines().next().unwrap_or_default());
-    let title = if title.is_empty() {
-        PlanPart::Title.placeholder()
-    } else {
-        &title
-    };
-    format!("{} {title}", PlanPart::Title.heading())
+    let value = line.strip_prefix(key)?.trim_start().strip_prefix(':')?;
+    Some(value.trim())
 }
 
 /// # Errors

@@ -4,7 +4,6 @@ use super::session::{StepsEnd, WorkEnd};
 use super::types::PlanTask;
 use crate::agent::AgentError;
 use crate::agent::protocol::Fault;
-use crate::commands::agent_run::FailedBuild;
 
 /// Returns `true` if the step has failed, so that the work is summed up. Otherwise it can be resumed as it is.
 pub fn are_over(error: &AgentError) -> bool {
@@ -33,16 +32,6 @@ pub fn step_failed(task: &PlanTask, reason: String) -> AgentError {
     AgentError::StepFailed {
         step: task.step,
         reason,
-    }
-}
-
-/// The error of a step whose build fails.
-pub fn gate_failed(task: &PlanTask, failed: FailedBuild) -> AgentError {
-    let FailedBuild { status, log, .. } = failed;
-    AgentError::GateFailed {
-        step: task.step,
-        status,
-        log,
     }
 }
 

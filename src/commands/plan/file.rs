@@ -132,11 +132,12 @@ impl PlanFile<'_> {
     /// # Errors
     /// If it cannot be read, or is no plan.
     pub fn read(&self) -> Result<PlanDocument, PlanFileError> {
-        let read = PlanDocument::parse(&self.bytes()?);
-        read.map_err(|source| PlanFileError::Unreadable {
-            path: self.path.to_owned(),
-            source,
-        })
+        PlanDocument::parse(&self.bytes()?).map_err(self.unreadable())
+    }
+
+    fn unreadable(&self) -> impl FnOnce(PlanDocumentError) -> PlanFileError {
+        let path = self.path.to_owned();
+        |source| PlanFileError::Unreadable { path, source }
     }
 
     /// Changes the document as it is now, and saves it.
@@ -148,11 +149,7 @@ impl PlanFile<'_> {
         if !document.edit(change) {
             return Ok(());
         }
-        let saved = document.save(self.now());
-        saved.map_err(|problem| PlanFileError::Unreadable {
-            path: self.path.to_owned(),
-            source: problem,
-        })?;
+        document.save(self.now()).map_err(self.unreadable())?;
         self.write(&document)
     }
 

@@ -5,7 +5,6 @@
 //! model claims is not held against anything here.
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::types::{Criterion, LogEntry, PlanDecision, PlanTask, lines};
@@ -54,10 +53,8 @@ impl TaskList {
     pub fn read(reply: &Value) -> Result<Self, String> {
         let task = json!({"step": {"type": "integer"}, "description": {"type": "string"}, "tool": {"type": "string"},
             "params": {"type": "object"}});
-        let mut list: Self = read(
-            reply,
-            &Self::form(&task, &json!({"type": "string"}), MOST_TASKS),
-        )?;
+        let form = Self::form(&task, &json!({"type": "string"}), MOST_TASKS);
+        let mut list: Self = schema::read(reply, &form)?;
         for task in &mut list.task_list {
             let is_short = |value: &Value| value.to_string().len() <= LONGEST_PARAMETER;
             task.params.retain(|_, value| is_short(value));
@@ -138,7 +135,7 @@ impl WorkSummary {
     /// # Errors
     /// A description of the mistake, for the model.
     pub fn read(reply: &Value) -> Result<Self, String> {
-        read(reply, &Self::schema())
+        schema::read(reply, &Self::schema())
     }
 
     /// The protocol by which it is asked for.
@@ -166,12 +163,6 @@ impl WorkSummary {
             "log_entry": entry, "acceptance_criteria_updates": list(CRITERION_UPDATES),
             "decisions_made": list(DECISIONS)}})
     }
-}
-
-/// Reads a value that follows a schema.
-fn read<T: DeserializeOwned>(reply: &Value, form: &Value) -> Result<T, String> {
-    schema::check(reply, form, "")?;
-    T::deserialize(reply).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

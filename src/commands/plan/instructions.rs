@@ -63,23 +63,20 @@ pub fn read(
     };
     let users = users.as_deref().unwrap_or(TEMPLATE);
     let is_home = home.is_some_and(|home| files::is_same(home, root));
-    let (projects, warning) = match () {
-        () if is_home => (None, None),
-        () if conventions::is_link(root) => {
-            let warning = "the project's `AGENTS.md` is not used: it is a symbolic link";
-            (None, Some(warning.to_owned()))
-        }
-        () => {
-            let read = conventions::read(root).map_err(InstructionsProblem::of(root));
-            (read?, None)
-        }
+    let is_link = !is_home && conventions::is_link(root);
+    let projects = if is_home || is_link {
+        None
+    } else {
+        conventions::read(root).map_err(InstructionsProblem::of(root))?
     };
-    let projects =
-        projects.map(|text| format!("\n\n{PROJECT_HEADING}\n\n{}", without_blank(&text)));
-    let text = format!("{}{}", without_blank(users), projects.unwrap_or_default());
+    let warning = "the project's `AGENTS.md` is not used: it is a symbolic link";
+    let mut text = without_blank(users).to_owned();
+    if let Some(projects) = projects {
+        text += &format!("\n\n{PROJECT_HEADING}\n\n{}", without_blank(&projects));
+    }
     Ok(Instructions {
         text: redactor.text(&text).into_owned(),
-        warning,
+        warning: is_link.then(|| warning.to_owned()),
     })
 }
 

@@ -15,17 +15,6 @@ use crate::agent::tool::{Arguments, Tool as _, ToolError, ToolOutput};
 use crate::model::message::Call;
 
 impl PlanKeeper for Stages<'_, '_, '_> {
-    fn initialize(&self, goal: &str, criteria: &[String]) -> Result<String, ToolError> {
-        self.change(|plan| {
-            goal.clone_into(&mut plan.goal);
-            add_open(plan, criteria);
-        })?;
-        Ok(format!(
-            "Plan initialized with {} acceptance criteria",
-            criteria.len()
-        ))
-    }
-
     fn update(&self, update: PlanUpdate) -> Result<String, ToolError> {
         let mut told = "Plan updated".to_owned();
         self.change(|plan| {
@@ -36,19 +25,15 @@ impl PlanKeeper for Stages<'_, '_, '_> {
             let written = update.acceptance_criteria.iter();
             add_open(plan, written.map(|written| &written.description));
             // What the step is said to have reached holds when the step is done.
-            for written in update.acceptance_criteria {
-                if !written.completed {
-                    continue;
-                }
+            let written = update.acceptance_criteria.into_iter();
+            for written in written.filter(|written| written.completed) {
                 // What it has just brought itself, a model does not tick with the same words.
                 if let Some(objection) = objection(&known, &written) {
                     told += &format!("; {objection}");
                     continue;
                 }
-                told += &format!(
-                    "; `{}` is ticked when the step is done",
-                    written.description
-                );
+                let description = &written.description;
+                told += &format!("; `{description}` is ticked when the step is done");
                 self.claimed.borrow_mut().push(written);
             }
             plan.decisions_made
@@ -62,13 +47,12 @@ impl PlanKeeper for Stages<'_, '_, '_> {
 
 impl Stages<'_, '_, '_> {
     /// Decisions as of now.
-    pub fn decided(&self, decisions: Vec<PlanDecision>) -> impl Iterator<Item = PlanDecision> {
-        let timestamp = self.context.clock.now().timestamp_millis();
-        let decisions = decisions.into_iter();
-        decisions.map(move |decision| PlanDecision {
-            timestamp,
-            ..decision
-        })
+    pub fn decided(&self, mut decisions: Vec<PlanDecision>) -> Vec<PlanDecision> {
+        let now = self.context.clock.now().timestamp_millis();
+        for decision in &mut decisions {
+            decision.timestamp = now;
+        }
+        decisions
     }
 
     /// Runs the commands of the criteria that have one, and ticks those whose command ends with 0.

@@ -1,12 +1,11 @@
 //! A plan that cannot be read any more: it is set aside, and a model is asked once for what it was meant to be.
 
 use super::document::{PlanDocument, PlanDocumentError, retry_prompt};
-use super::session::{PlanStage, PlanState};
+use super::session::PlanStage;
 use super::stages::Stages;
 use crate::agent::conversation::Conversation;
-use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::Native;
-use crate::agent::{Agent, AgentError, Brief, ToolTries};
+use crate::agent::{AgentError, Brief};
 use crate::model::Purpose;
 use crate::sys::error::Error;
 use crate::sys::excerpt::text::bounded;
@@ -43,18 +42,16 @@ impl Stages<'_, '_, '_> {
             // The user has mended it meanwhile.
             return Ok(());
         }
-        let by = if mended.is_some() {
-            "what the model made of it"
-        } else {
-            "an empty plan"
+        let (by, is_lost) = match &mended {
+            Some(_) => ("what the model made of it", false),
+            None => ("an empty plan", true),
         };
-        let is_lost = mended.is_none();
         let document = mended.unwrap_or_else(|| PlanDocument::empty(now));
         let copy = self.document.replace(&document).map_err(Error::from)?;
         if is_lost {
             // There are no steps any more that could be gone on with.
-            let plan_anew = |state: &mut PlanState| state.enter(PlanStage::Planning);
-            self.place.kept.change(plan_anew)?;
+            let kept = &self.place.kept;
+            kept.change(|state| state.enter(PlanStage::Planning))?;
         }
         self.run.warn(format!(
             "{problem}: {by} has taken its place, and it is kept as `{}`",
@@ -68,31 +65,23 @@ impl Stages<'_, '_, '_> {
         let content = self.document.bytes().unwrap_or_default();
         let content = String::from_utf8_lossy(&content).replace('\0', "");
         let content = bounded(&self.context.redactor.text(&content), MOST_SENT);
-        let format = retry_prompt(problem, now);
-        let shown = || format!("# Current Plan\n\n{content}");
-        let agent = Agent {
-            purpose: Purpose::PLAN_REPAIR,
-            brief: &|| Brief {
-                instructions: format!(
-                    "{}\n\n# Response Format\n\n{format}",
-                    self.place.instructions
-                ),
-                context: vec![self.model_and(&Purpose::PLAN_REPAIR, FORMATTER), shown()],
-                ..Brief::default()
-            },
-            protocol: &Native::default(),
-            permissions: &Everything,
-            memory: &self.memory(&Purpose::PLAN_REPAIR, usize::MAX, "", &shown),
-            ending: &|_, _| Ok(()),
-            tries: 1,
-            tool_tries: ToolTries::Unlimited,
-            calls: None,
-            temperature: Some(0.1),
-            env: self.run.env(),
+        let instructions = format!(
+            "{}\n\n# Response Format\n\n{}",
+            self.place.instructions,
+            retry_prompt(problem, now)
+        );
+        let purpose = Purpose::PLAN_REPAIR;
+        let brief = || Brief {
+            instructions: instructions.clone(),
+            context: vec![
+                self.model_and(&purpose, FORMATTER),
+                format!("# Current Plan\n\n{content}"),
+            ],
+            ..Brief::default()
         };
         let mut said = Conversation::default();
         said.request(ASKED);
-        Ok(agent.work_on(&mut said, None)?.words)
+        self.ask_apart(&purpose, 0.1, 1, &Native::default(), brief, &mut said)
     }
 }
 

@@ -10,10 +10,11 @@ use super::document::{PlanDocument, PlanDocumentError};
 use super::file::NoPlanFile;
 use super::instructions;
 use super::options::PlanOptions;
-use super::session::{self, NewPlanSession, PlanSession, PlanSessionStore, PlanStage, PlanState};
+use super::session::{self, PlanSession, PlanSessionStore, PlanStage, PlanState};
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::CommandError;
+use crate::commands::sessions;
 use crate::commands::workspace::{
     self, Keeping, Recorded, SessionChoice, check_keys, own_paths, processes, recorded,
 };
@@ -37,7 +38,7 @@ use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::home_file;
 use crate::sys::interrupt::Interrupted;
-use crate::ui::input::{InputError, LineReader};
+use crate::ui::input::{InputError, User};
 
 /// The session that a plan is worked on in.
 pub struct KeptPlan<'s> {
@@ -71,6 +72,22 @@ impl KeptPlan<'_> {
     pub fn change(&self, change: impl FnOnce(&mut PlanState)) -> Result<(), Error> {
         change(&mut self.session.borrow_mut().file.state);
         self.save()
+    }
+
+    /// The other sessions of the project, the newest first: the id of each, and a line that tells of it.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn others(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
+        sessions::others(context, &self.store, context.project.root(), &self.id())
+    }
+
+    /// Checks that another session can be gone on with.
+    ///
+    /// # Errors
+    /// If it cannot be used.
+    pub fn check(&self, id: &str) -> Result<(), Error> {
+        Ok(self.store.open(id).map(drop)?)
     }
 
     fn save(&self) -> Result<(), Error> {
@@ -159,7 +176,7 @@ fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> 
 pub fn models<'c>(
     context: &Context<'c>,
     options: &PlanOptions,
-    typing: Option<&Typing>,
+    typing: Option<&User>,
 ) -> Result<Models<'c>, Error> {
     let choice = &options.choice;
     let selected = STAGES.map(|(purpose, task)| Ok((purpose, selected(context, choice, task)?)));
@@ -197,7 +214,7 @@ pub fn model_and(spec: &ModelSpec, sentence: &str) -> String {
 }
 
 /// Asks the user whether to pull a model.
-fn wants(context: &Context<'_>, typing: &Typing, model: &str) -> Result<bool, Interrupted> {
+fn wants(context: &Context<'_>, typing: &User, model: &str) -> Result<bool, Interrupted> {
     let sentence = format!("Ollama does not have `{model}`. Pull it?");
     let confirmed = typing
         .borrow_mut()
@@ -248,9 +265,6 @@ pub struct PlanPlace<'c> {
     pub is_plan_only: bool,
 }
 
-/// A user who types.
-pub type Typing = RefCell<Box<dyn LineReader>>;
-
 /// The number of unintelligible replies in a row that ends a run.
 pub const TRIES: u32 = 3;
 
@@ -291,8 +305,8 @@ impl<'c> PlanPlace<'c> {
         )?;
         warnings.extend(uncontained);
         let window = models.first.spec.prompt_window();
-        let model = models.first.spec.name.clone();
-        kept.session.borrow_mut().file.model = model;
+        let model = &models.first.spec.name;
+        kept.session.borrow_mut().file.model.clone_from(model);
         let mut place = Self {
             models,
             document: kept.document(root),
@@ -348,6 +362,25 @@ impl<'c> PlanPlace<'c> {
         self.recorded = Some(record);
         Ok(())
     }
+
+    /// Switches to the models of these options.
+    ///
+    /// # Errors
+    /// If one is not known, or lacks something.
+    pub fn choose_model(
+        &mut self,
+        context: &Context<'c>,
+        options: &PlanOptions,
+        user: Option<&User>,
+    ) -> Result<(), Error> {
+        self.models = models(context, options, user)?;
+        self.models.tell_base_urls(context);
+        let spec = &self.models.first.spec;
+        self.limits.max_context_tokens = spec.prompt_window();
+        let mut session = self.kept.session.borrow_mut();
+        session.file.model.clone_from(&spec.name);
+        Ok(())
+    }
 }
 
 /// The known model with the next larger window than this.
@@ -371,7 +404,6 @@ pub fn open_session<'c>(
     let store = PlanSessionStore::at(&home::PLAN, home, context.redactor)?;
     let root = context.project.root();
     let now = context.clock.now();
-    let empty = PlanDocument::empty(now.timestamp_millis());
     // A replay is nobody's to go on with, and changes no plan but its own.
     let is_replay = options.choice.replay.is_some();
     let plan_file = if is_replay {
@@ -385,30 +417,26 @@ pub fn open_session<'c>(
         SessionChoice::Last => Some(store.last_in(root)?),
         SessionChoice::Named(id) => Some(id.clone()),
     };
-    let session = match &found {
-        Some(id) => {
-            let session = session::open(&store, id, &empty.text())?;
-            store.check_directory(&session, root)?;
-            let known = &session.file.state.plan_file;
-            if let (Some(path), true) = (&options.plan_file, plan_file != *known) {
-                return Err(NoPlanFile::Elsewhere {
-                    path: path.clone(),
-                    known: session.document(root),
-                }
-                .into());
+    let session = if let Some(id) = &found {
+        let session = store.open(id)?;
+        store.check_directory(&session, root)?;
+        let known = &session.file.state.plan_file;
+        if let (Some(path), true) = (&options.plan_file, plan_file != *known) {
+            return Err(NoPlanFile::Elsewhere {
+                path: path.clone(),
+                known: session.document(root),
             }
-            session
+            .into());
         }
-        None => session::create(
-            &store,
-            &NewPlanSession {
-                now,
-                zone: context.clock.zone(now).as_deref(),
-                directory: if is_replay { Path::new("") } else { root },
-                plan_file,
-                empty_document: &empty.text(),
-            },
-        )?,
+        session
+    } else {
+        let directory = if is_replay { Path::new("") } else { root };
+        let state = PlanState {
+            directory: store.written(directory),
+            plan_file,
+            ..PlanState::default()
+        };
+        session::create(&store, now, context.clock.zone(now).as_deref(), state)?
     };
     context.reporter.event(&Event::Session {
         id: session.id(),

@@ -77,12 +77,6 @@ pub struct PlanUpdate {
 
 /// Keeps the plan.
 pub trait PlanKeeper {
-    /// Gives the plan its goal and its criteria, each of one line, and returns a report of what was done.
-    ///
-    /// # Errors
-    /// If that may not be, or cannot be kept.
-    fn initialize(&self, goal: &str, criteria: &[String]) -> Result<String, ToolError>;
-
     /// Changes the plan, and returns a report of what was done.
     ///
     /// # Errors
@@ -106,12 +100,20 @@ impl Tool for InitializePlan<'_> {
             acceptance_criteria: Vec<String>,
         }
         let given: Given = read(arguments)?;
-        let goal = stated("the goal", &given.goal)?;
-        let criteria = given.acceptance_criteria.iter();
-        let criteria: Result<Vec<String>, ToolError> = criteria
-            .map(|text| line(text).ok_or_else(|| blank("a criterion")))
-            .collect();
-        self.0.initialize(goal, &criteria?).map(ToolOutput::said)
+        let criteria = given.acceptance_criteria.iter().map(|text| Criterion {
+            description: line(text).unwrap_or_default(),
+            ..Criterion::default()
+        });
+        let update = PlanUpdate {
+            goal: Some(given.goal),
+            acceptance_criteria: criteria.collect(),
+            ..PlanUpdate::default()
+        };
+        let number = update.acceptance_criteria.len();
+        self.0.update(update.checked()?)?;
+        Ok(ToolOutput::said(format!(
+            "Plan initialized with {number} acceptance criteria"
+        )))
     }
 }
 
@@ -125,18 +127,28 @@ impl Tool for UpdatePlan<'_> {
     }
 
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let mut update: PlanUpdate = read(arguments)?;
-        if update == PlanUpdate::default() {
-            return Err(ToolError::failed(
-                "nothing is to be changed: give `goal`, `acceptance_criteria`, `decisions_made` or \
-                 `decisions_rejected`"
-                    .to_owned(),
-            ));
+        let update: PlanUpdate = read(arguments)?;
+        self.0.update(update.checked()?).map(ToolOutput::said)
+    }
+}
+
+impl PlanUpdate {
+    /// Checks that it says something wherever it is to.
+    fn checked(mut self) -> Result<Self, ToolError> {
+        if let Some(goal) = &mut self.goal {
+            *goal = goal.trim().to_owned();
         }
-        if let Some(goal) = &mut update.goal {
-            *goal = stated("the goal", goal)?.to_owned();
-        }
-        self.0.update(update).map(ToolOutput::said)
+        let is_blank = |known: &Criterion| known.description.is_empty();
+        let problem = if self == Self::default() {
+            "nothing is to be changed: give `goal`, `acceptance_criteria`, `decisions_made` or `decisions_rejected`"
+        } else if self.goal.as_deref() == Some("") {
+            "the goal is blank"
+        } else if self.acceptance_criteria.iter().any(is_blank) {
+            "a criterion is blank"
+        } else {
+            return Ok(self);
+        };
+        Err(ToolError::failed(problem.to_owned()))
     }
 }
 
@@ -144,17 +156,4 @@ impl Tool for UpdatePlan<'_> {
 fn read<T: DeserializeOwned>(arguments: &Arguments) -> Result<T, ToolError> {
     let read = serde_json::from_value(arguments.to_value());
     read.map_err(|error| ToolError::failed(error.to_string()))
-}
-
-fn stated<'t>(what: &str, text: &'t str) -> Result<&'t str, ToolError> {
-    let text = text.trim();
-    if text.is_empty() {
-        Err(blank(what))
-    } else {
-        Ok(text)
-    }
-}
-
-fn blank(what: &str) -> ToolError {
-    ToolError::failed(format!("{what} is blank"))
 }

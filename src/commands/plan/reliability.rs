@@ -45,19 +45,16 @@ pub fn reliability(
     let offer = PROTOCOL.offer(&tools);
     let told = instructions::read(context.home(), context.project.root(), context.redactor);
     let told = told.map_err(NotReady::of)?.text;
-    let own = place::model_and(&models.first.spec, WORKER);
     let system = [
         format!("{told}\n\n{}", offer.instructions),
-        own,
+        place::model_and(&models.first.spec, WORKER),
         PLAN.to_owned(),
     ];
-    let messages = system
-        .into_iter()
-        .map(|text| Message::text(Role::System, text));
-    let messages = messages.chain([Message::text(Role::User, TASK.to_owned())]);
+    let system = system.map(|text| Message::text(Role::System, text));
+    let task = Message::text(Role::User, TASK.to_owned());
     let mut request = Request {
         step: StepId::new(Purpose::STEP, 1),
-        messages: messages.collect(),
+        messages: system.into_iter().chain([task]).collect(),
         form: Form {
             temperature: Some(0.2),
             ..offer.form
@@ -89,20 +86,17 @@ pub fn reliability(
     }
     // Rounded down: 95 % are not reached by less.
     let percent = u8::try_from(kept * 100 / u32::from(wanted.number)).unwrap_or(100);
-    let text = format!("Reliability: {percent}%");
-    if percent >= wanted.at_least {
+    let text = Some(format!("Reliability: {percent}%\n"));
+    let at_least = wanted.at_least;
+    if percent >= at_least {
         return Ok(Outcome {
-            text: Some(format!("{text}\n")),
+            text,
             ..Outcome::default()
         });
     }
     Err(Failure {
-        text: Some(format!("{text}\n")),
-        ..CommandError::Unreliable {
-            percent,
-            at_least: wanted.at_least,
-        }
-        .into()
+        text,
+        ..CommandError::Unreliable { percent, at_least }.into()
     })
 }
 

@@ -1,20 +1,16 @@
 //! The sessions of an agent that works by a plan: a folder each, with the plan's document beside the session's file.
-//!
-//! Guarantees that a document that is there is never written over.
 
 mod form;
 
 use std::fs::{self, DirBuilder};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, SubsecRound as _};
 
-use self::form::DOCUMENT;
 use super::chat_log::CHAT_LOG;
 use crate::agent::session::{Session, SessionError, SessionStore};
-use crate::sys::atomic_file;
 
 pub use self::form::{PlanSessionFile, PlanStage, PlanState, StepsEnd, WorkEnd};
 
@@ -25,21 +21,6 @@ const MOST_AT_ONCE: u32 = 1000;
 pub type PlanSession = Session<PlanSessionFile>;
 /// All sessions of the agent's home.
 pub type PlanSessionStore<'r> = SessionStore<'r, PlanSessionFile>;
-
-/// The beginning of a session.
-#[derive(Debug, Clone)]
-pub struct NewPlanSession<'n> {
-    /// The time, by the user's clock.
-    pub now: DateTime<FixedOffset>,
-    /// The abbreviation of the user's time zone, where that is known.
-    pub zone: Option<&'n str>,
-    /// The project, an absolute path with links resolved.
-    pub directory: &'n Path,
-    /// The document's path in the project, relative to its root; `None` if it is in the session's folder.
-    pub plan_file: Option<String>,
-    /// A document without a plan.
-    pub empty_document: &'n str,
-}
 
 impl PlanSession {
     /// The chat log's path.
@@ -55,50 +36,32 @@ impl PlanSession {
     }
 }
 
-/// A new session, which is there for others from now on.
+/// A new session, which is there for others from now on: named by the time, by the user's clock, and the abbreviation
+/// of their time zone, where that is known.
 ///
 /// # Errors
 /// If it cannot be written or locked. Nothing of it is left then.
 pub fn create(
     store: &PlanSessionStore<'_>,
-    new: &NewPlanSession<'_>,
+    now: DateTime<FixedOffset>,
+    zone: Option<&str>,
+    state: PlanState,
 ) -> Result<PlanSession, SessionError> {
-    let id = make_folder(store, &name(new.now, new.zone))?;
-    let begin = || {
-        let mut session = store.create(PlanSessionFile {
-            id: id.clone(),
-            started_at: new.now.to_utc().trunc_subsecs(3),
-            state: PlanState {
-                directory: store.written(new.directory),
-                plan_file: new.plan_file.clone(),
-                ..PlanState::default()
-            },
-            ..PlanSessionFile::default()
-        })?;
-        // First, so that a kill leaves a session that can be opened.
-        store.save(&mut session, new.now.to_utc())?;
-        make_document(store, &session, new.empty_document)?;
-        Ok(session)
+    let id = make_folder(store, &name(now, zone))?;
+    let file = PlanSessionFile {
+        id: id.clone(),
+        started_at: now.to_utc().trunc_subsecs(3),
+        state,
+        ..PlanSessionFile::default()
     };
-    let begun = begin();
+    let begun = store.create(file).and_then(|mut session| {
+        store.save(&mut session, now.to_utc())?;
+        Ok(session)
+    });
     if begun.is_err() {
         let _ = fs::remove_dir_all(store.path().join(&id));
     }
     begun
-}
-
-/// Opens a session. Where its document is to be in its folder and is not there, it is made anew.
-///
-/// # Errors
-/// See [`SessionStore::open`].
-pub fn open(
-    store: &PlanSessionStore<'_>,
-    id: &str,
-    empty_document: &str,
-) -> Result<PlanSession, SessionError> {
-    let session = store.open(id)?;
-    make_document(store, &session, empty_document)?;
-    Ok(session)
 }
 
 /// The path of a session's document, for onlookers: also while another process uses the session.
@@ -128,22 +91,6 @@ fn make_folder(store: &PlanSessionStore<'_>, name: &str) -> Result<String, Sessi
     }
     let id = name.to_owned();
     Err(SessionError::Exists { id })
-}
-
-/// Makes the document of a session that has it in its folder, where it is not there.
-fn make_document(
-    store: &PlanSessionStore<'_>,
-    session: &PlanSession,
-    empty: &str,
-) -> Result<(), SessionError> {
-    if session.state.plan_file.is_some() {
-        return Ok(());
-    }
-    let path = session.folder().join(DOCUMENT);
-    match atomic_file::create_private(&path, |file| file.write_all(empty.as_bytes())) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(store.cannot_be("written", &path)),
-    }
 }
 
 /// The name of a session that begins at this time, in the zone of this name: `2026-01-07T10:23:21.000MST`. A zone

@@ -6,10 +6,12 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use super::args::StepGate;
 use super::criteria::{add_open, tick};
 use super::document::PlanDocument;
-use super::ends::{are_over, gate_failed, not_understood, step_failed};
+use super::ends::{are_over, not_understood, step_failed};
 use super::file::PlanFile;
 use super::forms::{ANALYZE, TaskList};
 use super::instructions::{EXAMPLES, RESPONSE_FORMAT};
@@ -230,7 +232,11 @@ impl<'c> Stages<'_, 'c, '_> {
                 Ok(())
             }
             Err(AgentError::LoopLimit { loops }) => Err(match step.failed.take() {
-                Some(failed) => gate_failed(task, failed),
+                Some(FailedBuild { status, log, .. }) => AgentError::GateFailed {
+                    step: task.step,
+                    status,
+                    log,
+                },
                 None => step_failed(task, format!("it was not done in {loops} calls")),
             }),
             Err(error) => Err(error),
@@ -321,24 +327,41 @@ impl<'c> Stages<'_, 'c, '_> {
         temperature: f64,
         protocol: &dyn Protocol,
         said: &mut Conversation,
-    ) -> Result<serde_json::Value, AgentError> {
+    ) -> Result<Value, AgentError> {
+        let brief = || self.brief(purpose, sentence);
+        let words = self.ask_apart(purpose, temperature, TRIES, protocol, brief, said)?;
+        // The protocol has seen to it that it is JSON.
+        Ok(serde_json::from_str(&words).unwrap_or_default())
+    }
+
+    /// Asks a model for words, in a conversation of its own.
+    ///
+    /// # Errors
+    /// If it gives none.
+    pub fn ask_apart<'b>(
+        &self,
+        purpose: &Purpose,
+        temperature: f64,
+        tries: u32,
+        protocol: &dyn Protocol,
+        brief: impl Fn() -> Brief<'b>,
+        said: &mut Conversation,
+    ) -> Result<String, AgentError> {
         let shorter = || self.document_shown(Some(FEWER_ENTRIES));
         let agent = Agent {
             purpose: purpose.clone(),
-            brief: &|| self.brief(purpose, sentence),
+            brief: &|| brief(),
             protocol,
             permissions: &Everything,
             memory: &self.memory(purpose, usize::MAX, "", &shorter),
             ending: &|_, _| Ok(()),
-            tries: TRIES,
+            tries,
             tool_tries: ToolTries::Unlimited,
             calls: None,
             temperature: Some(temperature),
             env: self.run.env(),
         };
-        let ended = agent.work_on(said, None)?;
-        // The protocol has seen to it that it is JSON.
-        Ok(serde_json::from_str(&ended.words).unwrap_or_default())
+        Ok(agent.work_on(said, None)?.words)
     }
 
     fn brief(&self, purpose: &Purpose, sentence: &str) -> Brief<'_> {
@@ -503,8 +526,10 @@ impl<'c> Stages<'_, 'c, '_> {
 /// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
 /// another.
 fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
+    // The document has it in one line, once its status is noted.
+    let words = || task.description.split_whitespace();
     let same = plan.tasks.iter_mut();
-    let same = same.filter(|known| known.description == task.description);
+    let same = same.filter(|known| known.description.split_whitespace().eq(words()));
     // Of several, the one that is under way; before that, the one that was chosen.
     let is_other = |known: &PlanTask| {
         status != PlanTaskStatus::Active && known.status != PlanTaskStatus::Active

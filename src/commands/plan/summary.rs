@@ -8,7 +8,7 @@ use super::ends::not_understood;
 use super::forms::WorkSummary;
 use super::session::WorkEnd;
 use super::stages::Stages;
-use super::types::{LogEntry, Plan, PlanStatus, PlanTask, line};
+use super::types::{Criterion, LogEntry, Plan, PlanStatus, PlanTask, line};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::model::Purpose;
@@ -40,25 +40,24 @@ impl Stages<'_, '_, '_> {
         let mut summary = self.summary(&mut conversation)?;
         let tools = tools_used(said);
         let mut text = self.shown(&mut summary, &tools, end)?;
-        let mut is_shown = self.run.is_interactive();
-        if is_shown {
+        let is_interactive = self.run.is_interactive();
+        if is_interactive {
             self.context.reporter.event(&Event::Shown(text.clone()));
             let answer = self.run.answer(LOOKS_CORRECT)?.unwrap_or_default();
-            match answer.trim().to_ascii_lowercase().as_str() {
-                "edit" | "e" => {
-                    self.edit(&mut summary)?;
-                    text = self.shown(&mut summary, &tools, end)?;
-                    is_shown = false;
-                }
+            let is_corrected = match answer.trim().to_ascii_lowercase().as_str() {
+                "edit" | "e" => self.edit(&mut summary).map(|()| true)?,
                 "no" | "n" => {
                     let wrong = self.run.answer("What is wrong? ")?.unwrap_or_default();
                     let words = format!("The user says what is wrong with this log entry: {wrong}");
                     conversation.say(HistoryMessage::of_user(words));
                     summary = self.summary(&mut conversation)?;
-                    text = self.shown(&mut summary, &tools, end)?;
-                    self.context.reporter.event(&Event::Shown(text.clone()));
+                    true
                 }
-                _ => {}
+                _ => false,
+            };
+            if is_corrected {
+                text = self.shown(&mut summary, &tools, end)?;
+                self.context.reporter.event(&Event::Shown(text.clone()));
             }
         }
         let entry = LogEntry {
@@ -80,11 +79,8 @@ impl Stages<'_, '_, '_> {
         for text in untold {
             self.run.warn(format!("the summary ticks nothing: {text}"));
         }
-        Ok(if is_shown {
-            "the plan's log has it".to_owned()
-        } else {
-            text
-        })
+        let noted = "the plan's log has it".to_owned();
+        Ok(if is_interactive { noted } else { text })
     }
 
     fn summary(&self, said: &mut Conversation) -> Result<WorkSummary, AgentError> {
@@ -123,11 +119,13 @@ impl Stages<'_, '_, '_> {
         entry.result = format!("{} {words}", SIGNS[end as usize]);
         let known = self.read()?.plan().acceptance_criteria;
         let said = summary.acceptance_criteria_updates.iter();
-        let mut completed: String = said
-            .filter(|said| end == WorkEnd::Done && said.completed)
-            .filter(|said| objection(&known, said).is_none())
-            .map(|said| format!("\n  ✓ {}", said.description))
-            .collect();
+        let is_met = |said: &&Criterion| {
+            end == WorkEnd::Done && said.completed && objection(&known, said).is_none()
+        };
+        let met = said
+            .filter(is_met)
+            .map(|said| format!("\n  ✓ {}", said.description));
+        let mut completed: String = met.collect();
         if !completed.is_empty() {
             completed.insert_str(0, "\n\nAcceptance Criteria Completed:");
         }

@@ -49,31 +49,27 @@ pub enum PlanStatus {
 }
 
 impl PlanStatus {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Planning,
-        Self::InProgress,
-        Self::Blocked,
-        Self::Completed,
-        Self::Failed,
+    /// Each status with its word in a document.
+    pub(crate) const ALL: [(Self, &str); 5] = [
+        (Self::Planning, "planning"),
+        (Self::InProgress, "in_progress"),
+        (Self::Blocked, "blocked"),
+        (Self::Completed, "completed"),
+        (Self::Failed, "failed"),
     ];
 
     /// Its word in a document.
     #[must_use]
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Planning => "planning",
-            Self::InProgress => "in_progress",
-            Self::Blocked => "blocked",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
+        Self::ALL[self as usize].1
     }
 
-    /// The status of this word, in any case; of an unknown one, planning.
-    pub(crate) fn of(word: &str) -> Self {
-        let word = word.to_lowercase().replace([' ', '-'], "_");
+    /// The status of the word that a text begins with, in any case; of an unknown one, planning.
+    pub(crate) fn of(text: &str) -> Self {
+        let text = text.to_lowercase().replace([' ', '-'], "_");
         let mut all = Self::ALL.into_iter();
-        all.find(|status| status.word() == word).unwrap_or_default()
+        let found = all.find(|(_, word)| text.starts_with(word));
+        found.map(|(status, _)| status).unwrap_or_default()
     }
 }
 
@@ -185,46 +181,35 @@ impl PlanTask {
 }
 
 impl PlanTaskStatus {
+    /// Each status with its mark in the brackets, and its name, as in JSON.
+    const ALL: [(Self, char, &str); 5] = [
+        (Self::Todo, ' ', "todo"),
+        (Self::Active, '~', "active"),
+        (Self::Done, 'x', "done"),
+        (Self::Failed, '!', "failed"),
+        (Self::Skipped, '-', "skipped"),
+    ];
+
     /// Its name, as in JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Todo => "todo",
-            Self::Active => "active",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-        }
+        Self::ALL[self as usize].2
     }
 
     /// Its mark in the brackets.
     pub(crate) fn mark(self) -> char {
-        match self {
-            Self::Todo => ' ',
-            Self::Active => '~',
-            Self::Done => DONE,
-            Self::Failed => '!',
-            Self::Skipped => '-',
-        }
+        Self::ALL[self as usize].1
     }
 
     /// The status of this mark; of an unknown one, to do.
     pub(crate) fn of(mark: char) -> Self {
-        let others = [Self::Active, Self::Failed, Self::Skipped];
-        match others.into_iter().find(|status| status.mark() == mark) {
-            Some(status) => status,
-            None if is_done(mark) => Self::Done,
-            None => Self::Todo,
-        }
+        let mark = mark.to_ascii_lowercase();
+        let is_done = matches!(mark, '\u{2713}' | '\u{2714}');
+        let mark = if is_done { 'x' } else { mark };
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|(_, own, _)| *own == mark);
+        found.map(|(status, _, _)| status).unwrap_or_default()
     }
-}
-
-/// The mark that is written for what is done.
-pub(crate) const DONE: char = 'x';
-
-/// Returns `true` if a mark in brackets stands for "done".
-pub(crate) fn is_done(mark: char) -> bool {
-    matches!(mark, DONE | 'X' | '\u{2713}' | '\u{2714}')
 }
 
 /// The work for a request.
@@ -277,7 +262,7 @@ pub(crate) fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 }
 
 /// The program's notes about a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanMetadata {
     /// The time of its creation; 0 if unknown.
@@ -286,14 +271,4 @@ pub struct PlanMetadata {
     pub updated_at: i64,
     /// The number of saves, counted from 1.
     pub version: u64,
-}
-
-impl Default for PlanMetadata {
-    fn default() -> Self {
-        Self {
-            created_at: 0,
-            updated_at: 0,
-            version: 1,
-        }
-    }
 }

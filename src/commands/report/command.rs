@@ -1,13 +1,12 @@
 //! Writes a page about a run, or about all of them, and opens it. Reads their folders; changes nothing but the page.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use serde_json::json;
 
 use super::page;
-use super::page::{RunPage, Scripting};
-use crate::commands::cli::command::ReportArgs;
 use crate::commands::output_file::OutputFile;
 use crate::model::StepId;
 use crate::project::{LOGS, Project};
@@ -20,6 +19,30 @@ use crate::run::past::{history, naming};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError};
 use crate::ui::browser;
+
+/// Arguments of `report`.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// Run, as `log` takes it [default: the last run]
+    #[arg(allow_negative_numbers = true)]
+    pub run: Option<PathBuf>,
+
+    /// Report on all runs: success, repairs and cost per day
+    #[arg(long, conflicts_with = "run")]
+    pub all: bool,
+
+    /// HTML file to write [default: report.html in the run's folder or in logs]
+    #[arg(long = "output", value_name = "FILE")]
+    pub page: Option<PathBuf>,
+
+    /// Add a search box and buttons that copy, by a script in the page
+    #[arg(long)]
+    pub interactive: bool,
+
+    /// Open the report in the browser: $BROWSER, or the system's
+    #[arg(long)]
+    pub open: bool,
+}
 
 /// The page's name, in a run's folder or beside all of them.
 const PAGE: &str = "report.html";
@@ -37,7 +60,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
             Some(run) => PastRun::read(project, &naming::find(project, run, context.today())?),
             None => last(context)?,
         };
-        of_run(context, &run, scripting(options))
+        of_run(context, &run, options.interactive)
     };
     let path = options.page.clone().unwrap_or_else(|| usual.into());
     let find = match options.page {
@@ -52,14 +75,6 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
         warnings: problem.into_iter().collect(),
         ..Outcome::said(format!("done: the page is in {path}"))
     })
-}
-
-fn scripting(options: &ReportArgs) -> Scripting {
-    if options.interactive {
-        Scripting::Interactive
-    } else {
-        Scripting::None
-    }
 }
 
 /// Opens the page in the browser; what to tell, where that did not work.
@@ -86,7 +101,7 @@ fn last(context: &Context<'_>) -> Result<PastRun, Error> {
 }
 
 /// The page about a run, and where it goes.
-fn of_run(context: &Context<'_>, run: &PastRun, scripting: Scripting) -> (String, String) {
+fn of_run(context: &Context<'_>, run: &PastRun, interactive: bool) -> (String, String) {
     let project = &context.project;
     let steps = run.steps(project);
     let first = steps.first();
@@ -106,15 +121,10 @@ fn of_run(context: &Context<'_>, run: &PastRun, scripting: Scripting) -> (String
         // What was taken back is no change of the run's.
         (true, _) => Some(changes()).filter(|changes| !changes.files.is_empty()),
     };
-    let text = page::run(&RunPage {
-        run,
-        query: prompt.as_deref().and_then(history::query_of),
-        steps: &steps,
-        changes: changes.as_ref(),
-        redactor: context.redactor,
-        scripting,
-        elapsed: &|| context.clock.elapsed(),
-    });
+    let query = prompt.as_deref().and_then(history::query_of);
+    let (redactor, elapsed) = (context.redactor, &|| context.clock.elapsed());
+    let changes = changes.as_ref();
+    let text = page::run(run, query, &steps, changes, redactor, interactive, elapsed);
     (text, format!("{}/{PAGE}", run.relative()))
 }
 
@@ -132,7 +142,7 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
         has_page,
         PastRun::request,
         context.redactor,
-        scripting(options),
+        options.interactive,
     ))
 }
 

@@ -29,11 +29,7 @@ pub struct Tally {
 impl Tally {
     /// Takes in a run that has ended.
     pub fn add(&mut self, record: &RunRecord, log: Option<&str>) {
-        self.requests += 1;
-        match record.total_cost() {
-            Some(cost) => self.spent = Some(self.spent.unwrap_or(Usd::ZERO) + cost),
-            None => self.unpriced += 1,
-        }
+        self.spend(record);
         self.took += record.seconds.0;
         self.last_took = Some(record.seconds.0);
         let steps = record.steps.iter().rev();
@@ -43,6 +39,15 @@ impl Tally {
         self.is_latest = record.tree == TreeState::Changed;
         if self.is_latest {
             self.changed.extend(log.map(str::to_owned));
+        }
+    }
+
+    /// Takes in what a run has cost.
+    pub fn spend(&mut self, record: &RunRecord) {
+        self.requests += 1;
+        match record.total_cost() {
+            Some(cost) => self.spent = Some(self.spent.unwrap_or(Usd::ZERO) + cost),
+            None => self.unpriced += 1,
         }
     }
 

@@ -88,7 +88,6 @@ pub(super) fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) ->
 
 /// The settings and the hooks of a repository, whether they are there or not; none where there is no repository. Those of
 /// its submodules and work trees belong to it, and what git would go on with: a rebase runs commands.
-#[must_use]
 pub fn settings(git: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = git
         .is_file()

@@ -82,7 +82,6 @@ const VARIABLES: [&str; 9] = [
 const PREFIXES: [&str; 3] = ["unix://", "unix:path=", "unix:"];
 
 /// The places of a user's services, be they there or not.
-#[must_use]
 pub fn places(environment: &Environment, uid: u32) -> Vec<PathBuf> {
     let directory = |name: &str| {
         let found = environment.os(name).map(PathBuf::from);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Anthropic;
 use crate::model::openai::arguments;
-use crate::model::{Assembler, Listener, ModelError, Wire as _, parse_answer, text, update};
+use crate::model::wire::{Assembler, parse_answer, text, update};
+use crate::model::{Listener, ModelError, Provider};
 
 /// A message as far as it has been streamed.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Assembler for MessageStream {
             return Ok(());
         }
         let event = Value::Object(parse_answer(data)?);
-        Anthropic.check(&event["error"])?;
+        Provider::Anthropic.wire().check(&event["error"])?;
         let index = event["index"].as_u64().unwrap_or_default();
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => {

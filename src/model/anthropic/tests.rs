@@ -127,6 +127,25 @@ fn a_temperature_is_the_entrys_alone_and_takes_the_earlier_version() {
 }
 
 #[test]
+fn a_reply_is_held_to_its_schema_without_bounds() {
+    let spec = Provider::Anthropic.spec("claude-sonnet-5-5");
+    let text = json!({"type": "string", "maxLength": 9});
+    let list = json!({"type": "array", "minItems": 1, "maxItems": 2, "items": text});
+    let form = Form {
+        schema: Some(json!({"type": "object", "properties": {"a": list}, "required": ["a"]})),
+        ..Form::default()
+    };
+    let body: Value =
+        serde_json::from_str(&written(&spec, &request(&conversation(), form))).unwrap();
+    let list = json!({"type": "array", "minItems": 1, "items": {"type": "string"}});
+    let schema = json!({"type": "object", "properties": {"a": list}, "required": ["a"],
+        "additionalProperties": false});
+    let expected = json!({"format": {"type": "json_schema", "schema": schema}});
+    assert_eq!(body["output_config"], expected);
+    fits(&described("CreateMessageParams"), &body);
+}
+
+#[test]
 fn tools_that_may_not_be_called_are_told_all_the_same() {
     let spec = Provider::Anthropic.spec("m");
     let none = Form {

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::message::{Message, Role};
 use crate::model::tests::Quiet;
+use crate::model::{Endpoint, Proxies};
 use crate::model::{Form, Thinking, Vendor, VendorError};
+use crate::secret::ApiKey;
 use crate::sys::environment::SystemClock;
 
 /// Reads a request: its head, and its body.
@@ -245,7 +247,7 @@ impl Wire for Seventh {
     }
 
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
-        crate::model::parse_answer::<String>(json).map(Reply::said)
+        crate::model::wire::parse_answer::<String>(json).map(Reply::said)
     }
 
     fn vendor_error(&self, error: &Value) -> VendorError {
@@ -265,7 +267,7 @@ fn a_seventh_vendor_is_one_type() {
     let timeout = Duration::from_secs(60);
     let spec = ModelSpec::new("m7", Provider::OpenAi);
     let mut model = HttpModel::new(spec, route, Delivery::Whole, timeout, &clock, interrupt);
-    model.wire = &Seventh;
+    model.server.wire = &Seventh;
     assert_eq!(said(&model), "hi you");
     let (_, head, body) = asked.recv().unwrap();
     let head = head.to_lowercase();

@@ -26,7 +26,6 @@ pub fn num_predict(spec: &ModelSpec, wanted: Option<u32>) -> u64 {
 impl ModelSpec {
     /// Returns the limit on a prompt's tokens, or `None` if unknown. For Ollama's models it is the loaded context less
     /// the answer; a model whose answers may fill all of it has half of it for the prompt.
-    #[must_use]
     pub fn prompt_window(&self) -> Option<u64> {
         if self.provider != Provider::Ollama {
             return self.context_window;

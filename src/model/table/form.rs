@@ -9,10 +9,12 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Place, TaskType};
+use super::task::TaskType;
 use crate::model::price::{LongPrompt, Price, Usd};
 use crate::model::prompt::PromptOrder;
-use crate::model::{Endpoint, ModelSpec, Provider, ReasoningEffort, Thinking, Tier, ToolForm};
+use crate::model::{
+    Endpoint, ModelSpec, Place, Provider, ReasoningEffort, Thinking, Tier, ToolForm,
+};
 use crate::sys::positions::Entries;
 use crate::sys::text::regex;
 

@@ -40,7 +40,6 @@ impl TaskType {
     ];
 
     /// Returns the purpose of that task's calls, if it belongs to the commit workflow or its report.
-    #[must_use]
     pub fn workflows_purpose(self) -> Option<Purpose> {
         match self {
             Self::Commit => Some(Purpose::INITIAL),
@@ -51,14 +50,12 @@ impl TaskType {
     }
 
     /// The task of the commit workflow and its report that a model is called for so.
-    #[must_use]
     pub fn of_workflow(purpose: &Purpose) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|task| task.workflows_purpose().as_ref() == Some(purpose))
     }
 
     /// Its name in `byTaskType`.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Commit => "commit",

@@ -120,7 +120,7 @@ fn a_vendors_models_have_its_active_account_or_its_only_one() {
     let several = Err(vec!["a".to_owned(), "b".to_owned()]);
     assert_eq!(counting(&accounts, USUAL), several);
     let json = accounts.json().to_string();
-    let read = form::parse(json.as_bytes()).unwrap();
+    let read = parse(json.as_bytes()).unwrap();
     assert_eq!(counting(&read, Provider::Gemini), named("g"));
     assert_eq!(json.matches("provider").count(), 1, "{json}");
 }
@@ -156,7 +156,7 @@ fn without_a_name_the_first_account_counts() {
     for active in ["", "\"active\": null, "] {
         let json =
             format!(r#"{{"version": 1, {active}"accounts": [{{"name": "a", "api_key": "k"}}]}}"#);
-        let accounts = form::parse(json.as_bytes()).unwrap();
+        let accounts = parse(json.as_bytes()).unwrap();
         assert_eq!(names(&accounts), (Some("a"), vec!["a"]));
     }
 }
@@ -218,7 +218,7 @@ fn a_mistake_is_told_with_its_place_and_without_a_value() {
     ] {
         assert_mistaken(json, expected);
     }
-    let binary = form::parse(b"{\n\xff").unwrap_err();
+    let binary = parse(b"{\n\xff").unwrap_err();
     assert_eq!(binary.to_string(), "line 2, column 1: this is not UTF-8");
 }
 
@@ -342,21 +342,6 @@ fn a_file_that_cannot_be_written_stays_as_it_was() {
     accounts.save().unwrap();
     assert!(path.symlink_metadata().unwrap().is_file());
     assert!(!fs::read_to_string(target).unwrap().contains("sekret"));
-}
-
-#[test]
-fn the_keys_of_a_file_that_is_broken_are_kept_out_of_sight_too() {
-    let broken = home("{\"accounts\": [{\"api_key\": \"sk-one\"}, {\"api_key\" : \"sk-two\"");
-    for home in [broken.path(), Path::new("/nowhere/at/all")] {
-        let environment = Environment::of(&[("AGENT_HOME", home.to_str().unwrap())]);
-        let keys = keys_in_file(&environment);
-        let expected: &[&str] = if home.exists() {
-            &["sk-one", "sk-two"]
-        } else {
-            &[]
-        };
-        assert_eq!(keys, expected);
-    }
 }
 
 proptest! {

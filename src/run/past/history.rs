@@ -11,10 +11,9 @@ use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
+use chrono::{DateTime, FixedOffset, Utc};
 use serde::de::DeserializeOwned;
 
 use crate::edit::changes::{Before, ChangeLog, kept_path};
@@ -23,9 +22,7 @@ use crate::model::{Purpose, StepId};
 use crate::project::{LOGS, Project};
 use crate::record::orchestration::Lineage;
 use crate::record::result::{AgentRecord, RunRecord};
-use crate::record::run_files::{
-    self, AGENT, Artifact, LINEAGE, ORCHESTRATE, RESULT, STEPS, holds_project,
-};
+use crate::record::run_files::{self, AGENT, Artifact, LINEAGE, RESULT, STEPS, holds_project};
 use crate::record::step::Step;
 use crate::record::verdict;
 use crate::sys::diff::{FileChange, FileState, NEW_MODE};
@@ -123,25 +120,15 @@ pub struct RunChanges {
 impl PastRun {
     /// Reads the run whose folder has this name.
     pub fn read(project: &Project, name: &str) -> Self {
-        let run = Self::unread(project, name);
-        let record: Option<RunRecord> = run.json(RESULT);
+        let folder = project.logs().join(name);
+        let record: Option<RunRecord> = json(&folder, RESULT);
         let is_killed = record.is_none();
         Self {
-            agent: is_killed.then(|| run.json(AGENT)).flatten(),
-            lineage: is_killed.then(|| run.json(LINEAGE)).flatten(),
-            record,
-            ..run
-        }
-    }
-
-    /// The run of that name, without its record.
-    fn unread(project: &Project, name: &str) -> Self {
-        Self {
             name: name.to_owned(),
-            record: None,
-            agent: None,
-            lineage: None,
-            folder: project.logs().join(name),
+            agent: is_killed.then(|| json(&folder, AGENT)).flatten(),
+            lineage: is_killed.then(|| json(&folder, LINEAGE)).flatten(),
+            record,
+            folder,
         }
     }
 
@@ -165,15 +152,15 @@ impl PastRun {
 
     /// The workflow, by its record or its folder's name.
     pub fn workflow(&self) -> &str {
-        let by_name = || match run_files::workflow(&self.name) {
-            "committing-code" => "commit",
-            "consistency-report" => "consistency",
-            name @ ("undo" | "dev" | "plan" | ORCHESTRATE) => name,
-            _ => "?",
+        let Some(record) = &self.record else {
+            return match run_files::workflow(&self.name) {
+                "committing-code" => "commit",
+                "consistency-report" => "consistency",
+                name if name.bytes().all(|byte| byte.is_ascii_lowercase()) => name,
+                _ => "?",
+            };
         };
-        self.record
-            .as_ref()
-            .map_or_else(by_name, |record| &record.workflow)
+        &record.workflow
     }
 
     /// The folder's path, relative to the root.
@@ -227,32 +214,30 @@ impl PastRun {
         self.record.is_none() && !holds_project(&self.name)
     }
 
-    fn json<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        let json = read(&self.folder.join(name), Links::Refused, MAX_RECORD).ok()?;
-        serde_json::from_slice(&json).ok()
-    }
-
     /// The steps in their order, with their texts and what each reply changed. Read anew each time: the texts
     /// may be large.
     pub fn steps(&self, project: &Project) -> Vec<PastStep> {
-        let mut files = FileStates::before(project, self);
-        let is_orchestrators = self
-            .agent()
-            .is_some_and(|agent| agent.orchestration.is_some());
+        let mut files = self.files_before(project);
+        let agent = self.agent();
+        let is_orchestrators = agent.is_some_and(|agent| agent.orchestration.is_some());
         let read = self.recorded_steps().into_iter().map(|step| {
             let reply = self.reply(&step.id());
             // What an agent writes stands in its tools' inputs.
             let changes = match &reply {
-                Some(Ok(text)) if !step.is_agents() && step.edits.is_some() => files.apply(text),
+                Some(Ok(text)) if !step.is_agents() && step.edits.is_some() => {
+                    apply(&mut files, text)
+                }
                 _ => Vec::new(),
             };
             let tells = step.actions.iter().any(|action| action.result.is_some());
-            let file =
-                (!tells && step.rejected.is_none()).then(|| self.text(&step.id(), Artifact::Build));
+            let has_file = !tells && step.rejected.is_none();
+            let file = has_file
+                .then(|| self.text(&step.id(), Artifact::Build))
+                .flatten();
             let (tools, log) = if step.is_agents() {
-                (file.flatten(), None)
+                (file, None)
             } else {
-                (None, file.flatten())
+                (None, file)
             };
             PastStep {
                 step,
@@ -271,19 +256,20 @@ impl PastRun {
     /// # Errors
     /// When its record of that cannot be read.
     pub fn changes(&self, project: &Project) -> Result<RunChanges, undo_log::UndoLogError> {
-        let mut changes = RunChanges::default();
+        let (mut files, mut doubts) = (Vec::new(), Vec::new());
         let Some(log) = undo_log::read(project.root(), &self.relative())? else {
-            return Ok(changes);
+            return Ok(RunChanges::default());
         };
         let steps = self.steps(project);
         let replied = steps.iter().flat_map(|step| &step.changes);
-        let replied = replied.map(|change| (&change.path, change.after()));
-        let replied: BTreeMap<_, _> = replied.collect();
+        let replied: BTreeMap<_, _> = replied
+            .map(|change| (&change.path, change.after()))
+            .collect();
         let others = LazyCell::new(|| self.others(project));
         for (path, change) in &log.files {
             let before = change.before.as_ref().map(|before| {
-                self.kept(project, before).unwrap_or_else(|| {
-                    changes.doubts.push(format!(
+                kept(project, &self.name, before).unwrap_or_else(|| {
+                    doubts.push(format!(
                         "what `{}` was before is not in the run's record any more: it is shown as empty",
                         path.escape_debug()
                     ));
@@ -296,16 +282,16 @@ impl PastRun {
                 let reply = replied.get(path).copied().unwrap_or_default().to_vec();
                 // The build may have changed it: perhaps it is still there, or another run has kept it.
                 let on_disk = || read_limited(&project.root().join(path)).filter(is_it);
-                let kept = || {
-                    others.iter().find_map(|(run, log)| {
+                let elsewhere = || {
+                    others.iter().find_map(|(name, log)| {
                         let before = log.files.get(path)?.before.as_ref()?;
-                        (before.digest == digest).then(|| run.kept(project, before))?
+                        (before.digest == digest).then(|| kept(project, name, before))?
                     })
                 };
                 let known = Some(reply.clone()).filter(is_it).or_else(on_disk);
-                let known = known.or_else(|| Some(kept()?.content));
+                let known = known.or_else(|| Some(elsewhere()?.content));
                 let content = known.unwrap_or_else(|| {
-                    changes.doubts.push(format!(
+                    doubts.push(format!(
                         "what the build made of `{}` is not recorded: it is shown as the reply left it",
                         path.escape_debug()
                     ));
@@ -313,37 +299,36 @@ impl PastRun {
                 });
                 FileState { content, mode }
             });
-            if before != after {
-                changes.files.push(FileChange {
-                    path: path.clone(),
-                    before,
-                    after,
-                });
-            }
+            files.extend(file_change(path, before, after));
         }
-        Ok(changes)
+        Ok(RunChanges { files, doubts })
     }
 
-    /// Returns the changes made by other runs.
-    fn others(&self, project: &Project) -> Vec<(Self, ChangeLog)> {
+    /// The changes that other runs have made, by their names.
+    fn others(&self, project: &Project) -> Vec<(String, ChangeLog)> {
         let names = names(project).unwrap_or_default().into_iter();
-        let others = names.filter(|name| *name != self.name);
-        let read = others.filter_map(|name| {
-            let run = Self::unread(project, &name);
-            let changes = undo_log::read(project.root(), &run.relative()).ok()??;
-            Some((run, changes))
+        let read = names.filter(|name| *name != self.name).filter_map(|name| {
+            let changes = undo_log::read(project.root(), &relative(&name)).ok()??;
+            Some((name, changes))
         });
         read.collect()
     }
 
-    /// A file as it was before the run; `None` where that is not kept any more.
-    fn kept(&self, project: &Project, before: &Before) -> Option<FileState> {
-        let path = kept_path(&self.relative(), before);
-        let content = read_limited(&project.root().join(path))?;
-        (Digest::of(&content) == before.digest).then_some(FileState {
-            content,
-            mode: before.mode,
-        })
+    /// The files that the run has changed, as they were before.
+    fn files_before(&self, project: &Project) -> FileStates {
+        let changes = undo_log::read(project.root(), &self.relative())
+            .ok()
+            .flatten();
+        let files = changes
+            .into_iter()
+            .flat_map(|changes: ChangeLog| changes.files);
+        let before = files.map(|(path, change)| {
+            let before = change
+                .before
+                .and_then(|before| kept(project, &self.name, &before));
+            (path, before)
+        });
+        before.collect()
     }
 
     fn reply(&self, step: &StepId) -> Option<Result<String, String>> {
@@ -424,54 +409,53 @@ pub fn query_of(prompt: &str) -> Option<&str> {
     Some(&behind[..end.unwrap_or(behind.len())])
 }
 
-/// The length of a folder's time stamp and the hyphen behind it.
-const STAMP_LENGTH: usize = "2026-11-21-20-15-03-".len();
+/// Files by their paths; `None` where there is none.
+type FileStates = BTreeMap<String, Option<FileState>>;
 
-/// The files that a run has changed, as they were before, and then as each reply leaves them.
-struct FileStates(BTreeMap<String, Option<FileState>>);
-
-impl FileStates {
-    fn before(project: &Project, run: &PastRun) -> Self {
-        let changes = undo_log::read(project.root(), &run.relative());
-        let files = changes
-            .ok()
-            .flatten()
-            .map(|changes: ChangeLog| changes.files);
-        let before = files.into_iter().flatten().map(|(path, change)| {
-            let before = change.before.and_then(|before| run.kept(project, &before));
-            (path, before)
-        });
-        Self(before.collect())
+/// Applies a reply to the files. Returns its changes.
+fn apply(files: &mut FileStates, reply: &str) -> Vec<FileChange> {
+    let parsed = edit::parse(reply);
+    if !parsed.faults.is_empty() {
+        return Vec::new();
     }
+    let edits = parsed.edits.into_iter().filter_map(|edit| {
+        let before = files.get(&edit.path).cloned().flatten();
+        let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
+        let after = match edit.kind {
+            EditKind::Write(content) => Some(FileState {
+                content: content.into_bytes(),
+                mode,
+            }),
+            EditKind::Remove => None,
+        };
+        files.insert(edit.path.clone(), after.clone());
+        file_change(&edit.path, before, after)
+    });
+    let mut changes: Vec<_> = edits.collect();
+    changes.sort_by(|a, b| a.path.cmp(&b.path));
+    changes
+}
 
-    /// Applies the reply. Returns its changes.
-    fn apply(&mut self, reply: &str) -> Vec<FileChange> {
-        let parsed = edit::parse(reply);
-        if !parsed.faults.is_empty() {
-            return Vec::new();
-        }
-        let mut changes = Vec::new();
-        for edit in parsed.edits {
-            let before = self.0.get(&edit.path).cloned().flatten();
-            let after = match edit.kind {
-                EditKind::Write(content) => Some(FileState {
-                    content: content.into_bytes(),
-                    mode: before.as_ref().map_or(NEW_MODE, |before| before.mode),
-                }),
-                EditKind::Remove => None,
-            };
-            self.0.insert(edit.path.clone(), after.clone());
-            if before != after {
-                changes.push(FileChange {
-                    path: edit.path,
-                    before,
-                    after,
-                });
-            }
-        }
-        changes.sort_by(|a, b| a.path.cmp(&b.path));
-        changes
-    }
+/// The change of a file from one state to the other, if they differ.
+fn file_change(
+    path: &str,
+    before: Option<FileState>,
+    after: Option<FileState>,
+) -> Option<FileChange> {
+    let path = path.to_owned();
+    (before != after).then_some(FileChange {
+        path,
+        before,
+        after,
+    })
+}
+
+/// A file as it was before the run of that name; `None` where that is not kept any more.
+fn kept(project: &Project, run: &str, before: &Before) -> Option<FileState> {
+    let path = kept_path(&relative(run), before);
+    let content = read_limited(&project.root().join(path))?;
+    let mode = before.mode;
+    (Digest::of(&content) == before.digest).then_some(FileState { content, mode })
 }
 
 /// All runs, the oldest first: by when they began. Folders' names have the local time, which leaps.
@@ -543,29 +527,35 @@ pub(crate) fn names(project: &Project) -> Result<Vec<String>, PathError> {
     Ok(names)
 }
 
+/// The form of a time stamp and the hyphen behind it.
+const STAMP: &str = "0000-00-00-00-00-00-";
+
 /// The time in the name of a run's folder: `2026-11-21-20-15-03`.
 pub fn stamp(name: &str) -> &str {
-    name.get(..STAMP_LENGTH - 1).unwrap_or(name)
+    name.get(..STAMP.len() - 1).unwrap_or(name)
 }
 
 /// Returns whether the name begins with a run's stamp: `2026-11-21-20-15-03-`.
 fn has_stamp(name: &str) -> bool {
-    // By hand: there may be thousands of them, and chrono reads its format anew each time.
-    let part = |place: Range<usize>| name.get(place)?.parse::<u32>().ok();
-    let time = || {
-        let year = i32::try_from(part(0..4)?).ok()?;
-        let date = NaiveDate::from_ymd_opt(year, part(5..7)?, part(8..10)?)?;
-        date.and_hms_opt(part(11..13)?, part(14..16)?, part(17..19)?)
+    let fits = |(byte, form): (u8, u8)| match form {
+        b'-' => byte == b'-',
+        _ => byte.is_ascii_digit(),
     };
-    let is_hyphen = |at| name.as_bytes().get(at) == Some(&b'-');
-    [4, 7, 10, 13, 16, 19].into_iter().all(is_hyphen) && time().is_some()
+    name.len() >= STAMP.len() && name.bytes().zip(STAMP.bytes()).all(fits)
 }
 
 /// The number behind the name, which runs of one second have.
 fn number(name: &str) -> u32 {
-    let number = name.rsplit_once('-');
-    let number = number.and_then(|(_, number)| number.parse().ok());
+    let number = name
+        .rsplit_once('-')
+        .and_then(|(_, number)| number.parse().ok());
     number.unwrap_or(1)
+}
+
+/// A record in a run's folder, as far as it can be read.
+fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
+    let json = read(&folder.join(name), Links::Refused, MAX_RECORD).ok()?;
+    serde_json::from_slice(&json).ok()
 }
 
 /// A file's content, where it is no link and not too large.

@@ -4,4 +4,5 @@ pub(crate) mod figures;
 pub(crate) mod findings;
 pub(crate) mod history;
 pub(crate) mod naming;
+pub(crate) mod story;
 pub(crate) mod warnings;

@@ -96,13 +96,10 @@ fn place_from_end(named: &str) -> Option<usize> {
 
 /// `14:05`, `14-05` or `14:05:33` as the names of runs have it.
 fn time_of_day(named: &str) -> Option<String> {
-    let parts: Vec<u32> = named
-        .split([':', '-'])
-        .map(|part| part.parse().ok().filter(|_| part.len() == 2))
-        .collect::<Option<_>>()?;
-    let parts = (2..=3).contains(&parts.len()).then_some(parts)?;
-    let parts: Vec<String> = parts.iter().map(|part| format!("{part:02}")).collect();
-    Some(parts.join("-") + "-")
+    let parts: Vec<&str> = named.split([':', '-']).collect();
+    let is_number = |part: &&str| part.len() == 2 && part.bytes().all(|c| c.is_ascii_digit());
+    let is_time = (2..=3).contains(&parts.len()) && parts.iter().all(is_number);
+    is_time.then(|| parts.join("-") + "-")
 }
 
 /// The number of names an error lists.
@@ -111,9 +108,9 @@ const LISTED: usize = 10;
 /// Names in a sentence.
 fn listed(names: &[String]) -> String {
     let told = names.iter().take(LISTED).map(|name| format!("`{name}`"));
-    let mut told = told.collect::<Vec<_>>().join(", ");
-    if names.len() > LISTED {
-        told.push_str(&format!(" and {} more", names.len() - LISTED));
+    let told = told.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(LISTED) {
+        0 => told,
+        more => format!("{told} and {more} more"),
     }
-    told
 }

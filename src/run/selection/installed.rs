@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{ModelSpec, OllamaServer, PullProgress, ServerProblem};
+use crate::model::{ModelSpec, PullProgress, ServerProblem, VendorServer};
 use crate::run::context::Context;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text::one_line;
 
 /// A model of Ollama's, and its server.
-pub type OnServer<'m> = (&'m ModelSpec, &'m OllamaServer);
+pub type OnServer<'m> = (&'m ModelSpec, &'m VendorServer);
 
 /// Those of `models` that cannot be asked, and why; of a server that does not answer, the first.
 ///

@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::{PRIVATE_KEY, WORDS, next_credential, private_key};
-use crate::secret::HoldingBack;
+use super::private_key;
+use super::search::{PRIVATE_KEY, WORDS, next_credential};
+use crate::secret::redactor::HoldingBack;
 
 /// The beginning of what takes a credential's place; its kind and a bracket follow.
 const MARKER: &str = "[REDACTED: ";
@@ -60,7 +61,6 @@ impl<W: Write> Censor<W> {
     }
 
     /// The same, but that nothing is taken out where `is_open`.
-    #[must_use]
     pub fn opened(self, is_open: bool) -> Self {
         Self { is_open, ..self }
     }

@@ -74,7 +74,6 @@ const SETTINGS: [&str; 4] = [".yarnrc", ".yarnrc.yml", ".azure", ".bundle"];
 
 /// Returns whether a file at this path, relative to the project's root or absolute, commonly holds a credential,
 /// whatever else is in it.
-#[must_use]
 pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
     const NAMES: [&str; 15] = [
         "id_rsa",

@@ -10,7 +10,7 @@ use gix_imara_diff::sources::byte_lines;
 use gix_imara_diff::{Algorithm, Diff, InternedInput};
 use memchr::{memchr, memchr_iter};
 
-use super::{MAX_BYTES, MAX_LINES, MAX_SEARCHED};
+use super::change::{MAX_BYTES, MAX_LINES, MAX_SEARCHED};
 
 /// Two texts, and what to do to make one of the other.
 #[derive(Debug)]

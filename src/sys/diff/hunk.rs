@@ -48,13 +48,11 @@ pub enum LineKind {
 
 impl Hunk<'_> {
     /// Returns the number of lines it has in the file before.
-    #[must_use]
     pub fn before_count(&self) -> usize {
         self.count(LineKind::Added)
     }
 
     /// Returns the number of lines it has in the file after.
-    #[must_use]
     pub fn after_count(&self) -> usize {
         self.count(LineKind::Removed)
     }
@@ -67,7 +65,6 @@ impl Hunk<'_> {
 
 /// Returns the differences between two texts, with three lines of context. `None` if one of them is binary or too large
 /// to compare; empty if they are equal.
-#[must_use]
 pub fn hunks<'a>(before: &'a [u8], after: &'a [u8]) -> Option<Vec<Hunk<'a>>> {
     let comparison = Comparison::of(before, after)?;
     let are_near =

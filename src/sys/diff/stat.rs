@@ -3,9 +3,9 @@
 use crate::sys::text::text_width;
 use serde::Serialize;
 
+use super::change::{FileChange, in_order};
 use super::compare::Comparison;
 use super::quote::quoted;
-use super::{FileChange, in_order};
 
 /// The changes per file, as `git diff --stat` shows them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -46,7 +46,6 @@ pub enum StatKind {
 }
 
 /// Counts what changed.
-#[must_use]
 pub fn stat(changes: &[FileChange]) -> Stat {
     let files = in_order(changes).into_iter().map(FileStat::of).collect();
     Stat { files }
@@ -90,20 +89,17 @@ impl FileStat {
 
 impl Stat {
     /// Returns the number of lines that were added in all.
-    #[must_use]
     pub fn added(&self) -> u64 {
         self.files.iter().map(|file| file.added).sum()
     }
 
     /// Returns the number of lines that were removed in all.
-    #[must_use]
     pub fn removed(&self) -> u64 {
         self.files.iter().map(|file| file.removed).sum()
     }
 
     /// Returns the output of `git diff --stat=<width> --no-renames`: a line for each file, and the summary. Each ends
     /// with a newline. Empty if nothing changed.
-    #[must_use]
     pub fn text(&self, width: usize) -> String {
         if self.files.is_empty() {
             return String::new();
@@ -118,7 +114,6 @@ impl Stat {
     }
 
     /// The last line of [`Self::text`]: "2 files changed, 3 insertions(+), 1 deletion(-)".
-    #[must_use]
     pub fn summary(&self) -> String {
         let (added, removed) = (self.added(), self.removed());
         let mut summary = counted(self.files.len() as u64, "file", " changed");

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::change::{MAX_LINES, MAX_SEARCHED};
 use super::*;
 
 /// A file that is not there.

@@ -20,7 +20,6 @@ const MARKER: usize = 96;
 /// `text` whole up to `limit` bytes, else its head and its tail, with a line in between that counts what was left
 /// out. The cuts go to a line's border where one is near, and never through a character. Where control characters
 /// would make the text longer than that in JSON, a sign is in the place of each.
-#[must_use]
 pub fn bounded(text: &str, limit: usize) -> String {
     let growth = GROWTH * text.chars().filter(|c| is_escaped(*c)).count();
     let text = if growth > 0 && text.len() + growth > limit {
@@ -76,7 +75,6 @@ fn head_of(text: &str, budget: usize) -> &str {
 }
 
 /// At most `budget` bytes of the end, from a line's beginning on where one is near.
-#[must_use]
 pub fn tail_of(text: &str, budget: usize) -> &str {
     let Some(earliest) = text.len().checked_sub(budget).filter(|at| *at > 0) else {
         return text;

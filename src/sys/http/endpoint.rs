@@ -101,37 +101,31 @@ impl Endpoint {
     }
 
     /// The URL of `path`, which begins with a slash.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
     /// The base URL, without a slash at its end.
-    #[must_use]
     pub fn base(&self) -> &str {
         &self.base
     }
 
     /// The server's host, for messages.
-    #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
     /// Returns whether calls go straight to this machine: no proxy is asked, and nothing is encrypted.
-    #[must_use]
     pub fn is_this_machine(&self) -> bool {
         self.plain == Some(PlainAddresses::Loopback)
     }
 
     /// Returns whether calls are encrypted.
-    #[must_use]
     pub fn is_secure(&self) -> bool {
         self.plain.is_none()
     }
 
     /// The only addresses that calls go to, where they are not encrypted.
-    #[must_use]
     pub fn plain(&self) -> Option<PlainAddresses> {
         self.plain
     }
@@ -193,7 +187,6 @@ impl Proxies {
     }
 
     /// The proxy for calls to `endpoint`.
-    #[must_use]
     pub fn for_endpoint(&self, endpoint: &Endpoint) -> Option<Proxy> {
         self.0.clone().filter(|_| endpoint.is_secure())
     }

@@ -94,14 +94,12 @@ pub struct HttpClient {
 
 impl HttpClient {
     /// The way to `endpoint`. Nothing is opened or loaded yet; TLS is set up by the first call that needs it.
-    #[must_use]
     pub fn new(endpoint: Endpoint, proxies: &Proxies, interrupt: &Interrupt) -> Self {
         Self::with_idle(0, endpoint, proxies, interrupt)
     }
 
     /// The same, for calls that follow each other: a connection is kept for the next one, which is made by
     /// [`HttpClient::call`].
-    #[must_use]
     pub fn keeping(endpoint: Endpoint, proxies: &Proxies, interrupt: &Interrupt) -> Self {
         Self::with_idle(1, endpoint, proxies, interrupt)
     }
@@ -151,7 +149,6 @@ impl HttpClient {
     }
 
     /// Where it leads.
-    #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -221,7 +218,6 @@ impl HttpClient {
     }
 
     /// Converts an error of ureq's to the call's.
-    #[must_use]
     pub fn classify(&self, error: ureq::Error) -> HttpError {
         let reason = error.to_string();
         let unconnected = |reason: &str| HttpError::NoConnection {
@@ -267,7 +263,6 @@ impl HttpClient {
 }
 
 /// A header's value, where it is text.
-#[must_use]
 pub fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }

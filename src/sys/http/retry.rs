@@ -20,7 +20,6 @@ pub struct Advice {
 
 impl Advice {
     /// Reads the headers of an answer that came at `now`; `header` looks one up by its name.
-    #[must_use]
     pub fn read<'h>(header: impl Fn(&str) -> Option<&'h str>, now: DateTime<FixedOffset>) -> Self {
         let milliseconds = header("retry-after-ms").and_then(|value| parse_number(value, 0.001));
         let retry_after = || header("retry-after").and_then(|value| parse_retry_after(value, now));
@@ -39,7 +38,6 @@ impl Advice {
 }
 
 /// Returns whether an answer with this status is worth another try.
-#[must_use]
 pub fn is_retryable(status: u16, advice: &Advice) -> bool {
     let may_pass = matches!(status, 408 | 409 | 429 | 500..=599);
     advice.should_retry.unwrap_or(may_pass)
@@ -47,7 +45,6 @@ pub fn is_retryable(status: u16, advice: &Advice) -> bool {
 
 /// Returns the time to wait after `failed` tries where the server does not say: 0.5 s, doubling up to 8 s,
 /// less up to a quarter. `jitter` is between 0 and 1.
-#[must_use]
 pub fn backoff(failed: u32, jitter: f64) -> Duration {
     const FIRST: f64 = 0.5;
     const LONGEST: f64 = 8.0;

@@ -82,7 +82,6 @@ impl PlainAddresses {
 
 /// Returns whether this is an address of a private network: RFC 1918, RFC 6598, or unique or link-local in IPv6. IPv4's
 /// link-local addresses are excluded: they belong to a cloud's metadata services.
-#[must_use]
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {

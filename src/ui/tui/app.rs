@@ -15,7 +15,6 @@ use super::composer::Composer;
 use super::dialog::Dialog;
 use super::history::is_secret;
 use super::spinner::{CallTimes, Wait, Waiting};
-use super::theme::Theme;
 use super::transcript::Transcript;
 use super::{Entry, FromScreen, Status, Submission, ToScreen};
 use crate::record::event::Event;
@@ -75,10 +74,11 @@ enum EngineState {
 
 /// The state of the screen.
 pub struct App {
-    theme: Theme,
-    mode: SharedMode,
-    /// True if the agent has modes and streams prose; else its replies have a form, of which only the steps are shown.
-    has_modes: bool,
+    /// True if there are to be no colours.
+    is_plain: bool,
+    /// The mode, where the agent has modes and streams prose; else its replies have a form, of which only the steps are
+    /// shown.
+    mode: Option<SharedMode>,
     composer: Composer,
     dialog: Option<Dialog>,
     transcript: Transcript,
@@ -122,12 +122,11 @@ struct CallProgress {
 impl App {
     /// One that shows nothing yet. What is sent waits until the engine has told that it is there: [`ToScreen::Settled`].
     #[must_use]
-    pub fn new(theme: Theme, mode: SharedMode, composer: Composer) -> Self {
+    pub fn new(mode: Option<SharedMode>, composer: Composer) -> Self {
         Self {
-            transcript: Transcript::new(theme.clone()),
-            theme,
+            transcript: Transcript::new(mode.is_none()),
+            is_plain: false,
             mode,
-            has_modes: true,
             composer,
             dialog: None,
             status: Status::default(),
@@ -148,10 +147,9 @@ impl App {
         }
     }
 
-    /// Shows the steps of an agent that has no modes.
-    pub fn show_steps(&mut self) {
-        self.has_modes = false;
-        self.transcript.show_steps();
+    /// Draws no colours from now on.
+    pub fn hide_colors(&mut self) {
+        self.is_plain = true;
     }
 
     /// Has this sent when the engine is there, as if it had been typed.
@@ -237,7 +235,7 @@ impl App {
     /// Takes what has happened in a run.
     fn event(&mut self, event: Event) {
         match &event {
-            Event::Asking { step, .. } if !self.has_modes => {
+            Event::Asking { step, .. } if self.mode.is_none() => {
                 let doing = present::doing(step).unwrap_or("Thinking...").to_owned();
                 self.wait_for(Waiting::Counting { doing, tokens: 0 });
             }
@@ -245,7 +243,7 @@ impl App {
                 output_tokens,
                 thought_tokens,
                 ..
-            } if !self.has_modes => {
+            } if self.mode.is_none() => {
                 if let Some(Wait {
                     waiting: Waiting::Counting { doing, .. },
                     ..
@@ -260,7 +258,7 @@ impl App {
                 name: "an agent".to_owned(),
                 description: present::awaited(&event, usize::MAX),
             }),
-            Event::Tool { asks: true, .. } if !self.has_modes => self.wait = None,
+            Event::Tool { asks: true, .. } if self.mode.is_none() => self.wait = None,
             Event::Asking { prompt, model, .. } => {
                 let tokens = prompt.as_ref().map_or(0, |size| size.tokens);
                 self.call = CallProgress {

@@ -341,11 +341,7 @@ impl Composer {
         // What a shell is to run, or a key, is sent as it is.
         let text = self.buffer.text();
         if text.starts_with('!') || is_secret(text) {
-            let text = self.text();
-            return Ok(Submission {
-                text,
-                ..Submission::default()
-            });
+            return Ok(self.text().into());
         }
         let mut submission = with_images(text, &self.attachments, self.paths.root())
             .map_err(|error| error.to_string())?;

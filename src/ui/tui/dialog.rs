@@ -18,7 +18,7 @@ use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
 use self::question::QuestionDialog;
-use super::theme::Theme;
+use super::theme;
 use super::{FromScreen, Menu};
 use crate::record::question::{Question, Verdict};
 use crate::sys::text::printable;
@@ -102,24 +102,26 @@ impl Dialog {
     }
 
     /// Draws it.
-    pub fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
+    pub fn render(&self, area: Rect, buf: &mut Buffer) {
         let title = match &self.0 {
             Kind::Question(question) => question.title(),
             Kind::Menu(menu) => printable(&menu.menu.title, &[]),
             Kind::Line(line) => printable(&line.prompt, &[]),
         };
-        let block = Block::bordered().border_style(theme.border);
+        let block = Block::bordered().border_style(theme::BORDER);
         let inner = block.inner(area);
         let mut below = <[String; 2]>::default();
         match &self.0 {
             Kind::Question(question) => {
-                question.render(inner, buf, theme);
+                question.render(inner, buf);
                 below = question.border(inner.width.into());
             }
-            Kind::Menu(menu) => menu.render(inner, buf, theme),
-            Kind::Line(line) => line.render(inner, buf, theme),
+            Kind::Menu(menu) => menu.render(inner, buf),
+            Kind::Line(line) => line.render(inner, buf),
         }
-        let block = block.title(format!(" {title} ")).title_style(theme.heading);
+        let block = block
+            .title(format!(" {title} "))
+            .title_style(theme::HEADING);
         let [left, right] = below.map(Line::from);
         let block = block.title_bottom(left).title_bottom(right.right_aligned());
         block.render(area, buf);
@@ -205,7 +207,7 @@ impl TypedLine {
     }
 
     /// Draws its end, with a cursor behind it.
-    fn render(&self, area: Rect, row: usize, buf: &mut Buffer, theme: &Theme) {
+    fn render(&self, area: Rect, row: usize, buf: &mut Buffer) {
         let shown = if self.is_secret {
             "•".repeat(self.text.chars().count())
         } else {
@@ -218,11 +220,11 @@ impl TypedLine {
             columns <= room
         });
         let rest = &shown[fitting.last().map_or(shown.len(), |(at, _)| at)..];
-        put(buf, area, row, &format!("> {rest}"), theme.plain);
+        put(buf, area, row, &format!("> {rest}"), theme::PLAIN);
         let row = u16::try_from(row).unwrap_or(u16::MAX);
         let column = u16::try_from(rest.width() + 2).unwrap_or(u16::MAX);
         if row < area.height && column < area.width {
-            buf.set_string(area.x + column, area.y + row, " ", theme.selected);
+            buf.set_string(area.x + column, area.y + row, " ", theme::SELECTED);
         }
     }
 }
@@ -243,9 +245,9 @@ impl LineDialog {
         is_done.then(|| DialogAction::Typed(Some(std::mem::take(&mut self.line.text))))
     }
 
-    fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
-        self.line.render(area, 0, buf, theme);
-        put(buf, area, 1, CANCEL, theme.dim);
+    fn render(&self, area: Rect, buf: &mut Buffer) {
+        self.line.render(area, 0, buf);
+        put(buf, area, 1, CANCEL, theme::DIM);
     }
 }
 
@@ -321,7 +323,7 @@ impl MenuDialog {
         None
     }
 
-    fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
+    fn render(&self, area: Rect, buf: &mut Buffer) {
         let matching = self.matching();
         let filter = match self.typed.as_str() {
             "" => "type to filter".to_owned(),
@@ -336,7 +338,7 @@ impl MenuDialog {
         // What Enter would choose goes before what the keys do.
         let top = usize::from(rows > 2);
         if top > 0 {
-            put(buf, area, 0, &head, theme.dim);
+            put(buf, area, 0, &head, theme::DIM);
         }
         let room = rows - 2 * top;
         let first = (self.at + 1).saturating_sub(room);
@@ -353,9 +355,9 @@ impl MenuDialog {
             let is_marked = nth == self.at;
             let sign = if is_marked { "> " } else { "  " };
             let style = if is_marked {
-                theme.selected
+                theme::SELECTED
             } else {
-                theme.plain
+                theme::PLAIN
             };
             put(buf, area, row + top, &format!("{sign}{name}"), style);
             let beside = u16::try_from(column + 2).unwrap_or(u16::MAX);
@@ -365,12 +367,12 @@ impl MenuDialog {
                     width: area.width - beside,
                     ..area
                 };
-                put(buf, right, row + top, note, theme.dim);
+                put(buf, right, row + top, note, theme::DIM);
             }
         }
         if top > 0 {
             let keys = format!("Enter chooses | {CANCEL}");
-            put(buf, area, rows - 1, &keys, theme.dim);
+            put(buf, area, rows - 1, &keys, theme::DIM);
         }
     }
 }

@@ -98,6 +98,15 @@ pub struct Submission {
     pub shown: Option<String>,
 }
 
+impl From<String> for Submission {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+}
+
 /// Something that stands in the transcript.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {

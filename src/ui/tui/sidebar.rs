@@ -2,11 +2,11 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Widget};
 
-use super::theme::Theme;
+use super::theme;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::numbers::counted;
 use crate::ui::blocks::{one_line, wrapped};
@@ -33,13 +33,13 @@ pub fn height(todos: &[Todo]) -> u16 {
 }
 
 /// Draws it beside the transcript: all of it, as far as there is room.
-pub fn render(todos: &[Todo], area: Rect, buf: &mut Buffer, theme: &Theme) {
+pub fn render(todos: &[Todo], area: Rect, buf: &mut Buffer) {
     let done = todos.iter().filter(|todo| is_done(todo)).count();
     let title = format!(" Todos {done}/{} ", todos.len());
     let block = Block::new()
         .borders(Borders::LEFT)
-        .border_style(theme.border)
-        .title(Span::styled(title, theme.heading));
+        .border_style(theme::BORDER)
+        .title(Span::styled(title, theme::HEADING));
     let inner = block.inner(area);
     block.render(area, buf);
     let room = usize::from(inner.height);
@@ -48,7 +48,7 @@ pub fn render(todos: &[Todo], area: Rect, buf: &mut Buffer, theme: &Theme) {
         let text = wrapped(&one_line(todo.shown()), width).into_iter();
         let lines = text.enumerate().map(|(at, text)| {
             let mark = if at == 0 { mark(todo) } else { " " };
-            line(mark, text, todo, theme)
+            line(mark, text, todo)
         });
         lines.collect::<Vec<_>>()
     };
@@ -64,7 +64,7 @@ pub fn render(todos: &[Todo], area: Rect, buf: &mut Buffer, theme: &Theme) {
 }
 
 /// Draws it above the input, a line for each.
-pub fn render_lines(todos: &[Todo], area: Rect, buf: &mut Buffer, theme: &Theme) {
+pub fn render_lines(todos: &[Todo], area: Rect, buf: &mut Buffer) {
     let room = usize::from(area.height);
     if room == 0 {
         return;
@@ -79,13 +79,13 @@ pub fn render_lines(todos: &[Todo], area: Rect, buf: &mut Buffer, theme: &Theme)
         .iter()
         .skip(first)
         .take(room)
-        .map(|todo| line(mark(todo), one_line(todo.shown()), todo, theme))
+        .map(|todo| line(mark(todo), one_line(todo.shown()), todo))
         .collect();
     let more = todos.len().saturating_sub(first + room);
     if more > 0 && room > 1 {
         let text = format!("  … {}", counted(more as u64 + 1, "more todo"));
         lines.pop();
-        lines.push(Line::styled(text, theme.dim));
+        lines.push(Line::styled(text, theme::DIM));
     }
     draw(lines.into_iter(), area, buf);
 }
@@ -115,20 +115,19 @@ fn mark(todo: &Todo) -> &'static str {
     }
 }
 
-fn line(mark: &'static str, text: String, todo: &Todo, theme: &Theme) -> Line<'static> {
+fn line(mark: &'static str, text: String, todo: &Todo) -> Line<'static> {
     let (sign, words) = match todo.status {
-        TodoStatus::Pending => (theme.dim, theme.plain),
-        TodoStatus::InProgress => (theme.accent, theme.accent.add_modifier(Modifier::BOLD)),
-        TodoStatus::Completed => (theme.success, struck(theme)),
+        TodoStatus::Pending => (theme::DIM, theme::PLAIN),
+        TodoStatus::InProgress => (theme::ACCENT, theme::ACCENT.add_modifier(Modifier::BOLD)),
+        TodoStatus::Completed => (
+            theme::SUCCESS,
+            theme::DIM.add_modifier(Modifier::CROSSED_OUT),
+        ),
     };
     Line::from(vec![
         Span::styled(format!(" {mark} "), sign),
         Span::styled(text, words),
     ])
-}
-
-fn struck(theme: &Theme) -> Style {
-    theme.dim.add_modifier(Modifier::CROSSED_OUT)
 }
 
 #[cfg(test)]
@@ -168,13 +167,13 @@ mod tests {
 
     fn beside(todos: &[Todo], width: u16, height: u16) -> Buffer {
         let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
-        render(todos, buf.area, &mut buf, &Theme::new(false));
+        render(todos, buf.area, &mut buf);
         buf
     }
 
     fn above(todos: &[Todo], height: u16) -> String {
         let mut buf = Buffer::empty(Rect::new(0, 0, 30, height));
-        render_lines(todos, buf.area, &mut buf, &Theme::new(false));
+        render_lines(todos, buf.area, &mut buf);
         text(&buf)
     }
 

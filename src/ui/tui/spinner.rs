@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
-use super::theme::Theme;
+use super::theme;
 use crate::model::Category;
 use crate::sys::counter::Counter;
 use crate::sys::numbers::{counted, elapsed};
@@ -202,15 +202,15 @@ impl Wait {
     }
 
     /// Draws it: a line, and a second one of details where there is room.
-    pub fn render(&self, now: Duration, area: Rect, buf: &mut Buffer, theme: &Theme) {
+    pub fn render(&self, now: Duration, area: Rect, buf: &mut Buffer) {
         let (frames, color) = self.waiting.frames();
         let frame = frames.frames[self.frame(now).0];
         let waited = now.saturating_sub(self.since);
         let line = |smart: &str, hint: &'static str| {
             Line::from(vec![
-                Span::styled(frame, theme.color(color)),
+                Span::styled(frame, theme::PLAIN.fg(color)),
                 Span::raw(format!(" {}{smart}", self.waiting.message())),
-                Span::styled(hint, theme.dim),
+                Span::styled(hint, theme::DIM),
             ])
         };
         let hint = if self.waiting.has_hint() { HINT } else { "" };
@@ -222,12 +222,12 @@ impl Wait {
         buf.set_line(area.x, area.y, &forms[at], area.width);
         if area.height > 1 {
             let hint = if at == 2 { hint.trim_start() } else { "" };
-            let line = self.second_line(hint, now, theme);
+            let line = self.second_line(hint, now);
             buf.set_line(area.x, area.y + 1, &line, area.width);
         }
     }
 
-    fn second_line(&self, hint: &str, now: Duration, theme: &Theme) -> Line<'static> {
+    fn second_line(&self, hint: &str, now: Duration) -> Line<'static> {
         let mut spans = vec![Span::raw("  ")];
         if let Waiting::Progress { done, total, .. } = &self.waiting {
             let (done, total) = (done.get(), *total);
@@ -236,7 +236,7 @@ impl Wait {
             let filled = "█".repeat(usize::try_from(full).unwrap_or_default());
             let rest = "░".repeat(usize::try_from(BAR - full).unwrap_or_default());
             spans.push(Span::raw(filled + &rest));
-            spans.push(Span::styled(format!(" {percent}%"), theme.dim));
+            spans.push(Span::styled(format!(" {percent}%"), theme::DIM));
         }
         let mut details = vec![hint.to_owned(), self.waiting.details()];
         if let Some((since, about)) = self.estimate {
@@ -247,7 +247,7 @@ impl Wait {
             }
         }
         details.retain(|detail| !detail.is_empty());
-        spans.push(Span::styled(details.join(" · "), theme.dim));
+        spans.push(Span::styled(details.join(" · "), theme::DIM));
         Line::from(spans)
     }
 }
@@ -313,7 +313,7 @@ mod tests {
         let area = Rect::new(0, 0, 70, 2);
         let mut buf = Buffer::empty(area);
         let now = Duration::from_millis(5000 + waited);
-        wait.render(now, area, &mut buf, &Theme::new(false));
+        wait.render(now, area, &mut buf);
         let row = |y| (0..70).map(|x| buf[(x, y)].symbol()).collect::<String>();
         format!("{}\n{}", row(0).trim_end(), row(1).trim_end())
     }

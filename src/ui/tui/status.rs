@@ -9,7 +9,7 @@ use ratatui::style::{Color, Modifier};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Widget};
 
-use super::theme::Theme;
+use super::theme;
 use super::{Connection, Status};
 use crate::record::mode::Mode;
 use crate::ui::blocks::one_line;
@@ -22,12 +22,12 @@ const KEYS_WITHOUT_MODES: &str = "esc×2: stop | ctrl+d: leave | /help: commands
 pub const HEIGHT: u16 = 3;
 
 /// Draws it; without a border, where there is no room for one.
-pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer, theme: &Theme) {
+pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer) {
     let mut inner = area;
     if area.height >= HEIGHT {
         let block = Block::new()
             .borders(Borders::ALL)
-            .border_style(theme.border);
+            .border_style(theme::BORDER);
         inner = block.inner(area);
         block.render(area, buf);
         // A blank on each side, as far as there is room.
@@ -37,10 +37,10 @@ pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer,
     let room = usize::from(inner.width);
     let model = one_line(&status.model);
     let keys = mode.map_or(KEYS_WITHOUT_MODES, |_| KEYS);
-    let keys = Line::styled(keys, theme.dim);
-    let context = context(status, theme);
-    let with_model = left(status, mode, Some(&model), theme);
-    let without = left(status, mode, None, theme);
+    let keys = Line::styled(keys, theme::DIM);
+    let context = context(status);
+    let with_model = left(status, mode, Some(&model));
+    let without = left(status, mode, None);
     let mut bare = context.clone();
     bare.spans.remove(0);
     let none = Line::default();
@@ -78,16 +78,11 @@ fn draw(parts: &[Line<'_>; 3], widths: [usize; 3], area: Rect, buf: &mut Buffer)
 }
 
 /// `● Regular Mode | claude-sonnet-5-5`
-fn left(
-    status: &Status,
-    mode: Option<Mode>,
-    model: Option<&String>,
-    theme: &Theme,
-) -> Line<'static> {
+fn left(status: &Status, mode: Option<Mode>, model: Option<&String>) -> Line<'static> {
     let dot = match status.connection {
-        Connection::Connected => theme.success,
-        Connection::Disconnected => theme.warning,
-        Connection::Error => theme.error,
+        Connection::Connected => theme::SUCCESS,
+        Connection::Disconnected => theme::WARNING,
+        Connection::Error => theme::ERROR,
     };
     let mut spans = vec![Span::styled("● ", dot)];
     if let Some(mode) = mode {
@@ -96,29 +91,29 @@ fn left(
             Mode::AutoPilot => Color::Yellow,
             Mode::Planning => Color::Blue,
         };
-        let style = theme.color(color).add_modifier(Modifier::BOLD);
+        let style = theme::PLAIN.fg(color).add_modifier(Modifier::BOLD);
         spans.push(Span::styled(format!("{} Mode", mode.title()), style));
     }
     if let Some(model) = model.filter(|model| !model.is_empty()) {
         let bar = if mode.is_some() { " | " } else { "" };
-        spans.push(Span::styled(format!("{bar}{model}"), theme.dim));
+        spans.push(Span::styled(format!("{bar}{model}"), theme::DIM));
     }
     Line::from(spans)
 }
 
 /// `Context: 45.0k/200.0k (23%)`
-fn context(status: &Status, theme: &Theme) -> Line<'static> {
+fn context(status: &Status) -> Line<'static> {
     let percent = percentage(status.used, status.window);
     let style = match percent {
-        0..60 => theme.success,
-        60..85 => theme.warning,
-        _ => theme.error,
+        0..60 => theme::SUCCESS,
+        60..85 => theme::WARNING,
+        _ => theme::ERROR,
     };
     let used = format!("{}/{}", tokens(status.used), tokens(status.window));
     Line::from(vec![
         Span::raw("Context: "),
         Span::styled(used, style),
-        Span::styled(format!(" ({percent}%)"), theme.dim),
+        Span::styled(format!(" ({percent}%)"), theme::DIM),
     ])
 }
 
@@ -157,7 +152,7 @@ mod tests {
     fn drawn(status: &Status, mode: Mode, width: u16, height: u16) -> (Vec<String>, Buffer) {
         let area = Rect::new(0, 0, width, height);
         let mut buf = Buffer::empty(area);
-        render(status, Some(mode), area, &mut buf, &Theme::new(false));
+        render(status, Some(mode), area, &mut buf);
         let row = |y| (0..width).map(|x| buf[(x, y)].symbol()).collect();
         ((0..height).map(row).collect(), buf)
     }
@@ -219,12 +214,11 @@ mod tests {
 
     #[test]
     fn colours_tell_modes_connections_and_how_full_it_is() {
-        let theme = Theme::new(false);
         for (used, expected) in [
-            (118_999, theme.success),
-            (119_000, theme.warning),
-            (168_999, theme.warning),
-            (169_000, theme.error),
+            (118_999, theme::SUCCESS),
+            (119_000, theme::WARNING),
+            (168_999, theme::WARNING),
+            (169_000, theme::ERROR),
         ] {
             let drawn = drawn(&status(used), Mode::Regular, 100, 3);
             let words = format!("{}/", tokens(used));

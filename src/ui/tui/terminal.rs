@@ -32,7 +32,6 @@ use super::clipboard::{Clipboard, FoundImage};
 use super::composer::{Composer, ComposerOptions};
 use super::dialog::is_cancel;
 use super::keys::{KeyDecoder, TerminalInput};
-use super::theme::Theme;
 use super::{FromScreen, Submission, ToScreen};
 use crate::record::mode::SharedMode;
 use crate::sys::environment::Clock;
@@ -59,8 +58,8 @@ pub struct ScreenOptions<'c> {
     pub clock: &'c dyn Clock,
     /// True if there are to be no colours.
     pub no_color: bool,
-    /// True if the agent has modes and streams prose; else only its steps are shown.
-    pub has_modes: bool,
+    /// The mode, where the agent has modes and streams prose; else only its steps are shown.
+    pub mode: Option<SharedMode>,
     /// True if the wheel scrolls.
     pub mouse: bool,
     /// The project's root.
@@ -89,7 +88,6 @@ pub fn run(
     receiver: ScreenReceiver,
     sender: Sender<FromScreen>,
     interrupt: Interrupt,
-    mode: SharedMode,
 ) -> io::Result<()> {
     let interrupt = StopAtEnd(interrupt);
     let signals = Signals::new(is_given_back(), stops())?;
@@ -101,7 +99,7 @@ pub fn run(
         size: terminal_size,
         taken: Some(&taken),
     };
-    let mut screen = ScreenLoop::new(options, terminal, receiver, sender, interrupt, mode)?;
+    let mut screen = ScreenLoop::new(options, terminal, receiver, sender, interrupt)?;
     let ended = screen.run(&signals);
     let (ended_by, lasting) = (screen.ended_by, screen.interrupt.0.lasting());
     drop(screen);
@@ -202,16 +200,15 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         receiver: ScreenReceiver,
         sender: Sender<FromScreen>,
         interrupt: StopAtEnd,
-        mode: SharedMode,
     ) -> io::Result<Self> {
         let composer = Composer::new(ComposerOptions {
             root: options.root.clone(),
             history: options.history.take(),
             wake: Some(receiver.wake()),
         });
-        let mut app = App::new(Theme::new(options.no_color), mode, composer);
-        if !options.has_modes {
-            app.show_steps();
+        let mut app = App::new(options.mode.take(), composer);
+        if options.no_color {
+            app.hide_colors();
         }
         if let Some(first) = options.first.take() {
             app.send_first(first);

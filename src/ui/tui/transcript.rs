@@ -16,7 +16,7 @@ use super::Entry;
 use super::code_colors::CodeColors;
 use super::spinner::more_below;
 use super::streaming::{MarkdownBlock, take_settled};
-use super::theme::Theme;
+use super::theme;
 use crate::record::tasks::Task;
 
 pub use self::item::first_line;
@@ -73,15 +73,14 @@ pub struct Transcript {
     /// The size from which on the last block is looked at again.
     settle_at: usize,
     code: CodeColors,
-    theme: Theme,
     /// True if only an agent's steps are shown, and not its replies as they come.
     has_steps: bool,
 }
 
 impl Transcript {
-    /// An empty one.
+    /// An empty one, of an agent of which only the steps are shown, and not its replies as they come, if it `has_steps`.
     #[must_use]
-    pub fn new(theme: Theme) -> Self {
+    pub fn new(has_steps: bool) -> Self {
         Self {
             items: Vec::new(),
             top: None,
@@ -95,26 +94,18 @@ impl Transcript {
             is_answered: true,
             settle_at: SETTLING,
             code: CodeColors::default(),
-            theme,
-            has_steps: false,
+            has_steps,
         }
-    }
-
-    /// From now on, shows an agent's steps, and not its replies as they come.
-    pub fn show_steps(&mut self) {
-        self.has_steps = true;
     }
 
     /// Has these in the place of all that is there.
     pub fn replace(&mut self, entries: Vec<Entry>) {
-        let theme = self.theme.clone();
         *self = Self {
             size: self.size,
             is_unfolded: self.is_unfolded,
-            has_steps: self.has_steps,
             // It has the grammars, which take long to load.
             code: std::mem::take(&mut self.code),
-            ..Self::new(theme)
+            ..Self::new(self.has_steps)
         };
         for entry in entries {
             self.add(entry);
@@ -338,17 +329,12 @@ impl Transcript {
         let indent = (item.depth * 2).min(self.size.0 / 4);
         let look = ItemLook {
             width: self.size.0 - indent,
-            theme: &self.theme,
             code: &self.code,
             is_unfolded: self.is_unfolded,
         };
         let mut lines = item.body.lines(look);
-        for line in &mut lines {
-            line.style = self.theme.adapted(line.style);
-            for span in &mut line.spans {
-                span.style = self.theme.adapted(span.style);
-            }
-            if indent > 0 {
+        if indent > 0 {
+            for line in &mut lines {
                 line.spans.insert(0, " ".repeat(indent).into());
             }
         }
@@ -413,7 +399,7 @@ impl Transcript {
         }
         if self.top.is_some() && area.height > 0 {
             let text = more_below(self.new_lines());
-            let style = self.theme.accent;
+            let style = theme::ACCENT;
             buf.set_stringn(area.x, bottom, text, area.width.into(), style);
         }
         self.let_go(first.item, at);

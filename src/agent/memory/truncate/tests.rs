@@ -247,7 +247,7 @@ fn a_summary_takes_the_place_of_all_or_nothing_changes() {
             frame(&Says(says), &[], &native),
             &meter,
             100_000,
-            "the tests",
+            ("Sum up.", "the tests"),
             conversation,
         )
     };

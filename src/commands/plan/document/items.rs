@@ -1,88 +1,65 @@
 //! The items of a plan document: the status, the goal, each criterion, decision, task and log entry, read from the
 //! user's text and written in normal form. Pure.
+//!
+//! Guarantees that text written here is not read as structure: all but the goal is one line, and a line of the goal
+//! that would be structure gets a `\` in front.
 
 use std::sync::LazyLock;
 
+use chrono::{DateTime, NaiveDateTime};
 use regex::Regex;
 use serde_json::Value;
 
-use super::sections::{ChunkKind, ListItem, PlanPart, Section};
-use super::text::{
-    escape, field, harmless, one_line, read_list, read_time, split_notes, unescape, with_notes,
-    write_list, write_time,
-};
+use super::chunks::{PlanPart, field, heading, is_conflict_marker, is_placeholder, list_item};
 use crate::commands::plan::types::{
-    Criterion, DONE, LogEntry, Plan, PlanDecision, PlanTask, PlanTaskStatus, is_done,
+    Criterion, LogEntry, Plan, PlanDecision, PlanStatus, PlanTask, PlanTaskStatus,
 };
+use crate::sys::fences::Fence;
 use crate::sys::text::{regex, with_unix_line_ends};
 
-/// The mark and the lines of a list item.
-fn lines(item: &str) -> (char, Vec<String>) {
-    let (mark, start) = ListItem::of(item).map_or((' ', 0), |item| (item.mark, item.mark_box.end));
-    let text = COMMENT.replace_all(item[start..].trim(), "");
-    (
-        mark,
-        text.lines().map(|line| line.trim().to_owned()).collect(),
-    )
+/// The text of the first field whose name begins with this; "" where there is none.
+fn text_of<'e>(entry: &'e str, name: &str) -> &'e str {
+    let mut fields = entry.lines().filter_map(field);
+    let found = fields.find(|(known, _)| known.starts_with(name));
+    found.map_or("", |(_, text)| text)
 }
 
-/// Puts an item in the place of a former one, both given in normal form. Where a criterion or a task changes in its
-/// mark alone, its text stays as the user has written it.
-pub fn rewritten(part: PlanPart, raw: &str, old: &str, new: &str, end: &str) -> String {
-    if let [Some(own), Some(was), Some(is)] = [raw, old, new].map(ListItem::of)
-        && matches!(part, PlanPart::Criteria | PlanPart::Tasks)
-        && old[was.mark_box.end..] == new[is.mark_box.end..]
-    {
-        let blank = if own.mark_box.is_empty() { " " } else { "" };
-        let mut rewritten = raw.to_owned();
-        rewritten.replace_range(own.mark_box, &format!("{}{blank}", &new[is.mark_box]));
-        return rewritten;
-    }
-    new.replace('\n', end) + end
+/// Reads the status from its line.
+pub fn status(line: &str) -> Option<PlanStatus> {
+    Some(PlanStatus::of(field(line)?.1))
 }
 
-/// Gives a task its number.
-pub fn number(raw: &mut String, step: usize) {
-    let marker = ListItem::of(raw)
-        .map(|item| item.marker)
-        .unwrap_or_default();
-    if raw[marker.clone()].trim_end_matches(['.', ')']).parse() != Ok(step) {
-        raw.replace_range(marker, &format!("{step}."));
-    }
-}
-
-/// Reads the goal from its sections.
-pub fn goal<'s>(sections: impl Iterator<Item = &'s Section>) -> String {
-    let chunks = sections.flat_map(|section| &section.chunks);
-    let text = chunks.filter(|chunk| matches!(chunk.kind, ChunkKind::Item | ChunkKind::Blank));
-    let lines = text.flat_map(|chunk| chunk.raw.lines());
+/// Reads the goal from its lines.
+pub fn goal<'l>(chunks: impl Iterator<Item = &'l str>) -> String {
+    let lines = chunks.flat_map(str::lines);
     let lines: Vec<_> = lines.map(|line| unescape(line.trim_end())).collect();
     lines.join("\n").trim().to_owned()
 }
 
 /// Reads a criterion.
 pub fn criterion(item: &str) -> Criterion {
-    let (mark, lines) = lines(item);
-    let (description, notes) = split_notes(&lines.join("\n"));
+    static NOTES: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)^(.+?)\s+\*\((.*)\)\*$"));
+    let (mark, text) = list_item(item).unwrap_or((' ', item));
+    let text = trimmed(text);
+    let parts = NOTES.captures(&text).map(|found| found.extract().1);
+    let [description, notes] = parts.unwrap_or([&text, ""]);
     Criterion {
-        description,
-        completed: is_done(mark),
-        notes,
+        description: description.replace(r"\*(", "*("),
+        completed: PlanTaskStatus::of(mark) == PlanTaskStatus::Done,
+        notes: notes.trim().to_owned(),
     }
 }
 
 /// Reads a task.
 pub fn task(step: usize, item: &str) -> PlanTask {
-    let (mark, lines) = lines(item);
-    let fields = lines.iter().map(|line| field(line)).enumerate().skip(1);
-    let (end, tool) = fields
-        .filter_map(|(at, field)| Some((at, field?)))
-        .find_map(|(at, (name, text))| (name == "tool").then_some((at, text)))
-        .unwrap_or((lines.len(), ""));
+    let (mark, text) = list_item(item).unwrap_or((' ', item));
+    let (description, last) = text.rsplit_once('\n').unwrap_or((text, ""));
+    let tool = field(last).filter(|(name, _)| name == "tool");
+    let (description, tool) = tool.map_or((text, ""), |(_, tool)| (description, tool));
     let (tool, params) = tool.split_once(char::is_whitespace).unwrap_or((tool, ""));
     PlanTask {
         step,
-        description: lines[..end].join("\n"),
+        description: trimmed(description),
         tool: Some(tool.trim_matches('`'))
             .filter(|tool| !tool.is_empty())
             .unwrap_or("analyze")
@@ -94,68 +71,71 @@ pub fn task(step: usize, item: &str) -> PlanTask {
 
 /// Reads a decision; `saved` is the time of one without a time.
 pub fn decision(entry: &str, saved: i64) -> PlanDecision {
-    let (title, fields) = entry_fields(entry);
+    let times = ["decided", "rejected"].map(|name| read_time(text_of(entry, name)));
     PlanDecision {
-        title,
-        rationale: text_of(&fields, &["rationale"]),
-        alternatives: read_list(&text_of(&fields, &["alternative"])),
-        timestamp: read_time(&text_of(&fields, &["decided", "rejected"]))
+        title: title_of(entry).to_owned(),
+        rationale: text_of(entry, "rationale").to_owned(),
+        alternatives: read_list(text_of(entry, "alternative")),
+        timestamp: times
+            .into_iter()
+            .flatten()
+            .next()
             .map_or(saved, |(time, _)| time),
     }
 }
 
 /// Reads a log entry; `saved` is the time of one without a time.
 pub fn log_entry(entry: &str, saved: i64) -> LogEntry {
-    let (title, fields) = entry_fields(entry);
-    let (timestamp, action) = read_time(&title).unwrap_or((saved, &title));
+    let title = title_of(entry);
+    let (timestamp, action) = read_time(title).unwrap_or((saved, title));
     LogEntry {
         timestamp,
         action: action.to_owned(),
-        details: text_of(&fields, &["actions", "details"]),
-        result: text_of(&fields, &["result"]),
-        tools_used: read_list(&text_of(&fields, &["tools"])),
+        details: text_of(entry, "actions").to_owned(),
+        result: text_of(entry, "result").to_owned(),
+        tools_used: read_list(text_of(entry, "tools")),
     }
 }
 
-static COMMENT: LazyLock<Regex> = LazyLock::new(|| regex(r"(?ms)^\s*<!--.*?-->[^\n]*\n?"));
-
-/// The title of an entry, and its fields by their names in lower case, each up to the next one or to a blank line.
-fn entry_fields(entry: &str) -> (String, Vec<(String, String)>) {
-    let entry = COMMENT.replace_all(entry, "");
-    let mut lines = entry.lines().map(str::trim);
-    let title = lines.next().unwrap_or_default().trim_start_matches('#');
-    let mut fields: Vec<(String, String)> = Vec::new();
-    let mut is_open = false;
-    for line in lines {
-        match (field(line), fields.last_mut()) {
-            (Some((name, text)), _) => {
-                fields.push((name, text.to_owned()));
-                is_open = true;
-            }
-            (None, Some((_, text))) if is_open && !line.is_empty() => {
-                text.push('\n');
-                text.push_str(line);
-            }
-            _ => is_open = false,
-        }
-    }
-    (title.trim().to_owned(), fields)
+/// The title of an entry.
+fn title_of(entry: &str) -> &str {
+    entry
+        .lines()
+        .next()
+        .and_then(heading)
+        .map_or("", |(_, title)| title)
 }
 
-/// The text of the first field whose name begins with one of these; "" where there is none.
-fn text_of(fields: &[(String, String)], names: &[&str]) -> String {
-    let mut fields = fields.iter();
-    let found = fields.find(|(name, _)| names.iter().any(|own| name.starts_with(own)));
-    found.map_or("", |(_, text)| text.trim()).to_owned()
+/// Reads texts that commas separate.
+fn read_list(list: &str) -> Vec<String> {
+    let texts = list.split(',').map(|text| text.trim().to_owned());
+    texts.filter(|text| !text.is_empty()).collect()
+}
+
+/// Reads the time that a text begins with, and the text behind it and a dash.
+fn read_time(text: &str) -> Option<(i64, &str)> {
+    let (time, rest) = text.split_at_checked("2026-11-25 20:15".len())?;
+    let time = NaiveDateTime::parse_from_str(&time.replace('T', " "), "%Y-%m-%d %H:%M").ok()?;
+    let is_between = |c: char| c.is_whitespace() || "-\u{2013}\u{2014}:".contains(c);
+    Some((
+        time.and_utc().timestamp_millis(),
+        rest.trim_start_matches(is_between),
+    ))
+}
+
+/// The line of the title of a plan with this goal.
+pub fn title(goal: &str) -> String {
+    let first = joined(goal.trim().lines().next().unwrap_or_default());
+    let title = Some(&*first).filter(|title| !title.is_empty());
+    let title = title.unwrap_or(PlanPart::Title.placeholder());
+    harmless(&format!("{} {title}", PlanPart::Title.heading()))
 }
 
 /// Writes the items of a part, each in normal form: lines without the end of the last one.
 pub fn write(part: PlanPart, plan: &Plan) -> Vec<String> {
     let made = |decision| write_decision(decision, "Alternatives considered", "Decided");
     let rejected = |decision| write_decision(decision, "Alternative", "Rejected");
-    let is_described = |task: &&PlanTask| !task.description.trim().is_empty();
-    let tasks = (1..).zip(plan.tasks.iter().filter(is_described));
-    match part {
+    let items: Vec<String> = match part {
         PlanPart::Title => vec![format!("**Status:** {}", plan.status.word())],
         PlanPart::Goal => write_goal(&plan.goal).into_iter().collect(),
         PlanPart::Criteria => plan
@@ -165,64 +145,108 @@ pub fn write(part: PlanPart, plan: &Plan) -> Vec<String> {
             .collect(),
         PlanPart::Made => plan.decisions_made.iter().map(made).collect(),
         PlanPart::Rejected => plan.decisions_rejected.iter().map(rejected).collect(),
-        PlanPart::Tasks => tasks.map(|(step, task)| write_task(step, task)).collect(),
+        PlanPart::Tasks => (1..).zip(&plan.tasks).map(write_task).collect(),
         PlanPart::Log => plan.execution_log.iter().map(write_log_entry).collect(),
-    }
+    };
+    items.iter().map(|item| harmless(item)).collect()
+}
+
+/// A text that the document stays readable with, and that does not end a comment which the user has left open.
+fn harmless(text: &str) -> String {
+    text.replace("-->", "-- >").replace('\0', "\u{fffd}")
+}
+
+/// A text without the indent of its lines.
+fn trimmed(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join("\n")
+}
+
+/// A text in one line.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn write_goal(goal: &str) -> Option<String> {
-    let goal = harmless(&with_unix_line_ends(goal.trim()));
-    let lines: Vec<_> = goal.lines().map(|line| escape(line.trim_end())).collect();
+    let goal = with_unix_line_ends(goal.trim());
+    let lines: Vec<_> = goal.lines().map(|line| escaped(line.trim_end())).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-fn write_criterion(criterion: &Criterion) -> String {
-    let mark = if criterion.completed { DONE } else { ' ' };
-    let text = with_notes(&criterion.description, &criterion.notes);
-    format!("- [{mark}] {text}")
+/// Writes a line of the goal. A line that only lacks the escape to be structure gets one more.
+fn escaped(line: &str) -> String {
+    let escape = if is_structure(line) { r"\" } else { "" };
+    format!("{escape}{line}")
 }
 
-fn write_task(step: usize, task: &PlanTask) -> String {
-    let tool = one_line(&task.tool);
-    let tool = if tool.is_empty() { "analyze" } else { &tool };
+/// Reads a line of the goal.
+fn unescape(line: &str) -> &str {
+    let rest = line.strip_prefix('\\').filter(|rest| is_structure(rest));
+    rest.unwrap_or(line)
+}
+
+fn is_structure(line: &str) -> bool {
+    let line = line.trim_start_matches('\\');
+    heading(line).is_some_and(|(level, _)| level <= 2)
+        || Fence::of(line).is_some()
+        || line.trim_start().starts_with("<!--")
+        || is_conflict_marker(line)
+        || is_placeholder(line)
+}
+
+fn write_criterion(criterion: &Criterion) -> String {
+    let mark = if criterion.completed { 'x' } else { ' ' };
+    let description = joined(&criterion.description).replace("*(", r"\*(");
+    match &*joined(&criterion.notes) {
+        "" => format!("- [{mark}] {description}"),
+        notes => format!("- [{mark}] {description} *({notes})*"),
+    }
+}
+
+fn write_task((step, task): (usize, &PlanTask)) -> String {
     let params = match &task.params {
         none if none.is_empty() => String::new(),
-        // In JSON, only texts can hold the end of a comment.
-        params => Value::from(params.clone())
-            .to_string()
-            .replace("-->", r"--\u003e"),
+        params => format!(" {}", Value::from(params.clone())),
     };
-    let (mark, description) = (task.status.mark(), one_line(&task.description));
-    let task = format!("{step}. [{mark}] {description}\n   **Tool:** {tool} {params}");
-    task.trim_end().to_owned()
+    let (mark, description, tool) = (
+        task.status.mark(),
+        joined(&task.description),
+        joined(&task.tool),
+    );
+    format!("{step}. [{mark}] {description}\n   **Tool:** {tool}{params}")
 }
 
 fn write_decision(decision: &PlanDecision, alternatives: &str, decided: &str) -> String {
-    let mut fields = vec![("Rationale", one_line(&decision.rationale))];
-    if !decision.alternatives.is_empty() {
-        fields.push((alternatives, write_list(&decision.alternatives)));
-    }
-    fields.push((decided, write_time(decision.timestamp)));
-    write_entry(&one_line(&decision.title), &fields)
+    let others = write_list(&decision.alternatives);
+    let others = Some((alternatives, others)).filter(|(_, others)| !others.is_empty());
+    let fields = [("Rationale", joined(&decision.rationale))];
+    let time = (decided, write_time(decision.timestamp));
+    write_entry(
+        &decision.title,
+        fields.into_iter().chain(others).chain([time]),
+    )
 }
 
 fn write_log_entry(entry: &LogEntry) -> String {
-    let title = format!(
-        "{} - {}",
-        write_time(entry.timestamp),
-        one_line(&entry.action)
-    );
+    let title = format!("{} - {}", write_time(entry.timestamp), entry.action);
+    let details = Some(("Actions", joined(&entry.details))).filter(|(_, text)| !text.is_empty());
     let tools = ("Tools", write_list(&entry.tools_used));
-    let result = ("Result", one_line(&entry.result));
-    match one_line(&entry.details) {
-        none if none.is_empty() => write_entry(&title, &[tools, result]),
-        details => write_entry(&title, &[("Actions", details), tools, result]),
-    }
+    let result = ("Result", joined(&entry.result));
+    write_entry(&title, details.into_iter().chain([tools, result]))
 }
 
-fn write_entry(title: &str, fields: &[(&str, String)]) -> String {
-    let lines = fields
-        .iter()
-        .map(|(name, text)| format!("\n**{name}:** {text}").trim_end().to_owned());
-    format!("### {title}{}", lines.collect::<String>())
+fn write_entry<'f>(title: &str, fields: impl Iterator<Item = (&'f str, String)>) -> String {
+    let lines = fields.map(|(name, text)| format!("\n**{name}:** {text}").trim_end().to_owned());
+    format!("### {}{}", joined(title), lines.collect::<String>())
+}
+
+/// Writes texts with commas between them, and semicolons in the place of their own.
+fn write_list(texts: &[String]) -> String {
+    let texts = texts.iter().map(|text| joined(text).replace(',', ";"));
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// Writes a time in milliseconds since 1970, to the minute, in UTC.
+fn write_time(milliseconds: i64) -> String {
+    let time = DateTime::from_timestamp_millis(milliseconds).unwrap_or_default();
+    time.format("%Y-%m-%d %H:%M").to_string()
 }

@@ -116,29 +116,18 @@ impl PlanState {
     /// what is written can be read.
     fn redacted(&self, redactor: &Redactor) -> Self {
         let text = |text: &String| redactor.text(text).into_owned();
-        // Every field by its name: a new one is not to be forgotten here.
-        let Self {
-            directory,
-            plan_file,
-            requests,
-            stage,
-            conversation,
-            from,
-            ended,
-            version,
-        } = self;
         Self {
-            directory: text(directory),
-            plan_file: plan_file.as_ref().map(text),
-            requests: requests.iter().map(text).collect(),
-            stage: *stage,
-            conversation: redacted_conversation(conversation, redactor),
-            from: *from,
-            ended: ended.as_ref().map(|ended| StepsEnd {
+            directory: text(&self.directory),
+            plan_file: self.plan_file.as_ref().map(text),
+            requests: self.requests.iter().map(text).collect(),
+            stage: self.stage,
+            conversation: redacted_conversation(&self.conversation, redactor),
+            from: self.from,
+            ended: self.ended.as_ref().map(|ended| StepsEnd {
                 why: text(&ended.why),
                 ..*ended
             }),
-            version: *version,
+            version: self.version,
         }
     }
 }

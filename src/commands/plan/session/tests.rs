@@ -23,7 +23,6 @@ const EXAMPLE: &str = r#"{
 const ID: &str = "2026-01-07T10:23:21.000MST";
 const FILE: &str = "session.json";
 const LOCK: &str = "session.lock";
-const EMPTY: &str = "# Plan: [Goal to be defined]\n";
 
 /// A home of its own, and who redacts what is written there.
 struct Home {
@@ -74,18 +73,21 @@ fn at(time: &str) -> DateTime<FixedOffset> {
     time.parse().unwrap()
 }
 
-fn new(time: &str, directory: &'static str) -> NewPlanSession<'static> {
-    NewPlanSession {
-        now: at(time),
-        zone: Some("MST"),
-        directory: Path::new(directory),
-        plan_file: None,
-        empty_document: EMPTY,
-    }
+fn create(store: &PlanSessionStore<'_>) -> Result<PlanSession, SessionError> {
+    create_in(store, "2026-01-07T10:23:21-07:00", "/work", "MST")
 }
 
-fn example() -> NewPlanSession<'static> {
-    new("2026-01-07T10:23:21-07:00", "/work")
+fn create_in(
+    store: &PlanSessionStore<'_>,
+    time: &str,
+    directory: &str,
+    zone: &str,
+) -> Result<PlanSession, SessionError> {
+    let state = PlanState {
+        directory: store.written(Path::new(directory)),
+        ..PlanState::default()
+    };
+    super::create(store, at(time), Some(zone), state)
 }
 
 fn mode(path: &Path) -> u32 {
@@ -135,12 +137,11 @@ fn a_session_is_named_by_its_time_and_zone() {
 fn a_new_session_has_its_files_and_they_are_the_users_own() {
     let home = Home::new();
     let store = home.store();
-    let session = create(&store, &example()).unwrap();
+    let session = create(&store).unwrap();
     assert_eq!(session.id(), ID);
-    assert_eq!(home.names(ID), [DOCUMENT, FILE, LOCK]);
+    assert_eq!(home.names(ID), [FILE, LOCK]);
     let path = session.document(Path::new("/work"));
     assert_eq!(path, home.path(ID).join("plan_doc.md"));
-    assert_eq!(fs::read_to_string(path).unwrap(), EMPTY);
     assert_eq!(session.chat_log(), home.path(ID).join("chat_history.log"));
     let json = home.json(ID);
     let fields: Vec<&String> = json.as_object().unwrap().keys().take(4).collect();
@@ -160,7 +161,7 @@ fn a_new_session_has_its_files_and_they_are_the_users_own() {
 fn sessions_of_one_moment_are_numbered() {
     let home = Home::new();
     let (store, other) = (home.store(), home.store());
-    let sessions = [&store, &other, &store].map(|store| create(store, &example()).unwrap());
+    let sessions = [&store, &other, &store].map(|store| create(store).unwrap());
     let ids = sessions.each_ref().map(|session| session.id());
     assert_eq!(ids, [ID, &format!("{ID}-2"), &format!("{ID}-3")]);
     assert_eq!(store.last_in(Path::new("/work")).unwrap(), ids[2]);
@@ -170,7 +171,7 @@ fn sessions_of_one_moment_are_numbered() {
 fn what_a_resume_needs_comes_back() {
     let home = Home::new();
     let store = home.store();
-    let mut session = create(&store, &example()).unwrap();
+    let mut session = create(&store).unwrap();
     let state = PlanState {
         requests: vec!["first".to_owned(), "second\nline".to_owned()],
         stage: PlanStage::Execution,
@@ -191,7 +192,7 @@ fn what_a_resume_needs_comes_back() {
     let json = home.json(ID);
     assert_eq!(json["status"], "completed");
     assert_eq!(json["stage"], "execution");
-    let session = open(&store, ID, EMPTY).unwrap();
+    let session = store.open(ID).unwrap();
     assert_eq!(session.file.state, state);
     assert_eq!(session.file.status, SessionState::Complete);
     assert_eq!(session.file.model, "other");
@@ -206,7 +207,7 @@ fn the_specifications_session_and_fields_of_others_are_kept() {
     let theirs = r#"{"theirs": {"a": [1, null, "sekret-key-1"]}, "#;
     home.put("a copy", EXAMPLE.replacen('{', theirs, 1));
     let store = home.store();
-    let mut session = open(&store, "a copy", EMPTY).unwrap();
+    let mut session = store.open("a copy").unwrap();
     assert_eq!(session.file.state, PlanState::default());
     store.save(&mut session, Utc::now()).unwrap();
     let json = home.json("a copy");
@@ -230,7 +231,8 @@ fn no_key_is_written_and_the_file_can_be_read_whatever_a_key_looks_like() {
         ..Home::new()
     };
     let store = home.store();
-    let mut session = create(&store, &new("2026-01-07T10:23:21-07:00", "/sekret-key-1")).unwrap();
+    let mut session =
+        create_in(&store, "2026-01-07T10:23:21-07:00", "/sekret-key-1", "MST").unwrap();
     let text = || "a sekret-key-1 \n1234567".to_owned();
     session.file.model = text();
     session.file.state.requests = vec![text()];
@@ -250,7 +252,7 @@ fn no_key_is_written_and_the_file_can_be_read_whatever_a_key_looks_like() {
     drop(session);
     let written = fs::read_to_string(home.path(ID).join(FILE)).unwrap();
     assert!(!written.contains("sekret"), "{written}");
-    let session = open(&store, ID, EMPTY).unwrap();
+    let session = store.open(ID).unwrap();
     assert_eq!(session.file.state.requests, ["a [REDACTED]-1 \n1234567"]);
     assert_eq!(session.file.status, SessionState::Active);
     let directory = Path::new("/sekret-key-1");
@@ -262,7 +264,7 @@ fn no_key_is_written_and_the_file_can_be_read_whatever_a_key_looks_like() {
 fn only_the_exact_name_opens_a_session() {
     let home = Home::new();
     let store = home.store();
-    drop(create(&store, &example()).unwrap());
+    drop(create(&store).unwrap());
     fs::write(home.path("a file"), "").unwrap();
     symlink(ID, home.path("a link")).unwrap();
     fs::create_dir(home.dir.path().join("home/other")).unwrap();
@@ -282,7 +284,7 @@ fn only_the_exact_name_opens_a_session() {
         "a\0b",
     ];
     for id in others {
-        let problem = open(&store, id, EMPTY).unwrap_err();
+        let problem = store.open(id).unwrap_err();
         let SessionError::Missing { id: told, .. } = &problem else {
             panic!("{id:?}: {problem}");
         };
@@ -295,21 +297,21 @@ fn only_the_exact_name_opens_a_session() {
         assert!(hint.contains("`code-commit plan sessions list`"), "{hint}");
     }
     assert_eq!(home.names("../other"), [""; 0]);
-    open(&store, ID, EMPTY).unwrap();
+    store.open(ID).unwrap();
 }
 
 #[test]
 fn a_session_is_used_by_one_at_a_time() {
     let home = Home::new();
     let (store, other) = (home.store(), home.store());
-    let session = create(&store, &example()).unwrap();
-    let problem = open(&other, ID, EMPTY).unwrap_err();
+    let session = create(&store).unwrap();
+    let problem = other.open(ID).unwrap_err();
     assert!(matches!(&problem, SessionError::InUse { id, .. } if id == ID));
     // Who only looks need not wait.
     let path = session.document(Path::new("/work"));
     assert_eq!(document(&other, ID).unwrap(), path);
     drop(session);
-    open(&other, ID, EMPTY).unwrap();
+    other.open(ID).unwrap();
 }
 
 #[test]
@@ -335,13 +337,13 @@ fn a_damaged_session_is_told_with_its_place() {
         ),
     ] {
         let folder = home.put(ID, &content);
-        let problem = open(&home.store(), ID, EMPTY).unwrap_err();
+        let problem = home.store().open(ID).unwrap_err();
         let path = folder.join(FILE);
         let expected = format!("`{}` is damaged: {expected}", path.display());
         assert!(problem.to_string().starts_with(&expected), "{problem}");
     }
     fs::remove_file(home.path(ID).join(FILE)).unwrap();
-    let problem = open(&home.store(), ID, EMPTY).unwrap_err();
+    let problem = home.store().open(ID).unwrap_err();
     let folder = home.path(ID);
     let expected = format!(
         "`{}` is damaged: it has no `session.json`",
@@ -349,43 +351,19 @@ fn a_damaged_session_is_told_with_its_place() {
     );
     assert_eq!(problem.to_string(), expected);
     // What is left is not touched, and it is free again.
-    assert!(!folder.join(DOCUMENT).exists());
     home.put(ID, EXAMPLE);
-    open(&home.store(), ID, EMPTY).unwrap();
-}
-
-#[test]
-fn a_document_is_made_only_where_there_is_none() {
-    let home = Home::new();
-    let store = home.store();
-    drop(create(&store, &example()).unwrap());
-    let path = home.path(ID).join(DOCUMENT);
-    for content in ["", "# Plan: mine\r\n", "\u{0}"] {
-        fs::write(&path, content).unwrap();
-        open(&store, ID, EMPTY).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), content);
-    }
-    fs::remove_file(&path).unwrap();
-    open(&store, ID, EMPTY).unwrap();
-    assert_eq!(fs::read_to_string(&path).unwrap(), EMPTY);
-
-    // What is there without being a file is the user's, too.
-    fs::remove_file(&path).unwrap();
-    symlink("nowhere", &path).unwrap();
-    open(&store, ID, EMPTY).unwrap();
-    assert!(path.is_symlink());
+    home.store().open(ID).unwrap();
 }
 
 #[test]
 fn a_document_in_the_project_is_remembered_and_not_made() {
     let home = Home::new();
     let store = home.store();
-    let new = NewPlanSession {
-        plan_file: Some("docs/plan.md".to_owned()),
-        ..example()
-    };
-    drop(create(&store, &new).unwrap());
-    let session = open(&store, ID, EMPTY).unwrap();
+    let mut session = create(&store).unwrap();
+    session.file.state.plan_file = Some("docs/plan.md".to_owned());
+    store.save(&mut session, Utc::now()).unwrap();
+    drop(session);
+    let session = store.open(ID).unwrap();
     let path = session.document(Path::new("/work"));
     assert_eq!(path, Path::new("/work/docs/plan.md"));
     assert_eq!(document(&store, ID).unwrap(), path);
@@ -397,7 +375,7 @@ fn a_session_that_cannot_be_made_is_told_with_the_way_out() {
     let home = Home::new();
     let store = home.store();
     fs::remove_dir(home.path("")).unwrap();
-    let problem = create(&store, &example()).unwrap_err();
+    let problem = create(&store).unwrap_err();
     let SessionError::Io { what, path, .. } = &problem else {
         panic!("{problem}");
     };
@@ -409,13 +387,13 @@ fn a_session_that_cannot_be_made_is_told_with_the_way_out() {
 fn what_a_kill_left_behind_is_removed_or_told() {
     let home = Home::new();
     let store = home.store();
-    drop(create(&store, &example()).unwrap());
+    drop(create(&store).unwrap());
     // Killed while `session.json` was written, and before it was written first.
     fs::write(home.path(ID).join(".staged-x"), "{\"id\":").unwrap();
     let begun = home.path("2026-01-08T10:23:21.000MST");
     fs::create_dir(&begun).unwrap();
-    drop(open(&store, ID, EMPTY).unwrap());
-    assert_eq!(home.names(ID), [DOCUMENT, FILE, LOCK]);
+    drop(store.open(ID).unwrap());
+    assert_eq!(home.names(ID), [FILE, LOCK]);
     let told = || {
         let id = |summary: SessionSummary| summary.id;
         store
@@ -439,13 +417,7 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
     assert_eq!(store.list().unwrap(), []);
 
     // In the order of the names, the second would be the first.
-    let begin = |time, directory, zone| {
-        let new = NewPlanSession {
-            zone: Some(zone),
-            ..new(time, directory)
-        };
-        create(&store, &new).unwrap()
-    };
+    let begin = |time, directory, zone| create_in(&store, time, directory, zone).unwrap();
     let mut done = begin("2026-01-07T10:23:21-07:00", "/a", "MST");
     done.file.status = SessionState::Complete;
     done.file.model = "m".to_owned();
@@ -503,8 +475,8 @@ proptest::proptest! {
     #[test]
     fn any_bytes_are_a_session_or_damaged(content in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..64)) {
         let home = Home::new();
-        let _ = open(&home.store(), ID, EMPTY);
+        let _ = home.store().open(ID);
         home.put(ID, content);
-        let _ = open(&home.store(), ID, EMPTY);
+        let _ = home.store().open(ID);
     }
 }

@@ -129,13 +129,15 @@ impl ChangesSoFar for World {
 }
 
 impl PlanKeeper for World {
-    fn initialize(&self, goal: &str, criteria: &[String]) -> Result<String, ToolError> {
-        self.note(format!("{goal}: {}", criteria.join(", ")));
-        Ok("plan initialized".to_owned())
-    }
-
     fn update(&self, update: PlanUpdate) -> Result<String, ToolError> {
-        self.note(format!("{update:?}"));
+        match &update.goal {
+            Some(goal) => {
+                let criteria = update.acceptance_criteria.iter();
+                let criteria: Vec<_> = criteria.map(|known| &*known.description).collect();
+                self.note(format!("{goal}: {}", criteria.join(", ")));
+            }
+            None => self.note(format!("{update:?}")),
+        }
         Ok("plan updated".to_owned())
     }
 }
@@ -185,13 +187,13 @@ fn every_tool_does_its_work_under_the_profiles_words() {
         (
             "initialize_plan",
             json!({"goal": " Build it\n", "acceptance_criteria": [" a\nb ", "c"]}),
-            "plan initialized",
+            "Plan initialized with 2 acceptance criteria",
             "Build it: a b, c",
         ),
         (
             "initialize_plan",
             json!({"goal": "Build it"}),
-            "plan initialized",
+            "Plan initialized with 0 acceptance criteria",
             "Build it: ",
         ),
         ("ask_user", json!({"question": "Which?"}), "Which?", ""),

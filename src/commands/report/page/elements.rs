@@ -3,26 +3,28 @@
 use maud::{Markup, html};
 
 use super::text::{HtmlEscaper, beginning};
-use super::words::{StatusMark, count};
+use super::words::count;
 use crate::sys::fences::{FenceLine, FenceScanner};
 use crate::sys::numbers::percent;
 
-impl StatusMark {
-    /// The words about how something ended, with the sign before them. They must be escaped already.
-    pub fn badge(self, words: &str) -> Markup {
-        let (mark, class) = self.mark_and_class();
-        html! { span class={ "ended " (class) } { (mark) " " (words) } }
+/// The sign of how something ended, since not everybody sees colours, and its CSS class.
+pub fn mark_and_class(is_good: Option<bool>) -> (&'static str, &'static str) {
+    match is_good {
+        Some(true) => ("\u{2713}", "good"),
+        Some(false) => ("\u{2717}", "bad"),
+        None => ("\u{2026}", "open"),
     }
+}
+
+/// The words about how something ended, with the sign before them. They must be escaped already.
+pub fn badge(is_good: Option<bool>, words: &str) -> Markup {
+    let (mark, class) = mark_and_class(is_good);
+    html! { span class={ "ended " (class) } { (mark) " " (words) } }
 }
 
 /// A name and a value, with what is to be said beside it.
 pub fn fact(name: &str, value: &str, more: Option<String>) -> Markup {
-    html! {
-        div {
-            dt { (name) }
-            dd { (value) @if let Some(more) = more { small { (more) } } }
-        }
-    }
+    html! { div { dt { (name) } dd { (value) @if let Some(more) = more { small { (more) } } } } }
 }
 
 /// The heads of a table's columns: of texts, and then of numbers.
@@ -94,9 +96,7 @@ pub fn code(escaper: HtmlEscaper<'_>, text: &str, limit: (usize, usize)) -> Mark
 /// Counts what a page leaves out, if anything, and says where that is to be seen.
 pub fn left_out(number: usize, what: &str, elsewhere: &str) -> Markup {
     html! {
-        @if number > 0 {
-            p.left-out { (count(number, what)) " left out: see " code { (elsewhere) } "." }
-        }
+        @if number > 0 { p.left-out { (count(number, what)) " left out: see " code { (elsewhere) } "." } }
     }
 }
 

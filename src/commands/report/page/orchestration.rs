@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::elements::{columns, fact, left_out, numbers, prose};
+use super::elements::{badge, columns, fact, left_out, numbers, prose};
 use super::text::HtmlEscaper;
-use super::words::{self, StatusMark, count};
+use super::words::{self, count};
 use crate::record::orchestration::{BranchRecord, Lineage, OrchestrationRecord, ReviewVerdict};
 use crate::run::past::history::PastRun;
 
@@ -61,10 +61,10 @@ pub fn branches(escaper: HtmlEscaper<'_>, run: &PastRun, lineage: &Lineage) -> M
 }
 
 fn row(escaper: HtmlEscaper<'_>, branch: &BranchRecord, latest: &str) -> Markup {
-    let verdict = branch.verdict.map(|verdict| match verdict {
-        ReviewVerdict::Clean => StatusMark::Good.badge(verdict.word()),
-        ReviewVerdict::Issues => StatusMark::Bad.badge(verdict.word()),
-    });
+    let is_clean = |verdict| Some(verdict == ReviewVerdict::Clean);
+    let verdict = branch
+        .verdict
+        .map(|verdict| badge(is_clean(verdict), verdict.word()));
     html! {
         tr {
             th scope="row" { code { (escaper.name(&branch.id)) } @if branch.id == latest { " (the latest)" } }

@@ -9,10 +9,10 @@ use chrono::NaiveDate;
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::elements::{bar, columns, fact, left_out, numbers, unseen_column};
+use super::elements::{badge, bar, columns, fact, left_out, numbers, unseen_column};
 use super::text::HtmlEscaper;
-use super::words::{self, StatusMark, count, seconds};
-use super::{Scripting, shell};
+use super::words::{self, count, seconds};
+use super::{promise, shell};
 use crate::model::price::Usd;
 use crate::project::LOGS;
 use crate::run::past::figures;
@@ -36,7 +36,7 @@ pub fn page(
     has_page: impl Fn(&PastRun) -> bool,
     request: impl Fn(&PastRun) -> Option<String>,
     redactor: &Redactor,
-    scripting: Scripting,
+    interactive: bool,
 ) -> String {
     let escaper = HtmlEscaper::new(redactor);
     let mut all = Sum::default();
@@ -51,8 +51,10 @@ pub fn page(
     }
     let mut ends: Vec<_> = days.keys().take(1).chain(days.keys().next_back()).collect();
     ends.dedup();
-    let ends = ends.iter().map(|day| day.format("%-d %B %Y").to_string());
-    let ends: Vec<String> = ends.collect();
+    let ends: Vec<String> = ends
+        .iter()
+        .map(|day| day.format("%-d %B %Y").to_string())
+        .collect();
     let body = html! {
         header {
             p.kicker { "code-commit \u{b7} all runs" }
@@ -63,12 +65,11 @@ pub fn page(
             @if all.runs() > 0 { (facts(&all)) (by_day(&days)) }
             @if !runs.is_empty() { (list(escaper, runs, has_page, request)) }
         }
-        footer {
-            p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) " from " code { (LOGS) }
-                (scripting.promise()) }
-        }
+        footer { p {
+            "Written by code-commit " (env!("CARGO_PKG_VERSION")) " from " code { (LOGS) } (promise(interactive))
+        } }
     };
-    shell("code-commit: all runs", &body, scripting)
+    shell("code-commit: all runs", &body, interactive)
 }
 
 /// The run's day, by its record, or its folder's name.
@@ -105,9 +106,9 @@ struct Sum {
 impl Sum {
     fn add(&mut self, run: &PastRun) {
         match words::status(run) {
-            StatusMark::Good => self.good += 1,
-            StatusMark::Bad => self.bad += 1,
-            StatusMark::Open => self.open += 1,
+            Some(true) => self.good += 1,
+            Some(false) => self.bad += 1,
+            None => self.open += 1,
         }
         let Some(record) = &run.record else {
             return;
@@ -173,8 +174,7 @@ fn headline(runs: &[PastRun], all: &Sum) -> String {
 
 fn facts(all: &Sum) -> Markup {
     let [runs, success, _, repairs, cost, input, output, median] = all.cells();
-    let ended = grouped(all.good + all.bad);
-    let of = format!("{} of {ended}", grouped(all.good));
+    let of = format!("{} of {}", grouped(all.good), grouped(all.good + all.bad));
     let open = format!("{} of them not finished", grouped(all.open));
     let unknown = format!("unknown for {}", counted(all.cost_unknown, "run"));
     html! {
@@ -200,11 +200,9 @@ fn by_day(days: &BTreeMap<NaiveDate, Sum>) -> Markup {
                     (columns(&["day"], &["runs", "success", "failed", "repairs", "cost", "tokens in", "out", "median"]))
                     (unseen_column())
                 } }
-                tbody {
-                    @for (day, sum) in latest {
-                        tr { th scope="row" { (day) } (numbers(sum.cells())) td { (bar("long", sum.good, sum.bad, most)) } }
-                    }
-                }
+                tbody { @for (day, sum) in latest { tr {
+                    th scope="row" { (day) } (numbers(sum.cells())) td { (bar("long", sum.good, sum.bad, most)) }
+                } } }
             } }
             (left_out(days.len().saturating_sub(DAYS), "earlier day", "code-commit log"))
         }
@@ -222,12 +220,10 @@ fn list(
         section {
             h2 { "The runs" }
             div.scroll { table.runs {
-                thead { tr {
-                    (columns(
-                        &["run", "request", "result", "model"],
-                        &["repairs", "files", "cost", "tokens in", "out", "took"]
-                    ))
-                } }
+                thead { tr { (columns(
+                    &["run", "request", "result", "model"],
+                    &["repairs", "files", "cost", "tokens in", "out", "took"]
+                )) } }
                 tbody { @for run in runs.iter().rev().take(ROWS) { (row(escaper, run, has_page(run), request(run))) } }
             } }
             (left_out(runs.len().saturating_sub(ROWS), "earlier run", "code-commit log"))
@@ -254,7 +250,7 @@ fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool, request: Option<
                 @if let Some(request) = request { span title=(request) { (request) } }
                 @else { span.quiet { (escaper.name(words::workflow(run.workflow()))) } }
             }
-            td { (words::status(run).badge(&escaper.name(result))) }
+            td { (badge(words::status(run), &escaper.name(result))) }
             td { (escaper.name(model.unwrap_or_default())) }
             (numbers([figures.repairs, files.unwrap_or_default(), cost]))
             (numbers([figures.tokens_in, figures.tokens_out, took.unwrap_or_default()]))

@@ -2,16 +2,15 @@
 
 use maud::{Markup, html};
 
-use super::elements::{bar, code, columns, numbers, prose, unseen_column};
-use super::output;
+use super::elements::{bar, code, columns, numbers, unseen_column};
 use super::text::{HtmlEscaper, beginning};
-use super::words::{self, StatusMark, bytes};
+use super::words::bytes;
 use crate::record::result::SectionRecord;
-use crate::record::step::{BuildRecord, PartRecord, Step};
+use crate::record::step::{PartRecord, Step};
 use crate::sys::numbers::{grouped, percent};
 
 /// The limits of a shown reply, in lines and bytes.
-const REPLY: (usize, usize) = (1000, 32 << 10);
+pub const REPLY: (usize, usize) = (1000, 32 << 10);
 /// The limits of a shown report.
 const REPORT: (usize, usize) = (20_000, 1 << 20);
 /// The maximum number of a prompt's parts shown; it has five at the most.
@@ -22,8 +21,9 @@ const SECTIONS: usize = 50;
 /// Renders the parts of the prompt by size.
 pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
     let parts = &step.prompt[..step.prompt.len().min(PARTS)];
-    let total = parts.iter().map(|part| part.bytes);
-    let total = total.fold(0, u64::saturating_add);
+    let total = parts
+        .iter()
+        .fold(0, |sum: u64, part| sum.saturating_add(part.bytes));
     if total == 0 {
         return html! {};
     }
@@ -33,37 +33,19 @@ pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
         let share = tokens? * u128::from(part.bytes) / u128::from(total);
         Some(grouped(u64::try_from(share).unwrap_or(u64::MAX)))
     };
-    let heads = ["size", "share", "tokens, about"];
-    let heads = &heads[..2 + usize::from(tokens.is_some())];
+    let heads = &["size", "share", "tokens, about"][..2 + usize::from(tokens.is_some())];
     html! {
         h3 { "Prompt" }
         div.scroll { table.narrow {
             thead { tr { (columns(&["part"], heads)) (unseen_column()) } }
-            tbody {
-                @for part in parts {
-                    tr {
-                        th scope="row" { (escaper.name(&part.part)) }
-                        (numbers([bytes(part.bytes), percent(part.bytes, total) + "\u{a0}%"]))
-                        (numbers(share(part)))
-                        td { (bar("time", part.bytes, 0, total)) }
-                    }
-                }
-            }
+            tbody { @for part in parts { tr {
+                th scope="row" { (escaper.name(&part.part)) }
+                (numbers([bytes(part.bytes), percent(part.bytes, total) + "\u{a0}%"]))
+                (numbers(share(part)))
+                td { (bar("time", part.bytes, 0, total)) }
+            } } }
         } }
     }
-}
-
-/// The error in place of a reply.
-pub fn error(escaper: HtmlEscaper<'_>, error: &str) -> Markup {
-    html! {
-        h3 { "No reply" }
-        div.error { (prose(escaper, error, REPLY)) }
-    }
-}
-
-/// A reply in words.
-pub fn words(escaper: HtmlEscaper<'_>, reply: &str) -> Markup {
-    html! { h3 { "Reply" } (prose(escaper, reply, REPLY)) }
 }
 
 /// A reply as it came; to be opened, where what it says is shown otherwise.
@@ -72,9 +54,7 @@ pub fn reply(escaper: HtmlEscaper<'_>, reply: &str, opened: bool) -> Markup {
     html! {
         h3 { "Reply" }
         @if opened { (shown) }
-        @else {
-            details { summary { "As it came, " (bytes(reply.len() as u64)) } (shown) }
-        }
+        @else { details { summary { "As it came, " (bytes(reply.len() as u64)) } (shown) } }
     }
 }
 
@@ -89,63 +69,32 @@ pub fn report(
     // Line by line, so that the lines are those that the sections tell of.
     let text = escaper.text(text);
     let (shown, is_all) = beginning(&text, REPORT.0, REPORT.1);
-    let lines = shown.split_inclusive('\n');
-    let count = lines.clone().count();
-    let start = |section: &SectionRecord| {
-        let start = section.first_line?.checked_sub(1)?;
-        (start < count).then_some(start)
-    };
-    let anchor = |number: usize| format!("{id}-s{}", number + 1);
+    let count = shown.lines().count();
+    let starts = sections.iter().enumerate().map(|(number, section)| {
+        let start = section.first_line.and_then(|line| line.checked_sub(1));
+        (
+            start.filter(|start| *start < count),
+            format!("{id}-s{}", number + 1),
+        )
+    });
+    let starts: Vec<_> = starts.collect();
     html! {
         h3 { "Report" }
         @if !sections.is_empty() {
-            ol.sections {
-                @for (number, section) in sections.iter().enumerate() {
-                    @let title = escaper.name(&section.title);
-                    li {
-                        @if start(section).is_some() { a href={ "#" (anchor(number)) } { (title) } }
-                        @else {
-                            (title) " "
-                            @if section.first_line.is_none() { span.quiet { "is missing" } }
-                        }
-                    }
+            ol.sections { @for (section, (start, anchor)) in sections.iter().zip(&starts) {
+                @let title = escaper.name(&section.title);
+                li {
+                    @if start.is_some() { a href={ "#" (anchor) } { (title) } } @else { (title) " " }
+                    @if section.first_line.is_none() { span.quiet { "is missing" } }
                 }
-            }
+            } }
         }
-        pre.prose {
-            @for (at, line) in lines.enumerate() {
-                @for (number, section) in sections.iter().enumerate() {
-                    @if start(section) == Some(at) { span id=(anchor(number)) {} }
-                }
-                (line)
+        pre.prose { @for (at, line) in shown.split_inclusive('\n').enumerate() {
+            @for (_, anchor) in starts.iter().filter(|(start, _)| *start == Some(at)) {
+                span id=(anchor) {}
             }
-        }
+            (line)
+        } }
         @if !is_all { p.left-out { "The rest of the report is left out." } }
-    }
-}
-
-/// Renders the outcome of a build, and its output from the log.
-pub fn build(
-    escaper: HtmlEscaper<'_>,
-    id: &str,
-    record: Option<&BuildRecord>,
-    (status, output): (&str, &str),
-) -> Markup {
-    let (sign, ended) = match record.map(BuildRecord::passed) {
-        None => (StatusMark::Open, "ran"),
-        Some(true) => (StatusMark::Good, "passed"),
-        Some(false) => (StatusMark::Bad, "failed"),
-    };
-    html! {
-        h3 { "Build" }
-        details.build open[sign != StatusMark::Good] {
-            summary {
-                code { "build.sh" } " " (sign.badge(ended)) " " span.quiet {
-                    (escaper.name(status))
-                    @if let Some(record) = record { ", " (words::seconds(record.seconds.0)) }
-                }
-            }
-            (output::show(escaper, id, output))
-        }
     }
 }

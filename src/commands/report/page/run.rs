@@ -5,11 +5,12 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use super::changes::DiffRenderer;
-use super::elements::{bar, columns, fact, left_out, numbers, prose, unseen_column};
+use super::elements::{
+    badge, bar, columns, fact, left_out, mark_and_class, numbers, prose, unseen_column,
+};
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, bytes, count, seconds};
-use super::{RunPage, orchestration, shell, steps};
-use crate::model::price::Usd;
+use super::{orchestration, promise, shell, steps};
 use crate::model::usage::Usage;
 use crate::record::result;
 use crate::record::result::{AgentRecord, RunRecord};
@@ -17,6 +18,7 @@ use crate::record::step::Step;
 use crate::run::past::figures;
 use crate::run::past::figures::cost_of_run;
 use crate::run::past::history::{PastRun, PastStep, RunChanges};
+use crate::secret::Redactor;
 use crate::sys::numbers::{counted, grouped, percent};
 
 /// The limits of the query shown at first, in lines and bytes.
@@ -31,21 +33,31 @@ const ANSWERS: usize = 50;
 const ROWS: usize = 1000;
 
 /// The page about one run.
-pub fn page(page: &RunPage<'_>) -> String {
-    let escaper = HtmlEscaper::new(page.redactor);
-    let run = page.run;
+///
+/// It has the `query`, or an agent's request from the record, and the total `changes`, where the steps do not tell.
+/// `elapsed` tells the time since some fixed point: colouring ends when it has taken too long.
+pub fn page(
+    run: &PastRun,
+    query: Option<&str>,
+    steps: &[PastStep],
+    changes: Option<&RunChanges>,
+    redactor: &Redactor,
+    interactive: bool,
+    elapsed: &dyn Fn() -> Duration,
+) -> String {
+    let escaper = HtmlEscaper::new(redactor);
     let record = run.record.as_ref();
-    let mut changes = DiffRenderer::new(escaper, page.elapsed);
+    let mut diffs = DiffRenderer::new(escaper, elapsed);
     let title = format!("{}: {}", words::headline(run), run.name);
-    let listed = &page.steps[..page.steps.len().min(ROWS)];
+    let listed = &steps[..steps.len().min(ROWS)];
     let sections = record.and_then(|record| record.sections.as_deref());
-    let shown = steps::show(escaper, listed, sections.unwrap_or_default(), &mut changes);
+    let shown = steps::show(escaper, listed, sections.unwrap_or_default(), &mut diffs);
     let body = html! {
         (head(escaper, run))
         main {
             @if let Some(record) = record { (problems(escaper, record)) (facts(escaper, record)) }
             @if let Some(agent) = run.agent() { (request(escaper, agent)) }
-            @else if let Some(query) = page.query {
+            @else if let Some(query) = query {
                 section { h2 { "The query" } (quoted(escaper, "query", query)) }
             }
             @if let Some(report) = record.and_then(|record| record.orchestration.as_ref()) {
@@ -53,24 +65,23 @@ pub fn page(page: &RunPage<'_>) -> String {
             }
             @if let Some(lineage) = run.lineage() { (orchestration::branches(escaper, run, &lineage)) }
             @if !listed.is_empty() { (calls(escaper, listed, record, shown.len())) }
-            @if let Some(whole) = page.changes { (whole_run(whole, listed, &mut changes)) }
+            @if let Some(whole) = changes { (whole_run(whole, listed, &mut diffs)) }
             @for step in &shown { (step) }
-            (left_out(page.steps.len() - shown.len(), "later call", &run.relative()))
+            (left_out(steps.len() - shown.len(), "later call", &run.relative()))
         }
-        footer {
-            p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) (page.scripting.promise()) }
-        }
+        footer { p { "Written by code-commit " (env!("CARGO_PKG_VERSION")) (promise(interactive)) } }
     };
-    shell(&escaper.name(&title), &body, page.scripting)
+    shell(&escaper.name(&title), &body, interactive)
 }
 
 fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
-    let (mark, class) = words::status(run).mark_and_class();
+    let (mark, class) = mark_and_class(words::status(run));
     let began = run.started();
     let began = began.map(|at| at.format("%A, %-d %B %Y, %H:%M:%S %:z").to_string());
     let model = run.record.as_ref().and_then(|record| record.model.as_ref());
     let code = run.record.as_ref().map(|record| record.exit.code);
     let code = code.map(|code| format!("exit code {code}"));
+    let parts = [began, model.map(|model| escaper.name(model)), code];
     html! {
         header {
             p.kicker { "code-commit \u{b7} " (escaper.name(words::workflow(run.workflow()))) }
@@ -79,9 +90,7 @@ fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
                 " " (escaper.name(&words::headline(run)))
             }
             p.sub {
-                @for part in [began, model.map(|model| escaper.name(model)), code].into_iter().flatten() {
-                    (part) " \u{b7} "
-                }
+                @for part in parts.iter().flatten() { (part) " \u{b7} " }
                 code { (escaper.name(&run.relative())) }
             }
         }
@@ -103,9 +112,7 @@ fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
             section.box.warn {
                 h2 { span aria-hidden="true" { "! " } (count(record.warnings.len(), "warning")) }
                 ul {
-                    @for warning in record.warnings.iter().take(WARNINGS) {
-                        li { (escaper.passage(warning)) }
-                    }
+                    @for warning in record.warnings.iter().take(WARNINGS) { li { (escaper.passage(warning)) } }
                     @if more > 0 { li { "and " (grouped(more as u64)) " more" } }
                 }
             }
@@ -117,7 +124,6 @@ fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
 fn request(escaper: HtmlEscaper<'_>, agent: &AgentRecord) -> Markup {
     let more = agent.answers.len().saturating_sub(ANSWERS);
     let asked = agent.asked().take(ANSWERS);
-    let asked = asked.map(|(question, answer)| (question, answer.unwrap_or(result::NO_ANSWER)));
     html! {
         section {
             h2 { "The request" }
@@ -126,18 +132,14 @@ fn request(escaper: HtmlEscaper<'_>, agent: &AgentRecord) -> Markup {
             @if !agent.answers.is_empty() {
                 h3 { "The user's answers" }
                 ol {
-                    @for (question, answer) in asked {
-                        li {
-                            @if let Some(question) = question { (escaper.passage(question)) " " }
-                            (escaper.passage(answer))
-                        }
-                    }
+                    @for (question, answer) in asked { li {
+                        @if let Some(question) = question { (escaper.passage(question)) " " }
+                        (escaper.passage(answer.unwrap_or(result::NO_ANSWER)))
+                    } }
                     @if more > 0 { li { "and " (count(more, "more answer")) } }
                 }
             }
-            @if let Some(session) = &agent.session {
-                p.note { "Session " code { (escaper.name(session)) } }
-            }
+            @if let Some(session) = &agent.session { p.note { "Session " code { (escaper.name(session)) } } }
         }
     }
 }
@@ -146,12 +148,10 @@ fn quoted(escaper: HtmlEscaper<'_>, what: &str, text: &str) -> Markup {
     let (_, is_all) = beginning(text.trim_matches('\n'), QUERY.0, QUERY.1);
     html! {
         blockquote { (prose(escaper, text, QUERY)) }
-        @if !is_all {
-            details {
-                summary { "The whole " (what) ", " (bytes(text.len() as u64)) }
-                (prose(escaper, text, WHOLE_QUERY))
-            }
-        }
+        @if !is_all { details {
+            summary { "The whole " (what) ", " (bytes(text.len() as u64)) }
+            (prose(escaper, text, WHOLE_QUERY))
+        } }
     }
 }
 
@@ -159,14 +159,12 @@ fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     let asked = !record.steps.is_empty();
     let version = record.model_version.as_deref();
     let version = version.filter(|version| Some(*version) != record.model.as_deref());
-    let calls = match &record.agent {
-        Some(_) => words::calls(record),
-        None => count(record.repairs(), "repair"),
-    };
-    let agent = record.agent.as_ref();
-    let changes_files = match agent {
-        Some(agent) => agent.orchestration.is_none(),
-        None => record.workflow == "commit",
+    let (calls, changes_files) = match &record.agent {
+        Some(agent) => (words::calls(record), agent.orchestration.is_none()),
+        None => (
+            count(record.repairs(), "repair"),
+            record.workflow == "commit",
+        ),
     };
     let files = record.stat.map(|stat| counted(stat.files, "file"));
     let files = files.unwrap_or_else(|| "nothing".to_owned());
@@ -192,22 +190,13 @@ fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
 
 /// Returns the number of the prompts' tokens came from the vendor's cache, and their share.
 fn from_cache(usage: Usage) -> Option<String> {
-    let Usage {
-        input_tokens,
-        cached_tokens,
-        ..
-    } = usage;
-    let cached = among(cached_tokens, "cached")?;
-    let share = percent(cached_tokens, input_tokens);
+    let cached = among(usage.cached_tokens, "cached")?;
+    let share = percent(usage.cached_tokens, usage.input_tokens);
     Some(format!("{cached}, {share} %"))
 }
 
 fn among(tokens: u64, what: &str) -> Option<String> {
     (tokens > 0).then(|| format!("{} {what}", grouped(tokens)))
-}
-
-fn cost(cost: Option<Usd>) -> String {
-    figures::cost(cost.unwrap_or_default(), cost.is_some())
 }
 
 /// The calls as they came: how each ended, how long model and build took, tokens and cost. The first `linked` of
@@ -235,66 +224,53 @@ fn calls(
             h2 { "Calls" }
             div.scroll { table.usage {
                 thead { tr {
-                    (columns(&["call"], &["took"]))
-                    @if has_builds { (columns(&[], &["build"])) }
+                    (columns(&["call"], &["took", "build"][..=usize::from(has_builds)]))
                     (unseen_column())
                     (columns(&[], &["in", "cached", "thought", "out", "cost"]))
                     (columns(&["finish", "model"], &[]))
                 } }
-                tbody {
-                    @for (number, past) in steps.iter().enumerate() {
-                        @let (step, (status, ended)) = (&past.step, steps::ended(past));
-                        @let (model, build) = took(step);
-                        tr {
-                            th scope="row" {
-                                @if number < linked { a href={ "#" (steps::anchor(number)) } { (step.id().title()) } }
-                                @else { span { (step.id().title()) } }
-                                (status.badge(&escaper.name(&ended)))
-                            }
-                            td.n { (seconds(step.seconds.0)) }
-                            @if has_builds {
-                                td.n { @if let Some(build) = &step.build { (seconds(build.seconds.0)) } }
-                            }
-                            td { (bar("time", model, build, longest)) }
-                            (token_cells(step.usage))
-                            td.n { (cost(step.cost)) }
-                            td { (word(step.finish.as_deref())) }
-                            td {
-                                (word(step.model.as_deref()))
-                                @if let Some(tier) = step.tier { " (" (tier.word()) ")" }
-                            }
+                tbody { @for (number, past) in steps.iter().enumerate() {
+                    @let (step, (status, ended)) = (&past.step, steps::ended(past));
+                    @let (model, build) = took(step);
+                    tr {
+                        th scope="row" {
+                            @if number < linked { a href={ "#" (steps::anchor(number)) } { (step.id().title()) } }
+                            @else { span { (step.id().title()) } }
+                            (badge(status, &escaper.name(&ended)))
                         }
+                        td.n { (seconds(step.seconds.0)) }
+                        @if has_builds { td.n { @if let Some(build) = &step.build { (seconds(build.seconds.0)) } } }
+                        td { (bar("time", model, build, longest)) }
+                        (token_cells(step.usage))
+                        td.n { (figures::cost(step.cost.unwrap_or_default(), step.cost.is_some())) }
+                        td { (word(step.finish.as_deref())) }
+                        td { (word(step.model.as_deref())) @if let Some(tier) = step.tier { " (" (tier.word()) ")" } }
                     }
-                }
-                @if let Some(total) = total {
-                    tfoot { tr {
-                        th scope="row" { "together" }
-                        td.n { (seconds(total.seconds.0)) }
-                        @if has_builds { td {} }
-                        td {}
-                        (token_cells(total.usage()))
-                        td.n { (cost_of_run(total)) }
-                        td {} td {}
-                    } }
-                }
+                } }
+                @if let Some(total) = total { tfoot { tr {
+                    th scope="row" { "together" }
+                    td.n { (seconds(total.seconds.0)) }
+                    @if has_builds { td {} }
+                    td {}
+                    (token_cells(total.usage()))
+                    td.n { (cost_of_run(total)) }
+                    td {} td {}
+                } } }
             } }
         }
     }
 }
 
 fn token_cells(usage: Option<Usage>) -> Markup {
-    let cells = usage.map(|usage| {
-        let (read, written) = (usage.input_tokens, usage.output_tokens);
-        let [read, cached, thought, written] =
-            [read, usage.cached_tokens, usage.thought_tokens, written].map(grouped);
-        let share = percent(usage.cached_tokens, usage.input_tokens);
-        let cached = match usage.cached_tokens {
-            0 => cached,
-            _ => format!("{cached} ({share} %)"),
-        };
-        [read, cached, thought, written]
-    });
-    numbers(cells.unwrap_or_else(|| ["\u{2013}"; 4].map(str::to_owned)))
+    let Some(usage) = usage else {
+        return numbers(["\u{2013}"; 4].map(str::to_owned));
+    };
+    let (read, cached) = (usage.input_tokens, usage.cached_tokens);
+    let mut cells = [read, cached, usage.thought_tokens, usage.output_tokens].map(grouped);
+    if cached > 0 {
+        cells[1] += &format!(" ({} %)", percent(cached, read));
+    }
+    numbers(cells)
 }
 
 /// Renders the total changes of a run: an undo, an agent's run, or one with repairs.
@@ -308,11 +284,9 @@ fn whole_run(whole: &RunChanges, steps: &[PastStep], changes: &mut DiffRenderer<
             } @else { h2 { "Changes" } }
             @if !whole.files.is_empty() { (changes.show("run", &whole.files)) }
             @else { p.note { "None are recorded." } }
-            @if !whole.doubts.is_empty() {
-                p.note {
-                    "What was in some of these files is not known any more: it is shown as nothing."
-                }
-            }
+            @if !whole.doubts.is_empty() { p.note {
+                "What was in some of these files is not known any more: it is shown as nothing."
+            } }
         }
     }
 }

@@ -5,15 +5,16 @@
 use maud::{Markup, html};
 
 use super::changes::{DiffRenderer, recorded};
-use super::elements::{code, left_out, prose, within};
+use super::elements::{badge, code, left_out, prose, within};
 use super::text::HtmlEscaper;
-use super::words::{self, StatusMark, count};
+use super::words::{self, count};
 use super::{output, reply};
 use crate::model::Purpose;
 use crate::record::result::SectionRecord;
 use crate::record::run_files::STEPS;
-use crate::record::step::{Action, Step};
+use crate::record::step::{Action, BuildRecord, Step};
 use crate::run::past::history::{IdleReply, PastStep};
+use crate::run::past::story::{Part, build_verb};
 
 /// The number of steps shown in any case; a commit has four at the most.
 const LEAST: usize = 12;
@@ -31,61 +32,54 @@ pub fn anchor(number: usize) -> String {
     format!("a{}", number + 1)
 }
 
-/// Returns the outcome of a step, in a word or two.
-pub fn ended(past: &PastStep) -> (StatusMark, String) {
+/// Returns the outcome of a step: whether it is good, if that is known, and a word or two.
+pub fn ended(past: &PastStep) -> (Option<bool>, String) {
     let step = &past.step;
-    let (status, words) = match (&past.reply, &step.build, step.passed) {
-        (_, Some(build), _) => return words::build(build),
-        _ if step.is_own() => match step.actions.as_slice() {
-            [] => (StatusMark::Open, "not ended"),
-            actions => return actions_ended(actions),
-        },
-        (None, ..) => (StatusMark::Open, "no answer"),
-        (Some(Err(_)), ..) => (StatusMark::Bad, "no reply"),
-        _ if !step.actions.is_empty() => return actions_ended(&step.actions),
-        (.., Some(true)) => (StatusMark::Good, "passed"),
-        (.., Some(false)) => (StatusMark::Bad, "not passed"),
-        _ if step.purpose == Purpose::REPORT || step.answer.is_some() => {
-            (StatusMark::Good, "answered")
+    let (status, words) = match (&past.reply, step.passed) {
+        _ if let Some(build) = &step.build => {
+            let words = if build.passed() { "" } else { "failed, " };
+            return (Some(build.passed()), format!("{words}{build}"));
         }
+        _ if step.is_own() && step.actions.is_empty() => (None, "not ended"),
+        (None, _) if !step.is_own() => (None, "no answer"),
+        (Some(Err(_)), _) if !step.is_own() => (Some(false), "no reply"),
+        _ if !step.actions.is_empty() => return actions_ended(&step.actions),
+        (_, Some(true)) => (Some(true), "passed"),
+        (_, Some(false)) => (Some(false), "not passed"),
+        _ if step.purpose == Purpose::REPORT || step.answer.is_some() => (Some(true), "answered"),
         _ if let Some(idle) = past.idle() => match idle {
-            IdleReply::Words => (StatusMark::Open, "words"),
-            IdleReply::Call => (StatusMark::Bad, "not ended"),
-            IdleReply::NotUnderstood => (StatusMark::Bad, "nothing done"),
+            IdleReply::Words => (None, "words"),
+            IdleReply::Call => (Some(false), "not ended"),
+            IdleReply::NotUnderstood => (Some(false), "nothing done"),
         },
-        _ if step.is_agents() => (StatusMark::Open, "answered"),
-        _ if step.edits.is_none() => (StatusMark::Bad, "not applied"),
+        _ if step.is_agents() => (None, "answered"),
+        _ if step.edits.is_none() => (Some(false), "not applied"),
         // Of a run that was killed, the build's log may tell more.
-        _ => match past.build_log() {
-            Some((status, _)) => (StatusMark::Open, status),
-            None => (StatusMark::Open, "not built"),
-        },
+        _ => (
+            None,
+            past.build_log().map_or("not built", |(status, _)| status),
+        ),
     };
     (status, words.to_owned())
 }
 
-fn actions_ended(actions: &[Action]) -> (StatusMark, String) {
+fn actions_ended(actions: &[Action]) -> (Option<bool>, String) {
     let failed = actions.iter().filter(|action| action.is_bad()).count();
-    match (actions, failed) {
-        ([action], 0) => (StatusMark::Good, action.tool.to_string()),
-        ([action], _) => (
-            StatusMark::Bad,
-            format!("{} {}", action.tool, done_in_words(action)),
-        ),
-        (all, 0) => (StatusMark::Good, count(all.len(), "tool")),
-        (all, _) => {
-            let words = format!("{failed} of {} failed", count(all.len(), "tool"));
-            (StatusMark::Bad, words)
-        }
-    }
+    let words = match (actions, failed) {
+        ([action], 0) => action.tool.to_string(),
+        ([action], _) => format!("{} {}", action.tool, done_in_words(action)),
+        (all, 0) => count(all.len(), "tool"),
+        (all, _) => format!("{failed} of {} failed", count(all.len(), "tool")),
+    };
+    (Some(failed == 0), words)
 }
 
 /// Returns the outcome of a tool call in words.
 fn done_in_words(action: &Action) -> String {
     match action.exit_code {
-        Some(code) if !action.failed => format!("exit code {code}"),
         _ if action.failed => "failed".to_owned(),
-        _ => "done".to_owned(),
+        Some(code) => format!("exit code {code}"),
+        None => "done".to_owned(),
     }
 }
 
@@ -97,41 +91,22 @@ pub fn show(
     changes: &mut DiffRenderer<'_>,
 ) -> Vec<Markup> {
     within(MARKUP, LEAST, steps, |number, past, left| {
-        let id = anchor(number);
-        let (status, words) = ended(past);
+        let (id, (status, words)) = (anchor(number), ended(past));
         html! {
             section.step id=(id) {
-                h2 { (past.step.id().title()) " " (status.badge(&escaper.name(&words))) }
+                h2 { (past.step.id().title()) " " (badge(status, &escaper.name(&words))) }
                 @if !past.step.is_agents() { (reply::prompt(escaper, &past.step)) }
-                @match &past.reply {
-                    None if past.step.is_own() => {}
-                    None => { h3 { "Reply" } p.note { "There is none." } }
-                    Some(Err(error)) => (reply::error(escaper, error)),
-                    Some(Ok(text)) if past.step.purpose == Purpose::REPORT => {
-                        (reply::report(escaper, &id, text, sections))
+                @for part in past.story() {
+                    @match part {
+                        Part::Report(text) => (reply::report(escaper, &id, text, sections)),
+                        Part::Edits(text) => (edits(escaper, &id, past, text, changes)),
+                        part => (told(escaper, &id, past, part, left)),
                     }
-                    Some(Ok(text)) if past.step.is_agents() => (said(escaper, &past.step, text)),
-                    Some(Ok(text)) => (edits(escaper, &id, past, text, changes)),
                 }
-                @if past.step.is_agents() { (done(escaper, &id, past, left)) }
-                @if let Some(log) = past.build_log() {
-                    (reply::build(escaper, &id, past.step.build.as_ref(), log))
-                }
+                (files(escaper, &past.step))
             }
         }
     })
-}
-
-/// Renders an agent's message: its words and its whole reply; for a reply that was not understood, the latter alone.
-fn said(escaper: HtmlEscaper<'_>, step: &Step, text: &str) -> Markup {
-    let thoughts = step.thoughts.as_deref();
-    if thoughts.is_none() && [Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose) {
-        return reply::words(escaper, text);
-    }
-    html! {
-        @if let Some(thoughts) = thoughts { (prose(escaper, thoughts, INPUT)) }
-        (reply::reply(escaper, text, thoughts.is_none() && step.actions.is_empty() && step.answer.is_none()))
-    }
 }
 
 /// A reply of edits, and what it changed.
@@ -154,26 +129,54 @@ fn edits(
     }
 }
 
-/// Renders an agent's actions in a step.
-fn done(escaper: HtmlEscaper<'_>, id: &str, past: &PastStep, left: usize) -> Markup {
+/// Any other part of a step.
+fn told(
+    escaper: HtmlEscaper<'_>,
+    id: &str,
+    past: &PastStep,
+    part: Part<'_>,
+    left: usize,
+) -> Markup {
     let step = &past.step;
-    let actions = step.actions.iter().take(NAMED);
-    let shown = within(left, 0, actions, |number, action, _| {
-        tool(escaper, &format!("{id}-t{}", number + 1), action)
-    });
-    html! {
-        @for tool in &shown { (tool) }
-        (left_out(step.actions.len() - shown.len(), "more tool", STEPS))
-        @if let Some(tools) = &past.tools {
-            @let opened = tools.lines().count() <= OPENED;
-            (part("The tools, and what came of them", &output::show(escaper, &format!("{id}-tools"), tools), opened))
+    match part {
+        Part::NoReply => html! { h3 { "Reply" } p.note { "There is none." } },
+        Part::Error(error) => {
+            html! { h3 { "No reply" } div.error { (prose(escaper, error, reply::REPLY)) } }
         }
-        @if let Some(answer) = step.answer.as_ref().filter(|_| step.purpose != Purpose::AUDIT) {
-            h3 { "Answer" }
-            (prose(escaper, answer, INPUT))
+        Part::Thoughts(thoughts) => prose(escaper, thoughts, INPUT),
+        Part::Reply(text)
+            if step.thoughts.is_none()
+                && [Purpose::AUDIT, Purpose::COMPRESSION].contains(&step.purpose) =>
+        {
+            html! { h3 { "Reply" } (prose(escaper, text, reply::REPLY)) }
         }
-        @if let Some(idle) = past.idle() { p.note { (why_idle(idle)) } }
-        (files(escaper, step))
+        // A reply that was not understood is all that there is to see.
+        Part::Reply(text) => {
+            let is_told =
+                step.thoughts.is_some() || !step.actions.is_empty() || step.answer.is_some();
+            reply::reply(escaper, text, !is_told)
+        }
+        Part::Actions(actions) => {
+            let shown = within(left, 0, actions.iter().take(NAMED), |number, action, _| {
+                tool(escaper, &format!("{id}-t{}", number + 1), action)
+            });
+            html! {
+                @for tool in &shown { (tool) }
+                (left_out(actions.len() - shown.len(), "more tool", STEPS))
+            }
+        }
+        Part::Tools(text) => {
+            let output = output::show(escaper, &format!("{id}-tools"), text);
+            fold(
+                "The tools, and what came of them",
+                &output,
+                text.lines().count() <= OPENED,
+            )
+        }
+        Part::Answer(answer) => html! { h3 { "Answer" } (prose(escaper, answer, INPUT)) },
+        Part::Idle(idle, _) => html! { p.note { (why_idle(idle)) } },
+        Part::Build(status, output) => build(escaper, id, step.build.as_ref(), (status, output)),
+        Part::Report(_) | Part::Edits(_) => html! {},
     }
 }
 
@@ -191,41 +194,61 @@ fn why_idle(idle: IdleReply) -> &'static str {
 
 /// A tool, its input, and what came of it.
 fn tool(escaper: HtmlEscaper<'_>, id: &str, action: &Action) -> Markup {
-    let status = if action.is_bad() {
-        StatusMark::Bad
-    } else {
-        StatusMark::Good
-    };
     let input = action.input_text();
     let input = input.trim_end();
-    let is_line = input.lines().count() == 1;
+    let shown = code(escaper, input, INPUT);
     html! {
-        h3 { code { (escaper.name(&action.tool)) } " " (status.badge(&done_in_words(action))) }
+        h3 {
+            code { (escaper.name(&action.tool)) } " "
+            (badge(Some(!action.is_bad()), &done_in_words(action)))
+        }
         @if let Some(took) = action.seconds { p.took { (words::seconds(took.0)) } }
-        @if is_line { (code(escaper, input, INPUT)) }
         // The reply has it, too, as a rule.
-        @else if !input.is_empty() { (part("Its input", &code(escaper, input, INPUT), false)) }
-        @if let Some(diff) = &action.diff { (part("What it changed", &recorded(escaper, diff, INPUT), true)) }
+        @match input.lines().count() { 0 => {}, 1 => (shown), _ => (fold("Its input", &shown, false)) }
+        @if let Some(diff) = &action.diff { (fold("What it changed", &recorded(escaper, diff, INPUT), true)) }
         @if let Some(result) = &action.result {
             @let opened = action.failed || result.lines().count() <= OPENED;
-            (part("Its result", &output::show(escaper, id, result), opened))
+            (fold("Its result", &output::show(escaper, id, result), opened))
         }
     }
 }
 
-fn part(name: &str, content: &Markup, opened: bool) -> Markup {
+fn fold(name: &str, content: &Markup, opened: bool) -> Markup {
     html! { details.build open[opened] { summary { (name) } (content) } }
 }
 
-fn files(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
-    let more = step.changed_files().count().saturating_sub(NAMED);
+/// The outcome of a build, and its output from the log.
+fn build(
+    escaper: HtmlEscaper<'_>,
+    id: &str,
+    record: Option<&BuildRecord>,
+    (status, output): (&str, &str),
+) -> Markup {
+    let passed = record.map(BuildRecord::passed);
     html! {
-        @if step.changed_files().next().is_some() {
+        h3 { "Build" }
+        details.build open[passed != Some(true)] {
+            summary { code { "build.sh" } " " (badge(passed, build_verb(record))) " " span.quiet {
+                (escaper.name(status))
+                @if let Some(record) = record { ", " (words::seconds(record.seconds.0)) }
+            } }
+            (output::show(escaper, id, output))
+        }
+    }
+}
+
+/// The files that an agent changed.
+fn files(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
+    let files = step
+        .changed_files()
+        .filter(|_| step.is_agents())
+        .collect::<Vec<_>>();
+    let more = files.len().saturating_sub(NAMED);
+    html! {
+        @if !files.is_empty() {
             h3 { "Files" }
             ul {
-                @for (did, path) in step.changed_files().take(NAMED) {
-                    li { (did) " " code { (escaper.name(path)) } }
-                }
+                @for (did, path) in files.iter().take(NAMED) { li { (did) " " code { (escaper.name(path)) } } }
                 @if more > 0 { li { "and " (count(more, "more file")) } }
             }
         }

@@ -13,7 +13,8 @@ use crate::project::Project;
 use crate::record::result::{AgentRecord, LimitsRecord, RunRecord};
 use crate::record::seconds::Seconds;
 use crate::record::step::{Action, Step};
-use crate::run::past::history::query_of;
+use crate::run::past::history::{PastRun, PastStep, RunChanges, query_of};
+use crate::secret::Redactor;
 use crate::sys::diff::{FileChange, FileState};
 
 const NAME: &str = "2026-11-21-20-15-03-committing-code";
@@ -150,30 +151,32 @@ fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
 }
 
 fn page(run: &PastRun, text: &str, steps: &[PastStep]) -> String {
-    scripted(run, text, steps, Scripting::None)
+    scripted(run, text, steps, false)
 }
 
-fn scripted(run: &PastRun, text: &str, steps: &[PastStep], scripting: Scripting) -> String {
+fn scripted(run: &PastRun, text: &str, steps: &[PastStep], interactive: bool) -> String {
     let changes = RunChanges {
         files: changes(text),
         doubts: vec![text.to_owned()],
     };
     let is_told = steps.iter().any(|past| !past.step.is_agents());
-    super::run(&RunPage {
+    let (changes, redactor) = ((!is_told).then_some(&changes), &Redactor::default());
+    let elapsed = &|| Duration::ZERO;
+    super::run(
         run,
-        query: Some(text),
+        Some(text),
         steps,
-        changes: (!is_told).then_some(&changes),
-        redactor: &Redactor::default(),
-        scripting,
-        elapsed: &|| Duration::ZERO,
-    })
+        changes,
+        redactor,
+        interactive,
+        elapsed,
+    )
 }
 
 /// The page about all runs, none of which tells what was asked for.
 fn overview_of(runs: &[PastRun]) -> String {
     let redactor = Redactor::default();
-    overview(runs, |_| true, |_| None, &redactor, Scripting::None)
+    overview(runs, |_| true, |_| None, &redactor, false)
 }
 
 /// All kinds of pages, with this text wherever there can be one.
@@ -209,7 +212,7 @@ fn pages(text: &str) -> Vec<String> {
             |_| true,
             |_| Some(text.to_owned()),
             &Redactor::default(),
-            Scripting::None,
+            false,
         ),
     ]
 }
@@ -326,24 +329,11 @@ fn keys_are_on_no_page() {
         let record = record(&text, "commit");
         let steps = steps(&text, &record);
         let run = past_run(key, Some(record));
-        let page = super::run(&RunPage {
-            run: &run,
-            query: Some(&text),
-            steps: &steps,
-            changes: None,
-            redactor: &redactor,
-            scripting: Scripting::None,
-            elapsed: &|| Duration::ZERO,
-        });
+        let elapsed = &|| Duration::ZERO;
+        let page = super::run(&run, Some(&text), &steps, None, &redactor, false, elapsed);
         for page in [
             page,
-            overview(
-                &[run],
-                |_| false,
-                |_| Some(text.clone()),
-                &redactor,
-                Scripting::None,
-            ),
+            overview(&[run], |_| false, |_| Some(text.clone()), &redactor, false),
         ] {
             assert!(!texts(&page).contains(&key[..key.len() - 2]), "{key}");
             assert!(page.contains("[REDACTED]"));
@@ -569,7 +559,7 @@ fn an_interactive_page_has_its_own_script_and_a_policy_for_no_other() {
     let run = past_run(NAME, Some(record));
     let plain = page(&run, "x", &steps);
     assert!(!plain.contains("<script") && !plain.contains("script-src"));
-    let page = scripted(&run, "x", &steps, Scripting::Interactive);
+    let page = scripted(&run, "x", &steps, true);
     let (before, behind) = page.split_once("<script>").unwrap();
     let (script, behind) = behind.split_once("</script>").unwrap();
     assert_eq!(script, SCRIPT);

@@ -3,39 +3,12 @@
 use std::time::Duration;
 
 use crate::record::result::{RunRecord, TreeState};
-use crate::record::step::BuildRecord;
 use crate::run::past::history::PastRun;
 use crate::sys::numbers::{counted, grouped};
 
-/// A visual status: a mark beside the words, since not everybody sees colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StatusMark {
-    /// Successful.
-    Good,
-    /// Failed.
-    Bad,
-    /// Unknown.
-    Open,
-}
-
-impl StatusMark {
-    /// The character before the words, and the CSS class.
-    pub fn mark_and_class(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Good => ("\u{2713}", "good"),
-            Self::Bad => ("\u{2717}", "bad"),
-            Self::Open => ("\u{2026}", "open"),
-        }
-    }
-}
-
-/// Returns the status of a run.
-pub fn status(run: &PastRun) -> StatusMark {
-    match &run.record {
-        None => StatusMark::Open,
-        Some(record) if record.exit.code == 0 => StatusMark::Good,
-        Some(_) => StatusMark::Bad,
-    }
+/// Returns whether a run was successful; `None` if that is unknown.
+pub fn status(run: &PastRun) -> Option<bool> {
+    run.record.as_ref().map(|record| record.exit.code == 0)
 }
 
 /// Returns the outcome of a run as a sentence without its full stop.
@@ -44,38 +17,47 @@ pub fn headline(run: &PastRun) -> String {
         return "Not finished: it goes on, or it was killed".to_owned();
     };
     let said = match (&*record.exit.name, &*record.workflow) {
-        ("done", "commit") => format!("The build passed{}", after_repairs(record)),
-        ("done", "consistency") => "The report is written".to_owned(),
-        ("done", "undo") => "The project was put back".to_owned(),
-        ("done", "dev") => "The work is done, and the audit has passed it".to_owned(),
-        ("done", "orchestrate") => "A review has passed the work".to_owned(),
-        ("done", _) => "Done".to_owned(),
-        ("build-failed", _) => format!("The build still fails{}", after_repairs(record)),
-        ("audit-failed", _) => "The audit did not pass the work".to_owned(),
-        ("tools-failed", _) => "The agent's tools failed again and again".to_owned(),
-        ("loop-limit", _) => "The agent asked the model as often as it may".to_owned(),
-        ("iteration-limit", _) => "No review has passed the work".to_owned(),
-        ("branch-timeout", _) => "A branch has taken too long".to_owned(),
-        ("publish-failed", _) => "The work could not be published".to_owned(),
-        ("mcp-failed", _) => "The tool server could not be reached".to_owned(),
-        ("not-ready", _) => "The project was not ready".to_owned(),
-        ("model-failed", _) => "There is no whole reply".to_owned(),
-        ("reply-rejected", "dev") => "The agent's replies were not understood".to_owned(),
-        ("reply-rejected", _) => "The reply was rejected".to_owned(),
-        ("local-io", _) => "A local file or program failed".to_owned(),
-        ("interrupted", _) => "The run was interrupted".to_owned(),
-        (other, _) => format!("Ended as {other}"),
+        ("done", "commit") => after_repairs("The build passed", record),
+        ("build-failed", _) => after_repairs("The build still fails", record),
+        (name, workflow) => match ended(name, workflow) {
+            Some(said) => said.to_owned(),
+            None => format!("Ended as {name}"),
+        },
     };
-    match record.tree {
-        TreeState::PutBack => format!("{said}; the edits were taken back"),
-        TreeState::Changed | TreeState::Lost | TreeState::Unchanged => said,
+    if record.tree == TreeState::PutBack {
+        return format!("{said}; the edits were taken back");
     }
+    said
 }
 
-fn after_repairs(record: &RunRecord) -> String {
+fn ended(name: &str, workflow: &str) -> Option<&'static str> {
+    Some(match (name, workflow) {
+        ("done", "consistency") => "The report is written",
+        ("done", "undo") => "The project was put back",
+        ("done", "dev") => "The work is done, and the audit has passed it",
+        ("done", "orchestrate") => "A review has passed the work",
+        ("done", _) => "Done",
+        ("audit-failed", _) => "The audit did not pass the work",
+        ("tools-failed", _) => "The agent's tools failed again and again",
+        ("loop-limit", _) => "The agent asked the model as often as it may",
+        ("iteration-limit", _) => "No review has passed the work",
+        ("branch-timeout", _) => "A branch has taken too long",
+        ("publish-failed", _) => "The work could not be published",
+        ("mcp-failed", _) => "The tool server could not be reached",
+        ("not-ready", _) => "The project was not ready",
+        ("model-failed", _) => "There is no whole reply",
+        ("reply-rejected", "dev") => "The agent's replies were not understood",
+        ("reply-rejected", _) => "The reply was rejected",
+        ("local-io", _) => "A local file or program failed",
+        ("interrupted", _) => "The run was interrupted",
+        _ => return None,
+    })
+}
+
+fn after_repairs(said: &str, record: &RunRecord) -> String {
     match record.repairs() {
-        0 => String::new(),
-        repairs => format!(" after {}", count(repairs, "repair")),
+        0 => said.to_owned(),
+        repairs => format!("{said} after {}", count(repairs, "repair")),
     }
 }
 
@@ -101,20 +83,9 @@ pub fn calls(record: &RunRecord) -> String {
             None => calls.push((name, 1)),
         }
     }
-    let words = calls.into_iter().map(|(name, calls)| match name {
-        "audit" => count(calls, "audit call"),
-        other => count(calls, other),
-    });
+    let name = |name| if name == "audit" { "audit call" } else { name };
+    let words = calls.iter().map(|&(of, calls)| count(calls, name(of)));
     words.collect::<Vec<_>>().join(", ")
-}
-
-/// Returns the outcome of a build.
-pub fn build(record: &BuildRecord) -> (StatusMark, String) {
-    if record.passed() {
-        (StatusMark::Good, record.to_string())
-    } else {
-        (StatusMark::Bad, format!("failed, {record}"))
-    }
 }
 
 /// A duration, in two units at the most.

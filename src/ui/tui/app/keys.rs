@@ -23,8 +23,8 @@ impl App {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let is_cycle = key.code == KeyCode::BackTab
             || (key.code == KeyCode::Tab && key.modifiers.contains(KeyModifiers::SHIFT));
-        if is_cycle && self.has_modes {
-            self.mode.set(self.mode.get().next());
+        if let Some(mode) = self.mode.as_ref().filter(|_| is_cycle) {
+            mode.set(mode.get().next());
             return Vec::new();
         }
         match key.code {
@@ -141,17 +141,17 @@ impl App {
         match self.composer.key(key) {
             ComposerAction::Send(submission) => {
                 let text = submission.text.trim();
-                let mode = text.strip_prefix("/mode");
-                let mode =
-                    mode.filter(|name| name.is_empty() || name.starts_with(char::is_whitespace));
-                match mode.filter(|_| self.has_modes && self.engine != EngineState::Idle) {
-                    Some(name) => {
-                        let said = self.mode.switch(name.trim());
+                let name = text.strip_prefix("/mode");
+                let name =
+                    name.filter(|name| name.is_empty() || name.starts_with(char::is_whitespace));
+                match (name, &self.mode) {
+                    (Some(name), Some(mode)) if self.engine != EngineState::Idle => {
+                        let said = mode.switch(name.trim());
                         self.say(&said);
                         return Vec::new();
                     }
                     // Behind what waits since a stop.
-                    None => self.queue.push_back(submission),
+                    _ => self.queue.push_back(submission),
                 }
                 if self.engine == EngineState::Idle {
                     return self.send_next();

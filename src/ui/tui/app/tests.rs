@@ -29,7 +29,7 @@ use crate::ui::tui::{CommandHint, Menu};
 
 fn app() -> App {
     let composer = Composer::new(ComposerOptions::default());
-    let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
+    let mut app = App::new(Some(SharedMode::default()), composer);
     app.tell(ToScreen::Settled, at(0));
     app
 }
@@ -329,7 +329,7 @@ fn shift_tab_goes_round_the_modes_whatever_is_open() {
         (Mode::Regular, "Regular Mode"),
     ] {
         assert_eq!(press(&mut app, KeyCode::BackTab, 0), []);
-        assert_eq!(app.mode.get(), mode);
+        assert_eq!(app.mode.as_ref().unwrap().get(), mode);
         assert!(shown(&mut app, 80, 24).contains(shown_as));
         app.tell(question(), at(0));
     }
@@ -339,10 +339,10 @@ fn shift_tab_goes_round_the_modes_whatever_is_open() {
 fn a_mode_is_switched_to_by_its_name_also_while_the_agent_works() {
     let mut app = at_work();
     assert_eq!(typed(&mut app, "/mode planning"), []);
-    assert_eq!(app.mode.get(), Mode::Planning);
+    assert_eq!(app.mode.as_ref().unwrap().get(), Mode::Planning);
     // Without a name, it tells.
     assert_eq!(typed(&mut app, "/mode"), []);
-    assert_eq!(app.mode.get(), Mode::Planning);
+    assert_eq!(app.mode.as_ref().unwrap().get(), Mode::Planning);
     typed(&mut app, "/mode none");
     assert!(shown(&mut app, 100, 24).contains("there is no mode `none`"));
     let waiting = app.queue.len();
@@ -390,7 +390,7 @@ fn what_is_sent_while_the_agent_works_waits() {
 #[test]
 fn what_waits_is_sent_as_it_was_edited_and_not_before_the_engine_is_there() {
     let composer = Composer::new(ComposerOptions::default());
-    let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
+    let mut app = App::new(Some(SharedMode::default()), composer);
     app.send_first(Submission {
         text: "look at [Image #1]".to_owned(),
         images: vec![picture()],
@@ -506,11 +506,7 @@ fn keys_and_the_wheel_scroll() {
 #[test]
 fn without_colours_the_screen_has_none() {
     let mut app = at_work();
-    let composer = Composer::new(ComposerOptions::default());
-    let mode = SharedMode::new(Mode::Planning);
-    let plain = App::new(Theme::new(true), mode, composer);
-    app.theme = plain.theme.clone();
-    app.transcript = plain.transcript;
+    app.hide_colors();
     app.transcript
         .add(Entry::Agent("# A\n`b` [c](d)".to_owned()));
     for height in [10, 24] {

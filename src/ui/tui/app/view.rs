@@ -7,10 +7,11 @@ use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{App, EngineState};
+use crate::record::mode::SharedMode;
 use crate::sys::numbers::counted;
 use crate::ui::blocks::{one_line, wrapped};
 use crate::ui::tui::transcript::first_line;
-use crate::ui::tui::{sidebar, status};
+use crate::ui::tui::{sidebar, status, theme};
 
 /// So many lines of what waits to be sent are shown.
 const QUEUED: usize = 3;
@@ -39,24 +40,27 @@ impl App {
         let buf = frame.buffer_mut();
         self.transcript.render(layout.transcript, buf);
         if !layout.sidebar.is_empty() {
-            sidebar::render(&self.todos, layout.sidebar, buf, &self.theme);
+            sidebar::render(&self.todos, layout.sidebar, buf);
         }
         if !layout.wait.is_empty() {
             self.draw_wait(layout.wait, buf);
         }
-        sidebar::render_lines(&self.todos, layout.todos, buf, &self.theme);
+        sidebar::render_lines(&self.todos, layout.todos, buf);
         self.draw_queue(layout.queue, buf);
         let cursor = match &self.dialog {
             Some(dialog) if !layout.input.is_empty() => {
-                dialog.render(layout.input, buf, &self.theme);
+                dialog.render(layout.input, buf);
                 None
             }
             Some(_) => None,
-            None => self.composer.render(layout.input, buf, &self.theme),
+            None => self.composer.render(layout.input, buf),
         };
         if !layout.status.is_empty() {
-            let mode = self.has_modes.then(|| self.mode.get());
-            status::render(&self.status, mode, layout.status, buf, &self.theme);
+            let mode = self.mode.as_ref().map(SharedMode::get);
+            status::render(&self.status, mode, layout.status, buf);
+        }
+        if self.is_plain {
+            theme::take_colors_out(buf, layout.transcript);
         }
         if let Some(cursor) = cursor {
             frame.set_cursor_position(cursor);
@@ -66,9 +70,9 @@ impl App {
     /// Returns the temporary hint, in lines of at most so many columns.
     fn said(&self, columns: u16) -> (Vec<String>, Style) {
         let (text, style) = match (&self.armed, &self.hint) {
-            (Some(_), _) => ("(esc again to stop)", self.theme.warning),
-            (None, Some((text, _))) => (text.as_str(), self.theme.dim),
-            (None, None) => return (Vec::new(), self.theme.dim),
+            (Some(_), _) => ("(esc again to stop)", theme::WARNING),
+            (None, Some((text, _))) => (text.as_str(), theme::DIM),
+            (None, None) => return (Vec::new(), theme::DIM),
         };
         (wrapped(&one_line(text), columns.max(1).into()), style)
     }
@@ -82,7 +86,7 @@ impl App {
         if let (Some(wait), None, ..2) = (&self.wait, &self.dialog, lines.len()) {
             let gap = u16::from(columns > 0);
             let width = area.width.saturating_sub(columns + gap);
-            wait.render(self.now, Rect { width, ..area }, buf, &self.theme);
+            wait.render(self.now, Rect { width, ..area }, buf);
         }
         for (line, y) in lines.iter().zip(area.y..area.bottom()) {
             buf.set_stringn(area.right() - columns, y, line, columns.into(), style);
@@ -112,7 +116,7 @@ impl App {
                 }
                 format!("  waits: {text} ({how})")
             };
-            buf.set_stringn(area.x, y, text, area.width.into(), self.theme.dim);
+            buf.set_stringn(area.x, y, text, area.width.into(), theme::DIM);
         }
     }
 

@@ -7,8 +7,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::fs;
 
-use crate::ui::tui::theme::Theme;
-
 fn composer() -> Composer {
     Composer::new(ComposerOptions::default())
 }
@@ -35,7 +33,7 @@ fn drawn(composer: &Composer, width: u16) -> String {
 fn drawn_in(composer: &Composer, width: u16, height: u16) -> String {
     let area = Rect::new(0, 0, width, height);
     let mut buf = Buffer::empty(area);
-    let cursor = composer.render(area, &mut buf, &Theme::new(true));
+    let cursor = composer.render(area, &mut buf);
     let mut lines = Vec::new();
     for y in 0..area.height {
         let mut line = String::new();
@@ -443,7 +441,7 @@ proptest! {
             let screen = Rect::new(0, 0, 60, 12);
             let mut buf = Buffer::empty(screen);
             let area = Rect::new(3, 2, width, height.min(composer.height(width)));
-            let cursor = composer.render(area, &mut buf, &Theme::new(false));
+            let cursor = composer.render(area, &mut buf);
             prop_assert!(cursor.is_none_or(|at| area.contains(at)));
             for position in screen.positions().filter(|at| !area.contains(*at)) {
                 // A wide letter at the edge may be cut, but not reach beyond it.

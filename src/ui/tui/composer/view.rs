@@ -12,7 +12,7 @@ use super::buffer::{placeholder, row_of, shown};
 use crate::sys::text::printable;
 use crate::ui::tui::completion::Completion;
 use crate::ui::tui::history::is_secret;
-use crate::ui::tui::theme::Theme;
+use crate::ui::tui::theme;
 
 /// The number of rows of text shown.
 const MOST_ROWS: usize = 10;
@@ -40,7 +40,7 @@ impl Composer {
     }
 
     /// Draws it, and says where the cursor is.
-    pub fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) -> Option<Position> {
+    pub fn render(&self, area: Rect, buf: &mut Buffer) -> Option<Position> {
         if area.is_empty() {
             return None;
         }
@@ -50,10 +50,10 @@ impl Composer {
                 _ => "search: ",
             };
             let line = printable(&format!("{label}{}", search.wanted), &[]);
-            let (x, _) = buf.set_stringn(area.x, area.y, &line, area.width.into(), theme.accent);
+            let (x, _) = buf.set_stringn(area.x, area.y, &line, area.width.into(), theme::ACCENT);
             let found = printable(&search.seen(area.width.into()), &[]);
             if area.height > 1 && search.at.is_some() {
-                buf.set_stringn(area.x, area.y + 1, found, area.width.into(), theme.plain);
+                buf.set_stringn(area.x, area.y + 1, found, area.width.into(), theme::PLAIN);
             }
             let x = x.min(area.right().saturating_sub(1));
             return Some(Position { x, y: area.y });
@@ -67,7 +67,7 @@ impl Composer {
         let text_rows = rows.len().min(MOST_ROWS).min(area.height.into());
         let room = usize::from(area.height) - text_rows;
         let listed = candidates.len().min(MOST_CANDIDATES).min(room);
-        self.draw_candidates(&candidates, listed, area, buf, theme);
+        self.draw_candidates(&candidates, listed, area, buf);
 
         let top = area.y + u16::try_from(listed).unwrap_or_default();
         let cursor = self.buffer.cursor();
@@ -76,9 +76,9 @@ impl Composer {
         let text = self.buffer.text();
         let is_shell = text.starts_with('!');
         let style = if is_shell {
-            theme.warning
+            theme::WARNING
         } else {
-            theme.accent
+            theme::ACCENT
         };
         buf.set_stringn(
             area.x,
@@ -89,7 +89,7 @@ impl Composer {
         );
         if text.is_empty() {
             let room = usize::from(area.width.saturating_sub(SIGN));
-            buf.set_stringn(area.x + SIGN.min(area.width), top, HINT, room, theme.dim);
+            buf.set_stringn(area.x + SIGN.min(area.width), top, HINT, room, theme::DIM);
         }
         // A key, and what may become one.
         let hidden = is_secret(text).then(|| secret_start(text));
@@ -115,8 +115,8 @@ impl Composer {
                     shown(grapheme, &labels)
                 };
                 let style = match placeholder(grapheme) {
-                    Some(_) => theme.accent,
-                    None => theme.plain,
+                    Some(_) => theme::ACCENT,
+                    None => theme::PLAIN,
                 };
                 let room = usize::from(area.right() - x);
                 (x, _) = buf.set_stringn(x, y, piece, room, style);
@@ -129,14 +129,7 @@ impl Composer {
         Some(position)
     }
 
-    fn draw_candidates(
-        &self,
-        all: &[Completion],
-        listed: usize,
-        area: Rect,
-        buf: &mut Buffer,
-        theme: &Theme,
-    ) {
+    fn draw_candidates(&self, all: &[Completion], listed: usize, area: Rect, buf: &mut Buffer) {
         let marked = self.marked.min(all.len().saturating_sub(1));
         if listed == 0 {
             return;
@@ -147,9 +140,9 @@ impl Composer {
         for (row, candidate) in (area.y..).zip(all[first..].iter().take(listed)) {
             let is_marked = std::ptr::eq(candidate, &raw const all[marked]);
             let style = if is_marked {
-                theme.selected
+                theme::SELECTED
             } else {
-                theme.plain
+                theme::PLAIN
             };
             let room = usize::from(area.width.saturating_sub(SIGN));
             let x = area.x + SIGN.min(area.width);
@@ -157,7 +150,7 @@ impl Composer {
             if !candidate.note.is_empty() && column < room {
                 let x = x + u16::try_from(column).unwrap_or_default();
                 let note = printable(&candidate.note, &[]);
-                buf.set_stringn(x, row, note, room - column, theme.dim);
+                buf.set_stringn(x, row, note, room - column, theme::DIM);
             }
         }
         if listed < all.len() {
@@ -166,7 +159,7 @@ impl Composer {
             let x = area.right().saturating_sub(width).max(area.x);
             let row = area.y + u16::try_from(listed - 1).unwrap_or_default();
             let room = usize::from(area.right() - x);
-            buf.set_stringn(x, row, position, room, theme.dim);
+            buf.set_stringn(x, row, position, room, theme::DIM);
         }
     }
 }

@@ -13,10 +13,7 @@ use crate::record::question::{Answer, Question, Verdict};
 use crate::sys::text::printable;
 use crate::ui::columns::folded;
 use crate::ui::steps::HANG;
-use crate::ui::tui::theme::Theme;
-
-/// The style of a line.
-type Look = fn(&Theme) -> Style;
+use crate::ui::tui::theme;
 
 /// A question that is asked.
 #[derive(Debug)]
@@ -25,7 +22,7 @@ pub struct QuestionDialog {
     /// The proposed change.
     preview: String,
     /// The part that scrolls, and the columns that it was laid out for.
-    body: RefCell<(usize, Vec<(String, Look)>)>,
+    body: RefCell<(usize, Vec<(String, Style)>)>,
     /// The first line of it that is seen.
     first: Cell<usize>,
     /// The number of lines that were seen at once, and how many.
@@ -69,22 +66,22 @@ impl QuestionDialog {
     }
 
     /// Returns the part that scrolls: the subject and the proposed change.
-    fn body(&self, columns: usize) -> Ref<'_, [(String, Look)]> {
+    fn body(&self, columns: usize) -> Ref<'_, [(String, Style)]> {
         if self.body.borrow().0 != columns {
             let Question {
                 sentence, subject, ..
             } = &self.question;
             // The title, the subject and the reasons say all that the sentence says.
-            let (about, look): (_, Look) = match subject.as_str() {
-                "" => (sentence, |theme| theme.plain),
-                _ => (subject, |theme| theme.accent),
+            let (about, style) = match subject.as_str() {
+                "" => (sentence, theme::PLAIN),
+                _ => (subject, theme::ACCENT),
             };
             let about = broken(about, columns, 0).into_iter();
-            let mut lines: Vec<(String, Look)> = about.map(|line| (line, look)).collect();
+            let mut lines: Vec<(String, Style)> = about.map(|line| (line, style)).collect();
             if self.question.may_last && !self.question.lasting.is_empty() {
                 let lasting = format!("`a` allows for good: {}", self.question.lasting);
                 let lasting = broken(&lasting, columns, HANG).into_iter();
-                lines.extend(lasting.map(|line| -> (String, Look) { (line, |theme| theme.dim) }));
+                lines.extend(lasting.map(|line| (line, theme::DIM)));
             }
             for line in self.preview.lines() {
                 let pieces = broken(line, columns, HANG).into_iter();
@@ -136,7 +133,7 @@ impl QuestionDialog {
 
     /// Draws it: the keys and the reason in any case, and between them what there is room for; the rest can be scrolled
     /// to.
-    pub fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
+    pub fn render(&self, area: Rect, buf: &mut Buffer) {
         let (columns, rows) = (usize::from(area.width).max(1), usize::from(area.height));
         let reason = self.reason(columns);
         let body = self.body(columns);
@@ -161,16 +158,16 @@ impl QuestionDialog {
         self.first.set(self.first.get().min(all - seen));
         let first = self.first.get();
         for (row, line) in reason.iter().take(above).enumerate() {
-            put(buf, area, row, line, theme.warning);
+            put(buf, area, row, line, theme::WARNING);
         }
-        for (row, (line, look)) in body[first..first + seen].iter().enumerate() {
-            put(buf, area, above + row, line, look(theme));
+        for (row, (line, style)) in body[first..first + seen].iter().enumerate() {
+            put(buf, area, above + row, line, *style);
         }
         for (nth, line) in keys.iter().take(below).enumerate() {
-            put(buf, area, rows - below + nth, line, theme.dim);
+            put(buf, area, rows - below + nth, line, theme::DIM);
         }
         if let Some(line) = &self.instead {
-            line.render(area, rows - below, buf, theme);
+            line.render(area, rows - below, buf);
         }
     }
 
@@ -267,12 +264,12 @@ fn broken(text: &str, columns: usize, hang: usize) -> Vec<String> {
 }
 
 /// Returns the style of a line of a unified diff.
-fn look_of(line: &str) -> Look {
+fn look_of(line: &str) -> Style {
     match line.as_bytes() {
-        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => |theme| theme.heading,
-        [b'+', ..] => |theme| theme.added,
-        [b'-', ..] => |theme| theme.removed,
-        [b'@', ..] => |theme| theme.accent,
-        _ => |theme| theme.plain,
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => theme::HEADING,
+        [b'+', ..] => theme::SUCCESS,
+        [b'-', ..] => theme::ERROR,
+        [b'@', ..] => theme::ACCENT,
+        _ => theme::PLAIN,
     }
 }

@@ -15,7 +15,7 @@ fn letter(c: char) -> KeyEvent {
 fn drawn_in(dialog: &Dialog, width: u16, height: u16) -> String {
     let area = Rect::new(0, 0, width, height);
     let mut buf = Buffer::empty(area);
-    dialog.render(area, &mut buf, &Theme::new(true));
+    dialog.render(area, &mut buf);
     let rows = buf.content.chunks(usize::from(width.max(1)));
     let line = |row: &[ratatui::buffer::Cell]| -> String {
         let line: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
@@ -389,7 +389,7 @@ proptest! {
             let screen = Rect::new(0, 0, 130, 45);
             let area = Rect::new(2, 1, width, height);
             let mut buf = Buffer::empty(screen);
-            dialog.render(area, &mut buf, &Theme::new(false));
+            dialog.render(area, &mut buf);
             for position in screen.positions().filter(|at| !area.contains(*at)) {
                 prop_assert_eq!(buf[position].symbol(), " ");
             }

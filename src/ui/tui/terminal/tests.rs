@@ -74,7 +74,7 @@ fn size() -> Size {
 
 fn options(clock: &SystemClock) -> ScreenOptions<'_> {
     ScreenOptions {
-        has_modes: true,
+        mode: Some(SharedMode::default()),
         first: None,
         clock,
         no_color: true,
@@ -127,10 +127,9 @@ fn staged(
                 size,
                 taken: None,
             };
-            let mode = SharedMode::default();
             let interrupt = StopAtEnd(interrupt);
             let mut screen =
-                ScreenLoop::new(options, terminal, receiver, sender, interrupt, mode).unwrap();
+                ScreenLoop::new(options, terminal, receiver, sender, interrupt).unwrap();
             screen.pause = pause;
             let farewell = screen
                 .run(&Signals::new(Arc::default(), Arc::default()).unwrap())
@@ -405,9 +404,8 @@ fn a_screen_that_fails_stops_the_engine() {
         taken: None,
     };
     let stop = StopAtEnd(interrupt.clone());
-    let (sender, mode) = (channel().0, SharedMode::default());
-    let mut screen =
-        ScreenLoop::new(options(&clock), terminal, receiver, sender, stop, mode).unwrap();
+    let sender = channel().0;
+    let mut screen = ScreenLoop::new(options(&clock), terminal, receiver, sender, stop).unwrap();
     assert!(
         screen
             .run(&Signals::new(Arc::default(), Arc::default()).unwrap())

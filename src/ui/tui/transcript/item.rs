@@ -11,7 +11,7 @@ use crate::ui::present::{Shown, ToolUse};
 use crate::ui::steps::{Folding, Look};
 use crate::ui::tui::code_colors::CodeColors;
 use crate::ui::tui::streaming::MarkdownBlock;
-use crate::ui::tui::theme::Theme;
+use crate::ui::tui::theme;
 
 /// Lines that are shown of what the user has sent.
 const SENT: usize = 40;
@@ -23,8 +23,6 @@ const UNFOLDED: usize = 2000;
 pub struct ItemLook<'l> {
     /// The number of columns.
     pub width: usize,
-    /// The styles.
-    pub theme: &'l Theme,
     /// The colours of code.
     pub code: &'l CodeColors,
     /// True if all of it is shown.
@@ -65,7 +63,7 @@ impl ItemBody {
 
     /// Its lines.
     pub fn lines(&self, look: ItemLook<'_>) -> Vec<Line<'static>> {
-        let ItemLook { width, theme, .. } = look;
+        let width = look.width;
         let limit = |folded| if look.is_unfolded { UNFOLDED } else { folded };
         let painter = Look {
             width,
@@ -79,12 +77,12 @@ impl ItemBody {
         match self {
             Self::User { shown, text } => {
                 let text = if look.is_unfolded { text } else { shown };
-                let bold = theme.plain.add_modifier(Modifier::BOLD);
+                let bold = theme::PLAIN.add_modifier(Modifier::BOLD);
                 let lines = fitted(text, width.saturating_sub(2), limit(SENT)).into_iter();
                 let lines = lines.enumerate().map(|(at, line)| {
                     let sign = if at == 0 { "> " } else { "  " };
                     Line::from(vec![
-                        Span::styled(sign, theme.accent),
+                        Span::styled(sign, theme::ACCENT),
                         Span::styled(line, bold),
                     ])
                 });
@@ -95,7 +93,7 @@ impl ItemBody {
                 rendered(&block.text, width, true, &code)
             }
             Self::Thought(block) => {
-                let style = theme.dim.add_modifier(Modifier::ITALIC);
+                let style = theme::DIM.add_modifier(Modifier::ITALIC);
                 painter.behind("  ", &block.text, usize::MAX, style)
             }
             Self::Tool(tool) => painter.tool(tool),

@@ -1,7 +1,6 @@
 //! That a transcript shows what happened, at its end or where the user looks, whatever it holds.
 
 use proptest::prelude::*;
-use ratatui::style::Modifier;
 
 use super::*;
 use crate::model::StepId;
@@ -11,7 +10,7 @@ use crate::record::tool::{CommandEnd, Verb};
 use crate::sys::text::is_deceptive;
 
 fn transcript() -> Transcript {
-    Transcript::new(Theme::new(false))
+    Transcript::new(false)
 }
 
 fn buffer(transcript: &mut Transcript, width: u16, height: u16) -> Buffer {
@@ -370,31 +369,6 @@ fn code_gets_its_colours_when_they_are_found() {
     // Another session shows the same.
     transcript.replace(vec![Entry::Agent("```rust\nlet x;\n```".to_owned())]);
     assert_ne!(style(&mut transcript), before);
-}
-
-#[test]
-fn without_colours_there_are_none_but_what_is_said() {
-    let mut transcript = Transcript::new(Theme::new(true));
-    transcript.add(Entry::User("hi".to_owned()));
-    transcript.add(Entry::Agent(
-        "# A\n`b` **c**\n```rust\nlet x;\n```".to_owned(),
-    ));
-    transcript.event(tool("edit_file", "x"));
-    transcript.event(Event::Changed {
-        diff: DIFF.to_owned(),
-    });
-    transcript.event(result("edit_file", "", None, false));
-    transcript.event(Event::Warning("w".to_owned()));
-    transcript.code.wait();
-    transcript.forget_lines();
-    let buf = buffer(&mut transcript, 40, 30);
-    for cell in buf.content() {
-        let style = cell.style();
-        let plain = Some(ratatui::style::Color::Reset);
-        assert_eq!((style.fg, style.bg), (plain, plain), "{cell:?}");
-    }
-    let bold = |cell: &ratatui::buffer::Cell| cell.modifier.contains(Modifier::BOLD);
-    assert!(buf.content().iter().any(bold));
 }
 
 /// Text that a terminal might obey.

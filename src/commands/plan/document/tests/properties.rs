@@ -4,6 +4,12 @@ use super::*;
 use crate::commands::plan::types::{Criterion, LogEntry, PlanDecision, PlanTask};
 use proptest::prelude::*;
 
+/// A text in one line, as a document has it.
+fn one_line(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ").replace("-->", "-- >")
+}
+
 /// The pieces of texts: words, and all that means something somewhere in a document.
 const PIECES: [&str; 52] = [
     "word",
@@ -148,7 +154,7 @@ fn criteria() -> impl Strategy<Value = Vec<Criterion>> {
 
 fn tasks() -> impl Strategy<Value = Vec<PlanTask>> {
     let statuses = ["todo", "active", "done", "failed", "skipped"];
-    let params = prop::collection::btree_map(text(), text(), 0..3);
+    let params = prop::collection::btree_map(line(), line(), 0..3);
     let task = (
         named(),
         "[a-z_]{1,9}",
@@ -173,7 +179,7 @@ fn tasks() -> impl Strategy<Value = Vec<PlanTask>> {
 }
 
 fn any_plan() -> impl Strategy<Value = Plan> {
-    let status = prop::sample::select(PlanStatus::ALL.to_vec());
+    let status = prop::sample::select(PlanStatus::ALL.map(|(status, _)| status).to_vec());
     let metadata = (time(), time(), 1_u64..9);
     let metadata = metadata.prop_map(|(created_at, updated_at, version)| PlanMetadata {
         created_at,

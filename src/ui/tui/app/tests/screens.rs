@@ -235,7 +235,7 @@ fn a_long_paste_is_one_piece_in_the_transcript_too() {
 #[test]
 fn while_the_engine_is_set_up_escape_stops_nothing() {
     let composer = Composer::new(ComposerOptions::default());
-    let mut app = App::new(Theme::new(false), SharedMode::default(), composer);
+    let mut app = App::new(Some(SharedMode::default()), composer);
     for now in [0, 100, 200] {
         assert_eq!(press(&mut app, KeyCode::Esc, now), []);
     }

@@ -1,77 +1,47 @@
 //! The command line: clap's types, and nothing that acts.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::error::ErrorKind::{InvalidSubcommand, UnknownArgument};
+use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser};
 
-use super::agent::AgentArgs;
-use super::build::{BuildArgs, check_allowed};
+use super::chat::args::ChatArgs;
+use super::cli::agent::{AgentArgs, CallArgs};
+use super::cli::build::{BuildArgs, SandboxArgs};
+use super::cli::inputs::{InputArgs, OutputArgs, PlaceArgs, as_message};
+use super::cli::replies::{LossArgs, OnFailure, ReplyArgs};
+use super::cli::values::{PROGRAM, SELDOM, parse_duration};
 use super::command::Command;
-use super::inputs::{InputArgs, OutputArgs, PlaceArgs};
-use super::replies::{LossArgs, OnFailure, ReplyArgs};
-use super::values::{PROGRAM, SELDOM, parse_dollars, parse_duration};
-use crate::commands::chat::args::ChatArgs;
-use crate::commands::dev::args::{Dev, DevArgs};
-use crate::commands::orchestrate::args::DevAgent;
-use crate::commands::plan::args::PlanArgs;
-
-use crate::model::Tier;
-use crate::model::price::Usd;
+use super::dev::args::{Dev, DevArgs};
+use super::orchestrate::args::DevAgent;
+use super::plan::args::PlanArgs;
 use crate::sys::text::{printable, without_ci_commands};
 use crate::ui::OutputFormat;
 
-const AFTER_HELP: &str = "\
-Files:
-  agent-config/query.txt               the change to make, without -m or --edit
-  agent-config/codeRollup.txt          the code base, without --rollup; written by
-                                       `code-commit rollup`
-  agent-config/gemini-key.txt          API key for gemini-2.5-pro
-  agent-config/openai-key.txt          API key for gpt-5
-  agent-config/models.json             other models, and which model does what
-  agent-config/consistency-report.txt  the report from --consistency-check
-  build.sh                             must exit with 0 for a change to count
-  logs/<time>-<workflow>/              every query, reply and build of a run
-
-Exit codes (also in the run's result.json):
-  0  done             build.sh passed, or the report was written
-  1  build-failed     build.sh failed after the last repair; the edits are
-                      kept, unless --on-failure is revert
-     gate-changed     a build changed build.sh or another protected file
-  2  usage            invalid command line; nothing was written
-  3  not-ready        something is missing or another run is active; nothing
-                      was sent
-  4  model-failed     no complete reply; nothing of it was applied
-  5  reply-rejected   malformed reply, protected path, or a file that changed
-                      meanwhile; nothing was applied
-  6  local-io         a read, write or log failed; the edits were rolled back
-  129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; no reply is
-                      half applied
-
-Environment:
-  GEMINI_API_KEY, GOOGLE_API_KEY, OPENAI_API_KEY, AZURE_OPENAI_API_KEY,
-  ANTHROPIC_API_KEY
-                          API keys, where the key file is missing
-  GOOGLE_GEMINI_BASE_URL  API server for Gemini (https, or http on localhost)
-  OPENAI_BASE_URL         API server for OpenAI models, likewise
-  ANTHROPIC_BASE_URL      API server for Anthropic models, likewise
-  AZURE_OPENAI_BASE_URL   resource for models on Azure, likewise
-  HTTPS_PROXY, NO_PROXY   proxy for https, and hosts to reach without it
-  NO_COLOR                disables colors";
+const AFTER_HELP: &str = include_str!("command_line/after_help.txt").trim_ascii_end();
 
 /// In one piece: a summary and a longer text would make clap set every flag's help below the flag.
-const ABOUT: &str = "\
-Ask a language model for a change, apply it all or nothing, and build it.
+const ABOUT: &str = include_str!("command_line/about.txt").trim_ascii_end();
 
-Run it in a project: code-commit -m \"Add a --verbose flag\" --rollup
-
-It reads the task from -m or agent-config/query.txt and the code base from the
-files that git tracks or agent-config/codeRollup.txt, applies the reply, runs
-build.sh and asks for up to three repairs. `code-commit init` sets a project up.";
+/// The flags that a report has no use for.
+const CHANGE_FLAGS: [&str; 12] = [
+    "allow_elision",
+    "allow_shrink",
+    "allow_form",
+    "diff",
+    "on_failure",
+    "baseline",
+    "build_timeout",
+    "sandbox",
+    "allow_socket",
+    "pass_env",
+    "reask",
+    "require_edits",
+];
 
 /// The command line of `code-commit`.
 #[expect(
@@ -81,6 +51,10 @@ build.sh and asks for up to three repairs. `code-commit init` sets a project up.
 #[derive(Debug, Clone, Parser)]
 #[command(about = ABOUT, long_about = None, name = PROGRAM, version, after_help = AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct Cli {
+    /// The name of the command or the workflow.
+    #[arg(skip)]
+    pub name: String,
+
     /// A command other than the two workflows.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -90,7 +64,7 @@ pub struct Cli {
     pub inputs: InputArgs,
 
     /// Write a consistency report instead of changing the project
-    #[arg(long, visible_aliases = ["consistency", "cc"], conflicts_with_all = ["allow_elision", "allow_shrink", "allow_form"])]
+    #[arg(long, visible_aliases = ["consistency", "cc"], conflicts_with_all = CHANGE_FLAGS)]
     pub consistency_check: bool,
 
     /// Model to ask: gemini-2.5-pro, gpt-5, or one listed in agent-config/models.json; the default
@@ -102,29 +76,20 @@ pub struct Cli {
     #[arg(long, conflicts_with = "replay")]
     pub dry_run: bool,
 
-    /// Make no call that could take the cost of the run above this many US dollars
-    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
-    pub max_cost: Option<Usd>,
-
-    /// Service tier to ask for: flex (half the price, but slower, and standard if there is no room) or
-    /// standard
-    #[arg(long, value_name = "TIER", value_enum, hide_possible_values = true)]
-    pub tier: Option<Tier>,
-
-    /// Fail with exit code 4 if another model answers than the one that was asked
-    #[arg(long)]
-    pub require_model: bool,
+    /// Flags for calls.
+    #[command(flatten)]
+    pub calls: CallArgs,
 
     /// Stream the reply and show its tokens as they arrive
     #[arg(long)]
     pub stream: bool,
 
     /// Print the change as a unified diff when done
-    #[arg(long, conflicts_with_all = ["consistency_check", "dry_run"])]
+    #[arg(long, conflicts_with = "dry_run")]
     pub diff: bool,
 
     /// What to do with the edits when the run fails: keep (default) or revert
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFailure::Keep, hide_default_value = true, hide_possible_values = true, conflicts_with = "consistency_check")]
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFailure::Keep, hide_default_value = true, hide_possible_values = true)]
     pub on_failure: OnFailure,
 
     /// Output flags.
@@ -175,101 +140,77 @@ pub struct CliMessage {
 }
 
 impl Cli {
-    /// Reads the command line.
+    /// Reads the command line; the binaries `dev` and `dev-agent` are commands by themselves.
     ///
     /// # Errors
     /// A [`CliMessage`] where it asks for help, or is wrong.
     pub fn read(arguments: &[OsString]) -> Result<Self, CliMessage> {
-        let read = Self::try_parse_from(arguments);
-        let read = read.or_else(|error| Self::with_flags_in_front(arguments).ok_or(error));
-        let read = read.and_then(Self::with_sandbox_checked);
-        let cli = read.map_err(|error| message(&error, Self::command(), arguments))?;
-        Ok(cli.settled())
-    }
-
-    /// Reads the command line of the binary `dev`.
-    ///
-    /// # Errors
-    /// A [`CliMessage`] where it asks for help, or is wrong.
-    pub fn read_dev(arguments: &[OsString]) -> Result<Self, CliMessage> {
-        let read = Dev::try_parse_from(arguments).and_then(Dev::with_sandbox_checked);
-        let dev = read.map_err(|error| message(&error, Dev::command(), arguments))?;
-        Self::of_command(Command::Dev(dev.arguments), dev.output, dev.place)
-    }
-
-    /// Reads the command line of the binary `dev-agent`.
-    ///
-    /// # Errors
-    /// A [`CliMessage`] where it asks for help, or is wrong.
-    pub fn read_dev_agent(arguments: &[OsString]) -> Result<Self, CliMessage> {
-        let read = DevAgent::try_parse_from(arguments);
-        let agent = read.map_err(|error| message(&error, DevAgent::command(), arguments))?;
-        Self::of_command(
-            Command::Orchestrate(agent.arguments),
-            agent.output,
-            agent.place,
-        )
-    }
-
-    /// A command by itself: the flags of the commit workflow are as nobody has given any.
-    fn of_command(
-        command: Command,
-        output: OutputArgs,
-        place: PlaceArgs,
-    ) -> Result<Self, CliMessage> {
-        let cli = Self::try_parse_from([PROGRAM]);
-        let cli = cli.map_err(|error| message(&error, Self::command(), &[]))?;
-        Ok(Self {
-            command: Some(command),
-            output,
-            place,
-            ..cli
+        match arguments.first().map(Path::new) {
+            Some(program) if program.ends_with("dev") => Self::read_alone::<Dev>("dev", arguments),
+            Some(program) if program.ends_with("dev-agent") => {
+                Self::read_alone::<DevAgent>("orchestrate", arguments)
+            }
+            _ => Self::parse_all(arguments)
+                .map_err(|error| message(&error, Self::command(), arguments)),
         }
-        .settled())
     }
 
-    /// A subcommand behind flags that all commands have; the workflows' own exclude one.
-    fn with_flags_in_front(arguments: &[OsString]) -> Option<Self> {
-        let command = Self::command().args_conflicts_with_subcommands(false);
-        let matches = command.clone().try_get_matches_from(arguments).ok()?;
-        matches.subcommand()?;
-        let mut own = command
-            .get_arguments()
-            .filter(|argument| !argument.is_global_set());
-        let is_given = |argument: &clap::Arg| {
-            matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
+    /// Reads the command line of a binary `P` that stands for `command`.
+    fn read_alone<P: Parser>(command: &str, arguments: &[OsString]) -> Result<Self, CliMessage> {
+        P::try_parse_from(arguments).map_err(|error| message(&error, P::command(), arguments))?;
+        let given = arguments.iter().skip(1).cloned();
+        let names = [PROGRAM, command].map(OsString::from).into_iter();
+        Self::read(&names.chain(given).collect::<Vec<_>>())
+    }
+
+    /// Parses the command line, and applies flags that stand for others: `--json` is `--output-format json`. What prints
+    /// a script or a page prints nothing else.
+    fn parse_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        let matches = Self::command()
+            .try_get_matches_from(arguments)
+            .or_else(|error| flags_in_front(arguments).ok_or(error))?;
+        let mut cli = Self::from_arg_matches(&matches)?;
+        let workflow = if cli.consistency_check {
+            "consistency"
+        } else {
+            "commit"
         };
-        if own.any(is_given) {
-            return None;
+        matches
+            .subcommand_name()
+            .unwrap_or(workflow)
+            .clone_into(&mut cli.name);
+        let mut innermost = &matches;
+        while let Some((_, command)) = innermost.subcommand() {
+            innermost = command;
         }
-        Self::from_arg_matches(&matches).ok()
+        if let Ok(Some(true)) = innermost.try_get_one("json") {
+            cli.output.output_format = OutputFormat::Json;
+        }
+        if let Some(Command::Completions { .. } | Command::Man { .. }) = cli.command {
+            cli.output = OutputArgs {
+                quiet: true,
+                output_format: OutputFormat::Text,
+            };
+        }
+        cli.sandbox()
+            .check()
+            .map_err(|reason| Self::command().error(ArgumentConflict, reason))?;
+        Ok(cli)
     }
 
-    /// The same, if the hosts and sockets that it allows can be.
-    fn with_sandbox_checked(self) -> Result<Self, clap::Error> {
-        let (sandbox, hosts) = match self.agent() {
-            Some(agent) => (agent.sandbox, &agent.allow_host),
-            None => (self.build.sandbox, &self.build.allow_host),
-        };
-        check_allowed(sandbox, hosts, self.allowed_sockets(), Self::command)?;
-        Ok(self)
-    }
-
-    /// The sockets that a sandbox does not hide.
+    /// The flags for the sandbox of builds and commands.
     #[must_use]
-    pub fn allowed_sockets(&self) -> &[PathBuf] {
-        let agent = self.agent();
-        agent.map_or(&self.build.allow_socket, |agent| &agent.allow_socket)
+    pub fn sandbox(&self) -> &SandboxArgs {
+        self.agent()
+            .map_or(&self.build.sandbox, |agent| &agent.sandbox)
     }
 
     /// The variables that a sandbox, or an MCP server, gets though their names say that they hold a secret.
     #[must_use]
     pub fn passed_variables(&self) -> &[String] {
         match &self.command {
-            Some(Command::Mcp(mcp)) => mcp.command.passed_variables(),
-            _ => self
-                .agent()
-                .map_or(&self.build.pass_env, |agent| &agent.pass_env),
+            Some(Command::Mcp(mcp)) => &mcp.server().pass_env,
+            _ => &self.sandbox().pass_env,
         }
     }
 
@@ -299,30 +240,20 @@ impl Cli {
             _ => None,
         }
     }
+}
 
-    /// Applies flags that stand for others: `--json` is `--output-format json`. What prints a script or a page
-    /// prints nothing else.
-    fn settled(mut self) -> Self {
-        match &self.command {
-            Some(Command::Dev(dev)) if dev.lists_json() => {
-                self.output.output_format = OutputFormat::Json;
-            }
-            Some(Command::Chat(chat)) if chat.lists_json() => {
-                self.output.output_format = OutputFormat::Json;
-            }
-            Some(Command::Plan(plan)) if plan.shows_json() => {
-                self.output.output_format = OutputFormat::Json;
-            }
-            Some(Command::Completions { .. } | Command::Man { .. }) => {
-                self.output = OutputArgs {
-                    quiet: true,
-                    output_format: OutputFormat::Text,
-                };
-            }
-            _ => {}
-        }
-        self
-    }
+/// A subcommand behind flags that all commands have; the workflows' own exclude one.
+fn flags_in_front(arguments: &[OsString]) -> Option<ArgMatches> {
+    let command = Cli::command().args_conflicts_with_subcommands(false);
+    let matches = command.clone().try_get_matches_from(arguments).ok()?;
+    matches.subcommand()?;
+    let is_given = |argument: &clap::Arg| {
+        matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
+    let mut own = command
+        .get_arguments()
+        .filter(|argument| !argument.is_global_set());
+    (!own.any(is_given)).then(|| matches.clone())
 }
 
 fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]) -> CliMessage {
@@ -365,7 +296,7 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
     if !error.use_stderr() {
         return String::new();
     }
-    let message = crate::commands::cli::inputs::as_message(error, whole, arguments);
+    let message = as_message(error, whole, arguments);
     if let Some((message, true)) = message {
         return format!("hint: {message}\n");
     }

@@ -6,9 +6,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use super::*;
-use crate::model::anthropic::tests::{described, fits};
-use crate::model::message::{Message, Role};
-use crate::model::{Endpoint, Form, Proxies, StepId, Tier};
 
 /// A server that gives each request the next of these answers, and what it is asked: the head and the body.
 fn serving(answers: Vec<(u16, Value)>) -> (VendorServer, Receiver<(String, String)>) {
@@ -81,38 +78,6 @@ fn all_pages_of_models_are_read() {
     ] {
         assert!(heads.iter().all(|head| head.contains(header)), "{heads:?}");
     }
-}
-
-#[test]
-fn tokens_are_counted_of_what_would_be_asked() {
-    let (server, asked) = serving(vec![(200, json!({"input_tokens": 42}))]);
-    let request = Request {
-        step: StepId::INITIAL,
-        messages: vec![
-            Message::text(Role::System, "s"),
-            Message::text(Role::User, "u"),
-        ],
-        form: Form::default(),
-        max_output_tokens: Some(9),
-        tier: Tier::Standard,
-        cached_by_marks: true,
-        once: false,
-    };
-    assert_eq!(
-        server
-            .count_tokens(&Provider::Anthropic.spec("m"), &request)
-            .unwrap(),
-        42
-    );
-    let (head, body) = asked.recv().unwrap();
-    assert!(
-        head.starts_with("POST /v1/messages/count_tokens "),
-        "{head}"
-    );
-    let expected = json!({"model": "m", "system": [{"type": "text", "text": "s"}],
-        "messages": [{"role": "user", "content": [{"type": "text", "text": "u"}]}]});
-    assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), expected);
-    fits(&described("CountMessageTokensParams"), &expected);
 }
 
 #[test]

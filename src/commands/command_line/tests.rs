@@ -1,6 +1,7 @@
 //! What command lines mean, and what is said of wrong ones.
 
 use super::*;
+use crate::commands::log::LogArgs;
 
 fn read(arguments: &[&str]) -> Result<Cli, CliMessage> {
     let all = std::iter::once("code-commit").chain(arguments.iter().copied());
@@ -115,10 +116,10 @@ fn what_all_commands_take_may_stand_in_front_of_them() {
     assert!(cli.output.quiet && cli.output.output_format == OutputFormat::Json);
     assert!(matches!(
         cli.command,
-        Some(Command::Log {
+        Some(Command::Log(LogArgs {
             number: Some(3),
             ..
-        })
+        }))
     ));
     for arguments in [
         &["--stream", "log"][..],

@@ -39,7 +39,8 @@ fn answer(status: u16, body: &str) -> String {
 }
 
 fn pulled(status: u16, body: &str) -> (Vec<String>, Result<(), String>) {
-    let server = OllamaServer::new(
+    let server = VendorServer::new(
+        Provider::Ollama,
         serving(vec![answer(status, body)]),
         &Interrupt::never().unwrap(),
     );
@@ -87,7 +88,7 @@ fn a_pull_tells_how_far_it_is_and_fails_in_the_servers_words() {
 fn a_signal_ends_any_wait() {
     for signal in [Signal::Int, Signal::Term] {
         let interrupt = Interrupt::never().unwrap();
-        let server = OllamaServer::new(serving(Vec::new()), &interrupt);
+        let server = VendorServer::new(Provider::Ollama, serving(Vec::new()), &interrupt);
         interrupt.simulate(signal);
         let installed = server.installed().unwrap_err();
         assert!(
@@ -103,7 +104,7 @@ fn a_signal_ends_any_wait() {
 fn what_is_installed_is_told_by_name() {
     let tags = r#"{"models":[{"name":"a:7b","model":"a:7b"},{"model":"b:latest"},{}]}"#;
     let route = serving(vec![answer(200, tags), answer(200, r#"{"models":[]}"#)]);
-    let server = OllamaServer::new(route, &Interrupt::never().unwrap());
+    let server = VendorServer::new(Provider::Ollama, route, &Interrupt::never().unwrap());
     assert_eq!(server.installed().unwrap(), ["a:7b", "b:latest"]);
     assert!(server.installed().unwrap().is_empty());
     let installed = ["a:7b".to_owned()];

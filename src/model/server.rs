@@ -1,8 +1,10 @@
-//! An Ollama server, apart from its models' replies: which models it has, and how it gets another.
+//! A server, apart from its models' replies: the models that it has, or that a key may ask; and how Ollama's gets another.
 //!
-//! Touches the network. Guarantees an answer or an error within [`TIMEOUT`] to the question which models there are,
-//! whatever the server does, and that a signal ends any wait.
+//! Touches the network. Guarantees an answer or an error to the question for models within [`TIMEOUT`], or
+//! [`LOCAL_TIMEOUT`], whatever the server does, and that a signal ends any wait.
 
+#[cfg(test)]
+mod ollama_tests;
 #[cfg(test)]
 mod tests;
 
@@ -10,27 +12,68 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use ureq::RequestBuilder;
 use ureq::http::StatusCode;
 
-use super::Ollama;
-use crate::model::error::one_line;
-use crate::model::http::Route;
-use crate::model::{ModelError, VendorError, Wire as _};
+use super::error::{ModelError, Setup, VendorError, one_line};
+use super::spec::{ModelSpec, Provider};
+use super::wire::{Wire, parse_answer};
 use crate::secret::ApiKey;
+use crate::sys::http::endpoint::{Endpoint, Proxies};
 use crate::sys::http::{HttpClient, HttpError};
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::ndjson::Lines;
 
-/// The time the server may take to say which models it has.
-const TIMEOUT: Duration = Duration::from_secs(4);
+/// The time a vendor's server may take to tell of models.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// The time the user's own may take.
+const LOCAL_TIMEOUT: Duration = Duration::from_secs(4);
 /// The time a pull may be silent: what was loaded is verified without a word.
 const PULL_SILENCE: Duration = Duration::from_secs(15 * 60);
 /// The largest size that an answer may have, in bytes: a thousand models take half a megabyte.
 const LIMIT: u64 = 16 << 20;
+/// The number of pages of models read, each of a thousand models.
+const PAGES: usize = 10;
 /// The number of models that are listed.
 const NAMED: usize = 20;
+
+/// The way to a model.
+#[derive(Debug, Clone)]
+pub struct Route {
+    /// The server that is asked.
+    pub endpoint: Endpoint,
+    /// The proxies on the way there.
+    pub proxies: Proxies,
+    /// The key, where the server wants one.
+    pub key: Option<ApiKey>,
+}
+
+/// A model that the server tells of.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ListedModel {
+    /// By which it is asked.
+    pub id: String,
+    /// The name shown to people.
+    #[serde(default)]
+    pub display_name: String,
+    /// When it came out, in RFC 3339.
+    #[serde(default)]
+    pub created_at: String,
+    /// The number of tokens a prompt may have, where the server tells.
+    pub max_input_tokens: Option<u64>,
+    /// The number of tokens an answer may have, where the server tells.
+    pub max_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<ListedModel>,
+    #[serde(default)]
+    has_more: bool,
+    last_id: Option<String>,
+}
 
 /// Why a model of an Ollama server cannot be asked.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -126,73 +169,124 @@ struct Tag {
     model: Option<String>,
 }
 
-/// An Ollama server.
-pub struct OllamaServer {
-    client: HttpClient,
+/// The server of a vendor's API.
+pub struct VendorServer {
+    pub(super) wire: &'static dyn Wire,
+    pub(super) client: HttpClient,
     key: Option<ApiKey>,
 }
 
-impl OllamaServer {
-    /// The server at the end of `route`. Nothing is sent yet.
-    #[must_use]
-    pub fn new(route: Route, interrupt: &Interrupt) -> Self {
-        let Route {
-            endpoint,
-            proxies,
-            key,
-        } = route;
+impl VendorServer {
+    /// The server at the end of `route`. Nothing is opened or loaded yet; TLS is set up by the first call that needs it.
+    pub fn new(provider: Provider, route: Route, interrupt: &Interrupt) -> Self {
         Self {
-            client: HttpClient::new(endpoint, &proxies, interrupt),
-            key,
+            wire: provider.wire(),
+            client: HttpClient::keeping(route.endpoint, &route.proxies, interrupt),
+            key: route.key,
         }
     }
 
     /// Its base URL.
-    #[must_use]
     pub fn url(&self) -> String {
         self.client.endpoint().url("")
     }
 
-    /// The models that it has, by their names and tags.
+    /// A call about a model, with the key.
+    pub(super) fn prepared<B>(
+        &self,
+        mut call: RequestBuilder<B>,
+        spec: &ModelSpec,
+        timeout: Option<Duration>,
+    ) -> RequestBuilder<B> {
+        for (name, value) in self.wire.headers(spec) {
+            call = call.header(*name, *value);
+        }
+        if let Some(key) = &self.key {
+            let (name, prefix) = self.wire.key_header();
+            call = call.header(name, format!("{prefix}{}", key.expose()));
+        }
+        call.config().timeout_global(timeout).build()
+    }
+
+    /// Asks for the list of models, which needs a valid key.
+    ///
+    /// # Errors
+    /// When it does not come, or not in time: [`ModelError::refuses_key`] says whether that is the key's fault.
+    pub fn check_key(&self) -> Result<(), ModelError> {
+        let read: Result<IgnoredAny, _> = self.listed(self.wire.models_path());
+        read.map(drop)
+    }
+
+    /// The models of Anthropic's that the key may ask, in the server's order.
+    ///
+    /// # Errors
+    /// When it does not tell, or not in time: [`ModelError::refuses_key`] says whether that is the key's fault.
+    pub fn models(&self) -> Result<Vec<ListedModel>, ModelError> {
+        let mut models = Vec::new();
+        let mut path = self.wire.models_path().to_owned();
+        for _ in 0..PAGES {
+            let page: Page = self.listed(&path)?;
+            models.extend(page.data);
+            let Some(last) = page.last_id.filter(|last| page.has_more && is_plain(last)) else {
+                break;
+            };
+            path = format!("/v1/models?limit=1000&after_id={last}");
+        }
+        Ok(models)
+    }
+
+    fn listed<T: DeserializeOwned>(&self, path: &str) -> Result<T, ModelError> {
+        let answer = self.get(path, TIMEOUT);
+        let (status, json) =
+            answer.map_err(|error| ModelError::of_call(error, self.client.endpoint(), TIMEOUT))?;
+        if status.is_success() {
+            return parse_answer(&json);
+        }
+        Err(ModelError::Status {
+            status: status.as_u16(),
+            vendor: self.wire.read_failure(&json),
+            model: String::new(),
+            tries: 1,
+            answer: json.into(),
+            setup: Setup::default(),
+        })
+    }
+
+    fn get(&self, path: &str, timeout: Duration) -> Result<(StatusCode, Vec<u8>), HttpError> {
+        self.client.silence.allow(None);
+        let (url, spec) = (self.client.endpoint().url(path), ModelSpec::default());
+        let response = self.client.call(|| {
+            let call = self.client.agent.get(&url);
+            self.prepared(call, &spec, Some(timeout)).call()
+        })?;
+        let status = response.status();
+        Ok((status, self.client.read_body(response, LIMIT)?))
+    }
+
+    /// The models that an Ollama server has, by their names and tags.
     ///
     /// # Errors
     /// When it does not tell, or not in time.
     pub fn installed(&self) -> Result<Vec<String>, ServerProblem> {
-        self.client.silence.allow(None);
-        let call = self
-            .client
-            .agent
-            .get(self.client.endpoint().url("/api/tags"));
-        let call = self
-            .with_key(call)
-            .config()
-            .timeout_global(Some(TIMEOUT))
-            .build();
-        let response = self.client.answer(call.call());
-        let response = response.map_err(|error| self.not_there(&error))?;
-        let status = response.status();
-        let json = self.client.read_body(response, LIMIT);
-        let json = json.map_err(|error| self.not_there(&error))?;
+        let answer = self.get(self.wire.models_path(), LOCAL_TIMEOUT);
+        let (status, json) = answer.map_err(|error| self.not_there(&error))?;
         let not_ollama = |reason| ServerProblem::NotOllama {
             url: self.url(),
             reason,
         };
         if !status.is_success() {
-            return Err(not_ollama(refusal(status, &json)));
+            return Err(not_ollama(self.refusal(status, &json)));
         }
         let tags: Tags = serde_json::from_slice(&json)
             .map_err(|source| not_ollama(ModelError::not_json(&json, source).to_string()))?;
         let Some(models) = tags.models else {
             return Err(not_ollama(format!("`{}`", ModelError::snippet(&json))));
         };
-        Ok(models
-            .into_iter()
-            .filter_map(|tag| tag.name.or(tag.model))
-            .collect())
+        let models = models.into_iter();
+        Ok(models.filter_map(|tag| tag.name.or(tag.model)).collect())
     }
 
     /// Returns the problem to report if `model` is not among the models `installed` there.
-    #[must_use]
     pub fn lack(&self, model: &str, installed: &[String]) -> Option<ServerProblem> {
         let is_there = installed.iter().any(|name| is_same(name, model));
         (!is_there).then(|| ServerProblem::NotInstalled {
@@ -220,18 +314,18 @@ impl OllamaServer {
             other => other,
         };
         self.client.silence.allow(Some(PULL_SILENCE));
-        let call = self
-            .client
-            .agent
-            .post(self.client.endpoint().url("/api/pull"));
-        let call = call.header("content-type", "application/json");
+        let url = self.client.endpoint().url("/api/pull");
         let body = json!({"model": model, "stream": true}).to_string();
-        let response = self.client.answer(self.with_key(call).send(body));
+        let response = self.client.call(|| {
+            let call = self.client.agent.post(&url);
+            let call = call.header("content-type", "application/json");
+            self.prepared(call, &ModelSpec::default(), None).send(&body)
+        });
         let response = response.map_err(failed)?;
         let status = response.status();
         if !status.is_success() {
             let answer = self.client.read_body(response, LIMIT).map_err(failed)?;
-            return Err(not_pulled(refusal(status, &answer)));
+            return Err(not_pulled(self.refusal(status, &answer)));
         }
         let mut lines = Lines::default();
         let mut chunk = vec![0; 16 << 10];
@@ -252,14 +346,6 @@ impl OllamaServer {
         is_done.then_some(()).ok_or_else(broken)
     }
 
-    fn with_key<B>(&self, call: RequestBuilder<B>) -> RequestBuilder<B> {
-        let Some(key) = &self.key else {
-            return call;
-        };
-        let (name, prefix) = Ollama.key_header();
-        call.header(name, format!("{prefix}{}", key.expose()))
-    }
-
     /// Maps the error of a call that got no answer.
     fn not_there(&self, error: &HttpError) -> ServerProblem {
         let reason = match error {
@@ -275,6 +361,32 @@ impl OllamaServer {
             _ => ServerProblem::NotThere { url, reason },
         }
     }
+
+    /// Describes an answer with an error's status.
+    fn refusal(&self, status: StatusCode, body: &[u8]) -> String {
+        let VendorError { message, .. } = self.wire.read_failure(body);
+        let words = message.map_or_else(|| ModelError::snippet(body), |words| one_line(&words));
+        let colon = if words.is_empty() { "" } else { ": " };
+        format!("it answers `{}`{colon}{words}", status.as_u16())
+    }
+}
+
+/// Reads a line of a pull, and tells `progress` of it; whether the pull is done.
+///
+/// # Errors
+/// The server's message about a failed pull.
+fn read_progress(line: &[u8], progress: &mut dyn FnMut(&PullProgress)) -> Result<bool, String> {
+    let words = |error: serde_json::Error| ModelError::not_json(line, error).to_string();
+    let told: Value = serde_json::from_slice(line).map_err(words)?;
+    if !told["error"].is_null() {
+        let message = Provider::Ollama.wire().told(&told["error"]).message;
+        return Err(one_line(
+            &message.unwrap_or_else(|| told["error"].to_string()),
+        ));
+    }
+    let told: PullProgress = serde_json::from_value(told).map_err(words)?;
+    progress(&told);
+    Ok(told.status == "success")
 }
 
 /// Returns whether `installed` is the model called `asked`; a name without a tag means `latest`.
@@ -287,29 +399,8 @@ fn is_same(installed: &str, asked: &str) -> bool {
     plain(installed) == plain(asked)
 }
 
-/// Describes an answer with an error's status.
-fn refusal(status: StatusCode, body: &[u8]) -> String {
-    let status = status.as_u16();
-    let VendorError { message, .. } = Ollama.read_failure(body);
-    let words = message.map_or_else(|| ModelError::snippet(body), |words| one_line(&words));
-    let colon = if words.is_empty() { "" } else { ": " };
-    format!("it answers `{status}`{colon}{words}")
-}
-
-/// Reads a line of a pull, and tells `progress` of it; whether the pull is done.
-///
-/// # Errors
-/// The server's message about a failed pull.
-fn read_progress(line: &[u8], progress: &mut dyn FnMut(&PullProgress)) -> Result<bool, String> {
-    let words = |error: serde_json::Error| ModelError::not_json(line, error).to_string();
-    let told: Value = serde_json::from_slice(line).map_err(words)?;
-    if !told["error"].is_null() {
-        let VendorError { message, .. } = Ollama.told(&told["error"]);
-        return Err(one_line(
-            &message.unwrap_or_else(|| told["error"].to_string()),
-        ));
-    }
-    let told: PullProgress = serde_json::from_value(told).map_err(words)?;
-    progress(&told);
-    Ok(told.status == "success")
+/// Returns whether an id needs no escaping in a URL.
+fn is_plain(id: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    !id.is_empty() && id.chars().all(plain)
 }

@@ -1,0 +1,278 @@
+//! The chunks that a plan document consists of: headings, items, and the text between them. Pure.
+//!
+//! Guarantees that the chunks together are the text, byte for byte; that code blocks and comments are not structure;
+//! and that one which never ends is plain text: it hides nothing.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::sys::fences::Fence;
+use crate::sys::text::regex;
+
+/// A part of the document with a heading of its own, in the order in which parts stand there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlanPart {
+    Title,
+    Goal,
+    Criteria,
+    Made,
+    Rejected,
+    Tasks,
+    Log,
+}
+
+impl PlanPart {
+    /// Each part with its heading, which goes on in the title, and its text as long as there is nothing to say.
+    const WORDS: [(Self, &str, &str); 7] = [
+        (Self::Title, "# Plan:", "[Goal to be defined]"),
+        (Self::Goal, "## Goal", "[User will provide goal]"),
+        (
+            Self::Criteria,
+            "## Acceptance Criteria",
+            "- [ ] [Criteria will be added once goal is defined]",
+        ),
+        (Self::Made, "## Decisions Made", "[No decisions yet]"),
+        (
+            Self::Rejected,
+            "## Decisions Rejected",
+            "[No rejected decisions yet]",
+        ),
+        (Self::Tasks, "## Tasks", ""),
+        (Self::Log, "## Execution Log", "[No actions taken yet]"),
+    ];
+
+    /// All parts.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::WORDS.into_iter().map(|(part, _, _)| part)
+    }
+
+    /// Its heading; the title's goes on.
+    pub fn heading(self) -> &'static str {
+        Self::WORDS[self as usize].1
+    }
+
+    /// Its text as long as there is nothing to say; "" for the tasks, which are missing then.
+    pub fn placeholder(self) -> &'static str {
+        Self::WORDS[self as usize].2
+    }
+
+    /// Returns `true` if its items stand line by line, and not as paragraphs.
+    pub fn is_list(self) -> bool {
+        matches!(self, Self::Goal | Self::Criteria | Self::Tasks)
+    }
+
+    /// The part that a line is the heading of.
+    pub fn of(line: &str) -> Option<Self> {
+        let (level, words) = heading(line)?;
+        let words = match level {
+            1 => words.split(':').next()?.trim_end(),
+            _ => words.trim_end_matches([' ', '#', ':']),
+        };
+        let is_own = |(own, name): (usize, &str)| own == level && name.eq_ignore_ascii_case(words);
+        Self::all().find(|part| heading(part.heading().trim_end_matches(':')).is_some_and(is_own))
+    }
+}
+
+/// Some lines of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// The part that they belong to; `None` for a section of the user's own.
+    pub part: Option<PlanPart>,
+    pub kind: ChunkKind,
+    /// The lines, their ends included.
+    pub raw: String,
+}
+
+/// The kind of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkKind {
+    /// A heading of the first or second level.
+    Heading,
+    /// An item of its part; of the goal, a line or a code block.
+    Item,
+    /// A line that says that there is nothing yet.
+    Placeholder,
+    /// A blank line.
+    Blank,
+    /// Any other text: prose, a code block, a comment.
+    Other,
+}
+
+impl Chunk {
+    pub fn new(part: Option<PlanPart>, kind: ChunkKind, raw: String) -> Self {
+        Self { part, kind, raw }
+    }
+
+    /// Returns `true` if it is of that part and kind.
+    pub fn is(&self, part: PlanPart, kind: ChunkKind) -> bool {
+        self.part == Some(part) && self.kind == kind
+    }
+
+    /// Gives a task this number.
+    pub fn number(&mut self, step: usize) {
+        static MARKER: LazyLock<Regex> = LazyLock::new(|| regex(r"^\s*([-*+]|[0-9]+[.)])"));
+        self.raw = MARKER.replace(&self.raw, format!("{step}.")).into_owned();
+    }
+}
+
+/// The number of lines of the front matter, the blank ones above it included; `None` where it does not end.
+pub fn front_matter(lines: &[&str]) -> Option<usize> {
+    let is_mark = |line: &str| line.trim_end() == "---";
+    let first = lines.iter().position(|line| !line.trim().is_empty());
+    let Some(start) = first.filter(|at| is_mark(lines[*at])) else {
+        return Some(0);
+    };
+    let mut below = lines[start + 1..].iter();
+    let end = below.position(|line| is_mark(line) || PlanPart::of(line).is_some())?;
+    let end = start + 1 + end;
+    is_mark(lines[end]).then_some(end + 1)
+}
+
+/// Splits the text below the front matter. Of two headings of a part, the first one counts.
+pub fn chunks(lines: &[&str]) -> Vec<Chunk> {
+    let mut chunks: Vec<Chunk> = Vec::new();
+    let mut part = None;
+    // A block without an end is none, nor is any below it: looking for each end again would take too long.
+    let mut blocks_end = true;
+    let mut at = 0;
+    while let Some(line) = lines.get(at) {
+        let is_comment = line.trim_start().starts_with("<!--");
+        let fence = Fence::of(line);
+        let mut below = lines[at..].iter();
+        let length = match fence {
+            _ if !blocks_end => None,
+            _ if is_comment => below.position(|line| line.contains("-->")),
+            None => None,
+            Some(open) => {
+                let closes = |line: &&str| Fence::of(line).is_some_and(|fence| fence.closes(&open));
+                below.skip(1).position(closes).map(|at| at + 1)
+            }
+        };
+        let is_block = length.is_some();
+        blocks_end &= is_block || !is_comment && fence.is_none();
+        let raw = lines[at..=at + length.unwrap_or_default()].concat();
+        at += 1 + length.unwrap_or_default();
+        if !is_block && heading(line).is_some_and(|(level, _)| level <= 2) {
+            let is_new = |part: &PlanPart| chunks.iter().all(|known| known.part != Some(*part));
+            part = PlanPart::of(line).filter(is_new);
+            chunks.push(Chunk::new(part, ChunkKind::Heading, raw));
+            continue;
+        }
+        let kind = match part {
+            Some(PlanPart::Goal) if is_block && !is_comment => ChunkKind::Item,
+            _ if is_block => ChunkKind::Other,
+            part => kind_of(part, line.trim_end()),
+        };
+        let is_more = matches!(kind, ChunkKind::Other);
+        match item_above(&chunks, part, line, is_block).filter(|_| is_more) {
+            Some(at) => {
+                let more: String = chunks.drain(at + 1..).map(|chunk| chunk.raw).collect();
+                chunks[at].raw += &(more + &raw);
+            }
+            None => chunks.push(Chunk::new(part, kind, raw)),
+        }
+    }
+    chunks
+}
+
+/// The kind of a line that stands in no block.
+fn kind_of(part: Option<PlanPart>, line: &str) -> ChunkKind {
+    let is_indented = line.starts_with("  ") || line.starts_with('\t');
+    let listed = list_item(line).map(|(_, text)| text);
+    let is_item = match part {
+        Some(PlanPart::Title) => field(line).is_some_and(|(name, _)| name == "status"),
+        Some(PlanPart::Goal) => true,
+        Some(PlanPart::Criteria) => listed.is_some(),
+        // Lists below a task are part of it.
+        Some(PlanPart::Tasks) => listed.is_some() && !is_indented,
+        Some(_) => heading(line).is_some_and(|(level, title)| level == 3 && !title.is_empty()),
+        None => false,
+    };
+    match part {
+        Some(_) if is_placeholder(listed.unwrap_or(line)) => ChunkKind::Placeholder,
+        Some(_) if is_item => ChunkKind::Item,
+        _ if line.is_empty() => ChunkKind::Blank,
+        _ => ChunkKind::Other,
+    }
+}
+
+/// The item that other text belongs to: in an entry, all of it; in a list, indented lines up to one with a field.
+fn item_above(
+    chunks: &[Chunk],
+    part: Option<PlanPart>,
+    line: &str,
+    is_block: bool,
+) -> Option<usize> {
+    let above = match part? {
+        PlanPart::Title | PlanPart::Goal => None,
+        PlanPart::Criteria | PlanPart::Tasks => {
+            let last = chunks.last()?.raw.lines().next_back();
+            let is_part = line.starts_with([' ', '\t']) && !is_block;
+            let is_over = last.is_some_and(|last| field(last).is_some());
+            chunks.len().checked_sub(1).filter(|_| is_part && !is_over)
+        }
+        _ => chunks
+            .iter()
+            .rposition(|chunk| chunk.kind != ChunkKind::Blank),
+    };
+    above.filter(|at| chunks[*at].kind == ChunkKind::Item)
+}
+
+/// The level and the words of a heading.
+pub fn heading(line: &str) -> Option<(usize, &str)> {
+    let line = line.trim_end();
+    let words = line.trim_start_matches('#');
+    let level = line.len() - words.len();
+    let is_heading = words.is_empty() || words.starts_with(char::is_whitespace);
+    ((1..=6).contains(&level) && is_heading).then(|| (level, words.trim()))
+}
+
+/// A list item's mark and its text; a box is one where a blank follows it.
+static ITEM: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?s)^\s*(?:[-*+]|[0-9]{1,9}[.)])(?:\s*\[\s*([^\s\]]?)\x{fe0f}?\s*\](?:\s+|$)|\s+)(.*?)\s*$",
+    )
+});
+
+/// The mark in the box of a list item, a blank where it has none, and its text.
+pub fn list_item(text: &str) -> Option<(char, &str)> {
+    let found = ITEM.captures(text)?;
+    let mark = found.get(1).and_then(|mark| mark.as_str().chars().next());
+    let text = found.get(2)?.as_str();
+    (!text.is_empty()).then_some((mark.unwrap_or(' '), text))
+}
+
+/// A line `**Name:** text`; the colon may stand behind the asterisks.
+static FIELD: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^\s*\*\*([^*:]+)(?::\*\*|\*\*\s*:)\s*(.*?)\s*$"));
+
+/// The name, in lower case, and the text of a field.
+pub fn field(line: &str) -> Option<(String, &str)> {
+    let (_, [name, text]) = FIELD.captures(line)?.extract();
+    Some((name.trim().to_lowercase(), text))
+}
+
+/// Texts that stand for "nothing yet", with or without brackets around them.
+const PLACEHOLDERS: [&str; 7] = [
+    "User will provide goal",
+    "Clear goal description",
+    "Goal to be defined",
+    "Criteria will be added once goal is defined",
+    "No decisions yet",
+    "No rejected decisions yet",
+    "No actions taken yet",
+];
+
+/// Returns `true` if a line only says that there is nothing yet.
+pub fn is_placeholder(line: &str) -> bool {
+    PLACEHOLDERS.contains(&line.trim_matches(|c: char| c.is_whitespace() || "[]".contains(c)))
+}
+
+/// Returns `true` if a line is one of git's conflict markers.
+pub fn is_conflict_marker(line: &str) -> bool {
+    ["<<<<<<<", "|||||||", ">>>>>>>"]
+        .iter()
+        .filter_map(|mark| line.strip_prefix(mark))
+        .any(|rest| rest.is_empty() || rest.starts_with(' '))
+}

@@ -1,0 +1,252 @@
+//! The slash commands: one table, one reader and one help for all who talk with their user. Pure.
+
+use crate::ui::tui::CommandHint;
+
+macro_rules! slash_commands {
+    ($($command:ident $name:literal $argument:literal $description:literal;)*) => {
+        /// A slash command of the program.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Slash {
+            $(#[doc = $description] $command,)*
+        }
+
+        /// All commands, each with its name, the argument that it takes, and its description. An agent has those that
+        /// it names.
+        const COMMANDS: &[(Slash, &str, &str, &str)] =
+            &[$((Slash::$command, $name, $argument, $description),)*];
+    };
+}
+
+slash_commands! {
+    Clear "clear" "" "begin a new session";
+    Command "command" "NAME DESCRIPTION" "have a slash command written";
+    Compact "compact" "[FOCUS]" "replace what was said by a summary";
+    Copy "copy" "" "copy the last reply to the clipboard";
+    Cost "cost" "" "show tokens and dollars";
+    Diff "diff" "" "show what the last request changed";
+    Exit "exit" "" "leave";
+    Help "help" "" "show keys and commands";
+    Init "init" "" "have AGENTS.md written";
+    Login "login" "[KEY|NAME]" "sign in, or switch accounts";
+    Logout "logout" "" "remove the active account";
+    Mode "mode" "[NAME]" "switch to regular, auto-pilot or planning";
+    Model "model" "[NAME]" "switch models";
+    Permissions "permissions" "" "show what is allowed for good";
+    Resume "resume" "[NUMBER]" "go on with another session";
+    Transcript "transcript" "" "read all of it in $PAGER";
+    Undo "undo" "" "take back what the last request changed";
+}
+
+/// Other names of commands.
+const ALIASES: [(&str, &str); 2] = [("quit", "exit"), ("?", "help")];
+
+/// The keys of the screen, for its `/help`.
+const KEYS: &str = "\
+| key | does |
+|---|---|
+| Enter | send |
+| Ctrl-J, Alt-Enter, Shift-Enter, `\\` Enter | begin a line |
+| Up, Down, Ctrl-R | go through what was sent before |
+| Shift+Tab | switch modes |
+| Esc Esc | stop the agent |
+| Ctrl-C | clear the input, stop, leave |
+| Ctrl-D | leave |
+| Ctrl-Z | stop for the shell |
+| Ctrl-G | edit in $EDITOR |
+| Ctrl-O | unfold results |
+| Ctrl-V | attach an image |
+| PageUp, PageDown, wheel | scroll |
+| `@path` | attach a file |
+| `!command` | run a command yourself |";
+
+/// A parsed line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SlashLine<'l> {
+    /// A request.
+    Request,
+    /// A command of the program, and its argument.
+    Command(Slash, &'l str),
+    /// A command that the user has written, and its argument.
+    Own(&'l str, &'l str),
+    /// No command, for this reason.
+    Refused(String),
+}
+
+/// Splits a line into the command that its first word names and the argument behind it; `None` for a request. A path is
+/// a request's first word.
+pub fn split(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    let (word, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let name = word.strip_prefix('/')?;
+    let is_name = |c: char| c.is_alphanumeric() || "_-:".contains(c);
+    let is_command = name == "?" || !name.is_empty() && name.chars().all(is_name);
+    is_command.then_some((name, argument.trim()))
+}
+
+/// Parses a line for an agent that has these commands of the program, and these of its user's own.
+pub fn read<'l>(line: &'l str, commands: &[Slash], own: &[CommandHint]) -> SlashLine<'l> {
+    let Some((name, argument)) = split(line) else {
+        return SlashLine::Request;
+    };
+    match named(name, commands) {
+        Some((command, "")) if !argument.is_empty() => {
+            let (_, name, ..) = COMMANDS[command as usize];
+            SlashLine::Refused(format!("`/{name}` takes nothing behind it"))
+        }
+        Some((command, _)) => SlashLine::Command(command, argument),
+        None if own.iter().any(|own| own.name == name) => SlashLine::Own(name, argument),
+        None => SlashLine::Refused(unknown(name, &listed(commands, own))),
+    }
+}
+
+/// The one of these commands that has this name, and the argument that it takes.
+pub fn named(name: &str, commands: &[Slash]) -> Option<(Slash, &'static str)> {
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
+    let name = alias.map_or(name, |(_, meant)| meant);
+    let mut all = COMMANDS.iter();
+    let (command, _, argument, _) =
+        all.find(|(command, known, ..)| *known == name && commands.contains(command))?;
+    Some((*command, argument))
+}
+
+/// The error for an unknown command, with those that begin alike, or all.
+fn unknown(name: &str, hints: &[CommandHint]) -> String {
+    let first = name.chars().next();
+    let names = |is_wanted: &dyn Fn(&str) -> bool| {
+        let names = hints.iter().map(|hint| &*hint.name);
+        let names = names.filter(|name| is_wanted(name));
+        names
+            .map(|name| format!("`/{name}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match names(&|known| known.chars().next() == first) {
+        alike if alike.is_empty() => format!(
+            "there is no command `/{name}` here, only {}; `/exit` or Ctrl-D ends",
+            names(&|_| true)
+        ),
+        alike => format!("there is no command `/{name}`: did you mean {alike}?"),
+    }
+}
+
+/// The commands of an agent, for who types one: these of the program, then the user's own.
+pub fn listed(commands: &[Slash], own: &[CommandHint]) -> Vec<CommandHint> {
+    let there = COMMANDS
+        .iter()
+        .filter(|(command, ..)| commands.contains(command));
+    let hints = there.map(|(_, name, argument, description)| CommandHint {
+        name: (*name).to_owned(),
+        argument: (*argument).to_owned(),
+        description: (*description).to_owned(),
+    });
+    hints.chain(own.iter().cloned()).collect()
+}
+
+/// Returns the text of `/help` on the screen, in Markdown.
+pub fn screen_help(hints: &[CommandHint]) -> String {
+    let lines = hints.iter().map(|hint| {
+        // A bar would begin another cell.
+        let usage = usage(hint).replace('|', "\\|");
+        format!("| `{usage}` | {} |\n", hint.description)
+    });
+    format!(
+        "| command | does |\n|---|---|\n{}\n{KEYS}\n",
+        lines.collect::<String>()
+    )
+}
+
+/// Returns the same for lines.
+pub fn help(hints: &[CommandHint]) -> String {
+    let rows = hints
+        .iter()
+        .map(|hint| format!("\n  {:<17}  {}", usage(hint), hint.description));
+    format!(
+        "say what is to be done; `/exit` or Ctrl-D ends, Ctrl-C stops what is being done{}",
+        rows.collect::<String>(),
+    )
+}
+
+/// `/model [NAME]`
+fn usage(hint: &CommandHint) -> String {
+    format!("/{} {}", hint.name, hint.argument)
+        .trim_end()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOME: &[Slash] = &[
+        Slash::Clear,
+        Slash::Cost,
+        Slash::Exit,
+        Slash::Help,
+        Slash::Model,
+        Slash::Resume,
+        Slash::Undo,
+    ];
+
+    fn own() -> [CommandHint; 1] {
+        ["git:commit"].map(|name| CommandHint {
+            name: name.to_owned(),
+            argument: String::new(),
+            description: String::new(),
+        })
+    }
+
+    #[test]
+    fn a_line_is_a_command_or_a_request() {
+        for (line, expected) in [
+            ("/help", SlashLine::Command(Slash::Help, "")),
+            ("/?", SlashLine::Command(Slash::Help, "")),
+            (" /exit ", SlashLine::Command(Slash::Exit, "")),
+            ("/quit", SlashLine::Command(Slash::Exit, "")),
+            ("/model", SlashLine::Command(Slash::Model, "")),
+            ("/model  gpt-5 ", SlashLine::Command(Slash::Model, "gpt-5")),
+            ("/resume 2", SlashLine::Command(Slash::Resume, "2")),
+            ("/git:commit now", SlashLine::Own("git:commit", "now")),
+            ("/etc/hosts is wrong", SlashLine::Request),
+            ("/usr/bin/env is what?", SlashLine::Request),
+            ("/", SlashLine::Request),
+            ("fix /undo", SlashLine::Request),
+            ("", SlashLine::Request),
+        ] {
+            assert_eq!(read(line, SOME, &own()), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_is_named_with_those_that_are() {
+        for (line, expected) in [
+            ("/und", "there is no command `/und`: did you mean `/undo`?"),
+            (
+                "/clean all",
+                "there is no command `/clean`: did you mean `/clear`, `/cost`?",
+            ),
+            ("/undo it", "`/undo` takes nothing behind it"),
+            ("/quit now", "`/exit` takes nothing behind it"),
+            (
+                "/login",
+                "there is no command `/login` here, only `/clear`, `/cost`, `/exit`, `/help`, `/model`, `/resume`, \
+                 `/undo`, `/git:commit`; `/exit` or Ctrl-D ends",
+            ),
+        ] {
+            let refused = SlashLine::Refused(expected.to_owned());
+            assert_eq!(read(line, SOME, &own()), refused);
+        }
+    }
+
+    #[test]
+    fn every_command_that_is_listed_is_one() {
+        let all: Vec<Slash> = COMMANDS.iter().map(|(command, ..)| *command).collect();
+        let hints = listed(&all, &[]);
+        for (at, ((command, name, ..), hint)) in COMMANDS.iter().zip(&hints).enumerate() {
+            assert_eq!((*command as usize, &*hint.name), (at, *name));
+            let line = format!("/{name}");
+            assert_eq!(read(&line, &all, &[]), SlashLine::Command(*command, ""));
+            let usage = usage(hint).replace('|', "\\|");
+            assert!(screen_help(&hints).contains(&format!("| `{usage}` |")));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The vendors, each by its wire format.
+
+use super::error::ModelError;
+use super::reply::Reply;
+use super::spec::{ModelSpec, Provider, Vendor};
+use super::wire::Wire;
+use super::{anthropic, azure, gemini, ollama, openai};
+
+impl Provider {
+    const ALL: [Self; 5] = [
+        Self::Gemini,
+        Self::OpenAi,
+        Self::Ollama,
+        Self::Azure,
+        Self::Anthropic,
+    ];
+
+    /// The facts of its vendor.
+    pub fn vendor(self) -> &'static Vendor {
+        self.wire().vendor()
+    }
+
+    /// The provider of that word.
+    pub fn named(word: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|provider| provider.vendor().word == word)
+    }
+
+    /// The model of an entry of which nothing but the name is known.
+    pub(super) fn spec(self, name: &str) -> ModelSpec {
+        self.wire().entry(ModelSpec::new(name, self))
+    }
+
+    /// Reads the JSON of an answer with status 200.
+    ///
+    /// # Errors
+    /// When it is not a whole reply.
+    pub fn read_reply(self, answer: &[u8]) -> Result<Reply, ModelError> {
+        self.wire().read_reply(answer)
+    }
+
+    pub(super) fn wire(self) -> &'static dyn Wire {
+        match self {
+            Self::Gemini => &gemini::Gemini,
+            Self::OpenAi => &openai::OpenAi,
+            Self::Ollama => &ollama::Ollama,
+            Self::Azure => &azure::Azure,
+            Self::Anthropic => &anthropic::Anthropic,
+        }
+    }
+}

@@ -1,0 +1,505 @@
+//! API keys, and the redactor that everything leaving the process passes through.
+//!
+//! Touches nothing: keys come in as bytes, texts go out as text. Guarantees that an [`ApiKey`] never prints, and that a
+//! [`Redactor`] finds each of its keys in every form that `forms` lists, however a text is cut into chunks, and in a whole
+//! text with colours within.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use serde_json::Value;
+
+use super::escapes::SeenText;
+
+/// A vendor's API key: one line of visible ASCII. Its `Debug` and `Display` show the last two characters at the most.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+/// Why a key file's content is not a key. Never holds the content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyProblem {
+    /// Nothing but blanks.
+    #[error("is empty")]
+    Empty,
+    /// More than one line.
+    #[error("has more than one line")]
+    MultiLine,
+    /// A byte that cannot stand in an HTTP header's value.
+    #[error("has a blank, a control character or a character that is not ASCII")]
+    NotVisibleAscii,
+}
+
+impl ApiKey {
+    /// Reads a key file's content; blanks and line ends around the key are passed over.
+    ///
+    /// # Errors
+    /// When what is left is not one line of visible ASCII.
+    pub fn parse(content: &[u8]) -> Result<Self, KeyProblem> {
+        let key = content.trim_ascii();
+        if key.is_empty() {
+            return Err(KeyProblem::Empty);
+        }
+        if key.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+            return Err(KeyProblem::MultiLine);
+        }
+        match std::str::from_utf8(key) {
+            Ok(text) if key.iter().all(u8::is_ascii_graphic) => Ok(Self(text.to_owned())),
+            _ => Err(KeyProblem::NotVisibleAscii),
+        }
+    }
+
+    /// The key itself, for the one header that carries it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&replacement(&self.0))
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ApiKey({self})")
+    }
+}
+
+/// A key shorter than this many bytes is not looked for: it would match everywhere.
+pub const SHORTEST_KEY: usize = 6;
+
+/// The kind of secret that a redactor has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretKind {
+    /// One of the keys.
+    Key,
+    /// The value of another variable that holds a secret.
+    Variable,
+}
+
+/// The text to look for, its replacement, and its kind.
+type Pattern = (String, String, SecretKind);
+
+/// So many bytes of a stream are searched at a time, so that a long text is not held twice.
+const PIECE: usize = 64 << 10;
+
+/// Replaces keys, and the values of secret variables, by `[REDACTED]` and their last two characters. Its `Debug` shows
+/// nothing of them. What is said of keys here goes for those values as well.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    patterns: Option<AhoCorasick>,
+    /// The patterns themselves, sorted.
+    forms: Arc<[String]>,
+    /// The replacement for the pattern of the same index.
+    replacements: Vec<String>,
+    /// The kind of the pattern of the same index.
+    kinds: Vec<SecretKind>,
+    /// Length of the longest pattern, in bytes.
+    longest: usize,
+}
+
+impl Redactor {
+    /// A redactor for these keys. The same key twice is no harm; one of fewer than [`SHORTEST_KEY`] bytes is passed
+    /// over.
+    pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::with_values(keys, [])
+    }
+
+    /// A redactor for these keys, and for the values of other variables that hold secrets.
+    pub fn with_values<'a>(
+        keys: impl IntoIterator<Item = &'a str>,
+        values: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let is_long = |key: &&str| key.len() >= SHORTEST_KEY;
+        let keys: Vec<&str> = keys.into_iter().filter(is_long).collect();
+        // A value that has a key in it is as secret as the key.
+        let kind = |value: &str| {
+            if keys.iter().any(|key| value.contains(key)) {
+                SecretKind::Key
+            } else {
+                SecretKind::Variable
+            }
+        };
+        let values = values.into_iter().filter(is_long);
+        let mut patterns: Vec<Pattern> = Vec::new();
+        for secret in keys.iter().copied().chain(values) {
+            let pattern = |form| (form, replacement(secret), kind(secret));
+            patterns.extend(forms(secret).into_iter().map(pattern));
+        }
+        Self::of(patterns)
+    }
+
+    /// The same with further keys.
+    #[must_use]
+    pub fn and<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Self {
+        let own = self.forms.iter().zip(&self.replacements).zip(&self.kinds);
+        let own = own.map(|((form, replacement), kind)| (form.clone(), replacement.clone(), *kind));
+        let keys = keys.into_iter().filter(|key| key.len() >= SHORTEST_KEY);
+        let further = keys.flat_map(|key| {
+            let forms = forms(key).into_iter();
+            forms.map(|form| (form, replacement(key), SecretKind::Key))
+        });
+        Self::of(further.chain(own).collect())
+    }
+
+    fn of(mut patterns: Vec<Pattern>) -> Self {
+        // Stable: of equal forms, a key's comes first.
+        patterns.sort_by(|a, b| a.0.cmp(&b.0));
+        patterns.dedup_by(|a, b| a.0 == b.0);
+        let kinds = patterns.iter().map(|(.., kind)| *kind).collect();
+        let patterns = patterns.into_iter();
+        let (forms, replacements): (Vec<_>, Vec<_>) = patterns
+            .map(|(form, replacement, _)| (form, replacement))
+            .unzip();
+        let longest = forms.iter().map(String::len).max().unwrap_or(0);
+        // The longest of several matches at one place: with one key a prefix of another, the rest must not show.
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(&forms);
+        // Building fails only beyond 2^31 states; a few hundred bytes of patterns stay far below.
+        Self {
+            patterns: automaton.ok().filter(|_| longest > 0),
+            forms: forms.into(),
+            replacements,
+            kinds,
+            longest,
+        }
+    }
+
+    /// The length of the longest end of `bytes` that more may make a key of, or a longer one.
+    fn unsettled(&self, bytes: &[u8]) -> usize {
+        let longest = bytes.len().min(self.longest.saturating_sub(1));
+        let begins_a_form = |end: &[u8]| {
+            let at = self.forms.partition_point(|form| form.as_bytes() <= end);
+            let next = self.forms.get(at);
+            next.is_some_and(|form| form.as_bytes().starts_with(end))
+        };
+        let mut lengths = (1..=longest).rev();
+        lengths
+            .find(|length| begins_a_form(&bytes[bytes.len() - length..]))
+            .unwrap_or(0)
+    }
+
+    /// Where in `text` keys stand, and whether it is really a key.
+    pub fn find<'t>(
+        &'t self,
+        text: &'t str,
+    ) -> impl Iterator<Item = (Range<usize>, SecretKind)> + 't {
+        let found = self
+            .patterns
+            .iter()
+            .flat_map(move |all| all.find_iter(text));
+        found.map(|found| (found.range(), self.kinds[found.pattern()]))
+    }
+
+    /// `text` without the keys; borrowed where there was none. A key is one also where it has colours within: once they
+    /// are taken out, it would be whole.
+    #[must_use]
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let Some(patterns) = &self.patterns else {
+            return Cow::Borrowed(text);
+        };
+        let mut redacted = Cow::Borrowed(text);
+        if patterns.is_match(text) {
+            redacted = Cow::Owned(patterns.replace_all(text, &self.replacements));
+        }
+        let seen = SeenText::of(&redacted);
+        match seen.filter(|seen| patterns.is_match(&seen.text)) {
+            Some(seen) => Cow::Owned(self.seen(&redacted, &seen)),
+            None => redacted,
+        }
+    }
+
+    /// `text` without the keys that are to be seen in it.
+    fn seen(&self, text: &str, seen: &SeenText) -> String {
+        let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+        for found in self
+            .patterns
+            .iter()
+            .flat_map(|all| all.find_iter(&seen.text))
+        {
+            let range = seen.whole(&found.range());
+            out.push_str(&text[done..range.start]);
+            out.push_str(&self.replacements[found.pattern()]);
+            done = range.end;
+        }
+        out.push_str(&text[done..]);
+        out
+    }
+
+    /// The same for a piece that may be borrowed for longer.
+    #[must_use]
+    pub fn piece<'a>(&self, piece: Cow<'a, str>) -> Cow<'a, str> {
+        match piece {
+            Cow::Borrowed(text) => self.text(text),
+            Cow::Owned(text) => match self.text(&text) {
+                Cow::Borrowed(_) => Cow::Owned(text),
+                Cow::Owned(redacted) => Cow::Owned(redacted),
+            },
+        }
+    }
+
+    /// A writer that passes on what it is given, less the keys.
+    pub fn writer<W: Write>(&self, inner: W) -> RedactingWriter<'_, W> {
+        RedactingWriter {
+            redactor: self,
+            held: Vec::new(),
+            found: false,
+            inner,
+        }
+    }
+}
+
+impl Redactor {
+    /// The same JSON with every text in it, names included, without the keys. Done before texts are escaped: whatever a
+    /// key looks like, it stays JSON.
+    #[must_use]
+    pub fn json(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => self.text(text).into_owned().into(),
+            Value::Array(values) => values.iter().map(|value| self.json(value)).collect(),
+            Value::Object(fields) => {
+                let fields = fields.iter();
+                let fields =
+                    fields.map(|(name, value)| (self.text(name).into_owned(), self.json(value)));
+                Value::Object(fields.collect())
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redactor({} forms)", self.forms.len())
+    }
+}
+
+/// Redacts a stream, keys across the borders of its chunks included. [`finish`](Self::finish) must be called at the
+/// end: until then up to a pattern's length of bytes is held back.
+#[derive(Debug)]
+pub struct RedactingWriter<'a, W: Write> {
+    redactor: &'a Redactor,
+    /// The end of what was written, that may be the beginning of a key.
+    held: Vec<u8>,
+    /// True if there was a key so far.
+    found: bool,
+    inner: W,
+}
+
+/// Passes a stream on, and holds its end back while it is not known what that is.
+pub(super) trait HoldingBack {
+    /// Returns the bytes that are held back.
+    fn held(&mut self) -> &mut Vec<u8>;
+
+    /// Of how much of `held` it is known what it is.
+    fn settled(&self, held: &[u8]) -> usize;
+
+    /// Passes `bytes` on up to about `settled`, and returns how many are done.
+    fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize>;
+
+    /// Takes in a piece of `chunk`, and returns how long it is.
+    fn take_in(&mut self, chunk: &[u8]) -> io::Result<usize> {
+        let chunk = &chunk[..chunk.len().min(PIECE)];
+        let mut held = std::mem::take(self.held());
+        held.extend_from_slice(chunk);
+        let settled = self.settled(&held);
+        let done = self.emit(&held, settled)?;
+        held.drain(..done);
+        *self.held() = held;
+        Ok(chunk.len())
+    }
+
+    /// Passes on what is held back: nothing follows.
+    fn give_out(&mut self) -> io::Result<()> {
+        let held = std::mem::take(self.held());
+        self.emit(&held, held.len()).map(drop)
+    }
+}
+
+impl<W: Write> RedactingWriter<'_, W> {
+    /// Returns the inner writer.
+    pub fn inner(&self) -> &W {
+        &self.inner
+    }
+
+    /// Writes what was held back, flushes, and gives the inner writer back.
+    ///
+    /// # Errors
+    /// The inner writer's.
+    pub fn finish(self) -> io::Result<W> {
+        self.finish_found().map(|(inner, _)| inner)
+    }
+
+    /// The same, but tells whether there was a key in all that was written.
+    ///
+    /// # Errors
+    /// The inner writer's.
+    pub fn finish_found(mut self) -> io::Result<(W, bool)> {
+        self.give_out()?;
+        self.inner.flush()?;
+        Ok((self.inner, self.found))
+    }
+
+    /// Writes as much of what is held back as can be told by now: all but the beginning of what may become
+    /// a key. For a reader who follows along; the rest still needs [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// The inner writer's.
+    pub fn release(&mut self) -> io::Result<()> {
+        let mut held = std::mem::take(&mut self.held);
+        loop {
+            let settled = held.len() - self.redactor.unsettled(&held);
+            if settled == 0 {
+                break;
+            }
+            // A key may reach beyond; what is left then begins anew.
+            let done = self.emit(&held, settled)?;
+            held.drain(..done);
+        }
+        self.held = held;
+        self.inner.flush()
+    }
+}
+
+impl<W: Write> HoldingBack for RedactingWriter<'_, W> {
+    fn held(&mut self) -> &mut Vec<u8> {
+        &mut self.held
+    }
+
+    fn settled(&self, held: &[u8]) -> usize {
+        let longest = self.redactor.longest;
+        held.len().saturating_sub(longest.saturating_sub(1))
+    }
+
+    /// A match that begins before
+    /// `settled` is written whole; whether one begins after it cannot be told yet.
+    fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize> {
+        let mut done = 0;
+        if let Some(patterns) = &self.redactor.patterns {
+            for found in patterns
+                .find_iter(bytes)
+                .take_while(|found| found.start() < settled)
+            {
+                self.found = true;
+                self.inner.write_all(&bytes[done..found.start()])?;
+                self.inner
+                    .write_all(self.redactor.replacements[found.pattern()].as_bytes())?;
+                done = found.end();
+            }
+        }
+        if done < settled {
+            self.inner.write_all(&bytes[done..settled])?;
+            done = settled;
+        }
+        Ok(done)
+    }
+}
+
+impl<W: Write> Write for RedactingWriter<'_, W> {
+    fn write(&mut self, chunk: &[u8]) -> io::Result<usize> {
+        self.take_in(chunk)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn replacement(key: &str) -> String {
+    let tail: String = key
+        .chars()
+        .skip(key.chars().count().saturating_sub(2))
+        .collect();
+    format!("[REDACTED]{tail}")
+}
+
+/// The ways a key is commonly written: raw, JSON-escaped, percent-encoded, base64 and base64url at
+/// all three shifts, hex.
+fn forms(key: &str) -> Vec<String> {
+    let hex: Vec<_> = key.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex.concat();
+    let mut forms = vec![key.to_owned(), hex.to_uppercase(), hex];
+    forms.extend(json_forms(key));
+    forms.extend(percent_forms(key));
+    for shift in 0..3 {
+        forms.push(base64_inner(&STANDARD_NO_PAD, key, shift));
+        forms.push(base64_inner(&URL_SAFE_NO_PAD, key, shift));
+    }
+    // An escaped key in a text that is JSON itself is escaped once more.
+    let twice = forms
+        .iter()
+        .filter(|form| form.contains('\\'))
+        .map(|form| form.replace('\\', "\\\\"));
+    forms.extend(twice.collect::<Vec<_>>());
+    forms
+}
+
+/// Returns the key as JSON writers escape it beyond what they must: nothing; `/`; the characters special to HTML, in
+/// several variants; all but letters and digits; everything.
+fn json_forms(key: &str) -> Vec<String> {
+    const HTML: [&str; 5] = ["/", "<>&", "<>&'", "<>&='", "<>&'+`\""];
+    const NUMBERS: [fn(char) -> String; 2] = [
+        |c| format!("\\u{:04x}", u32::from(c)),
+        |c| format!("\\u{:04X}", u32::from(c)),
+    ];
+    let plain = key.replace('\\', "\\\\").replace('"', "\\\"");
+    let mut forms = vec![plain.replace('/', "\\/"), plain];
+    let mut escape = |is_number: &dyn Fn(char) -> bool| {
+        for number in NUMBERS {
+            let escaped = key.chars().map(|c| match c {
+                _ if is_number(c) => number(c),
+                '"' | '\\' => format!("\\{c}"),
+                _ => c.to_string(),
+            });
+            forms.push(escaped.collect());
+        }
+    };
+    for characters in HTML {
+        escape(&|c| characters.contains(c));
+    }
+    escape(&|c| !c.is_ascii_alphanumeric());
+    escape(&|_| true);
+    forms
+}
+
+/// Percent-encoded as RFC 3986 has it; with `/` or `+` left alone, as is common; and everything. The digits in
+/// either case.
+fn percent_forms(key: &str) -> Vec<String> {
+    const LEFT_ALONE: [Option<&str>; 4] = [None, Some("-._~"), Some("-._~/"), Some("-._~+")];
+    const NUMBERS: [fn(u8) -> String; 2] = [|b| format!("%{b:02x}"), |b| format!("%{b:02X}")];
+    let encode = |left_alone: Option<&str>, number: fn(u8) -> String| {
+        let encoded = key.bytes().map(|byte| match left_alone {
+            Some(signs) if byte.is_ascii_alphanumeric() || signs.contains(char::from(byte)) => {
+                char::from(byte).to_string()
+            }
+            _ => number(byte),
+        });
+        encoded.collect()
+    };
+    LEFT_ALONE
+        .into_iter()
+        .flat_map(|left_alone| NUMBERS.map(|number| encode(left_alone, number)))
+        .collect()
+}
+
+/// The characters of `key`'s base64 that depend on the key alone when it stands `shift` bytes into a group of three.
+fn base64_inner(engine: &impl base64::Engine, key: &str, shift: usize) -> String {
+    let mut bytes = vec![0; shift];
+    bytes.extend_from_slice(key.as_bytes());
+    let encoded = engine.encode(&bytes);
+    // A character holds six bits: those that hold a bit of a byte before or behind the key are left out.
+    let first = (shift * 8).div_ceil(6);
+    let last = bytes.len() * 8 / 6;
+    encoded[first..last].to_owned()
+}
+
+#[cfg(test)]
+mod tests;
