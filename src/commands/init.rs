@@ -303,9 +303,7 @@ fn left_by_builds(context: &Context<'_>, kinds: &[(&ProjectKind, &str)]) -> BTre
         .files()
         .flat_map(|path| path.split('/').map(str::to_owned).collect::<Vec<_>>())
         .collect();
-    let left = kinds
-        .iter()
-        .flat_map(|(kind, _)| kind.leaves.iter().copied());
+    let left = kinds.iter().flat_map(|(kind, _)| kind.leaves());
     let is_lacking = |line: &&str| {
         let name = line.trim_start_matches('/').replace('*', "x");
         !tracked.contains(&name) && !context.project.ignores(&name)

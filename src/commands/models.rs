@@ -185,8 +185,8 @@ impl<'m> Row<'m> {
             self.spec.provider.vendor().word.to_owned(),
             tokens(self.spec.context_window),
             tokens(self.spec.max_output_tokens.map(u64::from)),
-            price(|price| price.input),
-            price(|price| price.output),
+            price(|price| price.rates.input),
+            price(|price| price.rates.output),
         ]
     }
 

@@ -64,40 +64,22 @@ pub enum FaultKind {
     },
     /// The reply ends inside a block.
     #[error("the block of `{}` has no `^^^end`", .path.escape_debug())]
-    NoEnd {
-        /// The block's path.
-        path: String,
-    },
+    NoEnd { path: String },
     /// A file and a file below it are both to be written.
     #[error(
         "`{}` is to be a file, but `{}` is written too",
         .path.escape_debug(), .below.escape_debug()
     )]
-    FileAndDirectory {
-        /// The path that would be a file and a directory.
-        path: String,
-        /// A path below it.
-        below: String,
-    },
+    FileAndDirectory { path: String, below: String },
     /// A path is not allowed.
     #[error("`{}`: {rule}", .path.escape_debug())]
-    Path {
-        /// The path as the reply has it.
-        path: String,
-        /// The rule that it breaks.
-        rule: Rule,
-    },
+    Path { path: String, rule: Rule },
     /// A path is not written as it is.
     #[error(
         "`{}` is a path with something around it: write `{}`",
         .path.escape_debug(), .plain.escape_debug()
     )]
-    Decorated {
-        /// The path as the reply has it.
-        path: String,
-        /// The path in it.
-        plain: String,
-    },
+    Decorated { path: String, plain: String },
     /// A comment stands for code of the file that is to be replaced.
     #[error(
         "`{}`: a comment on line {line} of the new text takes the place of {lost} lines of code: write them out",

@@ -3,8 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::comments::{Language, LineKind};
-use crate::sys::diff;
-use crate::sys::diff::{Line, LineKind as Change};
+use crate::sys::diff::{self, Line, LineKind as Change};
 
 /// So many lines of code more than are added are removed where a comment stands for them.
 const LOST: usize = 5;

@@ -33,27 +33,13 @@ pub struct RecordedUnit {
 #[serde(rename_all = "kebab-case")]
 pub enum UnitChange {
     /// A file is made where none was.
-    Create {
-        /// The digest of its content.
-        new: Digest,
-    },
+    Create { new: Digest },
     /// A directory is made where none was.
-    CreateDirectory {
-        /// Its files, relative to it, with their content.
-        files: Vec<(String, Digest)>,
-    },
+    CreateDirectory { files: Vec<(String, Digest)> },
     /// A file takes the place of another.
-    Replace {
-        /// The one that was there.
-        old: Old,
-        /// The new content.
-        new: Digest,
-    },
+    Replace { old: Old, new: Digest },
     /// A file is removed.
-    Remove {
-        /// The one that was there.
-        old: Option<Old>,
-    },
+    Remove { old: Option<Old> },
 }
 
 /// A file that is replaced or removed.

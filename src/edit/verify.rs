@@ -270,7 +270,7 @@ impl PathPolicy {
                 "`{path}` is protected: in the commit workflow, no reply may change it"
             ))
         } else {
-            let ignored = self.ignored.is_ignored(path)?;
+            let ignored = self.ignored.is_ignored(path, false)?;
             ignored.then(|| format!("git ignores `{path}`, so that it shows no change to it"))
         })
     }
@@ -333,7 +333,7 @@ impl PathPolicy {
             Some(found) if found.is_symlink() => Some(Rule::Symlink),
             Some(found) if !found.is_file() => Some(Rule::NotRegular),
             Some(found) if self.mount != mount_of(&absolute, found)? => Some(Rule::CrossDevice),
-            _ if self.scope == PathScope::Reply && self.ignored.is_ignored(path)? => {
+            _ if self.scope == PathScope::Reply && self.ignored.is_ignored(path, false)? => {
                 Some(Rule::Ignored)
             }
             _ => None,

@@ -181,19 +181,11 @@ pub enum BuildError {
     /// It could not be started.
     #[error("cannot start `build.sh`: {problem}")]
     #[diagnostic(forward(problem))]
-    Unfit {
-        /// The script's problem.
-        problem: ScriptProblem,
-    },
+    Unfit { problem: ScriptProblem },
     /// The system did not start it, or could not tell how it ended.
     #[error("cannot run `{}`: {source}", .path.display())]
     #[diagnostic(help("{NO_PROCESS}"))]
-    Io {
-        /// Where the script lies.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// Its output could not be logged.
     #[error("cannot log the output of `build.sh`: {0}")]
     #[diagnostic(help("{NO_ROOM}"))]

@@ -16,16 +16,8 @@ const USUAL_PORTS: [u16; 2] = [80, 443];
 /// The number of header lines a request may have.
 const MAX_HEADERS: usize = 64;
 /// Headers that concern only the connection to the proxy, or are written anew.
-const NOT_SENT_ON: [&str; 8] = [
-    "host",
-    "connection",
-    "proxy-connection",
-    "proxy-authorization",
-    "keep-alive",
-    "te",
-    "trailer",
-    "upgrade",
-];
+const NOT_SENT_ON: &str =
+    "host connection proxy-connection proxy-authorization keep-alive te trailer upgrade";
 
 /// A host by its name, in lower case, or by its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,7 +240,7 @@ impl ProxyRequest {
 }
 
 fn is_sent_on(header: &Header<'_>) -> bool {
-    let mut others = NOT_SENT_ON.iter();
+    let mut others = NOT_SENT_ON.split(' ');
     !others.any(|other| header.name.eq_ignore_ascii_case(other))
 }
 

@@ -26,6 +26,7 @@ use super::supervisor::{GRACE, SupervisorPlace};
 use super::wire::{Leftovers, SpawnRequest, Streams};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
+use crate::sys::excerpt::text::tail_of;
 use crate::sys::files::{Links, open};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::{line_end, one_line};
@@ -259,7 +260,7 @@ impl<'a> Processes<'a> {
         let (running, output) = (&mut process.running, &process.output);
         let follow = || {
             if let Some(follower) = &self.options.follower {
-                follower(end_of(&output.text()));
+                follower(tail_of(&output.text(), FOLLOWED));
             }
         };
         let tick = self
@@ -310,9 +311,7 @@ impl<'a> Processes<'a> {
             process.running.update();
             all_over &= process.running.is_over();
         }
-        if let Some(sandbox) = &mut self.options.sandbox
-            && all_over
-        {
+        if let Some(sandbox) = self.options.sandbox.as_mut().filter(|_| all_over) {
             sandbox.renew();
         }
     }
@@ -456,16 +455,6 @@ impl Drop for Processes<'_> {
             process.running.end();
         }
     }
-}
-
-/// The end of a text, from the beginning of a line on where it is cut.
-fn end_of(text: &str) -> &str {
-    let Some(from) = text.len().checked_sub(FOLLOWED) else {
-        return text;
-    };
-    let line = memchr::memchr(b'\n', &text.as_bytes()[from..]);
-    let from = line.map_or(from, |line| from + line + 1);
-    text.get(from..).unwrap_or_default()
 }
 
 fn request(invocation: Invocation<'_>, grace: Duration) -> Result<SpawnRequest, ProcessError> {

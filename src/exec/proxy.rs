@@ -24,14 +24,7 @@ use crate::sys::interrupt::{Interrupt, is_readable_within};
 /// Where it is, in each sandbox: nobody else has a port in there when it is opened.
 const PORT: u16 = 3128;
 /// The variables by which programs know a proxy, and those by which they know what to reach without it.
-const VARIABLES: [&str; 6] = [
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-];
+const VARIABLES: &str = "http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY";
 const EXCEPTIONS: [&str; 2] = ["no_proxy", "NO_PROXY"];
 /// The sandbox's own hosts, as variables and as URLs have them.
 const LOOPBACK: [(&str, &str); 3] = [
@@ -91,9 +84,11 @@ impl HostProxy {
             .map(|(own, _)| *own)
             .collect();
         let own = own.join(",");
-        let proxies = VARIABLES.map(|name| [name.to_owned(), url.clone()]);
+        let proxies = VARIABLES
+            .split(' ')
+            .map(move |name| [name.to_owned(), url.clone()]);
         let exceptions = EXCEPTIONS.map(|name| [name.to_owned(), own.clone()]);
-        proxies.into_iter().chain(exceptions)
+        proxies.chain(exceptions)
     }
 
     /// Returns the refusals that have not been reported yet: sentences without a full stop.

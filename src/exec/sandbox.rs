@@ -53,23 +53,13 @@ const BWRAP: &str = "bwrap";
 const TEMPORARY: &str = "/tmp";
 /// Capabilities denied to everything in a lenient sandbox, even to root: looking under the mounts that cover the keys,
 /// reaching files or memory other than by name, changing the kernel.
-const FORBIDDEN: [&str; 7] = [
-    "CAP_SYS_ADMIN",
-    "CAP_SYS_PTRACE",
-    "CAP_DAC_READ_SEARCH",
-    "CAP_MKNOD",
-    "CAP_SYS_RAWIO",
-    "CAP_SYS_MODULE",
-    "CAP_SYS_BOOT",
-];
+const FORBIDDEN: &str = "CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_MKNOD CAP_SYS_RAWIO \
+    CAP_SYS_MODULE CAP_SYS_BOOT";
 /// Directories that are empty, and the build's own, in a strict sandbox. Through the sockets in some of
 /// them a process could have others do what it may not.
 const PRIVATE: [&str; 4] = [TEMPORARY, "/var/tmp", "/dev/shm", "/run"];
 /// The directory below `/run` that programs run from on NixOS.
 const NIX_SYSTEM: &str = "/run/current-system";
-
-/// The number of times a sandbox is set up anew where other projects, say, have come or gone meanwhile.
-const ATTEMPTS: u32 = 10;
 
 /// The extent to which builds and commands are sandboxed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -131,7 +121,7 @@ pub struct Sandbox {
     nested_keys: Vec<PathBuf>,
     /// The identities of the policy's paths at the start.
     identities: BTreeMap<PathBuf, FileIdentity>,
-    /// Of the key files, then.
+    /// Where the key files led then.
     key_targets: Vec<KeyTarget>,
     /// True if repositories may appear in the project during a run: they become read-only at once. Otherwise nothing is
     /// sandboxed from then on.
@@ -238,8 +228,8 @@ impl Sandbox {
     /// strict sandbox only.
     fn identities_with(&self, repositories: Vec<PathBuf>) -> BTreeMap<PathBuf, FileIdentity> {
         let policy = &self.policy;
-        let mut identities: BTreeMap<PathBuf, FileIdentity> = [&policy.root, &policy.keys]
-            .into_iter()
+        let places = [&policy.root, &policy.keys].into_iter();
+        let mut identities: BTreeMap<PathBuf, FileIdentity> = places
             .chain(&policy.key_files)
             .map(|path| (path.clone(), identity(path.metadata())))
             .collect();
@@ -260,12 +250,10 @@ impl Sandbox {
     /// rename over what is mounted, and what it can do, to carry off a file's directory or lead a link to
     /// somewhere else, is still noticed.
     pub fn renew(&mut self) {
-        for (file, then) in self.policy.key_files.iter().zip(&self.key_targets) {
-            if let Some(known) = self.identities.get_mut(file)
-                && key_target(file) == *then
-            {
-                *known = identity(file.metadata());
-            }
+        let keys = self.policy.key_files.iter().zip(&self.key_targets);
+        for (file, _) in keys.filter(|(file, then)| key_target(file) == **then) {
+            self.identities
+                .insert(file.clone(), identity(file.metadata()));
         }
     }
 
@@ -288,8 +276,9 @@ impl Sandbox {
     ) -> Result<SupervisedChild, SandboxProblem> {
         self.check_unmoved()?;
         let mut arguments = self.arguments();
-        for _ in 1..ATTEMPTS {
+        loop {
             match self.enter_with(&arguments, interrupt, env) {
+                // Other projects, say, may have come or gone meanwhile.
                 Err(SandboxProblem::Unusable(reason)) => {
                     let before = std::mem::replace(&mut arguments, self.arguments());
                     if before == arguments {
@@ -299,7 +288,6 @@ impl Sandbox {
                 entered => return entered,
             }
         }
-        self.enter_with(&arguments, interrupt, env)
     }
 
     fn enter_with(
@@ -371,10 +359,8 @@ impl Sandbox {
         // What is mounted cannot be renamed.
         let services = self.hidden_services();
         let sockets = services.iter().filter(|path| !path.is_dir());
-        for directory in sockets
-            .filter_map(|path| path.parent())
-            .collect::<BTreeSet<_>>()
-        {
+        let directories: BTreeSet<_> = sockets.filter_map(|path| path.parent()).collect();
+        for directory in directories {
             add(list, "--dev-bind-try", &[directory, directory]);
         }
         add(list, "--dev-bind", &[root, root]);
@@ -392,18 +378,12 @@ impl Sandbox {
                 add(list, "--dev-bind-try", &[project, project]);
             }
         }
-        let policy = &self.policy;
-        let closed = [
-            &*policy.protected,
-            &policy.read_only,
-            &policy.settings(),
-            &self.own,
-        ];
+        let closed = [self.inside(), self.policy.read_only.clone()];
         add_read_only(list, mounts, &closed.concat());
         self.add_services(list, mounts, &services);
         self.add_hidden(list, mounts, others);
         add(list, "--proc", &["/proc"]);
-        for capability in FORBIDDEN {
+        for capability in FORBIDDEN.split(' ') {
             add(list, "--cap-drop", &[capability]);
         }
     }
@@ -430,10 +410,7 @@ impl Sandbox {
         let mut closed = with_linked(std::iter::once(&self.policy.git).chain(&old));
         // A file in the project names a folder elsewhere: what is no repository is not to be shown again.
         closed.retain(|path| resolved(path).starts_with(root) || path.join("HEAD").is_file());
-        let mut inside = self.policy.settings();
-        inside.extend_from_slice(&self.policy.protected);
-        inside.extend_from_slice(&self.own);
-        closed.extend(present(&inside).filter(|path| path.starts_with(root)));
+        closed.extend(present(&self.inside()).filter(|path| path.starts_with(root)));
         closed.extend_from_slice(&self.policy.read_only);
         add_read_only(list, mounts, &closed);
         for path in with_linked(&new) {
@@ -451,6 +428,12 @@ impl Sandbox {
             add(list, "--setenv", &variable);
         }
         add(list, "--cap-drop", &["ALL"]);
+    }
+
+    /// What git runs, what judges a build, and this program.
+    fn inside(&self) -> Vec<PathBuf> {
+        let policy = &self.policy;
+        [&*policy.settings(), &policy.protected, &self.own].concat()
     }
 
     /// The directory of this program's own files, unless the project is in there.

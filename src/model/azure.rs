@@ -26,17 +26,6 @@ const MAX_OUTPUT_TOKENS: u32 = 4000;
 /// The end of a base URL of the newer form, where the deployment is named in the body alone.
 const NEWER_FORM: &str = "/openai/v1";
 
-/// Why what is said of a deployment cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AzureProblem {
-    /// The deployment's name would need escaping in a URL, or is none.
-    #[error("`{}` is not the name of a deployment, which is made of letters, digits and `-_.`", .0.escape_debug())]
-    Deployment(String),
-    /// The same of the version of the API.
-    #[error("`{}` is not a version of Azure's API, which is like `{API_VERSION}`", .0.escape_debug())]
-    Version(String),
-}
-
 /// The model behind a deployment, as an agent that calls tools by the vendor's means asks it: of the resource at
 /// `endpoint`, in the version `api_version` of the API or the usual one. Neither name needs escaping in a URL:
 /// [`is_plain`].
@@ -55,12 +44,18 @@ pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&st
 ///
 /// # Errors
 /// When it does.
-pub(super) fn check(spec: &ModelSpec) -> Result<(), AzureProblem> {
+pub(super) fn check(spec: &ModelSpec) -> Result<(), String> {
     if !is_plain(&spec.id) {
-        return Err(AzureProblem::Deployment(spec.id.clone()));
+        return Err(format!(
+            "`{}` is not the name of a deployment, which is made of letters, digits and `-_.`",
+            spec.id.escape_debug()
+        ));
     }
     match &spec.api_version {
-        Some(version) if !is_plain(version) => Err(AzureProblem::Version(version.clone())),
+        Some(version) if !is_plain(version) => Err(format!(
+            "`{}` is not a version of Azure's API, which is like `{API_VERSION}`",
+            version.escape_debug()
+        )),
         _ => Ok(()),
     }
 }

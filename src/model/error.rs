@@ -13,7 +13,7 @@ use miette::Diagnostic;
 use regex::Regex;
 
 use super::catalogue;
-use super::reply::End;
+use super::reply::{End, Reply};
 use super::tier::Tier;
 use crate::model::usage::Usage;
 use crate::sys::http::HttpError;
@@ -70,6 +70,16 @@ pub struct Spent {
     pub tier: Option<Tier>,
 }
 
+impl From<&Reply> for Box<Spent> {
+    fn from(reply: &Reply) -> Self {
+        Self::new(Spent {
+            usage: reply.usage,
+            model_version: reply.model_version.clone(),
+            tier: reply.tier,
+        })
+    }
+}
+
 /// The parts of the setup that hints depend on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Setup {
@@ -100,12 +110,7 @@ pub enum ModelError {
     },
     /// A redirect, which is never followed: the key would travel with it.
     #[error("the model's server answered `{status}`, a redirect to `{location}`")]
-    Redirect {
-        /// The HTTP status.
-        status: u16,
-        /// The URL that it names in place of an answer.
-        location: String,
-    },
+    Redirect { status: u16, location: String },
     /// The connection could not be made, or broke.
     #[error("the connection to `{host}` failed: {reason}{}", after_tries(*.tries))]
     Connection {
@@ -118,28 +123,13 @@ pub enum ModelError {
     },
     /// No server listens at this machine's own address.
     #[error("no model's server listens at `{url}`: {reason}")]
-    NobodyListens {
-        /// The base URL that was asked.
-        url: String,
-        /// The system's word.
-        reason: String,
-    },
+    NobodyListens { url: String, reason: String },
     /// The server's certificate was not accepted.
     #[error("no secure connection to `{host}`: {reason}")]
-    Tls {
-        /// The server's host.
-        host: String,
-        /// The fault in the certificate or the handshake.
-        reason: String,
-    },
+    Tls { host: String, reason: String },
     /// Something that no retry mends: not HTTP, a request that cannot be built.
     #[error("the call to `{host}` failed: {reason}")]
-    Protocol {
-        /// The server's host.
-        host: String,
-        /// The error from ureq.
-        reason: String,
-    },
+    Protocol { host: String, reason: String },
     /// The time for the call, all retries included, was over.
     #[error("the model gave no whole answer within {}", human_duration(*.0))]
     TimedOut(Duration),
@@ -185,12 +175,7 @@ pub enum ModelError {
     Refused(String),
     /// There is no candidate, or no text in it.
     #[error("the model's answer has no text (it ended with `{finish}`)")]
-    Empty {
-        /// The finish reason, or `no answer`.
-        finish: String,
-        /// The usage of the call.
-        spent: Box<Spent>,
-    },
+    Empty { finish: String, spent: Box<Spent> },
     /// The reply did not end normally.
     #[error("the model's reply is not whole: it ended with `{finish}`{}", detail(.message.as_deref()))]
     CutShort {
@@ -220,23 +205,13 @@ pub enum ModelError {
     Unfinished,
     /// The recorded run holds an error in place of this reply.
     #[error("{message}")]
-    Recorded {
-        /// The recorded error.
-        message: String,
-        /// The recorded hint.
-        hint: String,
-    },
+    Recorded { message: String, hint: String },
     /// The recorded run holds no such reply.
     #[error("the recorded run holds no `{0}`")]
     NotRecorded(String),
     /// A recorded reply cannot be read.
     #[error("cannot read `{}`: {source}", .path.display())]
-    Unreadable {
-        /// The response file in the recorded run's folder.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// A signal ended the call.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),

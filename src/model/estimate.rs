@@ -48,15 +48,9 @@ pub enum Fit {
     /// It does, as far as is known.
     Fits,
     /// It does by the estimate, which may be too low.
-    Doubtful {
-        /// The window, in tokens.
-        window: u64,
-    },
+    Doubtful { window: u64 },
     /// It does not.
-    TooLarge {
-        /// The window, in tokens.
-        window: u64,
-    },
+    TooLarge { window: u64 },
 }
 
 /// Returns whether a text of `bytes` bytes fits in any case: no token is shorter than a byte.
@@ -173,12 +167,7 @@ pub enum OverBudget {
             "give the model that answers an entry with a `price` in `agent-config/models.json`, or ask another, and run again"
         )
     )]
-    Unpriced {
-        /// The model that was asked.
-        asked: String,
-        /// The model that has answered.
-        served: String,
-    },
+    Unpriced { asked: String, served: String },
 }
 
 impl OverBudget {

@@ -16,9 +16,8 @@ use memchr::memmem;
 use ureq::http::Response;
 use ureq::{Body, SendBody};
 
-use super::error::ANSWER_LIMIT;
-use super::error::Setup;
-use super::manner::{Manner, refuses_schema};
+use super::error::{ANSWER_LIMIT, Setup};
+use super::manner::{LINE, Manner, refuses_schema};
 use super::{
     Answer, Delivery, Listener, Model, ModelError, ModelSpec, Provider, Reply, Request, Route,
     StepId, Tier, VendorServer,
@@ -161,26 +160,23 @@ impl<'a> HttpModel<'a> {
         let Err(TryError { error, .. }) = answer else {
             return None;
         };
-        let (status, refuses_schema, names_usage, names_nothing) = match error {
-            ModelError::Status { status, answer, .. } => {
-                let vendor = self.server.wire.read_failure(answer);
-                (
-                    *status,
-                    refuses_schema(Some(*status), &String::from_utf8_lossy(answer)),
-                    memmem::find(answer, b"stream_options").is_some(),
-                    vendor.message.is_none() && vendor.code.is_none(),
-                )
-            }
+        let line;
+        let (status, told) = match error {
+            ModelError::Status { status, answer, .. } => (*status, &**answer),
             ModelError::ErrorInAnswer(_) => {
-                (200, refuses_schema(None, &error.to_string()), false, false)
+                line = error.to_string();
+                (LINE, line.as_bytes())
             }
             _ => return None,
         };
-        let names_temperature = matches!(error, ModelError::Status { answer, .. }
-            if memmem::find(answer, b"temperature").is_some());
+        let names = |field: &str| status != LINE && memmem::find(told, field.as_bytes()).is_some();
+        let names_nothing = || {
+            let vendor = self.server.wire.read_failure(told);
+            vendor.message.is_none() && vendor.code.is_none()
+        };
         let manner = self.manner.get();
-        let has_schema = request.form.schema.is_some();
-        let weaker = manner.constraint.weaker().filter(|_| has_schema);
+        let weaker = manner.constraint.weaker();
+        let weaker = weaker.filter(|_| request.form.schema.is_some());
         let weaker = weaker.map(|constraint| Manner {
             constraint,
             ..manner
@@ -191,18 +187,19 @@ impl<'a> HttpModel<'a> {
             delivery: Delivery::StreamedPlainly,
             ..manner
         });
-        let form = &request.form;
-        let is_warm = manner.queries_temperature(&self.spec, form).is_some();
-        let unheated = is_warm.then_some(Manner {
+        let is_warm = manner.queries_temperature(&self.spec, &request.form);
+        let unheated = is_warm.map(|_| Manner {
             takes_temperature: false,
             ..manner
         });
         match status {
-            400 | 422 if names_temperature && unheated.is_some() => unheated,
-            _ if refuses_schema && weaker.is_some() => weaker,
+            400 | 422 if names("temperature") && unheated.is_some() => unheated,
+            _ if weaker.is_some() && refuses_schema(status, &String::from_utf8_lossy(told)) => {
+                weaker
+            }
             422 => plainly,
-            400 if names_usage => plainly,
-            400 if names_nothing => plainly.or(weaker),
+            400 if names("stream_options") => plainly,
+            400 if names_nothing() => plainly.or(weaker),
             _ => None,
         }
     }
@@ -218,7 +215,7 @@ impl<'a> HttpModel<'a> {
         let body = body.into_inner().map_err(IntoInnerError::into_error)?;
         let url = server
             .wire
-            .url(server.client.endpoint(), spec, manner.delivery);
+            .url(&server.client.endpoint, spec, manner.delivery);
         let call = server.client.agent.post(url);
         let call = call
             .header("content-type", "application/json")
@@ -297,7 +294,7 @@ impl<'a> HttpModel<'a> {
     fn broken(&self, reason: impl Into<String>) -> TryError {
         TryError {
             error: ModelError::Connection {
-                host: self.server.client.endpoint().host().to_owned(),
+                host: self.server.client.endpoint.host().to_owned(),
                 reason: reason.into(),
                 tries: 1,
             },
@@ -313,14 +310,14 @@ impl<'a> HttpModel<'a> {
             HttpError::NoConnection {
                 reason,
                 is_refused: true,
-            } if self.is_users_own() && self.server.client.endpoint().is_this_machine() => {
-                let url = self.server.client.endpoint().url("");
+            } if self.is_users_own() && self.server.client.endpoint.is_this_machine() => {
+                let url = self.server.client.endpoint.url("");
                 ModelError::NobodyListens { url, reason }.into()
             }
             HttpError::NoConnection { reason, .. } | HttpError::Broken(reason) => {
                 self.broken(reason)
             }
-            other => ModelError::of_call(other, self.server.client.endpoint(), self.timeout).into(),
+            other => ModelError::of_call(other, &self.server.client.endpoint, self.timeout).into(),
         }
     }
 

@@ -87,13 +87,16 @@ impl Constraint {
 /// llama.cpp, and Ollama, which before 0.5 took nothing but a word as `format`.
 static REFUSED_SCHEMA: LazyLock<Regex> = LazyLock::new(|| {
     text::regex(
-        r"(?i)response[ _]?(?:format|mime[ _]?type|schema)|json[ _]?(?:schema|object|mode)|invalid (?:format|schema)|ChatRequest\.format|\b\w*grammar|structured[ _]outputs?|output[_ ](?:config|format)",
+        r"(?i)response[ _]?(?:format|mime[ _]?type|schema)|json[ _]?(?:schema|object|mode)|invalid (?:format|schema)|ChatRequest\.format|\b\w*grammar|structured[ _]outputs?|output[_ ](?:config|format)|\bschemas?\b",
     )
 });
 
-/// Returns whether an answer rejects the schema, by its `status` (`None` for a line of a stream) and its `words`.
-pub fn refuses_schema(status: Option<u16>, words: &str) -> bool {
-    matches!(status, None | Some(400 | 422 | 500)) && REFUSED_SCHEMA.is_match(words)
+/// The status of an answer that is a line of a stream.
+pub const LINE: u16 = 200;
+
+/// Returns whether an answer rejects the schema, by its status and its words.
+pub fn refuses_schema(status: u16, words: &str) -> bool {
+    matches!(status, LINE | 400 | 422 | 500) && REFUSED_SCHEMA.is_match(words)
 }
 
 #[cfg(test)]
@@ -106,6 +109,7 @@ mod tests {
         for (words, expected) in [
             ("invalid JSON schema in format", true),
             ("output_config.format: Extra inputs are not permitted", true),
+            ("Schema is too complex", true),
             (
                 "invalid format: \"x\"; expected \"json\" or a valid JSON Schema object",
                 true,
@@ -126,10 +130,10 @@ mod tests {
             ("invalid think value: \"max\"", false),
             ("unknown parameter: keep_alive", false),
         ] {
-            assert_eq!(refuses_schema(Some(400), words), expected, "{words}");
+            assert_eq!(refuses_schema(400, words), expected, "{words}");
         }
         let schema = "invalid JSON schema in format";
-        for (status, expected) in [(Some(500), true), (None, true), (Some(429), false)] {
+        for (status, expected) in [(500, true), (LINE, true), (429, false)] {
             assert_eq!(refuses_schema(status, schema), expected);
         }
     }

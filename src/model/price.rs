@@ -99,18 +99,13 @@ impl fmt::Display for Usd {
     }
 }
 
-/// The price of a model's tokens, in US dollars for a million.
+/// The price of a model's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Price {
-    /// The prompt's tokens.
-    pub input: Usd,
-    /// The prompt's tokens that come from the vendor's cache.
-    pub cached_input: Usd,
-    /// The prompt's tokens that are written to the vendor's cache.
-    pub cache_write: Usd,
-    /// The answer's tokens, thoughts included.
-    pub output: Usd,
+    /// The prices of a call.
+    #[serde(flatten)]
+    pub rates: Rates,
     /// The prices of a call whose prompt is long, where they are others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_prompt: Option<LongPrompt>,
@@ -118,10 +113,18 @@ pub struct Price {
 
 /// The prices of calls with long prompts, for all of their tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct LongPrompt {
     /// A prompt of more tokens than this is long.
     pub above: u64,
+    /// The prices of such a call.
+    #[serde(flatten)]
+    pub rates: Rates,
+}
+
+/// Prices of tokens, in US dollars for a million.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rates {
     /// The prompt's tokens.
     pub input: Usd,
     /// The prompt's tokens that come from the vendor's cache.
@@ -132,58 +135,48 @@ pub struct LongPrompt {
     pub output: Usd,
 }
 
-impl LongPrompt {
-    fn map(self, change: impl Fn(Usd) -> Usd) -> Self {
+impl Price {
+    /// The same with all rates changed by `change`.
+    fn map(self, change: impl Fn(Rates) -> Rates) -> Self {
         Self {
-            above: self.above,
-            input: change(self.input),
-            cached_input: change(self.cached_input),
-            cache_write: change(self.cache_write),
-            output: change(self.output),
+            rates: change(self.rates),
+            long_prompt: self.long_prompt.map(|long| LongPrompt {
+                rates: change(long.rates),
+                ..long
+            }),
         }
     }
-}
 
-impl Price {
-    /// The same with every amount changed by `change`.
-    pub fn map(self, change: impl Fn(Usd) -> Usd) -> Self {
-        Self {
-            input: change(self.input),
-            cached_input: change(self.cached_input),
-            cache_write: change(self.cache_write),
-            output: change(self.output),
-            long_prompt: self.long_prompt.map(|long| long.map(change)),
-        }
+    /// Half of the price.
+    pub fn half(self) -> Self {
+        self.map(|rates| Rates {
+            input: rates.input.half(),
+            cached_input: rates.cached_input.half(),
+            cache_write: rates.cache_write.half(),
+            output: rates.output.half(),
+        })
     }
 
     /// The price of a call at most: all of its prompt is written to the vendor's cache, if that costs more.
     pub fn at_most(self) -> Self {
-        let dearer = |input: Usd, write: Usd| Usd(input.0.max(write.0));
-        Self {
-            input: dearer(self.input, self.cache_write),
-            long_prompt: self.long_prompt.map(|long| LongPrompt {
-                input: dearer(long.input, long.cache_write),
-                ..long
-            }),
-            ..self
-        }
+        self.map(|rates| Rates {
+            input: Usd(rates.input.0.max(rates.cache_write.0)),
+            ..rates
+        })
     }
 
     /// Returns the cost of a call with this usage.
     pub fn of(&self, usage: Usage) -> Usd {
-        let (input, cached_input, cache_write, output) = match self.long_prompt {
-            Some(long) if usage.input_tokens > long.above => {
-                (long.input, long.cached_input, long.cache_write, long.output)
-            }
-            _ => (self.input, self.cached_input, self.cache_write, self.output),
-        };
+        let long = self.long_prompt;
+        let long = long.filter(|long| usage.input_tokens > long.above);
+        let rates = long.map_or(self.rates, |long| long.rates);
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let uncached = usage.input_tokens - cached;
         let written = usage.cache_write_tokens.min(uncached);
-        per_token(input, uncached - written)
-            + per_token(cached_input, cached)
-            + per_token(cache_write, written)
-            + per_token(output, usage.answered())
+        per_token(rates.input, uncached - written)
+            + per_token(rates.cached_input, cached)
+            + per_token(rates.cache_write, written)
+            + per_token(rates.output, usage.answered())
     }
 
     /// Returns the number of tokens of answer `money` pays for, behind a prompt of `input_tokens`.
@@ -225,18 +218,22 @@ mod tests {
         Usd::try_from(dollars).unwrap()
     }
 
+    fn rates(dollars: [f64; 4]) -> Rates {
+        let [input, cached_input, cache_write, output] = dollars.map(usd);
+        Rates {
+            input,
+            cached_input,
+            cache_write,
+            output,
+        }
+    }
+
     fn gemini() -> Price {
         Price {
-            input: usd(1.25),
-            cached_input: usd(0.125),
-            cache_write: usd(1.25),
-            output: usd(10.0),
+            rates: rates([1.25, 0.125, 1.25, 10.0]),
             long_prompt: Some(LongPrompt {
                 above: 200_000,
-                input: usd(2.5),
-                cached_input: usd(0.25),
-                cache_write: usd(3.125),
-                output: usd(15.0),
+                rates: rates([2.5, 0.25, 3.125, 15.0]),
             }),
         }
     }
@@ -267,10 +264,7 @@ mod tests {
     #[test]
     fn what_is_written_to_the_cache_is_billed_at_its_own_price() {
         let sol = Price {
-            input: usd(2.0),
-            cached_input: usd(0.1),
-            cache_write: usd(2.5),
-            output: usd(10.0),
+            rates: rates([2.0, 0.1, 2.5, 10.0]),
             long_prompt: None,
         };
         let usage = |input_tokens, cached_tokens, cache_write_tokens| Usage {
@@ -337,10 +331,7 @@ mod tests {
             }
         }
         let free = Price {
-            input: Usd::ZERO,
-            cached_input: Usd::ZERO,
-            cache_write: Usd::ZERO,
-            output: Usd::ZERO,
+            rates: rates([0.0; 4]),
             long_prompt: None,
         };
         assert_eq!(free.affordable_output(Usd::ZERO, 5), u64::MAX);

@@ -83,23 +83,13 @@ pub enum ServerProblem {
     #[diagnostic(help(
         "start it with `ollama serve`; a server elsewhere is named by `OLLAMA_HOST`, or by `baseUrl` in the model's entry"
     ))]
-    NotThere {
-        /// The base URL.
-        url: String,
-        /// The reason that no answer came.
-        reason: String,
-    },
+    NotThere { url: String, reason: String },
     /// The server is not Ollama, or refuses to answer.
     #[error("what answers at `{url}` does not tell its models as an Ollama server does: {reason}")]
     #[diagnostic(help(
         "check `OLLAMA_HOST`, or `baseUrl` in the model's entry; servers that are compatible with OpenAI's have the provider `openai`"
     ))]
-    NotOllama {
-        /// The base URL.
-        url: String,
-        /// The answer that came instead of the models.
-        reason: String,
-    },
+    NotOllama { url: String, reason: String },
     /// The server does not have the model.
     #[error("the model `{model}` is not installed at `{url}`: {}", named(.installed))]
     #[diagnostic(help("run `ollama pull {model}`, or use another model with `--model`"))]
@@ -116,12 +106,7 @@ pub enum ServerProblem {
     #[diagnostic(help(
         "check the model's name in Ollama's library, the network, and the room on the disk"
     ))]
-    NotPulled {
-        /// The model, by the server's name.
-        model: String,
-        /// Why, in the server's words.
-        reason: String,
-    },
+    NotPulled { model: String, reason: String },
     /// A signal came.
     #[error(transparent)]
     #[diagnostic(forward(0), help("start again when you like"))]
@@ -181,14 +166,14 @@ impl VendorServer {
     pub fn new(provider: Provider, route: Route, interrupt: &Interrupt) -> Self {
         Self {
             wire: provider.wire(),
-            client: HttpClient::keeping(route.endpoint, &route.proxies, interrupt),
+            client: HttpClient::new(route.endpoint, &route.proxies, interrupt, 1),
             key: route.key,
         }
     }
 
     /// Its base URL.
     pub fn url(&self) -> String {
-        self.client.endpoint().url("")
+        self.client.endpoint.url("")
     }
 
     /// A call about a model, with the key.
@@ -238,7 +223,7 @@ impl VendorServer {
     fn listed<T: DeserializeOwned>(&self, path: &str) -> Result<T, ModelError> {
         let answer = self.get(path, TIMEOUT);
         let (status, json) =
-            answer.map_err(|error| ModelError::of_call(error, self.client.endpoint(), TIMEOUT))?;
+            answer.map_err(|error| ModelError::of_call(error, &self.client.endpoint, TIMEOUT))?;
         if status.is_success() {
             return parse_answer(&json);
         }
@@ -254,7 +239,7 @@ impl VendorServer {
 
     fn get(&self, path: &str, timeout: Duration) -> Result<(StatusCode, Vec<u8>), HttpError> {
         self.client.silence.allow(None);
-        let (url, spec) = (self.client.endpoint().url(path), ModelSpec::default());
+        let (url, spec) = (self.client.endpoint.url(path), ModelSpec::default());
         let response = self.client.call(|| {
             let call = self.client.agent.get(&url);
             self.prepared(call, &spec, Some(timeout)).call()
@@ -314,7 +299,7 @@ impl VendorServer {
             other => other,
         };
         self.client.silence.allow(Some(PULL_SILENCE));
-        let url = self.client.endpoint().url("/api/pull");
+        let url = self.client.endpoint.url("/api/pull");
         let body = json!({"model": model, "stream": true}).to_string();
         let response = self.client.call(|| {
             let call = self.client.agent.post(&url);

@@ -127,16 +127,8 @@ pub enum ReasoningEffort {
 
 impl ReasoningEffort {
     /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Minimal => "minimal",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::XHigh => "xhigh",
-            Self::Max => "max",
-        }
+    pub fn word(self) -> String {
+        format!("{self:?}").to_ascii_lowercase()
     }
 }
 

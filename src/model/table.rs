@@ -97,7 +97,7 @@ fn check(spec: &ModelSpec) -> Result<(), String> {
         (Provider::Azure, _) if effort.is_some() || spec.tier != Tier::Standard => {
             return only_for("`reasoningEffort` and `serviceTier` are not", "azure");
         }
-        (Provider::Azure, _) => azure::check(spec).map_err(|problem| problem.to_string())?,
+        (Provider::Azure, _) => azure::check(spec)?,
         (Provider::Anthropic, _) if spec.tier != Tier::Standard => {
             return only_for("`serviceTier` is not", "anthropic");
         }
@@ -119,7 +119,7 @@ fn check(spec: &ModelSpec) -> Result<(), String> {
     let taken = catalogue::known(&spec.id).and_then(|known| known.efforts.as_deref());
     match (effort, taken) {
         (Some(effort), Some(taken)) if !taken.contains(&effort) => {
-            let words: Vec<&str> = taken.iter().map(|word| word.word()).collect();
+            let words: Vec<String> = taken.iter().map(|effort| effort.word()).collect();
             Err(format!(
                 "`{}` does not take the `reasoningEffort` `{}`, but {}",
                 spec.id,
@@ -208,13 +208,21 @@ impl ModelTable {
         };
         let read: Rules<'_> = at.object(rules.get())?;
         if let Some(rule) = read.default {
-            self.defaults.insert(place, self.rule(&at, rule, true)?);
+            self.defaults
+                .insert(place, self.rule(&at, rule.get(), true)?);
         }
-        for (task, rule) in read.by_task_type.rules() {
+        let by_task = read.by_task_type.map_or("{}", RawValue::get);
+        let (rules, unknown) = at.fields(by_task, TaskType::ALL.map(|(word, _)| word))?;
+        if let Some(name) = unknown.keys().next() {
+            return Err(at.problem(by_task, format!("unknown field `{name}`")));
+        }
+        for ((_, task), rule) in TaskType::ALL.into_iter().zip(rules) {
             // Rules of the agent `plan` may name models of its own table.
             let is_here = self.is_plans || task.workflows_purpose().is_some();
-            let model = self.rule(&at, rule, is_here)?;
-            self.by_task.insert(task, model);
+            if let Some(rule) = rule {
+                let model = self.rule(&at, rule, is_here)?;
+                self.by_task.insert(task, model);
+            }
         }
         Ok(())
     }
@@ -316,12 +324,11 @@ impl ModelTable {
 
     /// The tasks that the model of that name is selected for; of those of the plan agent, the ones that have a rule.
     pub fn tasks(&self, name: &str) -> impl Iterator<Item = TaskType> {
-        TaskType::ALL
-            .into_iter()
-            .filter(move |task| match task.workflows_purpose() {
-                Some(purpose) => self.chosen(&purpose).name == name,
-                None => self.by_task.get(task).is_some_and(|rule| rule == name),
-            })
+        let all = TaskType::ALL.into_iter().map(|(_, task)| task);
+        all.filter(move |task| match task.workflows_purpose() {
+            Some(purpose) => self.chosen(&purpose).name == name,
+            None => self.by_task.get(task).is_some_and(|rule| rule == name),
+        })
     }
 
     /// The key files of all models, each once.
@@ -422,13 +429,8 @@ impl ModelTable {
     }
 
     /// The model that a rule names, which must be known if `is_here`.
-    fn rule(
-        &self,
-        at: &Positions<'_>,
-        rule: &RawValue,
-        is_here: bool,
-    ) -> Result<String, Misplaced> {
-        let name: String = at.parse(rule.get())?;
+    fn rule(&self, at: &Positions<'_>, rule: &str, is_here: bool) -> Result<String, Misplaced> {
+        let name: String = at.parse(rule)?;
         if !is_here || self.named(&name).is_some() {
             return Ok(name);
         }
@@ -439,6 +441,6 @@ impl ModelTable {
             }
             None => format!("there is no model `{shown}`: known are {}", self.names()),
         };
-        Err(at.problem(rule.get(), reason))
+        Err(at.problem(rule, reason))
     }
 }

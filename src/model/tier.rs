@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::price::{Price, Usd};
+use super::price::Price;
 
 /// A vendor's tier of service: the speed, certainty and price of its answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
@@ -38,7 +38,7 @@ impl Tier {
     pub fn price(self, price: Price) -> Price {
         match self {
             Self::Standard => price,
-            Self::Flex => price.map(Usd::half),
+            Self::Flex => price.half(),
         }
     }
 }

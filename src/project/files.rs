@@ -74,12 +74,7 @@ pub enum ProjectProblem {
     /// A file cannot be read.
     #[error("`{path}` cannot be read: {source}")]
     #[diagnostic(help("{}", to_read(path, source)))]
-    Unreadable {
-        /// The file, relative to the root.
-        path: String,
-        /// The system's word.
-        source: io::Error,
-    },
+    Unreadable { path: String, source: io::Error },
     /// A file is a directory, a pipe or the like.
     #[error("`{0}` is not a file")]
     #[diagnostic(help("make `{0}` a file"))]
@@ -87,12 +82,7 @@ pub enum ProjectProblem {
     /// A file is not UTF-8.
     #[error("`{path}` is not UTF-8: see byte {offset}")]
     #[diagnostic(help("save `{path}` as UTF-8, and leave binary files out of it"))]
-    NotUtf8 {
-        /// The file, relative to the root.
-        path: String,
-        /// The first bad byte, from 0 on.
-        offset: usize,
-    },
+    NotUtf8 { path: String, offset: usize },
     /// The query has no words.
     #[error("`agent-config/query.txt` is empty")]
     #[diagnostic(help("write what is to be done into it"))]
@@ -104,32 +94,17 @@ pub enum ProjectProblem {
     /// A key file does not hold a key.
     #[error("the key in `{path}` {problem}")]
     #[diagnostic(help("put the API key alone on one line of `{path}`"))]
-    Key {
-        /// The file, relative to the root.
-        path: String,
-        /// The fault.
-        problem: KeyProblem,
-    },
+    Key { path: String, problem: KeyProblem },
     /// A file that only the user is to make may have come with the repository.
     #[error("git tracks `{tracked}`: `{path}` may have come with the repository, and is not used")]
     #[diagnostic(help(
         "if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it"
     ))]
-    Tracked {
-        /// The file, relative to the root.
-        path: String,
-        /// The path that git tracks: the file, or the folder in the form of a link.
-        tracked: String,
-    },
+    Tracked { path: String, tracked: String },
     /// Git's index does not tell whether it tracks a file.
     #[error("whether git tracks `{path}` is not known: {problem}")]
     #[diagnostic(help("{MEND_REPOSITORY}"))]
-    Index {
-        /// The file, relative to the root.
-        path: String,
-        /// The cause.
-        problem: String,
-    },
+    Index { path: String, problem: String },
     /// A directory that a run writes to cannot be written to.
     #[error("`{0}` cannot be written to")]
     #[diagnostic(help("make it writable, or leave what is in it out of the rollup"))]
@@ -137,10 +112,7 @@ pub enum ProjectProblem {
     /// Another run is under way in the project.
     #[error("another run holds the project{}", file_lock::holder_words(*.process))]
     #[diagnostic(help("wait until it has ended, or end it"))]
-    Held {
-        /// The process that holds it, where the system tells.
-        process: Option<u32>,
-    },
+    Held { process: Option<u32> },
     /// The project cannot be locked.
     #[error("cannot lock the project: {0}")]
     #[diagnostic(help("put the project on a file system that can lock"))]
@@ -296,9 +268,14 @@ impl Project {
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
     ) -> Result<(), ProjectProblem> {
-        let is_there = |file: &&str| self.config().join(file).symlink_metadata().is_ok();
-        let mut there = key_files.into_iter().filter(is_there);
-        there.try_for_each(|file| self.check_untracked(file))
+        self.there(key_files)
+            .try_for_each(|file| self.check_untracked(file))
+    }
+
+    /// Those of these files of `agent-config` that are there.
+    fn there<'k>(&self, files: impl IntoIterator<Item = &'k str>) -> impl Iterator<Item = &'k str> {
+        let files = files.into_iter();
+        files.filter(|file| self.config().join(file).symlink_metadata().is_ok())
     }
 
     fn check_untracked(&self, file: &str) -> Result<(), ProjectProblem> {
@@ -353,8 +330,7 @@ impl Project {
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
     ) -> Result<(), ProjectProblem> {
-        let is_there = |file: &&str| self.config().join(file).symlink_metadata().is_ok();
-        if self.hides(key_files.into_iter().filter(is_there))? {
+        if self.hides(self.there(key_files))? {
             Ok(())
         } else if self.root.join(GITIGNORE).symlink_metadata().is_ok() {
             Err(ProjectProblem::NotIgnored)
@@ -366,7 +342,7 @@ impl Project {
     /// Reports whether git ignores a directory of the project's. Where that cannot be told, it does not.
     pub fn ignores(&self, directory: &str) -> bool {
         let rules = IgnoreRules::load(&self.root);
-        rules.is_ok_and(|rules| rules.is_directory_ignored(directory).unwrap_or_default())
+        rules.is_ok_and(|rules| rules.is_ignored(directory, true).unwrap_or_default())
     }
 
     /// Reports whether git ignores the key files, ignore files in `agent-config` itself considered.
@@ -377,7 +353,7 @@ impl Project {
         let unreadable = |error| self.unreadable(error);
         let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
         for file in key_files {
-            let is_ignored = rules.is_ignored(&format!("{CONFIG}/{file}"));
+            let is_ignored = rules.is_ignored(&format!("{CONFIG}/{file}"), false);
             if !is_ignored.map_err(unreadable)? {
                 return Ok(false);
             }

@@ -107,12 +107,7 @@ impl IgnoreRules {
         let repository = Repository::of(root)?;
         let top = repository.as_ref().map_or(root, |found| &found.top);
         let top = top.to_path_buf();
-        // `top` is an ancestor of `root`, or `root` itself.
-        let prefix = root.strip_prefix(&top).unwrap_or(Path::new(""));
-        let mut prefix = prefix.as_os_str().as_encoded_bytes().to_vec();
-        if !prefix.is_empty() {
-            prefix.push(b'/');
-        }
+        let prefix = Repository::prefix(&top, root);
         let (case, exclude) =
             repository.map_or(Ok((Case::Sensitive, Vec::new())), |repository| {
                 // git follows a link here, though not where the work tree has one.
@@ -131,24 +126,12 @@ impl IgnoreRules {
         })
     }
 
-    /// Returns whether git would ignore the file `path`, plain names joined by `/`, relative to the root that was
-    /// loaded.
+    /// Returns whether git would ignore `path`, plain names joined by `/`, relative to the root that was loaded. Of a
+    /// directory, all that is below it is ignored, too.
     ///
     /// # Errors
     /// When an ignore file on the way is there but cannot be read.
-    pub fn is_ignored(&self, path: &str) -> Result<bool, PathError> {
-        self.is_ignored_as(path, false)
-    }
-
-    /// The same of the directory `path`: then so is all that is below it.
-    ///
-    /// # Errors
-    /// When an ignore file on the way is there but cannot be read.
-    pub fn is_directory_ignored(&self, path: &str) -> Result<bool, PathError> {
-        self.is_ignored_as(path, true)
-    }
-
-    fn is_ignored_as(&self, path: &str, is_dir: bool) -> Result<bool, PathError> {
+    pub fn is_ignored(&self, path: &str, is_dir: bool) -> Result<bool, PathError> {
         let path = [&self.prefix, path.as_bytes()].concat();
         let ends = path
             .find_iter(b"/")

@@ -33,21 +33,11 @@ pub enum IndexProblem {
     /// A file of the repository's cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
     #[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
-    Unreadable {
-        /// The file, or the directory whose repository it is.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// The index is damaged, or of a kind that is not known.
     #[error("git's index `{}` is damaged or of an unknown kind: {cause}", .path.display())]
     #[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
-    Damaged {
-        /// Where the index lies.
-        path: PathBuf,
-        /// The fault.
-        cause: String,
-    },
+    Damaged { path: PathBuf, cause: String },
 }
 
 impl From<PathError> for IndexProblem {
@@ -106,23 +96,12 @@ pub(super) fn for_each_below(
     };
     let repository = Repository::of(root)?.ok_or(IndexProblem::NoRepository)?;
     let kind = object_format(&repository).map_err(unreadable)?;
-    let prefix = prefix(root, &repository);
+    let prefix = Repository::prefix(&repository.top, root);
     for_each_entry(&repository.own, kind, |path, entry| {
         if let Some(path) = below(&prefix, path) {
             see(path, entry, kind);
         }
     })
-}
-
-/// Returns the prefix that the index has before paths below `root`.
-fn prefix(root: &Path, repository: &Repository) -> Vec<u8> {
-    // `top` is an ancestor of `root`, or `root` itself.
-    let prefix = root.strip_prefix(&repository.top).unwrap_or(Path::new(""));
-    let mut prefix = prefix.as_os_str().as_encoded_bytes().to_vec();
-    if !prefix.is_empty() {
-        prefix.push(b'/');
-    }
-    prefix
 }
 
 /// A path of the index less the prefix, where it has it.

@@ -14,92 +14,75 @@ use crate::sys::files::{self, Links, MIB};
 /// A kind of project.
 pub struct ProjectKind {
     /// The files in the root that tell it, the first of them that is there counts; `*.py` is any of that end.
-    signs: &'static [&'static str],
+    signs: &'static str,
     /// The products of building and testing, as lines of `.gitignore`.
-    pub leaves: &'static [&'static str],
+    leaves: &'static str,
     /// The commands that build and test it.
     commands: fn(&Path) -> String,
 }
 
+const fn kind(
+    signs: &'static str,
+    leaves: &'static str,
+    commands: fn(&Path) -> String,
+) -> ProjectKind {
+    ProjectKind {
+        signs,
+        leaves,
+        commands,
+    }
+}
+
 /// All kinds; of several that a project is of, the first says how it is built.
 static KINDS: [ProjectKind; 8] = [
-    ProjectKind {
-        signs: &["Cargo.toml"],
-        leaves: &["/target"],
-        commands: |_| "cargo build --all-targets\ncargo test".to_owned(),
-    },
-    ProjectKind {
-        signs: &["go.mod"],
-        leaves: &[],
-        // A program's file is not left in the root.
-        commands: |_| "go vet ./...\ngo build -o /dev/null ./...\ngo test ./...".to_owned(),
-    },
-    ProjectKind {
-        signs: &["pom.xml"],
-        leaves: &["/target"],
-        commands: |_| "mvn --batch-mode verify".to_owned(),
-    },
-    ProjectKind {
-        signs: &["gradlew", "build.gradle", "build.gradle.kts"],
-        leaves: &[".gradle", "build"],
-        commands: |root| {
-            let program = if root.join("gradlew").is_file() {
-                "./gradlew"
-            } else {
-                "gradle"
-            };
-            format!("{program} build")
+    kind("Cargo.toml", "/target", |_| {
+        "cargo build --all-targets\ncargo test".to_owned()
+    }),
+    // A program's file is not left in the root.
+    kind("go.mod", "", |_| {
+        "go vet ./...\ngo build -o /dev/null ./...\ngo test ./...".to_owned()
+    }),
+    kind("pom.xml", "/target", |_| {
+        "mvn --batch-mode verify".to_owned()
+    }),
+    kind(
+        "gradlew build.gradle build.gradle.kts",
+        ".gradle build",
+        |root| {
+            let is_there = root.join("gradlew").is_file();
+            format!("{} build", if is_there { "./gradlew" } else { "gradle" })
         },
-    },
-    ProjectKind {
-        signs: &["package.json"],
-        leaves: &["node_modules", "dist"],
-        commands: node,
-    },
-    ProjectKind {
-        signs: &[
-            "pyproject.toml",
-            "setup.py",
-            "setup.cfg",
-            "requirements.txt",
-            "*.py",
-        ],
-        leaves: &[
-            "__pycache__",
-            ".venv",
-            ".pytest_cache",
-            "*.egg-info",
-            "/dist",
-        ],
-        commands: python,
-    },
-    ProjectKind {
-        signs: &["CMakeLists.txt"],
-        leaves: &["/build"],
-        commands: |_| {
-            "cmake -S . -B build\ncmake --build build\nctest --test-dir build --output-on-failure"
-                .to_owned()
-        },
-    },
-    ProjectKind {
-        signs: &["Makefile", "makefile", "GNUmakefile"],
-        leaves: &["*.o"],
-        commands: make,
-    },
+    ),
+    kind("package.json", "node_modules dist", node),
+    kind(
+        "pyproject.toml setup.py setup.cfg requirements.txt *.py",
+        "__pycache__ .venv .pytest_cache *.egg-info /dist",
+        python,
+    ),
+    kind("CMakeLists.txt", "/build", |_| {
+        "cmake -S . -B build\ncmake --build build\nctest --test-dir build --output-on-failure"
+            .to_owned()
+    }),
+    kind("Makefile makefile GNUmakefile", "*.o", make),
 ];
 
 impl ProjectKind {
     /// The kinds of the project in `root`, each with the name that tells it.
     pub fn of(root: &Path) -> Vec<(&'static Self, &'static str)> {
-        let is_there = |sign: &&&str| match sign.strip_prefix('*') {
+        let is_there = |sign: &&str| match sign.strip_prefix('*') {
             Some(end) => names(root).iter().any(|name| name.ends_with(end)),
             None => root.join(sign).is_file(),
         };
         let kinds = KINDS.iter().filter_map(|kind| {
-            let sign = kind.signs.iter().find(is_there)?;
-            Some((kind, *sign))
+            let sign = kind.signs.split(' ').find(is_there)?;
+            Some((kind, sign))
         });
         kinds.collect()
+    }
+
+    /// The products of building and testing, as lines of `.gitignore`.
+    pub fn leaves(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.leaves.split_ascii_whitespace()
     }
 
     /// The commands that build and test the project in `root`, as lines of a shell script that ends at the first that

@@ -3,10 +3,11 @@
 //! Touches nothing but the lock on the root's directory, which leaves no trace. Guarantees that those who look whether
 //! it is held are in nobody's way.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 
 use super::files::{Project, ProjectProblem};
-use crate::sys::{file_lock, files};
+use crate::sys::file_lock::{self, LockProblem};
+use crate::sys::files;
 
 /// A project that is taken for one run, for as long as this lives.
 #[derive(Debug)]
@@ -22,18 +23,10 @@ impl Project {
     /// When another run has it.
     pub fn lock(&self) -> Result<ProjectLock, ProjectProblem> {
         let root = files::open_directory(self.root()).map_err(ProjectProblem::Unlockable)?;
-        loop {
-            match root.try_lock() {
-                Ok(()) => return Ok(ProjectLock { _root: root }),
-                Err(TryLockError::WouldBlock) if file_lock::is_locked(&root).unwrap_or(true) => {
-                    return Err(ProjectProblem::Held {
-                        process: file_lock::holder(&root),
-                    });
-                }
-                // It was but looked at, see `is_held`.
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(ProjectProblem::Unlockable(error)),
-            }
+        match file_lock::lock(&root) {
+            Ok(()) => Ok(ProjectLock { _root: root }),
+            Err(LockProblem::Held { process }) => Err(ProjectProblem::Held { process }),
+            Err(LockProblem::Unlockable(error)) => Err(ProjectProblem::Unlockable(error)),
         }
     }
 

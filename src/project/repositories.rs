@@ -139,7 +139,7 @@ impl ProjectSearch {
     fn ignores(&self, directory: &Path) -> bool {
         let asked = self.rules.as_ref().zip(directory.to_str());
         let asked = asked.filter(|(_, path)| !self.tracked.contains(*path));
-        asked.is_some_and(|(rules, path)| rules.is_directory_ignored(path).unwrap_or_default())
+        asked.is_some_and(|(rules, path)| rules.is_ignored(path, true).unwrap_or_default())
     }
 }
 

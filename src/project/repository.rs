@@ -123,6 +123,16 @@ impl Repository {
         Ok(())
     }
 
+    /// The prefix that its index and its ignore rules have before paths below `root`, which lies in its work tree.
+    pub(super) fn prefix(top: &Path, root: &Path) -> Vec<u8> {
+        let inside = root.strip_prefix(top).unwrap_or(Path::new(""));
+        let mut prefix = inside.as_os_str().as_encoded_bytes().to_vec();
+        if !prefix.is_empty() {
+            prefix.push(b'/');
+        }
+        prefix
+    }
+
     /// The configuration, as far as it stands in the repository's own file.
     ///
     /// # Errors
@@ -198,16 +208,15 @@ fn directory(
     target: io::Result<PathBuf>,
     pointer: &Path,
 ) -> Result<PathBuf, PathError> {
-    let directory = target.map(|target| base.join(target));
-    let there = directory.and_then(|directory| {
-        let problem = || {
-            invalid(&format!(
-                "it leads to `{}`, which is no directory",
-                directory.display()
-            ))
-        };
-        directory.is_dir().then_some(()).ok_or_else(problem)?;
-        Ok(directory)
+    let there = target.and_then(|target| {
+        let directory = base.join(target);
+        if directory.is_dir() {
+            return Ok(directory);
+        }
+        let shown = directory.display();
+        Err(invalid(&format!(
+            "it leads to `{shown}`, which is no directory"
+        )))
     });
     there.map_err(PathError::of("read", pointer))
 }

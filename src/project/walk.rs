@@ -135,11 +135,8 @@ impl<'w> Walk<'w> {
         let Some((rules, prefix)) = &self.rules else {
             return false;
         };
-        let path = joined(prefix, path);
-        let ignored = match kind {
-            EntryKind::Directory => rules.is_directory_ignored(&path),
-            _ => rules.is_ignored(&path),
-        };
+        let is_dir = matches!(kind, EntryKind::Directory);
+        let ignored = rules.is_ignored(&joined(prefix, path), is_dir);
         ignored.unwrap_or(false)
     }
 

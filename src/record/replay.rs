@@ -71,12 +71,7 @@ pub enum RecordingProblem {
         code("usage"),
         help("give `{recorded}` an entry in `agent-config/models.json`, as it had then")
     )]
-    UnknownModel {
-        /// The run's folder.
-        folder: PathBuf,
-        /// The model that it was made with.
-        recorded: String,
-    },
+    UnknownModel { folder: PathBuf, recorded: String },
 }
 
 impl Recording {

@@ -84,10 +84,7 @@ pub enum NoAccount {
     NoProvider,
     /// It is not in the file.
     #[error("there is no account of that name: {}", listed(.known))]
-    Unknown {
-        /// Those that are.
-        known: Vec<String>,
-    },
+    Unknown { known: Vec<String> },
 }
 
 fn listed(names: &[String]) -> String {

@@ -291,14 +291,13 @@ fn try_out(
 /// git's folder, of the repository that the project is a part of; or where one would be.
 fn enclosing_git(root: &Path) -> PathBuf {
     let is_there = |git: &PathBuf| git.symlink_metadata().is_ok();
-    let top = match Repository::of(root) {
-        Ok(Some(repository)) => Some(repository.top),
-        // What cannot be read may still be one.
-        Ok(None) | Err(_) => None,
-    };
-    let directories = top.iter().map(PathBuf::as_path).chain(root.ancestors());
-    let mut folders = directories.map(|directory| directory.join(DOT_GIT));
-    let found = folders.find(is_there);
+    // What cannot be read may still be one.
+    let top = Repository::of(root).ok().flatten();
+    let top = top.iter().map(|repository| repository.top.as_path());
+    let directories = top.chain(root.ancestors());
+    let found = directories
+        .map(|directory| directory.join(DOT_GIT))
+        .find(is_there);
     found.unwrap_or_else(|| root.join(DOT_GIT))
 }
 

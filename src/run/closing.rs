@@ -8,8 +8,9 @@ use crate::record::event::Event;
 use crate::record::result::{StatRecord, TreeState};
 use crate::run::past::history::PastRun;
 use crate::run::past::warnings;
-use crate::sys::diff;
-use crate::sys::diff::{FileChange, FileStat, FileState, MAX_BYTES, NEW_MODE, Stat, StatKind};
+use crate::sys::diff::{
+    self, FileChange, FileStat, FileState, MAX_BYTES, NEW_MODE, Stat, StatKind,
+};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links};
 

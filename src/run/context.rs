@@ -188,12 +188,7 @@ pub enum ModelsProblem {
     /// It may not be the user's.
     #[error("{problem}")]
     #[diagnostic(help("{hint}"))]
-    NotUsers {
-        /// The reason it is doubtful.
-        problem: String,
-        /// A suggestion for the user.
-        hint: String,
-    },
+    NotUsers { problem: String, hint: String },
     /// There is a mistake in it.
     #[error(transparent)]
     #[diagnostic(help("fix it, or remove the file; docs/models.md describes the format"))]

@@ -33,12 +33,7 @@ pub enum EnvFileProblem {
     /// It is there and cannot be read.
     #[error("cannot read `{}`: {cause}", .path.display())]
     #[diagnostic(help("make it a file of at most 1 MiB that you can read, or remove it"))]
-    Unreadable {
-        /// The file, as seen from the current directory.
-        path: PathBuf,
-        /// The system's word.
-        cause: String,
-    },
+    Unreadable { path: PathBuf, cause: String },
     /// It has come with the repository: whoever wrote it would choose where keys go.
     #[error("git tracks `.env`: others may have written it, and its keys are in the repository")]
     #[diagnostic(help("read it; if it is yours, `git rm --cached .env` and ignore it"))]
@@ -116,7 +111,7 @@ impl EnvFile {
         let directory = self.directory.as_deref()?;
         Repository::of(directory).ok()??;
         let rules = IgnoreRules::load(directory);
-        let is_ignored = rules.and_then(|rules| rules.is_ignored(FILE));
+        let is_ignored = rules.and_then(|rules| rules.is_ignored(FILE, false));
         (!is_ignored.is_ok_and(|ignored| ignored)).then_some(
             "git does not ignore `.env`, and could commit its keys: add a line `.env` to .gitignore",
         )

@@ -4,19 +4,17 @@
 //! Reads these files, and lists the project's directories before the run and after each build.
 
 mod files;
-mod repositories;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
-use self::files::{Change, GateFiles, GatePath, is_denied};
-use self::repositories::{Repositories, RepositoryChange};
+use self::files::{Change, GateFiles, GatePath, MADE, is_denied, shown};
 use crate::edit::PROTECTED_FILES;
 use crate::exec::sandbox::settings;
 use crate::project::configured::ConfiguredPaths;
-use crate::project::repositories::ProjectSearch;
+use crate::project::repositories::{ProjectSearch, RepositoryState};
 use crate::project::repository::DOT_GIT;
 use crate::project::{Project, ProjectProblem};
 use crate::record::run_files;
@@ -34,7 +32,11 @@ pub struct Gate {
     configured: BTreeSet<PathBuf>,
     /// The files of that, and git's own settings and hooks, before the latest build: replies may change what is named.
     named: GateFiles,
-    repositories: Repositories,
+    search: ProjectSearch,
+    /// The repositories in the project and around it, by their paths.
+    repositories: BTreeMap<PathBuf, RepositoryState>,
+    /// The directories that could not be listed.
+    unlisted: Vec<PathBuf>,
 }
 
 impl Gate {
@@ -58,13 +60,19 @@ impl Gate {
             files,
             configured,
             named: GateFiles::default(),
-            repositories: Repositories::new(search, found),
+            search,
+            repositories: found
+                .repositories
+                .into_iter()
+                .map(|path| (path.clone(), RepositoryState::of(&path)))
+                .collect(),
+            unlisted: found.unlisted,
         })
     }
 
     /// The repositories in the project and around it, before the run.
     pub fn repositories(&self) -> impl Iterator<Item = &Path> {
-        self.repositories.paths()
+        self.repositories.keys().map(PathBuf::as_path)
     }
 
     /// Looks at the files that git's configuration names, since a build is about to begin.
@@ -79,7 +87,9 @@ impl Gate {
     /// The files that git takes settings and programs from: its own, those that they name, and what is in directories
     /// of such. Of links, what they lead to as well.
     fn named_files(&self) -> BTreeSet<GatePath> {
-        let own = self.repositories.used().flat_map(settings);
+        let used = self.repositories.iter();
+        let used = used.filter(|(_, state)| state.is_repository);
+        let own = used.flat_map(|(path, _)| settings(path));
         let mut files = Vec::new();
         for path in self.configured.iter().cloned().chain(own) {
             let kind = path.symlink_metadata().map(|found| found.file_type()).ok();
@@ -116,8 +126,10 @@ impl Gate {
             }
             Err(_) => true,
         };
-        let repositories = self.repositories.changes(root)?;
-        diff.push_str(&repositories::lines(&repositories));
+        let repositories = self.repository_changes(root)?;
+        for (path, words) in &repositories {
+            diff.push_str(&format!("`{}` {words}\n", escaped(path)));
+        }
         let has_changed = exposes_keys || !files.is_empty() || !repositories.is_empty();
         Ok(has_changed.then_some(GateChanged {
             files,
@@ -125,6 +137,36 @@ impl Gate {
             exposes_keys,
             diff,
         }))
+    }
+
+    /// The changes to repositories, since git runs what their configurations and hooks name: no build may make one, or put
+    /// another in the place of one.
+    fn repository_changes(&self, root: &Path) -> Result<Vec<Change>, PathError> {
+        let found = self.search.run()?;
+        let unlisted = found.unlisted.into_iter();
+        let unlisted = unlisted.filter(|path| !self.unlisted.contains(path));
+        let unlisted = unlisted.map(|path| {
+            let words = "cannot be listed, so that repositories in it are not known";
+            (path, words)
+        });
+        let found = found.repositories.into_iter();
+        let made = found.filter(|path| !self.repositories.contains_key(path));
+        let made = made.map(|path| (path, "is a git repository now"));
+        let known = self.repositories.iter().filter_map(|(path, before)| {
+            let after = RepositoryState::of(path);
+            let words = match (before.is_repository, after.is_repository) {
+                _ if after == *before => return None,
+                (false, false) => return None,
+                (false, true) => "is a git repository now",
+                (true, false) => "is no git repository any more",
+                (true, true) => "is another git repository now",
+            };
+            Some((path.clone(), words))
+        });
+        let all = known.chain(made).chain(unlisted);
+        Ok(all
+            .map(|(path, words)| (shown(root, &path), words))
+            .collect())
     }
 }
 
@@ -143,8 +185,8 @@ fn add(path: PathBuf, kind: Option<FileType>, files: &mut Vec<PathBuf>) {
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[diagnostic(code("gate-changed"), help("{}", self.hint()))]
 pub struct GateChanged {
-    files: Vec<(String, Change)>,
-    repositories: Vec<(String, RepositoryChange)>,
+    files: Vec<Change>,
+    repositories: Vec<Change>,
     /// True if git would take the keys now.
     exposes_keys: bool,
     /// The change, for the log.
@@ -156,8 +198,7 @@ impl GateChanged {
     pub fn hint(&self) -> String {
         let diff = format!("see `{}` in the run's folder", run_files::GATE);
         let is_git = |path: &str| Path::new(path).iter().any(|name| name == DOT_GIT);
-        let is_known =
-            |(path, change): &&(String, Change)| *change != Change::Made && !is_git(path);
+        let is_known = |(path, words): &&Change| *words != MADE && !is_git(path);
         let names = self.files.iter().filter(is_known);
         let names: Vec<String> = names.map(|(path, _)| escaped(path)).take(NAMED).collect();
         let mut hint = match names.join(" ") {
@@ -175,15 +216,9 @@ impl GateChanged {
 
 impl fmt::Display for GateChanged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let files = self.files.iter().map(|(path, change)| {
-            let word = change.word();
-            format!("`{}` was {word}", escaped(path))
-        });
-        let repositories = self.repositories.iter().map(|(path, change)| {
-            let words = change.words();
-            format!("`{}` {words}", escaped(path))
-        });
-        let mut told: Vec<String> = files.chain(repositories).collect();
+        let all = self.files.iter().chain(&self.repositories);
+        let all = all.map(|(path, words)| format!("`{}` {words}", escaped(path)));
+        let mut told: Vec<String> = all.collect();
         let more = told.len().saturating_sub(NAMED);
         told.truncate(NAMED);
         if more > 0 {

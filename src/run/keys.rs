@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use miette::Diagnostic;
 use sha2::{Digest as _, Sha256};
 
 use super::accounts::printed::{self, CommandFailure};
@@ -90,12 +91,7 @@ pub enum NoKey {
     /// The key file, or that of the accounts, cannot be used.
     #[error("{problem}")]
     #[diagnostic(help("{hint}"))]
-    Unusable {
-        /// The problem with the file.
-        problem: String,
-        /// The way out.
-        hint: String,
-    },
+    Unusable { problem: String, hint: String },
     /// The variable's value cannot be a key.
     #[error("the key in the environment variable `{variable}` {problem}")]
     #[diagnostic(help("set `{variable}` to the API key alone, or unset it"))]
@@ -142,6 +138,13 @@ pub enum NoKey {
 }
 
 impl NoKey {
+    fn unusable(problem: &dyn Diagnostic) -> Self {
+        Self::Unusable {
+            problem: problem.to_string(),
+            hint: problem.hint().unwrap_or_default(),
+        }
+    }
+
     /// The error of who cannot go on without the key: the project is not ready, unless a signal came.
     pub fn ending(self) -> Error {
         match self {
@@ -183,10 +186,7 @@ pub fn find(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<FoundKey>,
         }
         Err(problem @ ProjectProblem::Missing(_)) => problem,
         Err(problem) => {
-            return Err(NoKey::Unusable {
-                problem: problem.to_string(),
-                hint: problem.hint().unwrap_or_default(),
-            });
+            return Err(NoKey::unusable(&problem));
         }
     };
     let variables = variables(spec);
@@ -228,10 +228,7 @@ fn account(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<Account>, N
     let Some(home) = home.ok().filter(|_| takes_accounts(spec)) else {
         return Ok(None);
     };
-    let accounts = Accounts::load(&home).map_err(|problem| NoKey::Unusable {
-        problem: problem.to_string(),
-        hint: problem.hint().unwrap_or_default(),
-    })?;
+    let accounts = Accounts::load(&home).map_err(|problem| NoKey::unusable(&problem))?;
     let account = accounts
         .of(spec.provider)
         .map_err(|accounts| NoKey::Ambiguous {

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use crate::record::result;
-use crate::record::result::{RunRecord, TreeState};
+use crate::record::result::{self, RunRecord, TreeState};
 use crate::sys::error::Error;
 
 /// A run that did what it was started for.

@@ -13,12 +13,7 @@ pub enum BaselineProblem {
     #[diagnostic(help(
         "mend the project, or build.sh; all of its output is in `{LOGS}/{BASELINE}`"
     ))]
-    Fails {
-        /// The way it ended.
-        status: String,
-        /// The last lines of what it printed, each on a line of its own.
-        end: String,
-    },
+    Fails { status: String, end: String },
     /// The build changes what it is judged by.
     #[error("on the project as it is, {0}")]
     #[diagnostic(help(
@@ -47,12 +42,7 @@ pub enum ResumeProblem {
     #[diagnostic(help(
         "put these files back as they were then, or all of them by `code-commit undo {folder}`; `--allow-stale` resumes on the files as they are; or start a new run"
     ))]
-    OtherTree {
-        /// The run's folder.
-        folder: String,
-        /// Those that differ.
-        files: Vec<String>,
-    },
+    OtherTree { folder: String, files: Vec<String> },
 }
 
 /// A prompt does not fit into the model's window.

@@ -19,8 +19,7 @@ use crate::model::{
 };
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
-use crate::run::past::naming;
-use crate::run::past::naming::NoSuchRun;
+use crate::run::past::naming::{self, NoSuchRun};
 use crate::secret::ApiKey;
 use crate::sys::error::Error;
 use crate::sys::http::transport::PlainAddresses;
@@ -189,8 +188,7 @@ impl<'a> RecordedReplies<'a> {
         steps: BTreeSet<StepId>,
     ) -> Result<Self, Error> {
         let recording = recording_of(context, Path::new(folder))?;
-        let table = context.models.as_ref();
-        let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
+        let table = table_of(context)?;
         let model = |name: &str| {
             let spec = named(table, name)?;
             Ok(SelectedModel::replayed(context, spec, &recording))
@@ -487,8 +485,7 @@ pub fn agent_model<'a>(
     server: Option<(&str, Option<ApiKey>)>,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
-    let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
+    let table = table_of(context)?;
     let recorded = recording.as_ref().and_then(Recording::first_model);
     let recorded = recorded.filter(|name| table.named(name).is_some());
     let (spec, key) = match (choice.model.as_deref().or(recorded), server) {
@@ -515,20 +512,8 @@ pub fn one_model<'a>(
     spec: ModelSpec,
     key: ModelKey,
 ) -> Result<Models<'a>, Error> {
-    let mut missing = NotReady::default();
-    let first = if let Some(recording) = recording {
-        Some(SelectedModel::replayed(context, spec, recording))
-    } else {
-        missing.extend(sending::without_price(choice, &spec));
-        SelectedModel::vendors(context, choice, spec, key, &mut missing)
-    };
-    let is_replay = recording.is_some();
-    let models = first.map(|first| Models::new(choice, is_replay, first, Vec::new()));
-    if let Some(models) = &models {
-        models.note_missing(context, &mut missing, &|_| Ok(false))?;
-    }
-    let models = models.filter(|_| missing.problems.is_empty());
-    models.ok_or_else(|| missing.into())
+    let stage = (Purpose::STEP, spec, key);
+    selected(context, choice, recording, [stage], &|_| Ok(false))
 }
 
 /// The models that an agent of several stages asks, by purpose, the one for all else first; or those that were
@@ -543,40 +528,56 @@ pub fn stage_models<'a>(
     may_pull: &dyn Fn(&str) -> Result<bool, Interrupted>,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
-    let is_replay = recording.is_some();
-    let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
-    let mut missing = NotReady::default();
-    let mut select = |purpose: &Purpose, spec: ModelSpec| {
-        let Some(recording) = &recording else {
-            missing.extend(sending::without_price(choice, &spec));
-            return SelectedModel::vendors(context, choice, spec, ModelKey::ByRule, &mut missing);
-        };
-        let recorded = recording
-            .model_of(purpose)
-            .and_then(|name| table.named(name));
+    let table = table_of(context)?;
+    let stages = stages.into_iter().map(|(purpose, spec)| {
+        let recorded = recording.as_ref();
+        let recorded = recorded.and_then(|recording| table.named(recording.model_of(&purpose)?));
         let spec = recorded.cloned().unwrap_or(spec);
-        Some(SelectedModel::replayed(context, spec, recording))
-    };
-    let mut selected = Vec::new();
-    for (purpose, spec) in stages {
-        let is_first = selected.first();
-        let is_first =
-            is_first.is_some_and(|(_, first): &(_, SelectedModel<'_>)| first.spec == spec);
-        if !is_first || is_replay {
-            selected.extend(select(&purpose, spec).map(|model| (purpose, model)));
-        }
+        (purpose, spec, ModelKey::ByRule)
+    });
+    selected(context, choice, recording.as_ref(), stages, may_pull)
+}
+
+/// The models for these purposes, the one for all else first: as they were recorded, or behind their servers.
+fn selected<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    recording: Option<&Recording>,
+    stages: impl IntoIterator<Item = (Purpose, ModelSpec, ModelKey)>,
+    may_pull: &dyn Fn(&str) -> Result<bool, Interrupted>,
+) -> Result<Models<'a>, Error> {
+    let mut missing = NotReady::default();
+    let mut selected: Vec<(Purpose, SelectedModel<'a>)> = Vec::new();
+    for (purpose, spec, key) in stages {
+        let is_first = selected
+            .first()
+            .is_some_and(|(_, first)| first.spec == spec);
+        let model = match recording {
+            Some(recording) => Some(SelectedModel::replayed(context, spec, recording)),
+            None if is_first => None,
+            None => {
+                missing.extend(sending::without_price(choice, &spec));
+                SelectedModel::vendors(context, choice, spec, key, &mut missing)
+            }
+        };
+        selected.extend(model.map(|model| (purpose, model)));
     }
     if selected.is_empty() || !missing.problems.is_empty() {
         return Err(missing.into());
     }
     let (_, first) = selected.remove(0);
-    let models = Models::new(choice, is_replay, first, selected);
+    let models = Models::new(choice, recording.is_some(), first, selected);
     models.note_missing(context, &mut missing, may_pull)?;
     if missing.problems.is_empty() {
         return Ok(models);
     }
     Err(missing.into())
+}
+
+/// The table of models.
+fn table_of<'a>(context: &Context<'a>) -> Result<&'a ModelTable, Error> {
+    let table = context.models.as_ref();
+    Ok(table.map_err(|problem| NotReady::of(problem.clone()))?)
 }
 
 /// The model of an orchestration that is replayed, by its record alone: what told of it may be set no more, and the table

@@ -54,23 +54,13 @@ pub enum SendingProblem {
     #[diagnostic(help(
         "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
     ))]
-    TooExpensive {
-        /// The maximum cost of the run.
-        limit: Usd,
-        /// The cost of the prompt.
-        least: Usd,
-        /// The size of the prompt.
-        size: Size,
-    },
+    TooExpensive { limit: Usd, least: Usd, size: Size },
     /// A limit in dollars for a model without a price.
     #[error("`--max-cost` cannot be kept: the price of `{model}` is not known")]
     #[diagnostic(help(
         "give `{model}` a `price` in `agent-config/models.json`; a local one costs 0"
     ))]
-    NoPrice {
-        /// The model's name, as `--model` takes it.
-        model: String,
-    },
+    NoPrice { model: String },
 }
 
 /// The files of the rollup that are not as they are on the disk, in words.

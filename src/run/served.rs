@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::model::price::Price;
 use crate::model::served::is_same;
-use crate::model::{End, ModelError, ModelSpec, Reply, Request, Spent};
+use crate::model::{End, ModelError, ModelSpec, Reply, Request};
 use crate::sys::text::one_line;
 
 /// No model has a longer name, in characters.
@@ -43,8 +43,8 @@ impl Served {
         let price = match self.price {
             Some(price) => format!(
                 "${} in and ${} out",
-                price.input.dollars(),
-                price.output.dollars()
+                price.rates.input.dollars(),
+                price.rates.output.dollars()
             ),
             None => "not known, and neither is the cost".to_owned(),
         };
@@ -64,13 +64,8 @@ pub fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelErro
         (Some(asked), Some(served)) if !is_same(asked, served) => Err(ModelError::OtherModel {
             asked: asked.to_owned(),
             served: one_line(served, LONGEST_NAME),
+            spent: (&reply).into(),
             finish: reply.finish,
-            spent: Spent {
-                usage: reply.usage,
-                model_version: reply.model_version,
-                tier: reply.tier,
-            }
-            .into(),
         }),
         _ => Ok(reply),
     }
@@ -89,14 +84,9 @@ pub fn without_calls_unless_offered(
         return Ok(reply);
     }
     Err(ModelError::CutShort {
-        finish: reply.finish,
         end: reply.end,
         message: Some("it calls tools, and was given none".to_owned()),
-        spent: Spent {
-            usage: reply.usage,
-            model_version: reply.model_version,
-            tier: reply.tier,
-        }
-        .into(),
+        spent: (&reply).into(),
+        finish: reply.finish,
     })
 }

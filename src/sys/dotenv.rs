@@ -17,17 +17,11 @@ pub enum DotenvProblem {
     #[diagnostic(help(
         "write one variable a line, a value with blanks in quotes, and a newline in it as `\\n` in double quotes"
     ))]
-    Malformed {
-        /// The line's number, from 1 on.
-        line: usize,
-    },
+    Malformed { line: usize },
     /// A `$` would be expanded: half a key helps nobody.
     #[error("line {line} of `.env` has a `$`, and variables are not expanded there")]
     #[diagnostic(help("put the value in single quotes"))]
-    Dollar {
-        /// The line's number, from 1 on.
-        line: usize,
-    },
+    Dollar { line: usize },
 }
 
 /// The variables, in the file's order, and the first lines that cannot be read.

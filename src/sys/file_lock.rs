@@ -18,10 +18,7 @@ const TRIES: usize = 1000;
 pub enum LockProblem {
     /// Another has it.
     #[error("it is locked{}", holder_words(*.process))]
-    Held {
-        /// The process that has it, where the system tells.
-        process: Option<u32>,
-    },
+    Held { process: Option<u32> },
     /// The file cannot be opened, or not be locked.
     #[error(transparent)]
     Unlockable(#[from] io::Error),
@@ -47,25 +44,13 @@ impl FileLock {
     /// # Errors
     /// When another holds it, or it cannot be locked at all.
     pub fn take(path: &Path) -> Result<Self, LockProblem> {
-        for _ in 0..TRIES {
+        loop {
             let file = files::open_to_lock(path)?;
-            match file.try_lock() {
-                Ok(()) => {
-                    if let Some(lock) = Self::of(file, path)? {
-                        return Ok(lock);
-                    }
-                }
-                Err(TryLockError::WouldBlock) if is_locked(&file)? => {
-                    let process = holder(&file);
-                    return Err(LockProblem::Held { process });
-                }
-                // It was but looked at, see `is_held`.
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(error.into()),
+            lock(&file)?;
+            if let Some(lock) = Self::of(file, path)? {
+                return Ok(lock);
             }
-            thread::yield_now();
         }
-        Err(LockProblem::Held { process: None })
     }
 
     /// The same, but waits until it is free. For what is held for a moment.
@@ -111,6 +96,24 @@ impl Drop for FileLock {
         // program.
         let _ = self.file.unlock();
     }
+}
+
+/// Locks a file, or a directory, that is open.
+///
+/// # Errors
+/// When another holds it, or it cannot be locked at all.
+pub fn lock(file: &File) -> Result<(), LockProblem> {
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if is_locked(file)? => break,
+            // It was but looked at, see `is_held`.
+            Err(TryLockError::WouldBlock) => thread::yield_now(),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+    }
+    let process = holder(file);
+    Err(LockProblem::Held { process })
 }
 
 /// Returns whether somebody holds the lock on the file at `path`. An unreadable file counts as not locked.

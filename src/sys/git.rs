@@ -16,20 +16,10 @@ use rustix::fs::{Access, access};
 
 use super::environment::Environment;
 
-/// All that is in git's environment.
-const ENVIRONMENT: [&str; 10] = [
-    "GIT_CONFIG_NOSYSTEM=1",
-    "GIT_CONFIG_SYSTEM=/dev/null",
-    "GIT_CONFIG_GLOBAL=/dev/null",
-    "GIT_ATTR_NOSYSTEM=1",
-    "GIT_OPTIONAL_LOCKS=0",
-    // Not even those that a repository's configuration allows: this is the list of all that may be used.
-    "GIT_ALLOW_PROTOCOL=none",
-    "GIT_NO_LAZY_FETCH=1",
-    "GIT_TERMINAL_PROMPT=0",
-    "GIT_PAGER=cat",
-    "GIT_EDITOR=false",
-];
+/// All that is in git's environment. No protocol may be used, not even one that a repository's configuration allows.
+const ENVIRONMENT: &str = "GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_SYSTEM=/dev/null GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1 \
+    GIT_OPTIONAL_LOCKS=0 GIT_ALLOW_PROTOCOL=none GIT_NO_LAZY_FETCH=1 GIT_TERMINAL_PROMPT=0 GIT_PAGER=cat \
+    GIT_EDITOR=false";
 
 /// Settings for a git that anybody starts in somebody else's repository: looking at files runs no program, and no
 /// directory of a work tree is taken for a bare repository.
@@ -38,33 +28,14 @@ const SAFE: [&str; 2] = ["core.fsmonitor=false", "safe.bareRepository=explicit"]
 /// The variable that counts the settings in the environment.
 const COUNT: &str = "GIT_CONFIG_COUNT";
 
-/// Settings for this program's own git, besides [`SAFE`]; they override a repository's configuration.
-const SETTINGS: [&str; 22] = [
-    "core.hooksPath=/dev/null",
-    "core.pager=cat",
-    "core.editor=false",
-    "core.askPass=false",
-    "core.sshCommand=false",
-    "core.gitProxy=",
-    "core.alternateRefsCommand=false",
-    // Files that may be pipes, or have no end.
-    "core.attributesFile=/dev/null",
-    "core.excludesFile=/dev/null",
-    "diff.orderFile=/dev/null",
-    "mailmap.file=/dev/null",
-    "credential.helper=",
-    // Writes the index.
-    "diff.autoRefreshIndex=false",
-    "diff.external=",
-    "diff.submodule=short",
-    "format.pretty=medium",
-    "gpg.program=false",
-    "log.showSignature=false",
-    "protocol.allow=never",
-    "safe.directory=*",
-    "status.submoduleSummary=false",
-    "submodule.recurse=false",
-];
+/// Settings for this program's own git, besides [`SAFE`]; they override a repository's configuration. They name no
+/// program, no file that may be a pipe or have no end, and keep git from writing the index.
+const SETTINGS: &str = "core.hooksPath=/dev/null core.pager=cat core.editor=false core.askPass=false core.sshCommand=false \
+    core.gitProxy= core.alternateRefsCommand=false core.attributesFile=/dev/null \
+    core.excludesFile=/dev/null diff.orderFile=/dev/null mailmap.file=/dev/null credential.helper= \
+    diff.autoRefreshIndex=false diff.external= diff.submodule=short format.pretty=medium \
+    gpg.program=false log.showSignature=false protocol.allow=never safe.directory=* \
+    status.submoduleSummary=false submodule.recurse=false";
 
 /// The repository that git is to work on, whatever lies where it is started.
 #[derive(Debug, Clone, Copy)]
@@ -96,10 +67,10 @@ impl Git {
     /// The words of a command that runs git with `arguments`; `None` where the place's path is not UTF-8.
     pub fn words(&self, place: Option<GitPlace<'_>>, arguments: &[&str]) -> Option<Vec<String>> {
         let mut words = vec![self.env.clone(), "-i".to_owned()];
-        words.extend(ENVIRONMENT.map(str::to_owned));
+        words.extend(ENVIRONMENT.split(' ').map(str::to_owned));
         words.push(self.git.clone());
         words.extend(["--no-pager", "--no-optional-locks"].map(str::to_owned));
-        for setting in SAFE.iter().chain(&SETTINGS) {
+        for setting in SAFE.into_iter().chain(SETTINGS.split(' ')) {
             words.extend(["-c", setting].map(str::to_owned));
         }
         if let Some(place) = place {

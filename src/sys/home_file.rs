@@ -23,12 +23,7 @@ pub enum HomeFileProblem {
     /// It cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
     #[diagnostic(help("make `{}` {}", path.display(), if files::is_too_large(source) { "smaller, or remove it" } else { "a readable file" }))]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's word.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// There is a mistake in it.
     #[error("`{}`, {mistake}", .path.display())]
     #[diagnostic(help("fix it there, or remove the file: {without}"))]

@@ -75,7 +75,7 @@ impl Caller {
             Err(HttpError::Redirect {
                 status: 301 | 302 | 307 | 308,
                 location,
-            }) if adds_slash(self.client.endpoint(), &location) => {
+            }) if adds_slash(&self.client.endpoint, &location) => {
                 let (base, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
                 let joint = if query.is_empty() { "" } else { "?" };
                 let url = format!("{base}/{joint}{query}");
@@ -170,7 +170,7 @@ impl<'a> Peer<'a> {
         observer: &'a dyn McpObserver,
     ) -> Self {
         Self {
-            server: caller.client.endpoint().base().to_owned(),
+            server: caller.client.endpoint.base().to_owned(),
             caller,
             last,
             interrupt,
@@ -284,7 +284,7 @@ impl<'a> Peer<'a> {
             HttpError::TimedOut => deadline.is_over(server),
             HttpError::NoConnection { reason, is_refused } => {
                 let failed = Failed::unbegun(McpError::no_answer(server, reason));
-                let is_here = self.caller.client.endpoint().is_this_machine();
+                let is_here = self.caller.client.endpoint.is_this_machine();
                 if is_refused && is_here && !self.was_reached.get() {
                     // Nobody starts it within the seconds that tries are apart.
                     return Failed {

@@ -425,7 +425,7 @@ impl Reading {
         if self.endpoint.is_some() {
             return Ok(());
         }
-        let Some(url) = same_origin(self.caller.client.endpoint(), said) else {
+        let Some(url) = same_origin(&self.caller.client.endpoint, said) else {
             let problem = "the endpoint that it names is no URL of the same origin";
             return Err(McpError::protocol(&self.server, problem));
         };

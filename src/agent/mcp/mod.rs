@@ -148,7 +148,7 @@ impl<'a> McpClient<'a> {
         let (there, proxies) = (endpoint.clone(), options.proxies.clone());
         let (token, url) = (options.token.clone(), address.url());
         let caller = move |interrupt: &Interrupt| {
-            let client = HttpClient::new(there.clone(), &proxies, interrupt);
+            let client = HttpClient::new(there.clone(), &proxies, interrupt, 0);
             Caller::new(client, token.clone(), url.clone())
         };
         let peer = || {

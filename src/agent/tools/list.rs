@@ -343,7 +343,7 @@ fn rules(root: &Path, place: &ResolvedPath, start: &str) -> Option<(IgnoreRules,
         }
     };
     let rules = IgnoreRules::load(top).ok()?;
-    let is_ignored = !prefix.is_empty() && rules.is_directory_ignored(prefix).unwrap_or(false);
+    let is_ignored = !prefix.is_empty() && rules.is_ignored(prefix, true).unwrap_or(false);
     (!is_ignored).then(|| (rules, prefix.to_owned()))
 }
 

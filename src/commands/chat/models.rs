@@ -7,7 +7,7 @@ use std::path::Path;
 use super::error::ChatError;
 use super::login::{self, ChatKey};
 use crate::commands::models::HOME_FILE;
-use crate::model::price::Usd;
+use crate::model::price::Rates;
 use crate::model::{
     CHAT_MODELS, ListedModel, ModelSpec, ModelTable, Provider, ToolForm, retired, served,
 };
@@ -148,9 +148,9 @@ fn description(spec: &ModelSpec, listed: Option<&[ListedModel]>) -> String {
     };
     let window = spec.context_window.map(short);
     let price = spec.price.as_ref();
-    let usual = price.map(|price| priced(price.input, price.output));
+    let usual = price.map(|price| priced(&price.rates));
     let long = price.and_then(|price| price.long_prompt).map(|long| {
-        let price = priced(long.input, long.output);
+        let price = priced(&long.rates);
         format!("{price} above {}", short(long.above))
     });
     // What is compared goes first: the rest is cut where there is little room.
@@ -159,8 +159,8 @@ fn description(spec: &ModelSpec, listed: Option<&[ListedModel]>) -> String {
 }
 
 /// The prices of prompt and answer: `$2/$10`.
-fn priced(input: Usd, output: Usd) -> String {
-    let [input, output] = [input, output].map(|usd| usd.to_string());
+fn priced(rates: &Rates) -> String {
+    let [input, output] = [rates.input, rates.output].map(|usd| usd.to_string());
     let whole = |usd: &str| usd.trim_end_matches(".00").to_owned();
     format!("{}/{}", whole(&input), whole(&output))
 }

@@ -1,36 +1,4 @@
-//! Branches for specialists to work on, each of which begins as another one is.
-//!
-//! Plain data and a trait; who implements it decides where the branches are.
-
-use crate::agent::tool::ToolError;
-
-/// A place where agents work on branches.
-pub trait Branches {
-    /// Starts an agent on a new branch of `project` that begins as `parent` is; returns the new branch's id. Never done
-    /// twice for one call.
-    ///
-    /// # Errors
-    /// If no agent was started, or it is not known whether one was.
-    fn start(
-        &self,
-        agent: Specialist,
-        prompt: &str,
-        parent: &str,
-        project: &str,
-    ) -> Result<String, ToolError>;
-
-    /// The state of the agent on a branch.
-    ///
-    /// # Errors
-    /// If that cannot be told.
-    fn state(&self, branch: &str) -> Result<BranchState, ToolError>;
-
-    /// Reads a file of a branch.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    fn read(&self, branch: &str, path: &str) -> Result<String, ToolError>;
-}
+//! Branches for specialists to work on, each of which begins as another one is. Plain data.
 
 /// An agent that works on a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

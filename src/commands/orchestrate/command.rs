@@ -130,7 +130,7 @@ impl Orchestration<'_, '_> {
     fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
         let place = self.place;
         let specialists = Specialists {
-            branches: &Pantheon {
+            branches: Pantheon {
                 tools: client,
                 redactor: self.context.redactor,
             },

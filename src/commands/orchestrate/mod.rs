@@ -2,7 +2,7 @@
 //!
 //! | part | what it is for |
 //! |---|---|
-//! | [`branches`], [`pantheon`] | where specialists work: a trait, and a server that is one such place |
+//! | [`branches`], [`pantheon`] | where specialists work, and the server that has it |
 //! | [`lineage`] | which branch the work goes on from |
 //! | [`config`] | what it is set to |
 //! | [`specialists`] | has one work on a new branch, and waits until that is done |

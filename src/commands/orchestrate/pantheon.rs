@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::branches::{BranchProgress, BranchState, Branches, Specialist};
+use super::branches::{BranchProgress, BranchState, Specialist};
 use crate::agent::mcp::{McpError, McpTools, Repeat};
 use crate::agent::tool::{CallFailure, ToolError};
 use crate::secret::Redactor;
@@ -42,8 +42,13 @@ pub struct Pantheon<'a> {
     pub redactor: &'a Redactor,
 }
 
-impl Branches for Pantheon<'_> {
-    fn start(
+impl Pantheon<'_> {
+    /// Starts an agent on a new branch of `project` that begins as `parent` is; returns the new branch's id. Never done
+    /// twice for one call.
+    ///
+    /// # Errors
+    /// If no agent was started, or it is not known whether one was.
+    pub fn start(
         &self,
         agent: Specialist,
         prompt: &str,
@@ -66,13 +71,21 @@ impl Branches for Pantheon<'_> {
         })
     }
 
-    fn state(&self, branch: &str) -> Result<BranchState, ToolError> {
+    /// The state of the agent on a branch.
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    pub fn state(&self, branch: &str) -> Result<BranchState, ToolError> {
         let arguments = json!({"branch_id": branch});
         let answer = self.call(GET_BRANCH, arguments, Repeat::Always)?;
         Ok(state_in(answer))
     }
 
-    fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
+    /// Reads a file of a branch.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
         let arguments = json!({"branch_id": branch, "file_path": path});
         let answer = self.call(READ_FILE, arguments, Repeat::Always)?;
         content_of(answer).map_err(|problem| {
@@ -83,9 +96,7 @@ impl Branches for Pantheon<'_> {
             ))
         })
     }
-}
 
-impl Pantheon<'_> {
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, ToolError> {
         self.tools.call(tool, arguments, repeat).map_err(told)
     }

@@ -75,16 +75,15 @@ fn check_report(answer: &str) -> Result<(), String> {
     let told = |name: &str| report.get(name).and_then(Value::as_str);
     let is_told = |name| told(name).is_some_and(|value| !value.trim().is_empty());
     let commit = told("commit_hash").or(told("commit")).unwrap_or_default();
-    let missing = if !is_told("repository") {
-        "repository"
-    } else if !is_told("branch") {
-        "branch"
-    } else if !is_hash(commit) {
-        "commit hash of 7 to 40 hex digits"
-    } else {
-        return Ok(());
-    };
-    Err(format!("the agent's report has no {missing}"))
+    let parts = [
+        ("repository", is_told("repository")),
+        ("branch", is_told("branch")),
+        ("commit hash of 7 to 40 hex digits", is_hash(commit)),
+    ];
+    match parts.iter().find(|(_, is_there)| !is_there) {
+        Some((missing, _)) => Err(format!("the agent's report has no {missing}")),
+        None => Ok(()),
+    }
 }
 
 fn last_object(answer: &str) -> Option<Map<String, Value>> {

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
+use serde_json::{Value, json};
 
-use super::branches::{BranchProgress, BranchState, Branches, Specialist};
 use super::lineage::BranchTracker;
+use super::pantheon::Pantheon;
 use super::specialists::{Specialists, Watcher};
 use crate::agent::AgentError;
-use crate::agent::tool::ToolError;
+use crate::agent::mcp::{McpError, McpTools, Repeat};
 use crate::record::event::Event;
 use crate::record::orchestration::Polling;
 use crate::record::seconds::Seconds;
@@ -20,30 +21,26 @@ use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupted, Signal};
 
-type State = Result<BranchState, ToolError>;
+type State = Result<Value, McpError>;
 
 #[expect(
     clippy::unnecessary_wraps,
     reason = "a server's answers stand beside its errors"
 )]
-fn state(status: &str, progress: BranchProgress, output: &str) -> State {
-    Ok(BranchState {
-        status: status.to_owned(),
-        progress,
-        output: output.to_owned(),
-    })
+fn state(status: &str, output: &str) -> State {
+    Ok(json!({"status": status, "output": output}))
 }
 
 pub(crate) fn running() -> State {
-    state("running", BranchProgress::Running, "")
+    state("running", "")
 }
 
 pub(crate) fn succeeded(output: &str) -> State {
-    state("succeed", BranchProgress::Succeeded, output)
+    state("succeed", output)
 }
 
 pub(crate) fn failed_state(output: &str) -> State {
-    state("failed", BranchProgress::Failed, output)
+    state("failed", output)
 }
 
 /// The branches `b1`, `b2` and so on of the project `demo`, which begins with `b0`.
@@ -72,7 +69,10 @@ impl Scripted {
     pub(crate) fn specialists(&self) -> Specialists<'_> {
         static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| Redactor::new(["sekret-key-1"]));
         Specialists {
-            branches: self,
+            branches: Pantheon {
+                tools: self,
+                redactor: &REDACTOR,
+            },
             watcher: self,
             clock: &self.clock,
             redactor: &REDACTOR,
@@ -93,33 +93,35 @@ impl Scripted {
     }
 }
 
-impl Branches for Scripted {
-    fn start(
-        &self,
-        agent: Specialist,
-        prompt: &str,
-        parent: &str,
-        project: &str,
-    ) -> Result<String, ToolError> {
-        let agent = agent.name();
-        self.note(format!(
-            "start {agent} from {parent} in {project}: {prompt}"
-        ));
-        self.started.set(self.started.get() + 1);
-        Ok(format!("b{}", self.started.get()))
-    }
-
-    fn state(&self, branch: &str) -> State {
-        self.note(format!("state {branch}"));
-        self.states.borrow_mut().pop_front().unwrap()
-    }
-
-    fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
-        self.note(format!("read {path} of {branch}"));
-        let files = self.files.borrow();
-        let found = files.iter().find(|(known, _)| *known == path);
-        let content = found.map(|(_, content)| (*content).to_owned());
-        content.ok_or_else(|| ToolError::failed("no such file".to_owned()))
+impl McpTools for Scripted {
+    fn call(&self, tool: &str, arguments: Value, _repeat: Repeat) -> State {
+        let text = |name: &str| arguments[name].as_str().unwrap();
+        match tool {
+            "parallel_explore" => {
+                let prompt = arguments["shared_prompt_sequence"][0].as_str().unwrap();
+                let (agent, project) = (text("agent"), text("project_name"));
+                let parent = text("parent_branch_id");
+                self.note(format!(
+                    "start {agent} from {parent} in {project}: {prompt}"
+                ));
+                self.started.set(self.started.get() + 1);
+                Ok(json!({"branch_id": format!("b{}", self.started.get())}))
+            }
+            "get_branch" => {
+                self.note(format!("state {}", text("branch_id")));
+                self.states.borrow_mut().pop_front().unwrap()
+            }
+            _ => {
+                let path = text("file_path");
+                self.note(format!("read {path} of {}", text("branch_id")));
+                let files = self.files.borrow();
+                let found = files.iter().find(|(known, _)| *known == path);
+                Ok(found.map_or_else(
+                    || json!({"error": "no such file"}),
+                    |(_, content)| json!(content),
+                ))
+            }
+        }
     }
 }
 

@@ -280,7 +280,11 @@ mod tests {
             ),
             (
                 json!({"path": "a/b.log"}),
-                Err("tool_failed: no such file".to_owned()),
+                Err(
+                    "mcp_error: `/w/a/b.log` on branch `b0` cannot be read: {\"error\":\"no such file\"}\n\
+                     hint: have the agent write it as text"
+                        .to_owned(),
+                ),
             ),
             (
                 json!({"path": "a", "branch_id": "b9"}),

@@ -4,7 +4,7 @@
 //! whatever was cut short before it, that no text within an entry looks like the beginning of another or moves a
 //! reader's cursor, and that no known key is written.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
@@ -37,13 +37,15 @@ const AGENT: &str = "AGENT";
 const TOOL_CALL: &str = "TOOL_CALL";
 const TOOL_RESULT: &str = "TOOL_RESULT";
 
-/// A session's log. A write that fails ends nothing: the first failure is kept for the caller.
+/// A session's log, and a reporter of what it records. A write that fails ends nothing: the first failure is a warning.
 pub struct ChatLog<'r> {
     file: File,
     path: PathBuf,
     clock: &'r dyn Clock,
     redactor: &'r Redactor,
-    problem: RefCell<Option<PathError>>,
+    /// Shows the events.
+    inner: &'r dyn Reporter,
+    has_failed: Cell<bool>,
 }
 
 impl<'r> ChatLog<'r> {
@@ -55,13 +57,15 @@ impl<'r> ChatLog<'r> {
         path: &Path,
         clock: &'r dyn Clock,
         redactor: &'r Redactor,
+        inner: &'r dyn Reporter,
     ) -> Result<Self, PathError> {
         Ok(Self {
             file: files::append_private(path).map_err(PathError::of("write", path))?,
             path: path.to_owned(),
             clock,
             redactor,
-            problem: RefCell::default(),
+            inner,
+            has_failed: Cell::new(false),
         })
     }
 
@@ -87,7 +91,7 @@ impl<'r> ChatLog<'r> {
     }
 
     /// Records an event that is shown.
-    pub fn event(&self, event: &Event) {
+    pub fn record(&self, event: &Event) {
         match event {
             Event::Tool {
                 name, arguments, ..
@@ -110,11 +114,6 @@ impl<'r> ChatLog<'r> {
         self.agent(&format!("Here's the current plan:\n\n---\n{document}\n---"));
     }
 
-    /// Takes the error of the first entry that could not be written, if any.
-    pub fn take_problem(&self) -> Option<PathError> {
-        self.problem.take()
-    }
-
     fn append(&self, speaker: &str, text: &str) {
         // Before anything else: what changes a text could cut a key.
         self.append_redacted(speaker, &self.redactor.text(text));
@@ -124,9 +123,11 @@ impl<'r> ChatLog<'r> {
         let time = self.clock.now().to_utc();
         let time = time.to_rfc3339_opts(SecondsFormat::Millis, true);
         let entry = format!("[{time}] {speaker}: {}\n", content(text));
-        if let Err(error) = self.write(&entry) {
+        if let Err(error) = self.write(&entry)
+            && !self.has_failed.replace(true)
+        {
             let problem = PathError::of("write", &self.path)(error);
-            self.problem.borrow_mut().get_or_insert(problem);
+            self.inner.event(&Event::Warning(problem.to_string()));
         }
     }
 
@@ -151,18 +152,10 @@ fn content(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Reports events, and records them in a log.
-pub struct ChatReporter<'a> {
-    /// Shows the events.
-    pub inner: &'a dyn Reporter,
-    /// Records the events.
-    pub log: &'a ChatLog<'a>,
-}
-
-impl Reporter for ChatReporter<'_> {
+impl Reporter for ChatLog<'_> {
     fn event(&self, event: &Event) {
         // First, so that a kill cannot leave out what was seen.
-        self.log.event(event);
+        self.record(event);
         self.inner.event(event);
     }
 

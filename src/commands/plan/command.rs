@@ -7,7 +7,7 @@ use super::options::PlanOptions;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-use super::chat_log::{ChatLog, ChatReporter};
+use super::chat_log::ChatLog;
 use super::ends::{are_over, end_of};
 use super::file::PlanFile;
 use super::place::{PlanPlace, home, models, open_session, table};
@@ -88,13 +88,14 @@ fn in_session(
     let resumed = is_resumed.then(open).transpose()?;
     let models = models(context, &options, user)?;
     let kept = resumed.map_or_else(open, Ok)?;
-    let chat = ChatLog::open(&kept.chat_log(), context.clock, context.redactor)?;
-    let reporter = ChatReporter {
-        inner: context.reporter,
-        log: &chat,
-    };
+    let chat = ChatLog::open(
+        &kept.chat_log(),
+        context.clock,
+        context.redactor,
+        context.reporter,
+    )?;
     let context = &Context {
-        reporter: &reporter,
+        reporter: &chat,
         document: Some(kept.document(context.project.root())),
         ..context.clone()
     };
@@ -115,10 +116,7 @@ fn in_session(
         Ok((outcome, worker.next))
     });
     // Who calls this shows it.
-    chat.event(&ended(&done));
-    if let Some(problem) = chat.take_problem() {
-        context.warn(problem.to_string());
-    }
+    chat.record(&ended(&done));
     done
 }
 

@@ -90,29 +90,27 @@ impl PlanDocument {
         if chunks.iter().all(|chunk| chunk.part.is_none()) {
             return Err(PlanDocumentError::NoHeading);
         }
+        let mark = unmarked.map_or("", |_| BYTE_ORDER_MARK);
+        Ok(Self::of(mark, &lines, front, chunks))
+    }
+
+    fn of(mark: &'static str, lines: &[&str], front: usize, chunks: Vec<Chunk>) -> Self {
         let is_crlf = lines.first().is_some_and(|line| line.ends_with("\r\n"));
-        Ok(Self {
-            mark: unmarked.map_or("", |_| BYTE_ORDER_MARK),
+        Self {
+            mark,
             end: if is_crlf { "\r\n" } else { "\n" },
             front: lines[..front].iter().copied().map(str::to_owned).collect(),
             chunks,
-        })
+        }
     }
 
     /// The document of a new plan.
     #[must_use]
     pub fn empty(now: i64) -> Self {
-        let lines: Vec<&str> = include_str!("document/empty.md")
-            .split_inclusive('\n')
-            .collect();
-        let mut document = Self {
-            mark: "",
-            end: "\n",
-            front: Vec::new(),
-            chunks: chunks(&lines),
-        };
-        document.complete_front(now);
-        document
+        let text = include_str!("document/empty.md").replace("{now}", &now.to_string());
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let front = front_matter(&lines).unwrap_or_default();
+        Self::of("", &lines, front, chunks(&lines[front..]))
     }
 
     /// Reads the plan that the document says.
@@ -221,9 +219,13 @@ impl PlanDocument {
     /// # Errors
     /// If it has become too long to be read again; it must not be written then.
     pub fn save(&mut self, now: i64) -> Result<(), PlanDocumentError> {
-        self.complete_front(now);
-        let version = self.version().saturating_add(1);
-        self.set_front("updatedAt", &now.to_string());
+        let (now, version) = (now.to_string(), self.version().saturating_add(1));
+        for (key, value) in [("status", self.status().word()), ("createdAt", &now)] {
+            if self.front_value(key).is_none() {
+                self.set_front(key, value);
+            }
+        }
+        self.set_front("updatedAt", &now);
         self.set_front("version", &version.to_string());
         check_length(self.text().len())
     }
@@ -257,22 +259,6 @@ impl PlanDocument {
         let at = at.unwrap_or_default();
         self.front
             .splice(at..at + usize::from(known.is_some()), [new]);
-    }
-
-    /// Adds the missing values of the front matter.
-    fn complete_front(&mut self, now: i64) {
-        let now = now.to_string();
-        let status = self.status().word();
-        for (key, value) in [
-            ("status", status),
-            ("createdAt", &now),
-            ("updatedAt", &now),
-            ("version", "1"),
-        ] {
-            if self.front_value(key).is_none() {
-                self.set_front(key, value);
-            }
-        }
     }
 
     /// Puts the items of a part in the place of the former ones, and adds the part where it is missing. Where an item

@@ -75,11 +75,8 @@ pub fn document(store: &PlanSessionStore<'_>, id: &str) -> Result<PathBuf, Sessi
 
 /// Makes a folder of this name, or of the next that is free, and returns its name.
 fn make_folder(store: &PlanSessionStore<'_>, name: &str) -> Result<String, SessionError> {
-    for nth in 1..=MOST_AT_ONCE {
-        let id = match nth {
-            1 => name.to_owned(),
-            nth => format!("{name}-{nth}"),
-        };
+    let more = (2..=MOST_AT_ONCE).map(|nth| format!("{name}-{nth}"));
+    for id in [name.to_owned()].into_iter().chain(more) {
         let folder = store.path().join(&id);
         match DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

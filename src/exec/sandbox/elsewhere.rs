@@ -13,7 +13,7 @@ const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// Files and directories with credentials, in the home directory, as far as they are there. Each costs a mount.
 pub(super) fn credentials(home: &Path) -> Vec<PathBuf> {
-    let all = SECRET_PLACES.iter().map(|name| home.join(name));
+    let all = SECRET_PLACES.split(' ').map(|name| home.join(name));
     all.filter(|path| path.exists()).collect()
 }
 

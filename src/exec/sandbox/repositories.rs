@@ -89,20 +89,16 @@ pub(super) fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) ->
 /// The settings and the hooks of a repository, whether they are there or not; none where there is no repository. Those of
 /// its submodules and work trees belong to it, and what git would go on with: a rebase runs commands.
 pub fn settings(git: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = git
-        .is_file()
-        .then(|| git.to_path_buf())
-        .into_iter()
-        .collect();
+    let mut found = Vec::from_iter(git.is_file().then(|| git.to_path_buf()));
     let mut pending = with_linked([&git.to_path_buf()]);
     pending.retain(|folder| folder.is_dir());
     for folder in &pending {
-        found.extend(NAMES.map(|name| folder.join(name)));
+        found.extend(NAMES.split(' ').map(|name| folder.join(name)));
     }
     while let Some(folder) = pending.pop() {
         for part in ["modules", "worktrees"] {
             for inner in inner_folders(&folder.join(part)) {
-                found.extend(NAMES.map(|name| inner.join(name)));
+                found.extend(NAMES.split(' ').map(|name| inner.join(name)));
                 pending.push(inner);
             }
         }
@@ -111,15 +107,7 @@ pub fn settings(git: &Path) -> Vec<PathBuf> {
 }
 
 /// The names that git takes settings and programs from. The second two say where the others are.
-const NAMES: [&str; 7] = [
-    "config",
-    "hooks",
-    "config.worktree",
-    "commondir",
-    "rebase-merge",
-    "rebase-apply",
-    "sequencer",
-];
+const NAMES: &str = "config hooks config.worktree commondir rebase-merge rebase-apply sequencer";
 
 /// The folders of submodules or work trees in there. The name of a submodule may be a path.
 fn inner_folders(parent: &Path) -> Vec<PathBuf> {
@@ -197,7 +185,10 @@ mod tests {
             };
             found.map(inner).collect::<Vec<_>>().join(" ")
         };
-        let folder = |name: &str| NAMES.map(|part| format!("{name}/{part}")).join(" ");
+        let folder = |name: &str| {
+            let parts = NAMES.split(' ').map(|part| format!("{name}/{part}"));
+            parts.collect::<Vec<_>>().join(" ")
+        };
         write("plain/HEAD", "");
         assert_eq!(found("plain"), folder("plain"));
         write("plain/worktrees/one/commondir", "../..\n");

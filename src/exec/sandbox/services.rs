@@ -12,73 +12,24 @@ use std::path::{Path, PathBuf};
 use super::targets::present;
 use crate::sys::environment::Environment;
 
-/// The beginning of a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Base {
-    /// `XDG_RUNTIME_DIR`, and what it commonly is.
-    Runtime,
-    /// `/tmp`, and what `TMPDIR` and `TMUX_TMPDIR` say.
-    Temporary,
-    Home,
-    Root,
-}
-
-/// Directories and sockets. `{uid}` is the user's number; a `*` at the end stands for all sockets whose names begin as
-/// the last part does, where the directory is one in which a build may have others of its own.
-#[rustfmt::skip]
-const PLACES: [(Base, &str); 34] = [
-    // Buses and managers of services start programs. The machine's bus hands requests on to those that run as root.
-    (Base::Runtime, "bus"),
-    (Base::Runtime, "dbus-1"),
-    (Base::Runtime, "systemd"),
-    (Base::Root, "run/dbus/system_bus_socket"),
-    (Base::Root, "run/systemd/private"),
-    // Terminals and window managers type commands, or run them.
-    (Base::Temporary, "tmux-{uid}/*"),
-    (Base::Temporary, "screens"),
-    (Base::Home, ".screen"),
-    (Base::Root, "run/screen"),
-    (Base::Root, "var/run/screen"),
-    (Base::Runtime, "zellij"),
-    (Base::Runtime, "wezterm"),
-    (Base::Runtime, "kitty*"),
-    (Base::Runtime, "hypr"),
-    (Base::Runtime, "i3"),
-    (Base::Runtime, "sway-ipc.*"),
-    // Editors evaluate code.
-    (Base::Runtime, "emacs/*"),
-    (Base::Temporary, "emacs{uid}/*"),
-    (Base::Home, ".emacs.d/server"),
-    (Base::Runtime, "nvim.*"),
-    // Containers have the machine's disk mounted.
-    (Base::Runtime, "docker.sock"),
-    (Base::Root, "run/docker.sock"),
-    (Base::Root, "var/run/docker.sock"),
-    (Base::Home, ".docker/run/docker.sock"),
-    (Base::Home, ".docker/desktop/docker.sock"),
-    (Base::Runtime, "podman"),
-    (Base::Root, "run/podman"),
-    (Base::Root, "run/containerd/containerd.sock"),
-    (Base::Root, "run/crio/crio.sock"),
-    (Base::Root, "run/buildkit/buildkitd.sock"),
-    (Base::Root, "run/libvirt"),
-    (Base::Root, "var/lib/incus/unix.socket"),
-    (Base::Root, "var/lib/lxd/unix.socket"),
-    (Base::Root, "var/snap/lxd/common/lxd/unix.socket"),
-];
+/// The sockets below `XDG_RUNTIME_DIR`, and what it commonly is: buses and managers of services start programs, terminals
+/// and window managers type commands, editors evaluate code, and containers have the machine's disk mounted. `{uid}` is
+/// the user's number; a `*` at the end stands for all sockets whose names begin as the last part does, where the
+/// directory is one in which a build may have others of its own.
+const RUNTIME: &str =
+    "bus dbus-1 systemd zellij wezterm kitty* hypr i3 sway-ipc.* emacs/* nvim.* docker.sock podman";
+/// Those below `/tmp`, and what `TMPDIR` and `TMUX_TMPDIR` say.
+const TEMPORARY: &str = "tmux-{uid}/* screens emacs{uid}/*";
+/// Those in the home directory.
+const HOME: &str = ".screen .emacs.d/server .docker/run/docker.sock .docker/desktop/docker.sock";
+/// The machine's. Its bus hands requests on to those that run as root.
+const ROOT: &str = "run/dbus/system_bus_socket run/systemd/private run/screen var/run/screen run/docker.sock \
+    var/run/docker.sock run/podman run/containerd/containerd.sock run/crio/crio.sock run/buildkit/buildkitd.sock \
+    run/libvirt var/lib/incus/unix.socket var/lib/lxd/unix.socket var/snap/lxd/common/lxd/unix.socket";
 
 /// Variables that hold such a socket's path, alone or behind one of the prefixes, and up to a comma.
-const VARIABLES: [&str; 9] = [
-    "CONTAINER_HOST",
-    "DBUS_SESSION_BUS_ADDRESS",
-    "DOCKER_HOST",
-    "EMACS_SOCKET_NAME",
-    "I3SOCK",
-    "KITTY_LISTEN_ON",
-    "NVIM",
-    "SWAYSOCK",
-    "TMUX",
-];
+const VARIABLES: &str = "CONTAINER_HOST DBUS_SESSION_BUS_ADDRESS DOCKER_HOST EMACS_SOCKET_NAME I3SOCK KITTY_LISTEN_ON \
+    NVIM SWAYSOCK TMUX";
 const PREFIXES: [&str; 3] = ["unix://", "unix:path=", "unix:"];
 
 /// The places of a user's services, be they there or not.
@@ -87,27 +38,31 @@ pub fn places(environment: &Environment, uid: u32) -> Vec<PathBuf> {
         let found = environment.os(name).map(PathBuf::from);
         found.filter(|path| path.is_absolute())
     };
-    let bases = |base| match base {
-        Base::Runtime => {
-            let common = PathBuf::from(format!("/run/user/{uid}"));
-            directory("XDG_RUNTIME_DIR")
-                .into_iter()
-                .chain([common])
-                .collect()
-        }
-        Base::Temporary => {
-            let named = ["TMPDIR", "TMUX_TMPDIR"].into_iter().filter_map(directory);
-            named.chain(["/tmp".into()]).collect()
-        }
-        Base::Home => directory("HOME").into_iter().collect::<Vec<_>>(),
-        Base::Root => vec!["/".into()],
+    let bases = |names: &[&str], usual: Option<String>| {
+        let named = names.iter().filter_map(|name| directory(name));
+        named
+            .chain(usual.map(PathBuf::from))
+            .collect::<Vec<PathBuf>>()
     };
-    let known = PLACES.iter().flat_map(|(base, name)| {
-        let name = name.replace("{uid}", &uid.to_string());
-        bases(*base).into_iter().map(move |base| base.join(&name))
+    let known = [
+        (
+            bases(&["XDG_RUNTIME_DIR"], Some(format!("/run/user/{uid}"))),
+            RUNTIME,
+        ),
+        (
+            bases(&["TMPDIR", "TMUX_TMPDIR"], Some("/tmp".to_owned())),
+            TEMPORARY,
+        ),
+        (bases(&["HOME"], None), HOME),
+        (bases(&[], Some("/".to_owned())), ROOT),
+    ];
+    let uid = uid.to_string();
+    let known = known.iter().flat_map(|(bases, names)| {
+        let names = names.split(' ').map(|name| name.replace("{uid}", &uid));
+        names.flat_map(|name| bases.iter().map(move |base| base.join(&name)))
     });
     let screens = directory("SCREENDIR").map(|directory| directory.join("*"));
-    let named = VARIABLES.iter().filter_map(|name| environment.os(name));
+    let named = VARIABLES.split(' ').filter_map(|name| environment.os(name));
     known
         .chain(screens)
         .chain(named.filter_map(path_in))

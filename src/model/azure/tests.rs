@@ -47,9 +47,9 @@ fn what_needs_escaping_in_a_url_is_refused() {
         "", ".", "..", "a/b", "a b", "a?b", "a#b", "a%20b", "a:b", "ä", "a\n",
     ] {
         let problem = check(&azure_spec(&resource(), name, None)).unwrap_err();
-        assert_eq!(problem, AzureProblem::Deployment(name.to_owned()));
+        assert!(problem.contains("name of a deployment"), "{problem}");
         let problem = check(&azure_spec(&resource(), "d", Some(name))).unwrap_err();
-        assert_eq!(problem, AzureProblem::Version(name.to_owned()));
+        assert!(problem.contains("version of Azure"), "{problem}");
     }
 }
 

@@ -9,8 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::task::TaskType;
-use crate::model::price::{LongPrompt, Price, Usd};
+use crate::model::price::{LongPrompt, Price, Rates, Usd};
 use crate::model::prompt::PromptOrder;
 use crate::model::{
     Endpoint, ModelSpec, Place, Provider, ReasoningEffort, Thinking, Tier, ToolForm,
@@ -39,46 +38,7 @@ pub struct Rules<'a> {
     #[serde(borrow, default)]
     pub default: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub by_task_type: ByTask<'a>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ByTask<'a> {
-    #[serde(borrow, default)]
-    commit: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    repair: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    consistency: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    planning: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    coding: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    summarization: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    architecture: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    refactoring: Option<&'a RawValue>,
-}
-
-impl<'a> ByTask<'a> {
-    /// The rules that there are.
-    pub fn rules(&self) -> impl Iterator<Item = (TaskType, &'a RawValue)> {
-        let rules = [
-            (TaskType::Commit, self.commit),
-            (TaskType::Repair, self.repair),
-            (TaskType::Consistency, self.consistency),
-            (TaskType::Planning, self.planning),
-            (TaskType::Coding, self.coding),
-            (TaskType::Summarization, self.summarization),
-            (TaskType::Architecture, self.architecture),
-            (TaskType::Refactoring, self.refactoring),
-        ];
-        let there = |(task, rule): (TaskType, Option<&'a RawValue>)| Some((task, rule?));
-        rules.into_iter().filter_map(there)
-    }
+    pub by_task_type: Option<&'a RawValue>,
 }
 
 /// A model's entry. What is left out stays as it is built in, or is not known.
@@ -300,17 +260,22 @@ struct LongPromptEntry {
 
 impl From<PriceEntry> for Price {
     fn from(entry: PriceEntry) -> Self {
+        let rates = |input, cached_input: Option<Usd>, cache_write: Option<Usd>, output| Rates {
+            input,
+            cached_input: cached_input.unwrap_or(input),
+            cache_write: cache_write.unwrap_or(input),
+            output,
+        };
         Self {
-            input: entry.input,
-            cached_input: entry.cached_input.unwrap_or(entry.input),
-            cache_write: entry.cache_write.unwrap_or(entry.input),
-            output: entry.output,
+            rates: rates(
+                entry.input,
+                entry.cached_input,
+                entry.cache_write,
+                entry.output,
+            ),
             long_prompt: entry.long_prompt.map(|long| LongPrompt {
                 above: long.above,
-                input: long.input,
-                cached_input: long.cached_input.unwrap_or(long.input),
-                cache_write: long.cache_write.unwrap_or(long.input),
-                output: long.output,
+                rates: rates(long.input, long.cached_input, long.cache_write, long.output),
             }),
         }
     }

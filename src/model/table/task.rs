@@ -27,16 +27,16 @@ pub enum TaskType {
 }
 
 impl TaskType {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Commit,
-        Self::Repair,
-        Self::Consistency,
-        Self::Planning,
-        Self::Coding,
-        Self::Summarization,
-        Self::Architecture,
-        Self::Refactoring,
+    /// All of them, by their names in `byTaskType`.
+    pub const ALL: [(&'static str, Self); 8] = [
+        ("commit", Self::Commit),
+        ("repair", Self::Repair),
+        ("consistency", Self::Consistency),
+        ("planning", Self::Planning),
+        ("coding", Self::Coding),
+        ("summarization", Self::Summarization),
+        ("architecture", Self::Architecture),
+        ("refactoring", Self::Refactoring),
     ];
 
     /// Returns the purpose of that task's calls, if it belongs to the commit workflow or its report.
@@ -51,21 +51,12 @@ impl TaskType {
 
     /// The task of the commit workflow and its report that a model is called for so.
     pub fn of_workflow(purpose: &Purpose) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
+        let mut all = Self::ALL.into_iter().map(|(_, task)| task);
         all.find(|task| task.workflows_purpose().as_ref() == Some(purpose))
     }
 
     /// Its name in `byTaskType`.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Commit => "commit",
-            Self::Repair => "repair",
-            Self::Consistency => "consistency",
-            Self::Planning => "planning",
-            Self::Coding => "coding",
-            Self::Summarization => "summarization",
-            Self::Architecture => "architecture",
-            Self::Refactoring => "refactoring",
-        }
+        Self::ALL[self as usize].0
     }
 }

@@ -45,10 +45,13 @@ fn the_built_in_files_have_no_mistake() {
     let [gemini, gpt] = ["gemini-2.5-pro", "gpt-5"].map(|name| table.named(name).unwrap());
     let price = gemini.price.unwrap();
     let long = price.long_prompt.unwrap();
-    assert_eq!((long.above, long.cache_write), (200_000, long.input));
     assert_eq!(
-        Some(price.cached_input),
-        gpt.price.map(|price| price.cached_input)
+        (long.above, long.rates.cache_write),
+        (200_000, long.rates.input)
+    );
+    assert_eq!(
+        Some(price.rates.cached_input),
+        gpt.price.map(|price| price.rates.cached_input)
     );
     assert_eq!((gemini.tools, gpt.origin), (None, Origin::BuiltIn));
 }
@@ -104,7 +107,7 @@ fn an_entry_adds_a_model_or_overrides_what_it_names_of_one() {
         ("gpt-5.5", Some("other.txt"))
     );
     assert_eq!(gpt.context_window, Some(272_000));
-    assert!((gpt.price.unwrap().output.dollars() - 8.0).abs() < 1e-9);
+    assert!((gpt.price.unwrap().rates.output.dollars() - 8.0).abs() < 1e-9);
     assert_eq!(gpt.origin, Origin::Overridden);
 }
 

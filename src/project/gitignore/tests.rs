@@ -63,7 +63,7 @@ fn ignored_by_us(dir: &Path, paths: &BTreeSet<String>) -> BTreeSet<String> {
     let rules = IgnoreRules::load(dir).unwrap();
     paths
         .iter()
-        .filter(|path| rules.is_ignored(path).unwrap())
+        .filter(|path| rules.is_ignored(path, false).unwrap())
         .cloned()
         .collect()
 }
@@ -93,7 +93,7 @@ fn nested_files_negation_and_exclude_are_gits() {
         ("other/a.both", false),
         ("a.both", true),
     ] {
-        assert_eq!(rules.is_ignored(path).unwrap(), ignored, "{path}");
+        assert_eq!(rules.is_ignored(path, false).unwrap(), ignored, "{path}");
     }
 }
 
@@ -122,18 +122,18 @@ fn case_and_a_linked_exclude_are_as_git_has_them() {
 fn a_project_below_the_work_trees_top_obeys_the_files_above() {
     let dir = work_tree(&[(".gitignore", "/app/private\n"), ("app/x", "")]);
     let rules = IgnoreRules::load(&dir.path().join("app")).unwrap();
-    assert!(rules.is_ignored("private/key").unwrap());
-    assert!(!rules.is_ignored("x").unwrap());
+    assert!(rules.is_ignored("private/key", false).unwrap());
+    assert!(!rules.is_ignored("x", false).unwrap());
 }
 
 #[test]
 fn a_pattern_for_directories_holds_for_a_directory_alone() {
     let dir = work_tree(&[(".gitignore", "target/\nkept/*\n!kept/this\n")]);
     let rules = IgnoreRules::load(dir.path()).unwrap();
-    assert!(rules.is_directory_ignored("target").unwrap());
-    assert!(!rules.is_ignored("target").unwrap());
-    assert!(!rules.is_directory_ignored("kept").unwrap());
-    assert!(rules.is_directory_ignored("kept/other").unwrap());
+    assert!(rules.is_ignored("target", true).unwrap());
+    assert!(!rules.is_ignored("target", false).unwrap());
+    assert!(!rules.is_ignored("kept", true).unwrap());
+    assert!(rules.is_ignored("kept/other", true).unwrap());
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_linked_work_tree_obeys_the_shared_exclude() {
     )
     .unwrap();
     let rules = IgnoreRules::load(linked.path()).unwrap();
-    assert!(rules.is_ignored("hidden").unwrap());
+    assert!(rules.is_ignored("hidden", false).unwrap());
 }
 
 fn pattern() -> impl Strategy<Value = String> {

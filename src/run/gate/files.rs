@@ -10,8 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
-use crate::sys::diff;
-use crate::sys::diff::{FileChange, FileState, NEW_MODE};
+use crate::sys::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::sys::files::{PathError, is_missing};
 use crate::sys::text::escaped;
 
@@ -78,7 +77,7 @@ impl GateFiles {
         root: &Path,
         more: &BTreeSet<GatePath>,
         diff: &mut String,
-    ) -> Result<Vec<(String, Change)>, PathError> {
+    ) -> Result<Vec<Change>, PathError> {
         let more = more.iter().map(|path| (path, &GateFile::Missing));
         let mut all: BTreeMap<_, _> = more.collect();
         all.extend(&self.states);
@@ -93,7 +92,7 @@ impl GateFiles {
             if after != *before {
                 let path = shown(root, &path.base.join(&path.path));
                 diff.push_str(&difference(&path, before, &after));
-                changes.push((path, Change::of(before, &after)));
+                changes.push((path, words_for(before, &after)));
             }
         }
         Ok(changes)
@@ -126,39 +125,19 @@ enum GateFile {
     SomethingElse,
 }
 
-/// The kind of change to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// There was nothing.
-    Made,
-    /// It is another file.
-    Changed,
-    /// There is nothing any more.
-    Removed,
-    /// It is no file, or was none.
-    Replaced,
-}
+/// A path as a user is to see it, and the words for what has become of it.
+pub type Change = (String, &'static str);
 
-impl Change {
-    fn of(before: &GateFile, after: &GateFile) -> Self {
-        let is_file =
-            |state: &GateFile| matches!(state, GateFile::File(_) | GateFile::Large { .. });
-        match (before, after) {
-            (GateFile::Missing, _) => Self::Made,
-            (_, GateFile::Missing) => Self::Removed,
-            _ if is_file(before) && is_file(after) => Self::Changed,
-            _ => Self::Replaced,
-        }
-    }
+/// The words for a file where there was nothing.
+pub const MADE: &str = "was created";
 
-    /// Returns the word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Made => "created",
-            Self::Changed => "changed",
-            Self::Removed => "removed",
-            Self::Replaced => "replaced by something else",
-        }
+fn words_for(before: &GateFile, after: &GateFile) -> &'static str {
+    let is_file = |state: &GateFile| matches!(state, GateFile::File(_) | GateFile::Large { .. });
+    match (before, after) {
+        (GateFile::Missing, _) => MADE,
+        (_, GateFile::Missing) => "was removed",
+        _ if is_file(before) && is_file(after) => "was changed",
+        _ => "was replaced by something else",
     }
 }
 

@@ -25,12 +25,7 @@ pub enum NoSuchRun {
     /// The given name is the beginning of several.
     #[error("`{named}` may be any of {} runs: {}", .names.len(), listed(.names))]
     #[diagnostic(code("usage"), help("give more of its name"))]
-    Ambiguous {
-        /// The given name.
-        named: String,
-        /// The names of the runs that it may be.
-        names: Vec<String>,
-    },
+    Ambiguous { named: String, names: Vec<String> },
     /// There is no run at all, or none that is meant.
     #[error("no run in `logs` has {0}")]
     #[diagnostic(code("usage"), help("`code-commit log` lists the runs"))]

@@ -3,71 +3,18 @@
 use std::path::Path;
 
 /// The well-known files and directories with credentials, as they lie in a home directory.
-pub const SECRET_PLACES: [&str; 63] = [
-    ".ssh",
-    ".gnupg",
-    ".netrc",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".config/gh",
-    ".config/glab-cli",
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".kube",
-    ".docker/config.json",
-    ".config/containers/auth.json",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".vault-token",
-    ".password-store",
-    ".local/share/keyrings",
-    ".codex/auth.json",
-    ".claude/.credentials.json",
-    ".gemini/oauth_creds.json",
-    ".pgpass",
-    ".my.cnf",
-    ".mylogin.cnf",
-    ".m2/settings.xml",
-    ".m2/settings-security.xml",
-    ".gradle/gradle.properties",
-    ".terraformrc",
-    ".terraform.d/credentials.tfrc.json",
-    ".pulumi/credentials.json",
-    ".composer/auth.json",
-    ".config/composer/auth.json",
-    ".config/pypoetry/auth.toml",
-    ".config/hub",
-    ".config/rclone",
-    ".rclone.conf",
-    ".config/sops",
-    ".config/op",
-    ".config/doctl",
-    ".fly/config.yml",
-    ".config/netlify",
-    ".config/.wrangler",
-    ".config/configstore/firebase-tools.json",
-    ".local/share/com.vercel.cli/auth.json",
-    ".cache/huggingface/token",
-    ".cache/huggingface/stored_tokens",
-    ".huggingface/token",
-    ".kaggle",
-    ".nuget/NuGet/NuGet.Config",
-    ".config/NuGet/NuGet.Config",
-    ".databrickscfg",
-    ".s3cfg",
-    ".boto",
-    ".oci",
-    ".bundle/config",
-    ".yarnrc",
-    ".subversion/auth",
-    ".config/github-copilot",
-    ".local/share/opencode/auth.json",
-];
+pub const SECRET_PLACES: &str = ".ssh .gnupg .netrc .git-credentials .config/git/credentials .config/gh .config/glab-cli .aws .azure \
+    .config/gcloud .kube .docker/config.json .config/containers/auth.json .npmrc .yarnrc.yml .pypirc \
+    .cargo/credentials .cargo/credentials.toml .gem/credentials .vault-token .password-store \
+    .local/share/keyrings .codex/auth.json .claude/.credentials.json .gemini/oauth_creds.json .pgpass \
+    .my.cnf .mylogin.cnf .m2/settings.xml .m2/settings-security.xml .gradle/gradle.properties \
+    .terraformrc .terraform.d/credentials.tfrc.json .pulumi/credentials.json .composer/auth.json \
+    .config/composer/auth.json .config/pypoetry/auth.toml .config/hub .config/rclone .rclone.conf \
+    .config/sops .config/op .config/doctl .fly/config.yml .config/netlify .config/.wrangler \
+    .config/configstore/firebase-tools.json .local/share/com.vercel.cli/auth.json \
+    .cache/huggingface/token .cache/huggingface/stored_tokens .huggingface/token .kaggle \
+    .nuget/NuGet/NuGet.Config .config/NuGet/NuGet.Config .databrickscfg .s3cfg .boto .oci .bundle/config \
+    .yarnrc .subversion/auth .config/github-copilot .local/share/opencode/auth.json";
 
 /// Of those, what projects have, too, with settings that hold none. Outside of the project, they are as any other.
 const SETTINGS: [&str; 4] = [".yarnrc", ".yarnrc.yml", ".azure", ".bundle"];
@@ -75,35 +22,10 @@ const SETTINGS: [&str; 4] = [".yarnrc", ".yarnrc.yml", ".azure", ".bundle"];
 /// Returns whether a file at this path, relative to the project's root or absolute, commonly holds a credential,
 /// whatever else is in it.
 pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
-    const NAMES: [&str; 15] = [
-        "id_rsa",
-        "id_dsa",
-        "id_ecdsa",
-        "id_ed25519",
-        "_netrc",
-        ".htpasswd",
-        "credentials",
-        "credentials.json",
-        "application_default_credentials.json",
-        "kubeconfig",
-        ".vault_pass",
-        ".envrc",
-        "service-account.json",
-        "service_account.json",
-        "serviceaccountkey.json",
-    ];
-    const ENDINGS: [&str; 10] = [
-        ".pem",
-        ".key",
-        ".p12",
-        ".pfx",
-        ".jks",
-        ".keystore",
-        ".kdbx",
-        ".ppk",
-        ".tfstate",
-        ".tfstate.backup",
-    ];
+    const NAMES: &str = "id_rsa id_dsa id_ecdsa id_ed25519 _netrc .htpasswd credentials credentials.json \
+        application_default_credentials.json kubeconfig .vault_pass .envrc service-account.json \
+        service_account.json serviceaccountkey.json";
+    const ENDINGS: &str = ".pem .key .p12 .pfx .jks .keystore .kdbx .ppk .tfstate .tfstate.backup";
     const EXAMPLES: [&str; 4] = ["example", "sample", "template", "dist"];
     // Some file systems take letters of either case for the same.
     let path = path.as_ref().to_string_lossy().to_ascii_lowercase();
@@ -112,8 +34,8 @@ pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
     if let Some(variant) = name.strip_prefix(".env.").or(name.strip_suffix(".env")) {
         return !is_example(variant);
     }
-    NAMES.contains(&name)
-        || ENDINGS.iter().any(|ending| name.ends_with(ending))
+    NAMES.split(' ').any(|known| known == name)
+        || ENDINGS.split(' ').any(|ending| name.ends_with(ending))
         || is_secret_place(Path::new(&path))
 }
 
@@ -121,8 +43,8 @@ pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
 fn is_secret_place(path: &Path) -> bool {
     let is_known = |rest: &Path| {
         let is_setting = path.is_relative() && SETTINGS.iter().any(|it| rest.starts_with(it));
-        let is_place = |place: &&str| rest.starts_with(place.to_ascii_lowercase());
-        !is_setting && SECRET_PLACES.iter().any(is_place)
+        let is_place = |place: &str| rest.starts_with(place.to_ascii_lowercase());
+        !is_setting && SECRET_PLACES.split(' ').any(is_place)
     };
     let mut rest = path.iter();
     while !rest.as_path().as_os_str().is_empty() {

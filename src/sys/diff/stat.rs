@@ -35,12 +35,7 @@ pub enum StatKind {
     /// Lines can be counted.
     Text,
     /// It is binary before or after, or too large to compare.
-    Binary {
-        /// The size before, in bytes.
-        before: u64,
-        /// The size after, in bytes.
-        after: u64,
-    },
+    Binary { before: u64, after: u64 },
     /// The same, but only its mode changed.
     SameBinary,
 }

@@ -8,19 +8,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 
 /// The endings of the last word of such a name: `NPM_TOKEN`, `PGPASSWORD`, `npm_config__authToken`.
-const ENDINGS: [&str; 11] = [
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "APIKEY",
-    "AUTHKEY",
-    "SECRETKEY",
-    "PRIVATEKEY",
-    "ACCESSKEY",
-];
+const ENDINGS: &str = "TOKEN SECRET PASSWORD PASSWD PASSPHRASE CREDENTIAL APIKEY AUTHKEY SECRETKEY PRIVATEKEY ACCESSKEY";
 /// Whole last words of such a name, which as endings would match other words: `KEY`, unlike `MONKEY`.
 const WORDS: [&str; 3] = ["KEY", "AUTH", "PASS"];
 /// The same behind another word: `MYSQL_PWD`, unlike `PWD`.
@@ -82,7 +70,7 @@ fn is_secret_name(name: &str) -> bool {
     let Some((last, before)) = words[..words.len() - behind].split_last() else {
         return false;
     };
-    ENDINGS.iter().any(|ending| last.ends_with(ending))
+    ENDINGS.split(' ').any(|ending| last.ends_with(ending))
         || WORDS.contains(&last.as_str())
         || last == LATER_WORD && !before.is_empty()
 }

@@ -57,10 +57,7 @@ pub enum EndpointProblem {
     /// The proxy's URL is none, or of a kind that is not supported.
     #[error("`{variable}` does not hold the URL of an http or https proxy")]
     #[diagnostic(help("set `{variable}` to something like `http://host:port`, or unset it"))]
-    BadProxy {
-        /// The environment variable; its value may hold a password.
-        variable: String,
-    },
+    BadProxy { variable: String },
 }
 
 /// A URL without the user and the password that it may name: all before the last `@`.

@@ -49,12 +49,7 @@ pub enum HttpError {
     TimedOut,
     /// There was no connection: the server has not seen the call.
     #[error("{reason}")]
-    NoConnection {
-        /// The reason for the failure.
-        reason: String,
-        /// True if nobody listens there.
-        is_refused: bool,
-    },
+    NoConnection { reason: String, is_refused: bool },
     /// The connection broke: nobody knows what the server has made of the call.
     #[error("{0}")]
     Broken(String),
@@ -66,12 +61,7 @@ pub enum HttpError {
     Protocol(String),
     /// The server sends elsewhere, where nothing is sent.
     #[error("it redirects to `{location}` with status {status}")]
-    Redirect {
-        /// The status.
-        status: u16,
-        /// Where to.
-        location: String,
-    },
+    Redirect { status: u16, location: String },
     /// The answer is compressed, which was not asked for.
     #[error("the answer is compressed as `{0}`, which was not asked for")]
     Compressed(String),
@@ -89,34 +79,21 @@ pub struct HttpClient {
     pub silence: Silence,
     /// The number of connections that were opened.
     opened: Arc<AtomicUsize>,
-    endpoint: Endpoint,
+    /// Where it leads.
+    pub endpoint: Endpoint,
 }
 
 impl HttpClient {
-    /// The way to `endpoint`. Nothing is opened or loaded yet; TLS is set up by the first call that needs it.
-    pub fn new(endpoint: Endpoint, proxies: &Proxies, interrupt: &Interrupt) -> Self {
-        Self::with_idle(0, endpoint, proxies, interrupt)
-    }
-
-    /// The same, for calls that follow each other: a connection is kept for the next one, which is made by
-    /// [`HttpClient::call`].
-    pub fn keeping(endpoint: Endpoint, proxies: &Proxies, interrupt: &Interrupt) -> Self {
-        Self::with_idle(1, endpoint, proxies, interrupt)
-    }
-
-    fn with_idle(
-        idle: usize,
-        endpoint: Endpoint,
-        proxies: &Proxies,
-        interrupt: &Interrupt,
-    ) -> Self {
+    /// The way to `endpoint`. Nothing is opened or loaded yet; TLS is set up by the first call that needs it. So many
+    /// connections are kept for the next calls, which are made by [`HttpClient::call`] then.
+    pub fn new(endpoint: Endpoint, proxies: &Proxies, interrupt: &Interrupt, kept: usize) -> Self {
         let opened = Arc::default();
         let silence = Silence::default();
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .max_idle_connections(idle)
+            .max_idle_connections(kept)
             .max_idle_age(LONGEST_IDLE)
             .proxy(proxies.for_endpoint(&endpoint))
             .tls_config(
@@ -146,11 +123,6 @@ impl HttpClient {
             opened,
             endpoint,
         }
-    }
-
-    /// Where it leads.
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
     }
 
     /// The answer of the call that `send` makes, as [`HttpClient::answer`] has it. Where a connection was kept for it that
