@@ -284,6 +284,13 @@ impl Conversation {
         self.truncation = None;
     }
 
+    /// The end of the history that is sent whole.
+    #[must_use]
+    pub fn not_left_out(&self) -> &[HistoryMessage] {
+        let from = self.truncation.map_or(0, |truncation| truncation.from);
+        self.history.get(from..).unwrap_or_default()
+    }
+
     /// Drops the thoughts from what is sent.
     pub fn drop_thoughts(&mut self) {
         let is_said = |part: &ReplyPart| !matches!(part, ReplyPart::Thought(_));

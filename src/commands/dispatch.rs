@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::chat::args::{ChatArgs, ChatCommand};
 use super::chat::error::ChatError;
-use super::chat::options::ChatOptions;
 use super::cli::agent::AgentArgs;
 use super::command::Command;
 use super::command_line::{self, Cli};
@@ -17,12 +16,13 @@ use super::orchestrate::options::OrchestrateOptions;
 use super::plan::args::{PlanArgs, PlanCommand};
 use super::plan::options::PlanOptions;
 use super::screen::{ScreenLines, ScreenSetup, at_screen};
-use super::workspace::{AgentOptions, SessionChoice};
+use super::workspace::{self, AgentOptions, SessionChoice};
 use super::{
     commit, consistency, demo, diff, dry_run, init, log, mcp, models, query, report, rollup, undo,
 };
 use crate::agent::tools::place::Outside;
 use crate::model::{Delivery, Provider};
+use crate::project::home::{DEV, PLAN};
 use crate::run::builds::BuildOptions;
 use crate::run::context::{Context, InputOptions, ModelChoice, Stdin};
 use crate::run::outcome::{Failure, Outcome};
@@ -78,13 +78,16 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
 
 fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
-        Some(DevCommand::Config) => super::dev::sessions::config(context),
-        Some(DevCommand::Sessions(_)) => super::dev::sessions::sessions(context),
+        Some(DevCommand::Config) => super::dev::command::config(context),
+        Some(DevCommand::Sessions(_)) => super::dev::command::sessions(context),
         None => {
             let request = asked(arguments.prompt.as_deref(), context)?;
-            let options = agent_options(arguments, request);
+            let DevArgs { agent, .. } = arguments;
+            let session = SessionChoice::of(arguments.session, arguments.resume);
+            let choice = agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent));
+            let options = agent_options(request, session, choice, agent);
             let is_asked = options.request.is_none() && options.choice.replay.is_none();
-            let home = super::workspace::home(context)?;
+            let home = workspace::home(context, &DEV)?;
             let wants_screen = is_asked && !arguments.talk.plain;
             talk(context, &home, stdin, wants_screen, |context, open| {
                 super::dev::command::dev(context, &options, open)
@@ -93,22 +96,20 @@ fn dev(arguments: &DevArgs, context: &Context<'_>, stdin: Stdin) -> Result<Outco
     }
 }
 
-fn agent_options(arguments: &DevArgs, request: Option<String>) -> AgentOptions {
+/// Returns the options of an agent with sessions.
+fn agent_options(
+    request: Option<String>,
+    session: SessionChoice,
+    choice: ModelChoice,
+    arguments: &AgentArgs,
+) -> AgentOptions {
     AgentOptions {
         request,
-        session: match (arguments.session, arguments.resume) {
-            (Some(id), _) => SessionChoice::Named(id.to_string()),
-            (None, true) => SessionChoice::Last,
-            (None, false) => SessionChoice::New,
-        },
-        choice: agent_choice(
-            arguments.model.as_deref(),
-            arguments.timeout,
-            Some(&arguments.agent),
-        ),
-        sandbox: arguments.agent.sandbox.mode,
-        hosts: arguments.agent.sandbox.allow_host.clone(),
-        outside: outside(&arguments.agent),
+        session,
+        choice,
+        sandbox: arguments.sandbox.mode,
+        hosts: arguments.sandbox.allow_host.clone(),
+        outside: outside(arguments),
     }
 }
 
@@ -126,7 +127,7 @@ fn plan(arguments: &PlanArgs, context: &Context<'_>, stdin: Stdin) -> Result<Out
             let request = asked(arguments.prompt.as_deref(), context)?;
             let options = plan_options(arguments, request);
             let is_asked = options.request.is_none() && options.choice.replay.is_none();
-            let home = super::plan::place::home(context)?;
+            let home = workspace::home(context, &PLAN)?;
             let wants_screen = is_asked && !arguments.talk.plain;
             talk(context, &home, stdin, wants_screen, |context, open| {
                 super::plan::command::plan(context, &options, open)
@@ -140,11 +141,7 @@ fn plan_options(arguments: &PlanArgs, request: Option<String>) -> PlanOptions {
     PlanOptions {
         request,
         plan_only: arguments.plan_only,
-        session: match (&arguments.session, arguments.resume) {
-            (Some(id), _) => SessionChoice::Named(id.clone()),
-            (None, true) => SessionChoice::Last,
-            (None, false) => SessionChoice::New,
-        },
+        session: SessionChoice::of(arguments.session.as_ref(), arguments.resume),
         plan_file: arguments.plan_file.clone(),
         choice: agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent)),
         yes: arguments.yes,
@@ -200,7 +197,7 @@ fn orchestrate(
         super::orchestrate::command::orchestrate(context, &options, open)
     };
     // Without a home, nothing is kept of what is typed, and lines do.
-    let home = super::workspace::home(context);
+    let home = workspace::home(context, &DEV);
     let wants_screen = home.is_ok() && is_asked && !arguments.talk.plain;
     talk(
         context,
@@ -229,30 +226,16 @@ fn chat(arguments: &ChatArgs, context: &Context<'_>, stdin: Stdin) -> Result<Out
         Some(ChatCommand::Trust { yes }) => trusting::trust(context, *yes),
         None => {
             let request = asked(arguments.prompt.as_deref(), context)?;
-            chat::chat(context, &chat_options(arguments, request), stdin)
+            let ChatArgs { agent, .. } = arguments;
+            let session = SessionChoice::of(arguments.session, arguments.resume);
+            let choice = ModelChoice {
+                allow_secrets: arguments.allow_secrets,
+                ..agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent))
+            };
+            let options = agent_options(request, session, choice, agent);
+            let (first, mode) = (arguments.first.as_deref(), arguments.first_mode());
+            chat::chat(context, &options, first, mode, stdin)
         }
-    }
-}
-
-fn chat_options(arguments: &ChatArgs, request: Option<String>) -> ChatOptions {
-    let ChatArgs { agent, .. } = arguments;
-    ChatOptions {
-        account: None,
-        first: arguments.first.clone(),
-        request,
-        session: match (arguments.session, arguments.resume) {
-            (Some(id), _) => SessionChoice::Named(id.to_string()),
-            (None, true) => SessionChoice::Last,
-            (None, false) => SessionChoice::New,
-        },
-        mode: arguments.first_mode(),
-        choice: ModelChoice {
-            allow_secrets: arguments.allow_secrets,
-            ..agent_choice(arguments.model.as_deref(), arguments.timeout, Some(agent))
-        },
-        sandbox: agent.sandbox.mode,
-        hosts: agent.sandbox.allow_host.clone(),
-        outside: outside(agent),
     }
 }
 

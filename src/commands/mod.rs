@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `cli`, `dispatch`, [`error`] | the command line, the command it leads to, and the errors of commands |
 //! | `chat`, `dev`, `orchestrate`, `plan` | the agents, each whole in its folder |
-//! | `agent_run`, `keeping` | a run that agents work in, and the session that keeps its conversation |
-//! | `workspace`, `sessions`, `mcp_server` | an agent's setup, its sessions, and a server whose tools it uses |
+//! | `agent_run` | a run that agents work in |
+//! | `workspace`, `sessions`, `mcp_server` | an agent's setup and session, the list of these, and a server whose tools it uses |
 //! | `talk`, `screen` | the user at the prompt, or at the screen |
 //! | `commit`, `consistency`, `sections`, `dry_run`, `query` | a change, a report, an estimate, and the query |
 //! | `init`, `add_model`, `models`, `mcp`, `rollup`, `demo` | commands for setting up and trying out |
@@ -30,7 +30,6 @@ pub(crate) mod dispatch;
 mod dry_run;
 pub mod error;
 mod init;
-mod keeping;
 pub(crate) mod last;
 mod log;
 mod mcp;

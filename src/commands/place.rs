@@ -166,16 +166,14 @@ impl ProjectPlace {
                 way.join(log).display().to_string()
             }
         };
-        match done {
-            Ok(outcome) => Ok(Outcome {
-                log: outcome.log.clone().map(seen),
-                ..outcome
-            }),
-            Err(failure) => Err(Failure {
-                log: failure.log.clone().map(seen),
-                ..failure
-            }),
-        }
+        done.map(|outcome| Outcome {
+            log: outcome.log.clone().map(seen),
+            ..outcome
+        })
+        .map_err(|failure| Failure {
+            log: failure.log.clone().map(seen),
+            ..failure
+        })
     }
 
     fn is_here(&self) -> bool {

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use chrono::SubsecRound as _;
 use uuid::Uuid;
 
-use super::keeping::Keeping;
 use super::sessions;
 use crate::agent::Compressed;
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{
     self, Compression, SESSIONS, Session, SessionFile, SessionState, SessionStore,
 };
+use crate::agent::tool::Effect;
 use crate::agent::tools::place::Outside;
 use crate::commands::dev::settings;
 use crate::commands::dev::settings::Settings;
@@ -23,9 +23,10 @@ use crate::exec::hosts::AllowedHost;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::sandbox::SandboxMode;
 use crate::exec::subreaper;
-use crate::model::{ModelSpec, Purpose};
+use crate::model::Purpose;
+use crate::model::usage::Usage;
 use crate::project::conventions;
-use crate::project::home::{DEV, System};
+use crate::project::home::{AgentHome, DEV, System};
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
 use crate::record::replay::Recording;
@@ -33,6 +34,7 @@ use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::CONVERSATION;
 use crate::record::run_log::make_ignored_directory;
 use crate::record::seconds::Seconds;
+use crate::record::step::Action;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::Models;
@@ -54,6 +56,17 @@ pub enum SessionChoice {
     Named(String),
 }
 
+impl SessionChoice {
+    /// The one of this id, where there is an id; else the last or a new one.
+    pub fn of(id: Option<impl ToString>, resumes: bool) -> Self {
+        match id {
+            Some(id) => Self::Named(id.to_string()),
+            None if resumes => Self::Last,
+            None => Self::New,
+        }
+    }
+}
+
 /// Options of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentOptions {
@@ -70,6 +83,57 @@ pub struct AgentOptions {
     pub hosts: Vec<AllowedHost>,
     /// Access outside the current directory.
     pub outside: Outside,
+}
+
+impl AgentOptions {
+    /// Returns `true` if no user takes part.
+    pub fn is_headless(&self) -> bool {
+        self.request.is_some() || self.choice.replay.is_some()
+    }
+}
+
+/// Keeps the conversation and the progress of a run.
+pub trait Keeping {
+    /// The session's name.
+    fn id(&self) -> String;
+
+    /// The conversation.
+    fn conversation(&self) -> Conversation;
+
+    /// Index of the first message of the request under way, if the profile needs it.
+    fn from(&self) -> usize {
+        0
+    }
+
+    /// A further request follows: what is done, is not asked for any more.
+    fn settle(&self);
+
+    /// Records the progress of the work.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    fn note_state(&self, state: SessionState) -> Result<(), Error>;
+
+    /// Keeps what was said by an agent of this purpose and to it.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
+
+    /// Records the usage that the vendor reports for a call for an agent of this purpose.
+    fn answered(&self, _purpose: &Purpose, _usage: &Usage) {}
+
+    /// Notes that a tool was used, or was to be; the effect is that of the tool, where an agent has called one.
+    fn acted(&self, _action: &Action, _effect: Option<Effect>) {}
+
+    /// Notes that the agents' tools have changed these files, by their paths from the root.
+    fn wrote(&self, _paths: &[String]) {}
+
+    /// Records the tokens of a call for an agent of this purpose.
+    fn count(&self, _purpose: &Purpose, _tokens: u64) {}
+
+    /// Notes that the conversation was compressed.
+    fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
 }
 
 /// The session that a run's conversation is kept in.
@@ -142,7 +206,7 @@ impl Keeping for KeptSession<'_> {
     }
 }
 
-/// Everything an agent starts with.
+/// Everything an agent with sessions starts with.
 pub struct Workspace<'c> {
     /// Limits of a run.
     pub limits: LimitsRecord,
@@ -156,17 +220,32 @@ pub struct Workspace<'c> {
     pub outside: Outside,
     /// The commands that the user allows an auditor, each as its words.
     pub audit_commands: Vec<Vec<String>>,
-    /// Paths of the settings and the sessions, which are closed to agents.
+    /// Paths that are closed to agents, links resolved.
     pub closed: Vec<PathBuf>,
-    /// `AGENTS.md` as it was in the recorded run that is replayed, "" where there was none; `None`:
-    /// it is read now.
-    recorded_conventions: Option<String>,
+    /// The record of the run that is replayed, if any.
+    pub recorded: Option<AgentRecord>,
     /// Warning for the record if commands are not sandboxed, though they should be.
     pub uncontained: Option<String>,
 }
 
+/// The parts of a workspace that a system brings.
+pub struct Parts<'p, 'c> {
+    /// The system's home, and its directory.
+    pub home: (&'static AgentHome, &'p Path),
+    /// Days after which unused sessions are removed; 0 for never.
+    pub retention_days: u32,
+    /// The file of the home that commands do not see.
+    pub key_file: &'p str,
+    /// The models that the agents ask.
+    pub models: Models<'c>,
+    /// Limits of a run.
+    pub limits: LimitsRecord,
+    /// Paths that are closed to agents, links resolved.
+    pub closed: Vec<PathBuf>,
+}
+
 impl<'c> Workspace<'c> {
-    /// Sets it up.
+    /// Sets it up for `dev`.
     ///
     /// # Errors
     /// When something is missing or wrong: a key that git does not ignore or tracks, settings, model, session, sandbox.
@@ -179,24 +258,49 @@ impl<'c> Workspace<'c> {
         for end in models.warnings(context) {
             context.warn(end);
         }
-        let store = sessions::store(context, &DEV, &home, settings.session_retention_days)?;
-        let spec = &models.first.spec;
-        let mut session = open_session(context, &store, options.session.clone(), &spec.name)?;
+        let limits = LimitsRecord {
+            max_context_tokens: Some(context_limit(&settings, &models)),
+            max_retries: settings.max_retries,
+            max_retries_automated: settings.max_retries_automated,
+            max_loops: settings.max_loops,
+            command_timeout: Some(Seconds(settings.command_timeout)),
+        };
+        let parts = Parts {
+            home: (&DEV, &home),
+            retention_days: settings.session_retention_days,
+            key_file: settings::FILE,
+            models,
+            limits,
+            closed: own_paths(&home, &[settings::FILE, SESSIONS, history::FILE]),
+        };
+        Ok(Self {
+            audit_commands: settings.audit_commands,
+            ..Self::of(context, options, parts)?
+        })
+    }
+
+    /// Opens the session and prepares commands.
+    ///
+    /// # Errors
+    /// When the session or the sandbox cannot be used.
+    pub fn of(
+        context: &'c Context<'c>,
+        options: &AgentOptions,
+        parts: Parts<'_, 'c>,
+    ) -> Result<Self, Error> {
+        let (agent, home) = parts.home;
+        let store = sessions::store(context, agent, home, parts.retention_days)?;
+        let model = &parts.models.first.spec.name;
+        let mut session = open_session(context, &store, options.session.clone(), model)?;
         if options.choice.replay.is_some() {
             session.detach();
         }
-        let key_file = home.join(settings::FILE);
+        let key_file = home.join(parts.key_file);
         let (processes, uncontained) =
             processes(context, options.sandbox, &options.hosts, &key_file)?;
         Ok(Self {
-            limits: LimitsRecord {
-                max_context_tokens: Some(context_limit(&settings, spec)),
-                max_retries: settings.max_retries,
-                max_retries_automated: settings.max_retries_automated,
-                max_loops: settings.max_loops,
-                command_timeout: Some(Seconds(settings.command_timeout)),
-            },
-            models,
+            limits: parts.limits,
+            models: parts.models,
             kept: KeptSession {
                 session: RefCell::new(session),
                 store,
@@ -204,9 +308,9 @@ impl<'c> Workspace<'c> {
             },
             processes: RefCell::new(processes),
             outside: options.outside,
-            audit_commands: settings.audit_commands,
-            closed: own_paths(&home),
-            recorded_conventions: None,
+            audit_commands: Vec::new(),
+            closed: parts.closed,
+            recorded: None,
             uncontained,
         })
     }
@@ -232,27 +336,30 @@ impl<'c> Workspace<'c> {
         if record.request.is_none() && conversation.history.is_empty() {
             return Err(CommandError::NothingAsked.into());
         }
-        let answers = AnswerSource::recorded(&record);
         self.limits = record.limits;
-        self.recorded_conventions = Some(record.conventions.unwrap_or_default());
         self.kept.session.get_mut().conversation = conversation;
-        Ok(Some((record.request, answers)))
+        let record = self.recorded.insert(record);
+        Ok(Some((
+            record.request.clone(),
+            AnswerSource::recorded(record),
+        )))
     }
 
-    /// Content of the project's `AGENTS.md`, if there is one.
+    /// Content of the project's `AGENTS.md`, if there is one; of a recorded run, as it was then.
     ///
     /// # Errors
     /// The reason why it cannot be used.
     pub fn conventions(&self, context: &Context<'_>) -> Result<Option<String>, String> {
-        if let Some(recorded) = &self.recorded_conventions {
-            return Ok(Some(recorded.clone()).filter(|text| !text.is_empty()));
+        if let Some(recorded) = &self.recorded {
+            let text = recorded.conventions.clone();
+            return Ok(text.filter(|text| !text.is_empty()));
         }
         let read = conventions::read(context.project.root());
         let text = read.map_err(|problem| format!("`AGENTS.md` is not used: {problem}"))?;
         Ok(text.map(|text| context.redactor.text(&text).into_owned()))
     }
 
-    /// Switches to another model: one of the table, or the user's own again.
+    /// Switches `dev` to another model: one of the table, or the user's own again.
     ///
     /// # Errors
     /// When there is none of that name, or it lacks something.
@@ -267,17 +374,19 @@ impl<'c> Workspace<'c> {
             model: (name != settings.model).then(|| name.to_owned()),
             ..options.choice.clone()
         };
-        self.models = selection::agent_model(context, &choice, &settings.model, settings.server())?;
-        self.models.tell_base_urls(context);
-        let spec = &self.models.first.spec;
-        self.limits.max_context_tokens = Some(context_limit(&settings, spec));
-        self.kept
-            .session
-            .get_mut()
-            .file
-            .model
-            .clone_from(&spec.name);
+        let models = selection::agent_model(context, &choice, &settings.model, settings.server())?;
+        models.tell_base_urls(context);
+        let limit = context_limit(&settings, &models);
+        self.set_models(models, Some(limit));
         Ok(())
+    }
+
+    /// Asks these models from now on, with at most `limit` tokens.
+    pub fn set_models(&mut self, models: Models<'c>, limit: Option<u64>) {
+        self.models = models;
+        self.limits.max_context_tokens = limit;
+        let session = self.kept.session.get_mut();
+        session.file.model.clone_from(&self.models.first.spec.name);
     }
 
     /// Goes on with another session, or with a new one.
@@ -353,26 +462,20 @@ pub fn processes<'c>(
 }
 
 /// Limit of a conversation, in tokens.
-fn context_limit(settings: &Settings, spec: &ModelSpec) -> u64 {
-    let window = spec.prompt_window().unwrap_or(u64::MAX);
+fn context_limit(settings: &Settings, models: &Models<'_>) -> u64 {
+    let window = models.first.spec.prompt_window().unwrap_or(u64::MAX);
     settings.max_context_tokens.min(window)
 }
 
-/// A screen on which a user is asked.
-pub trait Asker {
-    /// Asks for leave to do what `preview` shows.
-    ///
-    /// # Errors
-    /// When the run is over.
-    fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, Error>;
-}
+/// Asks a user at a screen for leave to do what a preview shows; fails when the run is over.
+pub type Ask<'a> = &'a dyn Fn(&Question, Option<&str>) -> Result<Answer, Error>;
 
 /// Source of answers to an agent's questions.
 pub enum AnswerSource<'i> {
     /// The user at the terminal.
     Typed(&'i User),
     /// The user at a screen.
-    Screen(&'i dyn Asker),
+    Screen(Ask<'i>),
     /// A recorded run.
     Recorded(RefCell<RecordedAnswers>),
     /// Nobody is there.
@@ -444,12 +547,12 @@ pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Re
     }))
 }
 
-/// Home of `dev`.
+/// The directory of a system's home.
 ///
 /// # Errors
 /// When no variable says so.
-pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
-    let home = DEV.directory(context.environment, System::current());
+pub fn home(context: &Context<'_>, agent: &AgentHome) -> Result<PathBuf, Error> {
+    let home = agent.directory(context.environment, System::current());
     Ok(home.map_err(NotReady::of)?)
 }
 
@@ -458,7 +561,7 @@ pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
 /// # Errors
 /// When the settings are wrong, or cannot be read or made.
 pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
-    let home = home(context)?;
+    let home = home(context, &DEV)?;
     let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::of)?;
     if let Some(created) = created {
         let path = created.display();
@@ -472,13 +575,13 @@ pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     Ok((home, settings))
 }
 
-/// The paths of the settings and the sessions, and what they lead to where they are links.
-fn own_paths(home: &Path) -> Vec<PathBuf> {
+/// The paths of these files in a system's home, and what they lead to where they are links.
+pub fn own_paths(home: &Path, names: &[&str]) -> Vec<PathBuf> {
     let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let home = resolved(home.to_path_buf());
-    let own = [settings::FILE, SESSIONS, history::FILE].map(|name| home.join(name));
-    let targets = own.clone().map(resolved);
-    own.into_iter().chain(targets).collect()
+    let own = names.iter().map(|name| home.join(name));
+    own.flat_map(|path| [path.clone(), resolved(path)])
+        .collect()
 }
 
 /// The session that is meant, or a new one.

@@ -498,8 +498,22 @@ pub fn agent_model<'a>(
         }
         (None, None) => (named(table, own)?, ModelKey::ByRule),
     };
+    one_model(context, choice, recording.as_ref(), spec, key)
+}
+
+/// The one model that an agent asks, with this key, or its recorded replies.
+///
+/// # Errors
+/// When something is missing.
+pub fn one_model<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    recording: Option<&Recording>,
+    spec: ModelSpec,
+    key: ModelKey,
+) -> Result<Models<'a>, Error> {
     let stage = (Purpose::STEP, spec, key);
-    selected(context, choice, recording.as_ref(), [stage], &|_| Ok(false))
+    selected(context, choice, recording, [stage], &|_| Ok(false))
 }
 
 /// The models that an agent of several stages asks, by purpose, the one for all else first; or those that were

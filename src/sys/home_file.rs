@@ -7,9 +7,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize as _, Deserializer, Serialize};
+
 use crate::sys::atomic_file;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
-use crate::sys::positions::Misplaced;
+use crate::sys::positions::{self, Misplaced, Positions};
 
 /// The bits of a mode that let others in.
 const OTHERS: u32 = 0o077;
@@ -49,6 +52,26 @@ pub fn load<T>(
         mistake,
         without,
     })
+}
+
+/// Parses a file that holds a JSON object; `None` where it is missing.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn load_json<T: DeserializeOwned>(
+    path: &Path,
+    without: &'static str,
+) -> Result<Option<T>, HomeFileProblem> {
+    load(path, without, parse_json)
+}
+
+/// Parses the content of a file that holds a JSON object.
+///
+/// # Errors
+/// The first mistake in it.
+pub fn parse_json<T: DeserializeOwned>(content: &[u8]) -> Result<T, Misplaced> {
+    let json = positions::text(content)?;
+    Positions(json).object(json)
 }
 
 /// The file's content; `None` where it is missing.
@@ -91,6 +114,27 @@ pub fn save(path: &Path, content: &[u8]) -> Result<(), PathError> {
         atomic_file::replace_private(path, |file| file.write_all(content))
     };
     write().map_err(PathError::of("write", path))
+}
+
+/// Reads the version of a form, of which there is but one.
+///
+/// # Errors
+/// When it is another.
+pub fn first_version<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
+    match u64::deserialize(input)? {
+        1 => Ok(1),
+        _ => Err(D::Error::custom("`version` must be 1")),
+    }
+}
+
+/// Writes a value as indented JSON, as [`save`] does.
+///
+/// # Errors
+/// Those of [`save`].
+pub fn save_json(path: &Path, value: &impl Serialize) -> Result<(), PathError> {
+    // Nothing that is kept has keys which are no strings.
+    let json = serde_json::to_string_pretty(value).unwrap_or_default();
+    save(path, format!("{json}\n").as_bytes())
 }
 
 /// Takes the rights of others to a file or directory away, and says whether they had any.

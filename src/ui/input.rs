@@ -14,7 +14,7 @@ use rustix::event::PollFlags;
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::record::question::{Answer, Question};
-use crate::sys::interrupt::{Interrupt, Interrupted};
+use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
 use crate::sys::text::printable;
 use crate::ui::tui::{CommandHint, Menu, Status, Submission};
 
@@ -37,6 +37,22 @@ pub enum Typed<T = String> {
     End,
     /// Ctrl-C was pressed.
     Interrupted,
+}
+
+impl Typed {
+    /// The line, if there is one.
+    ///
+    /// # Errors
+    /// When Ctrl-C was pressed.
+    pub fn answer(self) -> Result<Option<String>, Interrupted> {
+        match self {
+            Self::Line(line) => Ok(Some(line)),
+            Self::End => Ok(None),
+            Self::Interrupted => Err(Interrupted {
+                signal: Signal::Int,
+            }),
+        }
+    }
 }
 
 /// The way out where the input is no prompt.

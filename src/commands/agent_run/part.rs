@@ -57,20 +57,12 @@ impl AgentRun<'_> {
     /// When it cannot be taken back, or the run may change nothing.
     pub fn revert_part(&self) -> Result<(), Error> {
         let worktree = self.worktree()?;
-        let written = worktree.written.take();
-        let edits = written.into_iter().map(|(path, before)| {
-            let kind = match before.map(|before| before.map(String::from_utf8)) {
-                Some(None) => Ok(EditKind::Remove),
-                Some(Some(Ok(text))) => Ok(EditKind::Write(text)),
-                Some(Some(Err(_))) | None => Err(path.clone()),
-            };
-            kind.map(|kind| (path, kind))
-        });
         let (mut reverted, mut left) = (Vec::new(), Vec::new());
-        for edit in edits {
-            match edit {
-                Ok(edit) => reverted.push(edit),
-                Err(path) => left.push(path),
+        for (path, before) in worktree.written.take() {
+            match before.map(|before| before.map(String::from_utf8)) {
+                Some(None) => reverted.push((path, EditKind::Remove)),
+                Some(Some(Ok(text))) => reverted.push((path, EditKind::Write(text))),
+                Some(Some(Err(_))) | None => left.push(path),
             }
         }
         let root = self.context.project.root();

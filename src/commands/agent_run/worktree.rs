@@ -46,10 +46,10 @@ impl<'c> Worktree<'c> {
     /// Files changed in the project, in this run and before it, for who judges the work.
     pub fn told(&self) -> String {
         let changed = closing::changed_so_far(&self.tree.borrow());
-        let changed = listed("nothing", &changed);
+        let changed = listed(&changed);
         let before = match &self.before {
             None => "(not known: there is no git repository whose index can be read)".to_owned(),
-            Some(before) => listed("nothing", before),
+            Some(before) => listed(before),
         };
         format!(
             "What the developer's tools have changed in this run. What its commands have changed is not in this \
@@ -69,14 +69,14 @@ impl<'c> Worktree<'c> {
 }
 
 /// No more lines than this of what was changed, or `nothing`, where there are none.
-fn listed(nothing: &str, lines: &[String]) -> String {
+fn listed(lines: &[String]) -> String {
     const MOST: usize = 200;
     let mut told: Vec<String> = lines.iter().take(MOST).map(|line| escaped(line)).collect();
     if lines.len() > MOST {
         told.push(format!("and {} more", lines.len() - MOST));
     }
     match told.as_slice() {
-        [] => format!("({nothing})"),
+        [] => "(nothing)".to_owned(),
         told => told.join("\n"),
     }
 }

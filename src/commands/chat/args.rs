@@ -5,53 +5,11 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
-use crate::commands::cli::agent::AgentArgs;
+use crate::commands::cli::agent::{AgentArgs, SessionsCommand};
 use crate::commands::cli::values::{SELDOM, parse_duration};
-use crate::commands::dev::args::SessionsCommand;
 use crate::record::mode::Mode;
 
-const CHAT_AFTER_HELP: &str = "\
-Files in ~/.agent:
-  auth.json               accounts and their keys
-  models.json             models for all commands, made at the first start
-  settings.json           settings, if there are any
-  sessions/<uuid>.json    the conversation, saved around every tool call
-  history.jsonl           what was typed
-  commands/<name>.md      slash commands for all projects
-  trusted.json            digests of the project files that you trust
-Files in the project's root:
-  AGENTS.md, .agent/context.md
-                          what the project tells the agent
-  .agent/permissions.json what the agent may do without asking
-  .agent/commands/<name>.md
-                          slash commands
-  logs/<time>-chat/       every query, reply and tool result of a request
-
-Exit codes (also in the run's result.json):
-  0  done             the request was answered, or the user has left
-  1  not-permitted    headless: a tool call was refused, since nobody could be
-                      asked
-     tools-failed     too many failures in a row
-     loop-limit       too many model calls
-     over-budget      the next call could exceed --max-cost
-  2  usage            invalid command line, no such session, or a model that is
-                      not known or retired
-  3  not-ready        no key, no terminal, an invalid file, first call over
-                      budget, or the session or project is in use by another
-                      process
-  4  model-failed     no complete reply
-  5  reply-rejected   the replies could not be understood
-  6  local-io         a read, write or log failed
-  129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; the session
-                      can be resumed
-
-Environment:
-  ANTHROPIC_API_KEY   key, instead of an account's
-  ANTHROPIC_BASE_URL  server [default: https://api.anthropic.com]
-  AGENT_HOME          directory instead of ~/.agent
-  VISUAL, EDITOR      the editor that Ctrl-G and `chat config` open
-  PAGER               the pager that `/transcript` opens
-  NO_COLOR            if set, no colors";
+const CHAT_AFTER_HELP: &str = include_str!("../../../help/chat.txt").trim_ascii_end();
 
 /// Arguments of `chat`.
 #[derive(Debug, Clone, Args)]
@@ -109,12 +67,6 @@ impl ChatArgs {
     #[must_use]
     pub fn first_mode(&self) -> Option<Mode> {
         self.auto_pilot.then_some(Mode::AutoPilot).or(self.mode)
-    }
-
-    /// Tests for work without a terminal.
-    #[must_use]
-    pub fn is_headless(&self) -> bool {
-        self.prompt.is_some() || self.agent.replay.is_some()
     }
 }
 

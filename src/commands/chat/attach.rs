@@ -4,6 +4,8 @@
 
 use super::commands::Piece;
 use super::place::ChatPlace;
+use super::request::censored;
+use super::shell::output_of;
 use crate::agent::conversation::UserRequest;
 use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Arguments, Tool as _, ToolError};
@@ -12,7 +14,6 @@ use crate::agent::tools::read::{ReadFile, ReadPart};
 use crate::commands::screen::Screen;
 use crate::record::mode::Mode;
 use crate::record::question::{Answer, Question};
-use crate::run::context::Context;
 use crate::run::outcome::Failure;
 use crate::sys::numbers::counted;
 use crate::ui::tui::Submission;
@@ -20,17 +21,15 @@ use crate::ui::tui::attachment::named_paths;
 
 /// A request, with the files that it names by `@path` behind it. A file that cannot be read is told of, and the request
 /// goes without it.
-pub fn request(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    submission: &Submission,
-) -> UserRequest {
+pub fn request(place: &ChatPlace<'_>, submission: &Submission) -> UserRequest {
     let paths = named(&submission.text).into_iter();
     let mut missing = Vec::new();
-    let shown = paths.filter_map(|path| match shown_file(context, place, path) {
-        Some(Ok(content)) => Some(file(path, &content)),
+    let shown = paths.filter_map(|path| match shown_file(place, path) {
+        Some(Ok(shown)) => Some(shown),
         Some(Err(problem)) => {
-            context.warn(format!("`@{path}` is not attached: {problem}"));
+            place
+                .context
+                .warn(format!("`@{path}` is not attached: {problem}"));
             None
         }
         None => {
@@ -44,56 +43,50 @@ pub fn request(
             0 => String::new(),
             others => format!(" (nor for {})", counted(others as u64, "other word")),
         };
-        context.notice(format!(
+        place.context.notice(format!(
             "nothing is attached for {first}: there is no such file{more}"
         ));
     }
     UserRequest {
         shown,
         images: submission.images.clone(),
-        text: super::request::censored(context, place, &submission.text),
+        text: censored(place, &submission.text),
     }
 }
 
-/// Returns the contents of a file, read by the agent's own tool, or a sentence on why it is not shown. `None` if there
+/// Returns a file as the model is shown it, read by the agent's own tool, or a sentence on why it is not shown. `None` if there
 /// is no such file: the word is no path.
-fn shown_file(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    path: &str,
-) -> Option<Result<String, String>> {
-    let root = context.project.root();
+fn shown_file(place: &ChatPlace<'_>, path: &str) -> Option<Result<String, String>> {
+    let root = place.context.project.root();
     if !root.join(path).exists() {
         return None;
     }
-    let is_closed = |closed: &std::path::PathBuf| leads_into(root, path, closed);
-    if place.closed.iter().any(is_closed) {
+    let mut closed = place.base.closed.iter();
+    if closed.any(|closed| leads_into(root, path, closed)) {
         return Some(Err("it is of the agent's own settings".to_owned()));
     }
     let mut arguments = Arguments::default();
     arguments.set("path", path);
     let reads = ReadPart(ReadFile {
         root,
-        outside: place.outside,
+        outside: place.base.outside,
     });
     Some(match reads.run(&arguments) {
-        Ok(output) => Ok(super::request::censored(context, place, &output.text)),
+        Ok(output) => {
+            let content = censored(place, &output.text);
+            let file = format!("path: {path}\n\n{content}");
+            Ok(tagged(Tag::FILE, &[], &file))
+        }
         Err(ToolError::Failed(failure)) => Err(failure.to_string()),
         Err(ToolError::Fatal(error)) => Err(error.to_string()),
     })
 }
 
-/// A file, as the model is shown it.
-fn file(path: &str, content: &str) -> String {
-    tagged(Tag::FILE, &[], &format!("path: {path}\n\n{content}"))
-}
-
 /// The paths that a text names by an `@`, each once.
 fn named(text: &str) -> Vec<&str> {
-    let marked = named_paths(text).filter(|named| named.is_marked);
     let mut paths: Vec<&str> = Vec::new();
-    for named in marked {
-        if !paths.contains(&named.path) {
+    for named in named_paths(text) {
+        if named.is_marked && !paths.contains(&named.path) {
             paths.push(named.path);
         }
     }
@@ -106,7 +99,6 @@ fn named(text: &str) -> Vec<&str> {
 /// # Errors
 /// When a command that it has run cannot be.
 pub fn expand(
-    context: &Context<'_>,
     place: &mut ChatPlace<'_>,
     screen: Option<&Screen>,
     name: &str,
@@ -137,8 +129,8 @@ pub fn expand(
         match piece {
             Piece::Text(text) => asked.text.push_str(&text),
             Piece::File(path) => {
-                match shown_file(context, place, &path) {
-                    Some(Ok(content)) => asked.shown.push(file(&path, &content)),
+                match shown_file(place, &path) {
+                    Some(Ok(shown)) => asked.shown.push(shown),
                     Some(Err(problem)) => return Ok(Err(format!("`{path}`: {problem}"))),
                     // It is but a word.
                     None => {}
@@ -146,10 +138,7 @@ pub fn expand(
                 asked.text.push_str(&format!("@{path}"));
             }
             Piece::Command { command, arguments } => {
-                let output = super::shell::output_of(
-                    context, place, screen, &command, &arguments, is_trusted,
-                )?;
-                match output {
+                match output_of(place, screen, &command, &arguments, is_trusted)? {
                     Ok(output) => asked.text.push_str(&output),
                     Err(problem) => return Ok(Err(problem)),
                 }

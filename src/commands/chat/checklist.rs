@@ -10,27 +10,16 @@ const MOST: usize = 100;
 #[must_use]
 pub fn checklist(reply: &str) -> Option<Vec<Todo>> {
     let mut todos: Vec<Todo> = Vec::new();
-    // The lines behind an item that go on with it, the last one first.
-    let mut rest: Vec<&str> = Vec::new();
     for line in reply.trim_end().lines().rev() {
-        let is_indented = line.starts_with([' ', '\t']);
-        if let Some(mut todo) = item(line) {
-            for more in rest.drain(..).rev() {
-                todo.content = format!("{} {}", todo.content, more.trim());
-            }
-            todos.push(todo);
-        } else if line.trim().is_empty() {
-            if !rest.is_empty() {
-                break;
-            }
-        } else if is_indented {
-            rest.push(line);
-        } else {
-            break;
+        let goes_on = line.trim().is_empty() || line.starts_with([' ', '\t']);
+        match item(line) {
+            Some(todo) => todos.push(todo),
+            // Between items, and indented below one, more may stand.
+            None if goes_on => {}
+            None => break,
         }
     }
-    // An indented line ahead of the first item is none of it; behind the last one, it is.
-    let is_whole = !todos.is_empty() && todos.len() <= MOST;
+    let is_whole = (1..=MOST).contains(&todos.len());
     todos.reverse();
     let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
     Some(todos).filter(|todos| is_whole && todos.iter().any(is_open))
@@ -78,7 +67,7 @@ mod tests {
             ),
             (
                 "- [ ] **Build** it\n      with care\n- [ ] b",
-                Some("Build it with care|b"),
+                Some("Build it|b"),
             ),
             ("- [ ] early\n\nNow the plan:\n- [ ] a", Some("a")),
             ("- a\n- [ ] b", Some("b")),

@@ -3,22 +3,22 @@
 //! A profile: which parts of the engine it is made of. What it has is set up by `place`, what it works on by `request`,
 //! and what a user does at the screen is heard by `talk`.
 
-use super::options::{COMMANDS, ChatOptions};
+use std::rc::Rc;
 
+use super::commands::is_known;
 use super::error::ChatError;
 use super::place::ChatPlace;
 use super::talk::TalkEnd;
-use super::{models, outgoing, settings};
-use std::rc::Rc;
-
+use super::{attach, login, models, outgoing, place, proposals, request, settings, talk};
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
 use crate::commands::screen::{Screen, ScreenSetup, at_screen};
+use crate::commands::sessions::{self as listing, KEEPS_ALL};
 use crate::commands::talk::slash;
-use crate::commands::workspace::{AnswerSource, SessionChoice};
+use crate::commands::workspace::{AgentOptions, AnswerSource, Keeping as _, SessionChoice};
 use crate::project::home::CHAT;
 use crate::record::event::WithoutKeys;
-use crate::record::mode::SharedMode;
+use crate::record::mode::{Mode, SharedMode};
 use crate::run::context::{Context, Stdin};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
@@ -37,11 +37,13 @@ const HISTORY: &str = "history.jsonl";
 /// When something is missing; headless, when the request was not done.
 pub fn chat(
     context: &Context<'_>,
-    options: &ChatOptions,
+    options: &AgentOptions,
+    first: Option<&str>,
+    mode: Option<Mode>,
     stdin: Stdin,
 ) -> Result<Outcome, Failure> {
     if options.is_headless() {
-        return headless(context, options);
+        return headless(context, options, mode);
     }
     if !stdin.is_terminal || !stdin.is_seen {
         return Err(
@@ -53,17 +55,22 @@ pub fn chat(
             Error::from(ChatError::NoTerminal("`TERM` says that it can do nothing")).into(),
         );
     }
-    interactive(context, options)
+    let mode = SharedMode::new(mode.unwrap_or_default());
+    interactive(context, options, first, &mode)
 }
 
 /// Answers one request.
-fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Failure> {
+fn headless(
+    context: &Context<'_>,
+    options: &AgentOptions,
+    mode: Option<Mode>,
+) -> Result<Outcome, Failure> {
     let request = options.request.as_deref();
     if request.is_some_and(|request| request.trim().is_empty()) {
         return Err(Error::from(InputError::Blank).into());
     }
     let own = request.map(own_command).transpose()?.flatten();
-    let chosen = models::choose(context, &options.choice, options.account.as_deref(), None)?;
+    let chosen = models::choose(context, &options.choice, None, None)?;
     let redactor = context.redactor.and(chosen.key.exposed());
     // Who prints does not know a key that a program has told.
     let reporter = WithoutKeys {
@@ -75,40 +82,41 @@ fn headless(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Fai
         reporter: &reporter,
         ..context.clone()
     };
-    let mode = SharedMode::new(options.mode.unwrap_or_default());
-    let mut place = ChatPlace::open(context, options, chosen, mode)?;
-    place.tell_warnings(context);
-    let recorded = place.replay(context, options)?;
+    let shared = SharedMode::new(mode.unwrap_or_default());
+    let mut place = ChatPlace::open(context, options, chosen, shared)?;
+    place.tell_warnings();
+    let recorded = place.base.replay(context, options)?;
+    let recorded_mode = place.base.recorded.as_ref().and_then(|record| record.mode);
+    if let Some(mode) = recorded_mode.filter(|_| mode.is_none()) {
+        place.mode.set(mode);
+    }
     let asked = || (request.map(str::to_owned), AnswerSource::Nowhere);
     let (request, answers) = recorded.unwrap_or_else(asked);
     let asked = if let Some((name, argument)) = own {
-        let expanded = expanded(context, options, &mut place, &name, &argument);
+        let expanded = expanded(&mut place, name, argument);
         // Its commands may have changed them.
-        crate::commands::chat::proposals::keep_permissions(context, &place);
+        proposals::keep_permissions(&place);
         Some(expanded?)
     } else {
         let submission = request.map(|text| submission(context, &text)).transpose()?;
-        submission
-            .map(|submission| crate::commands::chat::attach::request(context, &place, &submission))
+        submission.map(|submission| attach::request(&place, &submission))
     };
-    let done = crate::commands::chat::request::work(context, &place, answers, asked.as_ref());
-    crate::commands::chat::proposals::keep_permissions(context, &place);
+    let done = request::work(&place, answers, asked.as_ref());
+    proposals::keep_permissions(&place);
     let redacted = |text: String| redactor.text(&text).into_owned();
-    match done {
-        Ok(mut outcome) => {
-            outcome.summary = redacted(outcome.summary);
-            Ok(outcome)
-        }
-        Err(mut failure) => {
-            failure.text = failure.text.map(redacted);
-            Err(failure)
-        }
-    }
+    let redacted_outcome = done.map(|outcome| Outcome {
+        summary: redacted(outcome.summary),
+        ..outcome
+    });
+    redacted_outcome.map_err(|failure| Failure {
+        text: failure.text.map(redacted),
+        ..failure
+    })
 }
 
 /// The name of the user's own command that a request is, and what stands behind it. What only the screen does is no
 /// request: a key behind `/login` must not get anywhere.
-fn own_command(request: &str) -> Result<Option<(String, String)>, ChatError> {
+fn own_command(request: &str) -> Result<Option<(&str, &str)>, ChatError> {
     let request = request.trim();
     if request.starts_with('!') {
         return Err(ChatError::ScreenCommand("!".to_owned()));
@@ -116,34 +124,26 @@ fn own_command(request: &str) -> Result<Option<(String, String)>, ChatError> {
     let Some((name, argument)) = slash::split(request) else {
         return Ok(None);
     };
-    if slash::named(name, COMMANDS).is_some() {
+    if is_known(name) {
         return Err(ChatError::ScreenCommand(format!("/{name}")));
     }
-    Ok(Some((name.to_owned(), argument.to_owned())))
+    Ok(Some((name, argument)))
 }
 
 /// The request that one of the user's own commands stands for, by the model that it names.
-fn expanded<'c>(
-    context: &'c Context<'c>,
-    options: &ChatOptions,
-    place: &mut ChatPlace<'c>,
-    name: &str,
-    argument: &str,
-) -> Result<UserRequest, Failure> {
+fn expanded(place: &mut ChatPlace<'_>, name: &str, argument: &str) -> Result<UserRequest, Failure> {
     let Some(command) = place.command(name) else {
         let name = outgoing::censored(name);
         return Err(Error::from(ChatError::UnknownCommand(name)).into());
     };
     if let Some(model) = command.model.clone() {
-        place.choose_model(context, options, &model)?;
+        place.choose_model(&model)?;
     }
-    let argument = crate::commands::chat::request::censored(context, place, argument);
-    crate::commands::chat::attach::expand(context, place, None, name, &argument)?.map_err(
-        |problem| {
-            let name = name.to_owned();
-            Error::from(ChatError::NotExpanded { name, problem }).into()
-        },
-    )
+    let argument = request::censored(place, argument);
+    attach::expand(place, None, name, &argument)?.map_err(|problem| {
+        let name = name.to_owned();
+        Error::from(ChatError::NotExpanded { name, problem }).into()
+    })
 }
 
 /// A request that was not typed at the screen, with the pictures that it names.
@@ -153,19 +153,22 @@ fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
 }
 
 /// Talks at the screen.
-fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, Failure> {
-    let home = crate::commands::chat::login::home(context)?;
-    let settings = crate::commands::chat::place::settings(&home)?;
-    let mode = SharedMode::new(options.mode.unwrap_or_default());
-    let first = options.first.as_deref();
+fn interactive(
+    context: &Context<'_>,
+    options: &AgentOptions,
+    first: Option<&str>,
+    mode: &SharedMode,
+) -> Result<Outcome, Failure> {
+    let home = login::home(context)?;
+    let settings = place::settings(&home)?;
     let setup = ScreenSetup {
         first: first.map(|text| submission(context, text)).transpose()?,
         mode: Some(mode.clone()),
-        mouse: settings.mouse,
+        mouse: settings.ui.mouse,
         history: home.join(HISTORY),
     };
     at_screen(context, setup, |screen, farewell| {
-        talk_until_left(context, options, screen, &mode, farewell)
+        talk_until_left(context, options, screen, mode, farewell)
     })?;
     Ok(Outcome::default())
 }
@@ -174,13 +177,13 @@ fn interactive(context: &Context<'_>, options: &ChatOptions) -> Result<Outcome, 
 /// however that comes.
 fn talk_until_left(
     context: &Context<'_>,
-    options: &ChatOptions,
+    options: &AgentOptions,
     screen: &Rc<Screen>,
     mode: &SharedMode,
     farewell: &mut String,
 ) -> Result<(), Failure> {
     let mut options = options.clone();
-    let (mut briefing, mut permissions) = (None, None);
+    let (mut briefing, mut permissions, mut account) = (None, None, None);
     // With what the vendor's list has added, for the model that was chosen of it.
     let mut table = None;
     let context = &Context {
@@ -188,7 +191,6 @@ fn talk_until_left(
         ..context.clone()
     };
     loop {
-        let account = options.account.as_deref();
         let chosen = models::choose(context, &options.choice, account, table)?;
         let redactor = context.redactor.and(chosen.key.exposed());
         let context = &Context {
@@ -198,29 +200,29 @@ fn talk_until_left(
         screen.redact_with(&redactor);
         let is_first = farewell.is_empty();
         let mut place = ChatPlace::open(context, &options, chosen, mode.clone())?;
-        if is_first && place.is_begun() {
+        if is_first && place.base.is_begun() {
             screen.tell(ToScreen::Transcript(place.transcript()));
         }
         if let Some(known) = permissions.take() {
             place.permissions.replace(known);
         }
-        place.tell_warnings(context);
-        if let Some(uncontained) = &place.uncontained {
+        place.tell_warnings();
+        if let Some(uncontained) = &place.base.uncontained {
             context.warn(uncontained.clone());
         }
         if let Some(known) = briefing.take() {
-            place.kept.briefing.replace(known);
+            place.briefing.replace(known);
         }
-        let talked = crate::commands::chat::talk::talk(context, &options, &mut place, screen);
+        let talked = talk::talk(&mut place, screen);
         *farewell = place.farewell();
         match talked? {
             TalkEnd::Left => return Ok(()),
-            TalkEnd::Reopen(account) => options.account = account,
+            TalkEnd::Reopen(another) => account = another,
         }
         screen.tell(ToScreen::SettingUp);
         options.session = SessionChoice::Named(place.id());
-        options.choice.model = Some(place.models.first.spec.name.clone());
-        briefing = Some(place.kept.briefing.into_inner());
+        options.choice.model = Some(place.base.models.first.spec.name.clone());
+        briefing = Some(place.briefing.into_inner());
         permissions = Some(place.permissions.into_inner());
         table = Some(place.table);
     }
@@ -231,12 +233,7 @@ fn talk_until_left(
 /// # Errors
 /// When they cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
-    crate::commands::sessions::list::<SessionFile>(
-        context,
-        &CHAT,
-        &crate::commands::chat::login::home(context)?,
-        crate::commands::sessions::KEEPS_ALL,
-    )
+    listing::list::<SessionFile>(context, &CHAT, &login::home(context)?, KEEPS_ALL)
 }
 
 /// Opens `settings.json` in the user's editor, and sees whether what they made of it can be used.
@@ -244,12 +241,10 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// # Errors
 /// When there is no editor, or the settings cannot be used.
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let home = crate::commands::chat::login::home(context)?;
+    let home = login::home(context)?;
     let path = home.join(settings::FILE);
     if home_file::read(&path).map_err(NotReady::of)?.is_none() {
         home_file::create(&path, settings::DEFAULTS.as_bytes())?;
     }
-    crate::commands::sessions::edit(context, &path, || {
-        crate::commands::chat::place::settings(&home).map(drop)
-    })
+    listing::edit(context, &path, || place::settings(&home).map(drop))
 }

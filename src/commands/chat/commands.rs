@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use clap::ValueEnum as _;
-use regex::Regex;
+use regex::{Captures, Regex};
 
+use crate::commands::talk::slash::{self, Slash};
 use crate::project::conventions::read_file;
 use crate::project::home::AGENT_FOLDER;
 use crate::record::mode::Mode;
@@ -26,6 +27,33 @@ const MOST: usize = 500;
 const DEEPEST: usize = 4;
 /// Limit of a description that is the first line of a file.
 const LONGEST: usize = 100;
+
+/// The program's own commands in a chat.
+pub const COMMANDS: &[Slash] = &[
+    Slash::Clear,
+    Slash::Command,
+    Slash::Compact,
+    Slash::Copy,
+    Slash::Cost,
+    Slash::Diff,
+    Slash::Exit,
+    Slash::Help,
+    Slash::Init,
+    Slash::Login,
+    Slash::Logout,
+    Slash::Mode,
+    Slash::Model,
+    Slash::Permissions,
+    Slash::Resume,
+    Slash::Transcript,
+    Slash::Undo,
+];
+
+/// Tests for a command of the program's own.
+#[must_use]
+pub fn is_known(name: &str) -> bool {
+    slash::named(name, COMMANDS).is_some()
+}
 
 /// A command that users have written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,12 +214,14 @@ fn unquoted(value: &str) -> &str {
     inner.next().unwrap_or(value)
 }
 
-/// Placeholders of a template.
+/// Placeholders of a template: commands and paths at the beginning of a word, and arguments.
 static SIGN: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"!`(?P<command>[^`\n]+)`|@(?P<path>[^\s`]+)|\$(?P<name>ARGUMENTS|[1-9])")
+    regex(
+        r#"(?P<before>^|[\s(\["'])(?:!`(?P<command>[^`\n]+)`|@(?P<path>[^\s`]+))|\$(?:ARGUMENTS\b|[0-9]+)"#,
+    )
 });
-/// Placeholders of arguments alone.
-static ARGUMENT: LazyLock<Regex> = LazyLock::new(|| regex(r"\$(?P<name>ARGUMENTS|[1-9])"));
+/// Placeholders of arguments alone; `$100` is none.
+static ARGUMENT: LazyLock<Regex> = LazyLock::new(|| regex(r"\$(?P<name>ARGUMENTS\b|[0-9]+)"));
 
 /// Characters that end a sentence, not a path.
 const BEHIND_PATH: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', ']', '"', '\''];
@@ -208,76 +238,47 @@ struct Expansion<'a> {
 impl Expansion<'_> {
     fn run(&mut self, template: &str) {
         let mut from = 0;
-        let mut at = 0;
-        while let Some(found) = SIGN.captures_at(template, at) {
+        for found in SIGN.captures_iter(template) {
             let Some(whole) = found.get(0) else { break };
-            let before = template.get(..whole.start()).unwrap_or_default();
-            let is_first = before.ends_with(|c: char| c.is_whitespace() || "([\"'".contains(c));
-            let is_first = is_first || before.is_empty();
-            let mut end = whole.end();
-            let piece = if let Some(command) = found.name("command").filter(|_| is_first) {
+            self.text(template.get(from..whole.start()).unwrap_or_default());
+            self.text(found.name("before").map_or("", |before| before.as_str()));
+            from = whole.end();
+            if let Some(command) = found.name("command") {
                 self.is_used |= command.as_str().contains("ARGUMENTS");
-                Some(Piece::Command {
+                self.pieces.push(Piece::Command {
                     command: command.as_str().to_owned(),
                     arguments: self.arguments.to_owned(),
-                })
-            } else if let Some(path) = found.name("path").filter(|_| is_first) {
-                let path = path.as_str().trim_end_matches(BEHIND_PATH);
-                end = whole.start() + 1 + path.len();
-                Some(self.filled(path))
-                    .filter(|path| !path.is_empty())
-                    .map(Piece::File)
+                });
+            } else if let Some(named) = found.name("path") {
+                let path = named.as_str().trim_end_matches(BEHIND_PATH);
+                match self.filled(path) {
+                    path if path.is_empty() => self.text("@"),
+                    path => self.pieces.push(Piece::File(path)),
+                }
+                self.text(named.as_str().strip_prefix(path).unwrap_or_default());
             } else {
-                let name = found.name("name");
-                let rest = template.get(end..).unwrap_or_default();
-                let value = name.and_then(|name| self.value(name.as_str(), rest));
-                value.map(Piece::Text)
-            };
-            let Some(piece) = piece else {
-                // It is what it looks like: text.
-                at = whole.start() + 1;
-                continue;
-            };
-            self.text(template.get(from..whole.start()).unwrap_or_default());
-            match piece {
-                Piece::Text(text) => self.text(&text),
-                other => self.pieces.push(other),
+                let value = self.filled(whole.as_str());
+                self.text(&value);
             }
-            (from, at) = (end, end);
         }
         self.text(template.get(from..).unwrap_or_default());
     }
 
     /// The text with the arguments in it.
     fn filled(&mut self, text: &str) -> String {
-        let mut filled = String::new();
-        let mut from = 0;
-        for found in ARGUMENT.captures_iter(text) {
-            let Some(whole) = found.get(0) else { break };
-            let rest = text.get(whole.end()..).unwrap_or_default();
-            if let Some(value) = self.value(&found["name"], rest) {
-                filled.push_str(text.get(from..whole.start()).unwrap_or_default());
-                filled.push_str(&value);
-                from = whole.end();
-            }
-        }
-        filled.push_str(text.get(from..).unwrap_or_default());
-        filled
-    }
-
-    /// Value of an argument of this name; `None` where it is another name, as `$100` is.
-    fn value(&mut self, name: &str, rest: &str) -> Option<String> {
-        let goes_on = |c: char| {
-            c.is_ascii_digit() || name == "ARGUMENTS" && (c.is_alphanumeric() || c == '_')
-        };
-        if rest.starts_with(goes_on) {
-            return None;
-        }
-        self.is_used = true;
-        match name.parse::<usize>() {
-            Ok(number) => Some(self.words.get(number - 1).cloned().unwrap_or_default()),
-            Err(_) => Some(self.arguments.to_owned()),
-        }
+        let filled = ARGUMENT.replace_all(text, |found: &Captures<'_>| {
+            let value = match found["name"].as_bytes() {
+                [digit @ b'1'..=b'9'] => {
+                    let word = self.words.get(usize::from(digit - b'1'));
+                    word.cloned().unwrap_or_default()
+                }
+                b"ARGUMENTS" => self.arguments.to_owned(),
+                _ => return found[0].to_owned(),
+            };
+            self.is_used = true;
+            value
+        });
+        filled.into_owned()
     }
 
     fn text(&mut self, text: &str) {
@@ -291,32 +292,19 @@ impl Expansion<'_> {
 
 /// The commands of the project in `root` and those of the user whose folder for agents `home` is, by their names; of
 /// two of one name, the project's. And warnings of files that cannot be used. Commands of the program's own keep their
-/// names, of which `is_taken` knows.
+/// names.
 #[must_use]
-pub fn load(
-    root: &Path,
-    home: &Path,
-    is_taken: &dyn Fn(&str) -> bool,
-) -> (Vec<CommandFile>, Vec<String>) {
+pub fn load(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    let projects = root.join(AGENT_FOLDER).join(FOLDER);
-    let mut folder = Folder {
-        root: Some(root),
-        ..Folder::default()
-    };
-    folder.read(&projects, "", 0);
-    let projects = std::mem::take(&mut folder.commands);
-    folder.root = None;
-    folder.read(&home.join(FOLDER), "", 0);
-    let is_projects =
-        |command: &CommandFile| projects.iter().any(|other| other.name == command.name);
-    folder.commands.retain(|command| !is_projects(command));
-    let mut commands = projects;
-    commands.append(&mut folder.commands);
+    let projects = Folder::load(&root.join(AGENT_FOLDER).join(FOLDER), Some(root));
+    let own = Folder::load(&home.join(FOLDER), None);
+    let mut warnings = [projects.warnings, own.warnings].concat();
+    let mut commands = [projects.commands, own.commands].concat();
+    // The sort is stable.
     commands.sort_by(|one, other| one.name.cmp(&other.name));
-    let mut warnings = folder.warnings;
+    commands.dedup_by(|later, earlier| later.name == earlier.name);
     commands.retain(|command| {
-        let is_taken = is_taken(&command.name);
+        let is_taken = is_known(&command.name);
         if is_taken {
             warnings.push(format!(
                 "the command file for `/{0}` is not used: `/{0}` is the program's own",
@@ -338,6 +326,15 @@ struct Folder {
 }
 
 impl Folder {
+    fn load(directory: &Path, root: Option<PathBuf>) -> Self {
+        let mut folder = Self {
+            root,
+            ..Self::default()
+        };
+        folder.read(directory, "", 0);
+        folder
+    }
+
     fn read(&mut self, directory: &Path, prefix: &str, depth: usize) {
         if !directory.exists() {
             return;
@@ -418,13 +415,14 @@ fn is_part(name: &str) -> bool {
     name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c == '_' || c == '-')
 }
 
-/// The file of a command, from the folder of commands on: `git/commit.md` of `git:commit`. `None` where that is no
-/// name.
+/// The file of a command, from the project's root on: `.agent/commands/git/commit.md` of `git:commit`. `None` where that
+/// is no name, or the program's own.
 #[must_use]
-pub fn file_for(name: &str) -> Option<PathBuf> {
+pub fn file_for(name: &str) -> Option<String> {
     let parts: Vec<&str> = name.split(':').collect();
     let is_name = parts.iter().all(|part| is_part(part)) && parts.len() <= DEEPEST + 1;
-    is_name.then(|| PathBuf::from(format!("{}{ENDING}", parts.join("/"))))
+    let file = format!("{AGENT_FOLDER}/{FOLDER}/{}{ENDING}", parts.join("/"));
+    (is_name && !is_known(name)).then_some(file)
 }
 
 /// The file that a reply consists of: a fence around all of it is taken off.

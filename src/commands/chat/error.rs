@@ -36,6 +36,17 @@ pub enum ChatError {
         /// The vendor's replacement for it.
         successor: &'static str,
     },
+    /// The model's entry has its tools called in another form.
+    #[error(
+        "the model `{0}` has no native tool calls, by the `tools` of its entry, and `chat` makes no others"
+    )]
+    #[diagnostic(
+        code("usage"),
+        help(
+            "choose another model, or write `\"tools\": \"native\"` into its entry in `models.json`"
+        )
+    )]
+    NoNativeTools(String),
     /// Its vendor has no tiers of service.
     #[error("`--tier` is not for Anthropic's models: they are served in one tier")]
     #[diagnostic(code("usage"), help("leave it out"))]

@@ -10,42 +10,27 @@ use crate::sys::text::escaped;
 /// All of it but what it works on.
 const SYSTEM: &str = include_str!("../../../prompts/chat_system.txt");
 
-/// Facts about the project and the platform, fixed while the program runs.
-#[derive(Debug, Clone, Copy)]
-pub struct PromptFacts<'a> {
-    /// The project's root.
-    pub project: &'a Path,
-    /// The directory that the user is in.
-    pub directory: &'a Path,
-    /// `true` in a git repository.
-    pub is_repository: bool,
-    /// The operating system, as `linux`.
-    pub platform: &'a str,
-    /// `true` with a user to answer.
-    pub is_attended: bool,
-}
-
-/// The system prompt.
+/// The system prompt for work in a project with this root, in this directory, in a git `repository` or not, with a user
+/// to answer if `is_attended`.
 #[must_use]
-pub fn system_prompt(facts: &PromptFacts<'_>) -> String {
-    let PromptFacts {
-        project,
-        directory,
-        is_repository,
-        platform,
-        is_attended,
-    } = facts;
+pub fn system_prompt(
+    project: &Path,
+    directory: &Path,
+    repository: bool,
+    is_attended: bool,
+) -> String {
     let path = |path: &Path| escaped(&path.to_string_lossy());
-    let unattended = if *is_attended {
+    let unattended = if is_attended {
         ""
     } else {
         "- Nobody is there to answer: do not ask. What would be asked for is refused; your last reply is all that is read.\n"
     };
     format!(
-        "{SYSTEM}\n# Environment\n\n- Project: {}\n- Working directory: {}\n- Git repository: {}\n- Platform: {platform}\n{unattended}",
+        "{SYSTEM}\n# Environment\n\n- Project: {}\n- Working directory: {}\n- Git repository: {}\n- Platform: {}\n{unattended}",
         path(project),
         path(directory),
-        if *is_repository { "yes" } else { "no" },
+        if repository { "yes" } else { "no" },
+        std::env::consts::OS,
     )
 }
 
@@ -55,13 +40,9 @@ mod tests {
     use crate::model::tokens;
 
     fn prompt(is_attended: bool) -> String {
-        system_prompt(&PromptFacts {
-            project: Path::new("/home/me/my project"),
-            directory: Path::new("/home/me/my project/src\n# Modes"),
-            is_repository: true,
-            platform: "linux",
-            is_attended,
-        })
+        let root = Path::new("/home/me/my project");
+        let directory = Path::new("/home/me/my project/src\n# Modes");
+        system_prompt(root, directory, true, is_attended)
     }
 
     #[test]

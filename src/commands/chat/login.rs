@@ -6,9 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use super::error::ChatError;
+use crate::commands::workspace;
 use crate::model::{ModelError, ModelSpec, Provider, Route, VendorServer};
-use crate::project::home::{CHAT, System};
-use crate::run::accounts::{self, Accounts, DEFAULT, NoAccount, check_name};
+use crate::project::home::CHAT;
+use crate::run::accounts::{self, Account, Accounts, DEFAULT, NoAccount, check_name};
 use crate::run::context::{Context, ModelChoice};
 use crate::run::keys::{self, FoundKey, KeySource, NoKey};
 use crate::run::not_ready::NotReady;
@@ -17,8 +18,7 @@ use crate::run::selection;
 use crate::secret::{ApiKey, KeyProblem, Redactor, SHORTEST_KEY};
 use crate::sys::environment::Environment;
 use crate::sys::error::Error;
-use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{self, InputError, LineReader as _, Lines, Typed, hidden};
+use crate::ui::input::{self, InputError, LineReader as _, Lines, hidden};
 
 #[cfg(test)]
 mod tests;
@@ -85,20 +85,19 @@ pub fn key(
     account: Option<&str>,
     spec: &ModelSpec,
 ) -> Result<ChatKey, Error> {
-    let accounts = opened(context, &home(context)?)?;
+    let accounts = opened(context)?;
     let mut others: Vec<ApiKey> = accounts.keys().cloned().collect();
+    if choice.replay.is_some() {
+        let found = Ok(None);
+        return Ok(ChatKey { found, others });
+    }
     let chosen = account.and_then(|name| accounts.named(name));
-    let chosen = chosen.filter(|_| choice.replay.is_none());
-    let chosens = chosen.map(|account| Ok((account, keys::of_account(context, account)?)));
-    let chosens = chosens.transpose().map_err(NoKey::ending)?;
-    others.extend(chosens.iter().map(|(_, found)| found.key.clone()));
-    let found = match chosens {
-        _ if choice.replay.is_some() => Ok(None),
-        Some((account, found))
-            if account.provider == spec.provider && keys::takes_accounts(spec) =>
-        {
-            Ok(Some(found))
-        }
+    let chosen = chosen.map(|account| Ok((account, keys::of_account(context, account)?)));
+    let chosen = chosen.transpose().map_err(NoKey::ending)?;
+    others.extend(chosen.iter().map(|(_, found)| found.key.clone()));
+    let fits = |account: &Account| account.provider == spec.provider && keys::takes_accounts(spec);
+    let found = match chosen {
+        Some((account, found)) if fits(account) => Ok(Some(found)),
         _ => by_rule(context, &accounts, spec),
     };
     if let Err(NoKey::Interrupted(interrupted)) = found {
@@ -126,39 +125,26 @@ fn by_rule(
     }
 }
 
-/// The message about a sign-in, and the account that pays from then on.
-pub struct SignedIn {
-    /// Markdown.
-    pub said: String,
-    /// The account, for the rest of the session.
-    pub account: String,
-}
-
 /// Does what stands behind `/login`: a key is checked and stored, for the account that `--account` names there; a name
-/// is switched to. Gives what is said of it, Markdown.
+/// is switched to.
 ///
 /// # Errors
 /// When the key is refused, there is no such account, or the accounts cannot be used.
-pub fn log_in(context: &Context<'_>, argument: &str, usual: Provider) -> Result<SignedIn, Error> {
+pub fn log_in(context: &Context<'_>, argument: &str, usual: Provider) -> Result<Said, Error> {
     match LoginArgument::read(argument).map_err(ChatError::from)? {
         LoginArgument::Key {
             key,
             account,
             provider,
-        } => log_in_with(
-            context,
-            key,
-            account,
-            provider.or(provider_of(key)).unwrap_or(usual),
-        ),
-        LoginArgument::Account(name) => {
-            let said = switch(&home(context)?, context.environment, name)?;
-            Ok(said.signed_in(name))
+        } => {
+            let provider = provider.or(provider_of(key)).unwrap_or(usual);
+            log_in_with(context, key, account, provider)
         }
+        LoginArgument::Account(name) => switch(&home(context)?, context.environment, name),
     }
 }
 
-/// Checks and stores a key that was typed unseen, likewise.
+/// Checks a key with its vendor, and stores it.
 ///
 /// # Errors
 /// Those of [`log_in`].
@@ -167,9 +153,10 @@ pub fn log_in_with(
     key: &str,
     account: Option<&str>,
     provider: Provider,
-) -> Result<SignedIn, Error> {
-    let said = sign_in(context, key, account, provider)?;
-    Ok(said.signed_in(account.unwrap_or(DEFAULT)))
+) -> Result<Said, Error> {
+    let account = (account.unwrap_or(DEFAULT), provider);
+    let check = |key: &ApiKey| check(context, provider, key);
+    store(&home(context)?, context.environment, account, key, &check)
 }
 
 /// The vendor whose keys begin so; `None` if that is not known.
@@ -188,27 +175,20 @@ pub fn provider_of(key: &str) -> Option<Provider> {
         .map(|(_, provider)| provider)
 }
 
-/// Does what `/logout` says: removes the account that counts. Gives what is said of it, Markdown.
+/// Does what `/logout` says: removes the account that counts.
 ///
 /// # Errors
 /// When the accounts cannot be used.
-pub fn log_out(context: &Context<'_>) -> Result<String, Error> {
-    let said = sign_out(&home(context)?, context.environment)?;
-    Ok(said.markdown())
+pub fn log_out(context: &Context<'_>) -> Result<Said, Error> {
+    sign_out(&home(context)?, context.environment)
 }
 
-/// The names of the accounts, and the place of the one that counts.
+/// The accounts.
 ///
 /// # Errors
-/// When the accounts cannot be used.
-pub fn accounts(context: &Context<'_>) -> Result<(Vec<String>, usize), Error> {
-    let accounts = load(&home(context)?)?;
-    let active = accounts.active().map(|account| &account.name);
-    let place = accounts
-        .names()
-        .position(|name| Some(name) == active.map(|name| &**name));
-    let names = accounts.names().map(str::to_owned).collect();
-    Ok((names, place.unwrap_or_default()))
+/// When they cannot be used.
+pub fn accounts(context: &Context<'_>) -> Result<Accounts, Error> {
+    load(&home(context)?)
 }
 
 /// Signs in with the key that standard input has, or that somebody types there unseen.
@@ -225,7 +205,7 @@ pub fn login(
     check_name(account.unwrap_or(DEFAULT))
         .map_err(ChatError::from)
         .map_err(Error::from)?;
-    opened(context, &home(context)?)?;
+    opened(context)?;
     let typed = if is_terminal {
         hidden::line(PROMPT, context.interrupt)
     } else {
@@ -236,16 +216,10 @@ pub fn login(
         let problem = KeyProblem::NotVisibleAscii;
         return Err(Error::from(ChatError::from(problem)).into());
     }
-    let line = match typed.map_err(Error::from)? {
-        Typed::Line(line) => line,
-        Typed::End => String::new(),
-        Typed::Interrupted => {
-            let signal = Signal::Int;
-            return Err(Error::from(Interrupted { signal }).into());
-        }
-    };
+    let typed = typed.map_err(Error::from)?;
+    let line = typed.answer().map_err(Error::from)?.unwrap_or_default();
     let provider = provider.or(provider_of(&line)).unwrap_or(accounts::USUAL);
-    Ok(sign_in(context, &line, account, provider)?.outcome())
+    Ok(log_in_with(context, &line, account, provider)?.outcome())
 }
 
 /// Removes the account that counts.
@@ -253,39 +227,25 @@ pub fn login(
 /// # Errors
 /// When the accounts cannot be used.
 pub fn logout(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let home = home(context)?;
-    opened(context, &home)?;
-    Ok(sign_out(&home, context.environment)?.outcome())
+    opened(context)?;
+    Ok(log_out(context)?.outcome())
 }
 
 /// The message about a completed action.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
+pub struct Said {
     done: String,
     warnings: Vec<String>,
+    /// The account that pays from then on, if somebody has signed in.
+    pub account: Option<String>,
 }
 
 impl Said {
-    fn markdown(self) -> String {
-        let sentences = std::iter::once(self.done).chain(self.warnings);
+    /// The message as Markdown.
+    pub fn markdown(&self) -> String {
+        let sentences =
+            std::iter::once(&*self.done).chain(self.warnings.iter().map(|said| &**said));
         sentences.collect::<Vec<_>>().join("\n\n")
-    }
-
-    /// Words the message for an account that takes effect at once.
-    fn in_session(mut self) -> Self {
-        for warning in &mut self.warnings {
-            if warning.ends_with(GOES_BEFORE) {
-                warning.push_str(" in other sessions");
-            }
-        }
-        self
-    }
-
-    fn signed_in(self, account: &str) -> SignedIn {
-        SignedIn {
-            said: self.in_session().markdown(),
-            account: account.to_owned(),
-        }
     }
 
     fn outcome(self) -> Outcome {
@@ -336,52 +296,20 @@ impl<'a> LoginArgument<'a> {
     }
 }
 
-/// The vendor's verdict on a key.
-enum KeyCheck {
-    Taken,
-    Refused(String),
-    /// The vendor could not be asked.
-    Unknown(String),
-}
-
-/// The end of the warning of a variable whose key is taken first.
-const GOES_BEFORE: &str = "is set, and goes before it";
-
-fn sign_in(
-    context: &Context<'_>,
-    key: &str,
-    account: Option<&str>,
-    provider: Provider,
-) -> Result<Said, Error> {
-    let account = account.unwrap_or(DEFAULT);
-    let home = home(context)?;
-    store(
-        &home,
-        context.environment,
-        (account, provider),
-        key,
-        &|key| check(context, provider, key),
-    )
-}
-
-/// Stores a key, unless `check` refuses it.
+/// Stores a key, unless `check` refuses it; that it could not be checked is a reason to warn.
 fn store(
     home: &Path,
     environment: &Environment,
     (account, provider): (&str, Provider),
     key: &str,
-    check: &dyn Fn(&ApiKey) -> Result<KeyCheck, Error>,
+    check: &dyn Fn(&ApiKey) -> Result<Option<String>, Error>,
 ) -> Result<Said, Error> {
     let key = ApiKey::parse(key.as_bytes()).map_err(ChatError::from)?;
     check_name(account).map_err(ChatError::from)?;
     load(home)?;
-    let unknown = match check(&key)? {
-        KeyCheck::Taken => None,
-        KeyCheck::Refused(reason) => return Err(ChatError::KeyRefused { reason }.into()),
-        KeyCheck::Unknown(reason) => Some(format!(
-            "the key is stored, but could not be checked: {reason}"
-        )),
-    };
+    let unknown = check(&key)?;
+    let unknown =
+        unknown.map(|reason| format!("the key is stored, but could not be checked: {reason}"));
     change(home, |accounts| {
         Ok(accounts
             .store(account, provider, key)
@@ -406,8 +334,8 @@ fn signed_in(
     unknown: Option<String>,
     environment: &Environment,
 ) -> Said {
-    let overridden =
-        overriding(environment, provider).map(|variable| format!("`{variable}` {GOES_BEFORE}"));
+    let overridden = overriding(environment, provider)
+        .map(|variable| format!("`{variable}` is set, and goes before it in new sessions"));
     Said {
         done: match provider {
             accounts::USUAL => format!("Signed in as {account}"),
@@ -417,6 +345,7 @@ fn signed_in(
             ),
         },
         warnings: unknown.into_iter().chain(overridden).collect(),
+        account: Some(account.to_owned()),
     }
 }
 
@@ -440,6 +369,7 @@ fn sign_out(home: &Path, environment: &Environment) -> Result<Said, Error> {
     Ok(Said {
         done,
         warnings: overridden.into_iter().collect(),
+        account: None,
     })
 }
 
@@ -471,13 +401,12 @@ fn change<T>(
 /// # Errors
 /// When no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
-    let home = CHAT.directory(context.environment, System::current());
-    Ok(home.map_err(NotReady::of)?)
+    workspace::home(context, &CHAT)
 }
 
 /// The accounts, where nobody has seen them yet: that others could read them is told.
-fn opened(context: &Context<'_>, home: &Path) -> Result<Accounts, Error> {
-    let accounts = load(home)?;
+fn opened(context: &Context<'_>) -> Result<Accounts, Error> {
+    let accounts = accounts(context)?;
     if let Some(warning) = &accounts.warning {
         context.warn(warning.clone());
     }
@@ -488,19 +417,20 @@ fn load(home: &Path) -> Result<Accounts, Error> {
     Ok(Accounts::load(home).map_err(NotReady::of)?)
 }
 
-/// Asks the vendor for its models, which it tells whoever has a key.
-fn check(context: &Context<'_>, provider: Provider, key: &ApiKey) -> Result<KeyCheck, Error> {
+/// Asks the vendor for its models, which it tells whoever has a key; gives the reason if it cannot be asked.
+fn check(context: &Context<'_>, provider: Provider, key: &ApiKey) -> Result<Option<String>, Error> {
     // A resource in Azure has an address of its own, which an account does not name.
     if provider == Provider::Azure {
-        return Ok(KeyCheck::Unknown(
-            "Azure's servers are its users' own".to_owned(),
-        ));
+        return Ok(Some("Azure's servers are its users' own".to_owned()));
     }
     match server(context, provider, key)?.check_key() {
-        Ok(()) => Ok(KeyCheck::Taken),
+        Ok(()) => Ok(None),
         Err(ModelError::Interrupted(interrupted)) => Err(interrupted.into()),
-        Err(problem) if problem.refuses_key() => Ok(KeyCheck::Refused(problem.to_string())),
-        Err(problem) => Ok(KeyCheck::Unknown(problem.to_string())),
+        Err(problem) if problem.refuses_key() => {
+            let reason = problem.to_string();
+            Err(ChatError::KeyRefused { reason }.into())
+        }
+        Err(problem) => Ok(Some(problem.to_string())),
     }
 }
 

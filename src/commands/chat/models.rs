@@ -8,12 +8,13 @@ use super::error::ChatError;
 use super::login::{self, ChatKey};
 use crate::commands::models::HOME_FILE;
 use crate::model::price::Rates;
-use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, Provider, retired, served};
+use crate::model::{
+    CHAT_MODELS, ListedModel, ModelSpec, ModelTable, Provider, ToolForm, retired, served,
+};
 use crate::record::replay::Recording;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
-use crate::run::selection::{self, ModelKey, Models, SelectedModel};
-use crate::run::sending;
+use crate::run::selection::{self, ModelKey, Models};
 use crate::sys::error::Error;
 use crate::sys::home_file;
 use crate::sys::numbers::grouped;
@@ -43,18 +44,17 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
 /// The table's entry of that name; without one, the default's.
 ///
 /// # Errors
-/// When there is none of that name, or no longer.
+/// When there is none of that name, or no longer, or its entry has a form of calls other than the vendor's.
 pub fn selected(table: &ModelTable, name: Option<&str>) -> Result<ModelSpec, Error> {
-    let Some(name) = name else {
-        return Ok(table.chats_default().clone());
-    };
-    if let Some(known) = table.named(name) {
-        return Ok(known.clone());
-    }
-    let name = name.to_owned();
-    let problem = match retired(&name) {
-        Some(successor) => ChatError::RetiredModel { name, successor },
-        None => ChatError::UnknownModel {
+    let known = name.map_or(Some(table.chats_default()), |name| table.named(name));
+    let name = name.unwrap_or_default().to_owned();
+    let problem = match (known, retired(&name)) {
+        (Some(spec), _) => match spec.tools {
+            None | Some(ToolForm::Native) => return Ok(spec.clone()),
+            Some(_) => ChatError::NoNativeTools(spec.name.clone()),
+        },
+        (None, Some(successor)) => ChatError::RetiredModel { name, successor },
+        (None, None) => ChatError::UnknownModel {
             name,
             known: table.names(),
         },
@@ -70,6 +70,8 @@ pub struct ChosenModel {
     pub spec: ModelSpec,
     /// The key to ask it with.
     pub key: ChatKey,
+    /// The account that the user has chosen in the session, if any.
+    pub account: Option<String>,
 }
 
 /// The model that `choice` names, or that was recorded, or else the default, and the key for it, of the `account` if
@@ -80,28 +82,21 @@ pub struct ChosenModel {
 pub fn choose(
     context: &Context<'_>,
     choice: &ModelChoice,
-    account: Option<&str>,
+    account: Option<String>,
     table: Option<ModelTable>,
 ) -> Result<ChosenModel, Error> {
     let table = table.map_or_else(|| self::table(context, &login::home(context)?), Ok)?;
-    let spec = spec(context, choice, &table)?;
-    let key = login::key(context, choice, account, &spec)?;
-    Ok(ChosenModel { table, spec, key })
-}
-
-/// The model that `choice` names, or that was recorded, or else the default.
-///
-/// # Errors
-/// When there is no such model.
-pub fn spec(
-    context: &Context<'_>,
-    choice: &ModelChoice,
-    table: &ModelTable,
-) -> Result<ModelSpec, Error> {
     let recording = selection::find_recording(context, choice)?;
     let recorded = recording.as_ref().and_then(Recording::first_model);
     let recorded = recorded.filter(|name| table.named(name).is_some());
-    selected(table, choice.model.as_deref().or(recorded))
+    let spec = selected(&table, choice.model.as_deref().or(recorded))?;
+    let key = login::key(context, choice, account.as_deref(), &spec)?;
+    Ok(ChosenModel {
+        table,
+        spec,
+        key,
+        account,
+    })
 }
 
 /// The way to this model with this key. Without a key, it must not be asked.
@@ -117,20 +112,9 @@ pub fn models<'c>(
     if choice.tier.is_some() && spec.provider == Provider::Anthropic {
         return Err(ChatError::NoTiers.into());
     }
-    if let Some(recording) = selection::find_recording(context, choice)? {
-        let first = SelectedModel::replayed(context, spec, &recording);
-        return Ok(Models::new(choice, true, first, Vec::new()));
-    }
-    let mut missing = NotReady::default();
-    missing.extend(sending::without_price(choice, &spec));
+    let recording = selection::find_recording(context, choice)?;
     let key = ModelKey::of(key.found().cloned());
-    let first = SelectedModel::vendors(context, choice, spec, key, &mut missing);
-    let models = first.map(|first| Models::new(choice, false, first, Vec::new()));
-    if let Some(models) = &models {
-        models.note_missing(context, &mut missing, &|_| Ok(false))?;
-    }
-    let models = models.filter(|_| missing.problems.is_empty());
-    models.ok_or_else(|| missing.into())
+    selection::one_model(context, choice, recording.as_ref(), spec, key)
 }
 
 /// The models to choose from, in the table's order, with what the vendor's list has to say of them, if it is known; the

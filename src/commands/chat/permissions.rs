@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use self::file::{Choice, FILE, PermissionAction, PermissionFile, rule_words};
 use super::briefing::Briefing;
 use super::commands::FOLDER;
-use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
+use crate::agent::judge::{JudgedCommand, ScriptState, judge};
 use crate::agent::permissions::{Permission, Permissions};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
 use crate::agent::tools::place::{quoted, resolved};
@@ -92,14 +92,14 @@ impl Permissions for ChatPermissions<'_> {
         }
         let tool = &*call.tool.name;
         let judged = self.judged(call);
-        let action = match &judged {
-            Some(command) => self.file.borrow().action_on(tool, command),
-            None => self.file.borrow().action(tool),
-        };
+        let of_tool = self.file.borrow().action(tool);
+        let on = |command: &JudgedCommand| self.file.borrow().action_on(tool, command);
+        let action = judged.as_ref().map_or(of_tool, on);
         if action == PermissionAction::Never {
-            let what = match self.file.borrow().action(tool) {
-                PermissionAction::Never => tool,
-                _ => "this command",
+            let what = if of_tool == action {
+                tool
+            } else {
+                "this command"
             };
             return Permission::Refused(format!(
                 "the user never allows {what} in this project; do it another way, or say what is needed from them"
@@ -140,26 +140,21 @@ impl ChatPermissions<'_> {
             return ScriptState::Written;
         }
         let inside = path.strip_prefix(self.root).ok().and_then(Path::to_str);
-        let is_tracked = inside.is_some_and(|inside| {
-            let tracked = TrackedPaths::below(self.root);
-            tracked.is_ok_and(|tracked| tracked.find(inside) == Some(inside))
-        });
-        if is_tracked {
-            ScriptState::Tracked
-        } else {
-            ScriptState::Untracked
+        match TrackedPaths::below(self.root) {
+            Ok(tracked) if inside.is_some_and(|inside| tracked.find(inside) == Some(inside)) => {
+                ScriptState::Tracked
+            }
+            _ => ScriptState::Untracked,
         }
     }
 
     /// The prefixes by which all of a command would be allowed, as far as there are no rules for that.
     fn new_rules(&self, command: &JudgedCommand) -> Vec<String> {
         let file = self.file.borrow();
-        let programs = command.programs.iter();
-        let uncovered =
-            programs.filter(|program| file.rule(program) != Some(PermissionAction::Always));
         let mut rules = Vec::new();
-        for prefix in uncovered.map(JudgedProgram::prefix) {
-            if !rules.contains(&prefix) {
+        for program in &command.programs {
+            let prefix = program.prefix();
+            if file.rule(program) != Some(PermissionAction::Always) && !rules.contains(&prefix) {
                 rules.push(prefix);
             }
         }
@@ -182,9 +177,7 @@ fn subject(call: &ToolCall) -> String {
     let mut paths = call.of_kind(ParameterKind::Path);
     let is_search = call.tool.category == Category::Search && call.tool.effect == Effect::Reads;
     match (commands.next(), paths.next()) {
-        (None, Some(path)) if is_search => {
-            format!("{} in {path}", call.subject())
-        }
+        (None, Some(path)) if is_search => format!("{} in {path}", call.subject()),
         (Some(about), _) | (None, Some(about)) => about.to_owned(),
         (None, None) => call.subject().to_owned(),
     }
@@ -215,12 +208,11 @@ fn question(call: &ToolCall, reasons: &[&'static str], rules: Vec<String>) -> Qu
 
 /// A call on one line: ``execute_command `rm x` (deletes)``.
 fn told(call: &ToolCall, reasons: &[&'static str]) -> String {
-    let tool = &call.tool.name;
     let shown = match &*subject(call) {
         "" => String::new(),
         subject => format!(" {}", quoted(&one_line(subject, IN_SENTENCE))),
     };
-    format!("{tool}{shown}{}", why(reasons))
+    format!("{}{shown}{}", call.tool.name, why(reasons))
 }
 
 /// The reasons behind a call: ` (deletes)`.

@@ -13,11 +13,9 @@ use crate::commands::screen::Screen;
 use crate::edit::EditKind;
 use crate::model::Purpose;
 use crate::record::question::{Answer, Question};
-use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::Failure;
-use crate::sys::diff;
-use crate::sys::diff::{FileChange, FileState, NEW_MODE};
+use crate::sys::diff::{self, FileChange};
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 
@@ -26,7 +24,7 @@ const TOOL: &str = "write_file";
 /// Instructions of `/compact`.
 const SUMMARY: &str = include_str!("../../../prompts/chat_compact.txt");
 /// Request of `/init`.
-const INIT: &str = include_str!("../../../prompts/chat_init.txt");
+pub const INIT: &str = include_str!("../../../prompts/chat_init.txt");
 /// Request of `/command`.
 const COMMAND: &str = include_str!("../../../prompts/chat_command.txt");
 
@@ -34,53 +32,34 @@ const COMMAND: &str = include_str!("../../../prompts/chat_command.txt");
 ///
 /// # Errors
 /// When there is none.
-pub fn compact(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    focus: &str,
-) -> Result<String, Failure> {
-    if !place.is_begun() {
+pub fn compact(place: &ChatPlace<'_>, focus: &str) -> Result<String, Failure> {
+    if !place.base.is_begun() {
         return Ok("there is nothing to compact yet".to_owned());
     }
-    let outcome = request::aside(context, place, "/compact", true, |agent, conversation| {
+    let outcome = request::aside(place, "/compact", true, |agent, conversation| {
         let system = request::system(agent);
-        let (meter, window) = (&place.kept.meter, place.window());
+        let (meter, window) = (&place.meter, place.window());
         let asked = (SUMMARY, focus);
         Ok(summarize(agent.frame(&system), meter, window, asked, conversation)?.told())
     })?;
     Ok(outcome.summary)
 }
 
-/// The model's proposal for `AGENTS.md`, after it has looked around.
-///
-/// # Errors
-/// When it proposes nothing.
-pub fn agents_file(context: &Context<'_>, place: &ChatPlace<'_>) -> Result<String, Failure> {
-    proposed(context, place, "/init", INIT)
-}
-
 /// The model's proposal for a slash command of this name.
 ///
 /// # Errors
 /// When it writes nothing.
-pub fn command(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    name: &str,
-    description: &str,
-) -> Result<String, Failure> {
+pub fn command(place: &ChatPlace<'_>, name: &str, description: &str) -> Result<String, Failure> {
     let request = format!("{COMMAND}\nName: {name}\nDescription: {description}\n");
-    proposed(context, place, &format!("/command {name}"), &request)
+    proposed(place, &format!("/command {name}"), &request)
 }
 
-/// The file that the model writes in answer to a request of its own.
-fn proposed(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    about: &str,
-    request: &str,
-) -> Result<String, Failure> {
-    let outcome = request::aside(context, place, about, false, |agent, _| {
+/// The file that the model writes in answer to a request of its own, after it has looked around.
+///
+/// # Errors
+/// When it writes nothing.
+pub fn proposed(place: &ChatPlace<'_>, about: &str, request: &str) -> Result<String, Failure> {
+    let outcome = request::aside(place, about, false, |agent, _| {
         let mut conversation = Conversation::default();
         Ok(agent.work_on(&mut conversation, Some(request))?.words)
     })?;
@@ -92,24 +71,16 @@ fn proposed(
 /// # Errors
 /// When it cannot be read or written, or the user leaves.
 pub fn offer(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     screen: &Screen,
     path: &str,
     content: &str,
 ) -> Result<String, Failure> {
-    let file = context.project.root().join(path);
+    let file = place.context.project.root().join(path);
     let read = || files::read(&file, Links::Refused, MIB).if_there();
     let before = read().map_err(PathError::of("read", path))?;
-    let state = |content: Vec<u8>| FileState {
-        content,
-        mode: NEW_MODE,
-    };
-    let change = FileChange {
-        path: path.to_owned(),
-        before: before.clone().map(state),
-        after: Some(state(content.as_bytes().to_vec())),
-    };
+    let after = Some(content.as_bytes().to_vec());
+    let change = FileChange::of(path.to_owned(), before.clone(), after);
     let overwrites = before.is_some().then(|| "overwrites".to_owned());
     let question = Question {
         sentence: format!("Write `{path}`?"),
@@ -122,7 +93,7 @@ pub fn offer(
     if verdict.answer != Answer::Yes {
         return Ok(format!("`{path}` is as it was"));
     }
-    let outcome = request::by_itself(context, place, &format!("write {path}"), |run, _| {
+    let outcome = request::by_itself(place, &format!("write {path}"), |run, _| {
         let input = json!({"path": path, "content": content});
         let used = run.own_step(Purpose::COMMAND, (TOOL, input), || {
             if read().ok() != Some(before) {
@@ -139,13 +110,13 @@ pub fn offer(
 }
 
 /// Puts permissions back that a command has changed: nobody is there to look at them.
-pub fn keep_permissions(context: &Context<'_>, place: &ChatPlace<'_>) {
+pub fn keep_permissions(place: &ChatPlace<'_>) {
     let permissions = place.permissions.borrow();
     if permissions.changed_on_disk().is_none() {
         return;
     }
     let path = permissions.path();
-    context.warn(match permissions.put_back() {
+    place.context.warn(match permissions.put_back() {
         Ok(()) => format!(
             "`{}` was changed meanwhile, and is as it was before: nobody was there to look at the change, which is in `{REFUSED}`",
             path.display()
@@ -161,7 +132,7 @@ pub fn keep_permissions(context: &Context<'_>, place: &ChatPlace<'_>) {
 /// When they cannot be used or put back, or the user leaves.
 pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error> {
     let changed = place.permissions.borrow().changed_on_disk();
-    let Some(changed) = changed else {
+    let Some((diff, file)) = changed else {
         return Ok(());
     };
     let path = place.permissions.borrow().path().display().to_string();
@@ -170,9 +141,9 @@ pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(),
         tool: "permissions".to_owned(),
         ..Question::default()
     };
-    let verdict = screen.ask(question, Some(changed.diff));
+    let verdict = screen.ask(question, Some(diff));
     if verdict.as_ref().is_ok_and(|it| it.answer == Answer::Yes) {
-        let mut file = changed.file.map_err(NotReady::of)?;
+        let mut file = file.map_err(NotReady::of)?;
         file.trust(&[]).map_err(NotReady::of)?;
         place.permissions.replace(file);
     } else {

@@ -1,15 +1,15 @@
-//! Reminders of the current state, when it changes. Pure.
-//!
-//! Guarantees that each thing is said once: [`Reminders::next`] gives what is to be said with the next call, and gives
-//! it again until [`Reminders::told`] says that the call was made.
+//! Reminders of the current state. Pure: the conversation itself tells what the model was told already.
+
+use clap::ValueEnum as _;
 
 use crate::agent::conversation::HistoryMessage;
+use crate::model::message::Role;
 use crate::record::mode::Mode;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::text::one_line;
 
 /// After how many calls of tools a todo list that was not touched is stale.
-const STALE: u32 = 10;
+const STALE: usize = 10;
 /// Limit of the files that are named.
 const NAMED: usize = 20;
 /// Limit of a path's length.
@@ -41,148 +41,54 @@ fn told_of(mode: Mode) -> &'static str {
     }
 }
 
-/// The state ahead of a call.
-#[derive(Debug, Clone, Copy)]
-pub struct StepFacts<'s> {
-    /// The mode.
-    pub mode: Mode,
-    /// The todo list.
-    pub todos: &'s [Todo],
-    /// Number of the user's requests.
-    pub requests: usize,
+/// Reminders of the mode and of the todo list that the next call is due, behind what was `said`.
+#[must_use]
+pub fn due(mode: Mode, todos: &[Todo], said: &[HistoryMessage]) -> Vec<HistoryMessage> {
+    let modes = Mode::value_variants().iter();
+    let modes: Vec<_> = modes
+        .map(|mode| HistoryMessage::reminder(told_of(*mode)))
+        .collect();
+    let latest = said.iter().rev();
+    let told = latest.clone().find(|message| modes.contains(message));
+    let now = HistoryMessage::reminder(told_of(mode));
+    let mut due = Vec::new();
+    if told != Some(&now) {
+        due.push(now);
+    }
+    if mode == Mode::Planning {
+        return due;
+    }
+    let is_request = |message: &HistoryMessage| message.role == Role::User && !message.is_tagged;
+    let of_request = latest.clone().take_while(|message| !is_request(message));
+    let empty = HistoryMessage::reminder(EMPTY_LIST);
+    if todos.is_empty() && !of_request.into_iter().any(|message| *message == empty) {
+        due.push(empty);
+    }
+    let touches = |message: &HistoryMessage| message.tool.as_deref() == Some(UPDATE_TODOS);
+    let untouched = latest.take_while(|message| !touches(message));
+    let calls = untouched.clone().filter(|message| message.tool.is_some());
+    let stale = HistoryMessage::reminder(STALE_LIST);
+    let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
+    if todos.iter().any(is_open)
+        && calls.count() >= STALE
+        && !untouched.into_iter().any(|message| *message == stale)
+    {
+        due.push(stale);
+    }
+    due
 }
 
-/// The state that the model knows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Reminded {
-    mode: Option<Mode>,
-    /// The number of requests when the list was said to be empty.
-    empty_at: Option<usize>,
-    /// `true` once the model was told that the list is stale.
-    stale: bool,
-}
-
-/// Changes, and the model's knowledge of them.
-#[derive(Debug, Clone, Default)]
-pub struct Reminders {
-    said: Reminded,
-    /// The state after the last reminders.
-    next: Reminded,
-    /// Calls since the todo list was touched.
-    calls: u32,
-    /// Pending reminders of other things.
-    waiting: Vec<HistoryMessage>,
-    /// Number of those given last.
-    given: usize,
-}
-
-impl Reminders {
-    /// A tool was called.
-    pub fn called(&mut self, tool: &str) {
-        if tool == UPDATE_TODOS {
-            (self.calls, self.said.stale, self.next.stale) = (0, false, false);
-        } else {
-            self.calls = self.calls.saturating_add(1);
-        }
-    }
-
-    /// Files that the model knows were changed by somebody else.
-    pub fn files_changed(&mut self, paths: &[String]) {
-        self.name(
-            "These files were changed since you last saw them, by the user or a program of theirs. Read them again \
-             before you change them, keep what was changed, and do not ask why:",
-            paths,
-        );
-    }
-
-    /// The user has taken back what the last request has changed; these files are as they were before.
-    pub fn undone(&mut self, paths: &[String]) {
-        self.name(
-            "The user has taken back what you changed for their last request, by /undo. These files are as they were \
-             before it; do not do it again unless they ask for it:",
-            paths,
-        );
-    }
-
-    /// Notes that the last request was taken out of the conversation, though these files were changed for it and these
-    /// commands have run.
-    pub fn taken_out(&mut self, files: &[String], commands: &[String]) {
-        let done = files.iter().chain(commands).cloned();
-        self.name(
-            "Your work on the user's last request was taken out of this conversation, since you refused to go on. What \
-             you had done by then stays as it is; these files were changed, or these commands have run:",
-            &done.collect::<Vec<_>>(),
-        );
-    }
-
-    /// Notes that these background processes have ended, since the user signed in or out.
-    pub fn ended(&mut self, processes: &[String]) {
-        self.name(
-            "The user has signed in or out, which has ended these background processes:",
-            processes,
-        );
-    }
-
-    /// Something else is to be said, as of the files that a project has for agents.
-    pub fn say(&mut self, reminder: HistoryMessage) {
-        self.waiting.push(reminder);
-    }
-
-    /// Pending reminders, to keep with the session.
-    #[must_use]
-    pub fn waiting(&self) -> &[HistoryMessage] {
-        &self.waiting
-    }
-
-    /// Notes that the conversation is another, or shorter: past reminders are gone.
-    pub fn forget(&mut self) {
-        (self.said, self.next) = (Reminded::default(), Reminded::default());
-    }
-
-    /// Reminders for the next call.
-    pub fn next(&mut self, now: &StepFacts<'_>) -> Vec<HistoryMessage> {
-        let mut words = Vec::new();
-        self.next = self.said;
-        if self.said.mode != Some(now.mode) {
-            self.next.mode = Some(now.mode);
-            words.push(told_of(now.mode));
-        }
-        let can_write = now.mode != Mode::Planning;
-        if can_write && now.todos.is_empty() && self.said.empty_at != Some(now.requests) {
-            self.next.empty_at = Some(now.requests);
-            words.push(EMPTY_LIST);
-        }
-        let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
-        let is_stale = self.calls >= STALE && now.todos.iter().any(is_open);
-        if can_write && is_stale && !self.said.stale {
-            self.next.stale = true;
-            words.push(STALE_LIST);
-        }
-        self.given = self.waiting.len();
-        let words = words.into_iter().map(HistoryMessage::reminder);
-        words.chain(self.waiting.iter().cloned()).collect()
-    }
-
-    /// The call was made, and with it, what was given last is said.
-    pub fn told(&mut self) {
-        self.said = self.next;
-        self.waiting.drain(..self.given.min(self.waiting.len()));
-        self.given = 0;
-    }
-
-    fn name(&mut self, words: &str, paths: &[String]) {
-        if paths.is_empty() {
-            return;
-        }
-        let named = paths.iter().take(NAMED);
-        let named = named.map(|path| format!("\n- {}", one_line(path, LONGEST_PATH)));
-        let named: String = named.collect();
-        let more = match paths.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!("\n- and {more} more"),
-        };
-        self.say(HistoryMessage::reminder(&format!("{words}{named}{more}")));
-    }
+/// A reminder that names these files, processes or commands; `None` if there are none.
+#[must_use]
+pub fn naming(words: &str, names: &[String]) -> Option<HistoryMessage> {
+    let named = names.iter().take(NAMED);
+    let named = named.map(|name| format!("\n- {}", one_line(name, LONGEST_PATH)));
+    let named: String = named.collect();
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("\n- and {more} more"),
+    };
+    (!names.is_empty()).then(|| HistoryMessage::reminder(&format!("{words}{named}{more}")))
 }
 
 #[cfg(test)]
@@ -197,102 +103,89 @@ mod tests {
         }
     }
 
-    /// Takes the reminders as a word each; the call is made.
-    fn said(
-        reminders: &mut Reminders,
-        mode: Mode,
-        todos: &[Todo],
-        requests: usize,
-    ) -> Vec<&'static str> {
-        let now = StepFacts {
-            mode,
-            todos,
-            requests,
-        };
-        let next = reminders.next(&now);
-        // A call that was not made has said nothing.
-        assert_eq!(reminders.next(&now), next);
-        reminders.told();
-        let word = |message: HistoryMessage| {
-            let words = [
-                "Regular now",
-                "Auto-Pilot now",
-                "Planning now",
-                "is empty",
-                "for a while",
-                "by the user or",
-                "/undo",
-                "- and 5 more",
-            ];
-            let found = words
-                .into_iter()
-                .rfind(|word| message.content.contains(word));
-            assert!(message.content.starts_with("<system-reminder>\n"));
-            found.unwrap()
-        };
-        next.into_iter().map(word).collect()
+    /// A conversation, and the reminders due in it as a word each.
+    #[derive(Default)]
+    struct Talk(Vec<HistoryMessage>);
+
+    impl Talk {
+        fn asks(&mut self) {
+            self.0.push(HistoryMessage::of_user("a request"));
+        }
+
+        fn calls(&mut self, tool: &str) {
+            self.0.push(HistoryMessage::of_tool(tool, "1", ""));
+        }
+
+        fn hears(&mut self, mode: Mode, todos: &[Todo]) -> Vec<&'static str> {
+            let due = due(mode, todos, &self.0);
+            self.0.extend(due.clone());
+            let word = |message: HistoryMessage| {
+                let mut words = [
+                    "Regular now",
+                    "Auto-Pilot now",
+                    "Planning now",
+                    "is empty",
+                    "for a while",
+                ]
+                .into_iter();
+                assert!(message.content.starts_with("<system-reminder>\n"));
+                words.find(|word| message.content.contains(word)).unwrap()
+            };
+            due.into_iter().map(word).collect()
+        }
     }
 
     #[test]
     fn each_thing_is_said_once_when_it_changes() {
         use Mode::{AutoPilot, Planning, Regular};
-        let mut all = Reminders::default();
+        let mut talk = Talk::default();
         let open = [todo(TodoStatus::Completed), todo(TodoStatus::Pending)];
-        assert_eq!(said(&mut all, Regular, &[], 1), ["Regular now", "is empty"]);
-        assert_eq!(said(&mut all, Regular, &[], 1), [""; 0]);
-        assert_eq!(said(&mut all, Regular, &[], 2), ["is empty"]);
-        assert_eq!(said(&mut all, Regular, &open, 3), [""; 0]);
-        assert_eq!(said(&mut all, Planning, &[], 3), ["Planning now"]);
-        assert_eq!(said(&mut all, AutoPilot, &open, 3), ["Auto-Pilot now"]);
-        all.forget();
-        assert_eq!(said(&mut all, AutoPilot, &open, 3), ["Auto-Pilot now"]);
+        talk.asks();
+        assert_eq!(talk.hears(Regular, &[]), ["Regular now", "is empty"]);
+        assert_eq!(talk.hears(Regular, &[]), [""; 0]);
+        talk.asks();
+        assert_eq!(talk.hears(Regular, &[]), ["is empty"]);
+        talk.asks();
+        assert_eq!(talk.hears(Regular, &open), [""; 0]);
+        assert_eq!(talk.hears(Planning, &[]), ["Planning now"]);
+        assert_eq!(talk.hears(AutoPilot, &open), ["Auto-Pilot now"]);
+        assert_eq!(talk.hears(Regular, &open), ["Regular now"]);
+        // Of a conversation that is shorter, less was said.
+        talk.0.clear();
+        assert_eq!(talk.hears(AutoPilot, &open), ["Auto-Pilot now"]);
     }
 
     #[test]
     fn a_list_is_stale_after_ten_calls_that_do_not_touch_it() {
-        let mut all = Reminders::default();
+        let mut talk = Talk::default();
         let open = [todo(TodoStatus::InProgress)];
-        said(&mut all, Mode::Regular, &open, 1);
+        talk.hears(Mode::Regular, &open);
         for round in 0..2 {
-            all.called(UPDATE_TODOS);
+            talk.calls(UPDATE_TODOS);
             for _ in 0..9 {
-                all.called("read_file");
+                talk.calls("read_file");
             }
-            assert_eq!(said(&mut all, Mode::Regular, &open, 1), [""; 0], "{round}");
-            all.called("read_file");
-            assert_eq!(said(&mut all, Mode::Regular, &open, 1), ["for a while"]);
-            all.called("read_file");
-            assert_eq!(said(&mut all, Mode::Regular, &open, 1), [""; 0]);
+            assert_eq!(talk.hears(Mode::Regular, &open), [""; 0], "{round}");
+            talk.calls("read_file");
+            assert_eq!(talk.hears(Mode::Regular, &open), ["for a while"]);
+            talk.calls("read_file");
+            assert_eq!(talk.hears(Mode::Regular, &open), [""; 0]);
         }
         let done = [todo(TodoStatus::Completed)];
+        talk.calls(UPDATE_TODOS);
         for _ in 0..20 {
-            all.called("read_file");
+            talk.calls("read_file");
         }
-        assert_eq!(said(&mut all, Mode::Regular, &done, 1), [""; 0]);
+        assert_eq!(talk.hears(Mode::Regular, &done), [""; 0]);
     }
 
     #[test]
     fn files_are_named_and_of_many_the_first() {
-        let mut all = Reminders::default();
-        let open = [todo(TodoStatus::Pending)];
-        said(&mut all, Mode::Regular, &open, 1);
-        all.files_changed(&[]);
-        all.files_changed(&["src/a\nb.rs".to_owned()]);
-        all.undone(&["c".to_owned()]);
-        let now = StepFacts {
-            mode: Mode::Regular,
-            todos: &open,
-            requests: 1,
-        };
-        assert!(
-            all.next(&now)[0]
-                .content
-                .ends_with("\n- src/a b.rs\n</system-reminder>")
-        );
-        // What comes up while the call is made waits for the next.
-        all.files_changed(&vec!["d".to_owned(); 25]);
-        all.told();
-        assert_eq!(said(&mut all, Mode::Regular, &open, 1), ["- and 5 more"]);
-        assert_eq!(said(&mut all, Mode::Regular, &open, 1), [""; 0]);
+        assert_eq!(naming("These:", &[]), None);
+        let few = naming("These:", &["src/a\nb.rs".to_owned()]).unwrap();
+        let expected = "<system-reminder>\nThese:\n- src/a b.rs\n</system-reminder>";
+        assert_eq!(few.content, expected);
+        let many = naming("These:", &vec!["d".to_owned(); 25]).unwrap();
+        assert!(many.content.contains("\n- and 5 more\n"));
     }
 }

@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::options::NAME;
 use super::place::ChatPlace;
 use super::{spending, trusting};
 use crate::commands::screen::Screen;
 
 use super::error::{ChatError, hint_in_chat};
-use super::instructions::{PromptFacts, system_prompt};
+use super::instructions::system_prompt;
 use super::outgoing;
 use super::permissions::{ChatPermissions, remembered};
-use super::reminders::StepFacts;
 use super::tools::ChatTools;
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
 use crate::agent::memory::truncate::{self, Meter, Truncate};
@@ -21,8 +19,7 @@ use crate::agent::tagged::without_reminders;
 use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
-use crate::commands::keeping::Keeping as _;
-use crate::commands::workspace::{AnswerSource, Asker};
+use crate::commands::workspace::{AnswerSource, Keeping as _};
 use crate::model::message::Role;
 use crate::model::{Purpose, ToolChoice};
 use crate::record::mode::{Mode, SharedMode};
@@ -35,37 +32,37 @@ use crate::sys::environment::Clock;
 use crate::sys::error::{Error, Problem as _};
 use crate::sys::exit::Exit;
 
+/// The command's name.
+const NAME: &str = "chat";
 /// Failures of tools in a row that end a request.
 const TOOL_TRIES: u32 = 25;
 
 /// Asks at the screen, and keeps what holds for good.
-pub struct ScreenAsker<'a, 'c> {
-    /// The screen.
-    pub screen: &'a Screen,
-    /// Permissions and briefing.
-    pub place: &'a ChatPlace<'c>,
-    /// Gives the time of a change of permissions.
-    pub clock: &'a dyn Clock,
-}
-
-impl Asker for ScreenAsker<'_, '_> {
-    fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, Error> {
-        let verdict = self
-            .screen
-            .ask(question.clone(), preview.map(str::to_owned))?;
-        // What the user has saved meanwhile is nothing that the call has changed.
-        self.place.kept.briefing.borrow_mut().look();
-        if let Some(choice) = remembered(question, &verdict) {
-            trusting::ask_before(self.place, self.screen, &choice)?;
-            let mut permissions = self.place.permissions.borrow_mut();
-            let kept = permissions.remember(&choice, self.clock.now());
-            if let Err(problem) = kept {
-                let hint = problem.hint().unwrap_or_default();
-                self.screen.say(format!("{problem}\n\n{hint}"));
-            }
+///
+/// # Errors
+/// When the user leaves, or what holds for good cannot be kept.
+pub fn ask(
+    place: &ChatPlace<'_>,
+    screen: &Screen,
+    clock: &dyn Clock,
+    question: &Question,
+    preview: Option<&str>,
+) -> Result<Answer, Error> {
+    let verdict = screen.ask(question.clone(), preview.map(str::to_owned))?;
+    // What the user has saved meanwhile is nothing that the call has changed.
+    place.briefing.borrow_mut().look();
+    if let Some(choice) = remembered(question, &verdict) {
+        trusting::ask_before(place, screen, &choice)?;
+        let kept = place
+            .permissions
+            .borrow_mut()
+            .remember(&choice, clock.now());
+        if let Err(problem) = kept {
+            let hint = problem.hint().unwrap_or_default();
+            screen.say(format!("{problem}\n\n{hint}"));
         }
-        Ok(verdict.answer)
     }
+    Ok(verdict.answer)
 }
 
 /// Works on a request in a run of its own.
@@ -73,48 +70,46 @@ impl Asker for ScreenAsker<'_, '_> {
 /// # Errors
 /// When it was not done.
 pub fn work(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     answers: AnswerSource<'_>,
     request: Option<&UserRequest>,
 ) -> Result<Outcome, Failure> {
     place.check_key()?;
-    let _lock = recovery::take(context)?;
     place.refused.take();
     let is_headless = !answers.are_there();
     let text = request.map(|request| &*request.text);
-    let before = place.kept.conversation();
-    let mut known = place.kept.briefing.borrow().clone();
-    let used = place.kept.meter.used(&before);
-    let run = AgentRun::start(context, setup(place, answers, true), text)?;
-    let result = run.work(|conversation| {
-        with_agent(context, place, &run, is_headless, |agent| {
+    let setup = setup(place, answers, true);
+    in_run(place, setup, text, |run, conversation| {
+        let before = conversation.clone();
+        let mut known = place.briefing.borrow().clone();
+        let used = place.meter.used(&before);
+        let result = with_agent(place, run, is_headless, |agent| {
             Ok(agent.take_on(conversation, request)?.words)
-        })
-    });
-    let now = place.kept.conversation();
-    let since = now.history.get(before.history.len()..).unwrap_or_default();
-    if matches!(&result, Err(error) if is_taken_out(error, since)) {
-        place.kept.meter.estimated(used, &before);
-        known.taken_out(&run.changed(), &commands(since));
-        place.kept.briefing.replace(known);
-        if let Err(problem) = place.kept.keep(&Purpose::STEP, &before) {
-            run.warn(problem.to_string());
+        });
+        let since = conversation.history.get(before.history.len()..);
+        let since = since.unwrap_or_default();
+        if matches!(&result, Err(error) if is_taken_out(error, since)) {
+            place.meter.estimated(used, &before);
+            known.taken_out(&run.changed(), &commands(since));
+            place.briefing.replace(known);
+            if let Err(problem) = place.keep(&Purpose::STEP, &before) {
+                run.warn(problem.to_string());
+            }
         }
-    }
-    finish(context, place, run, result)
+        result
+    })
 }
 
 /// Tests if a request and its replies leave the conversation: what the vendor does not answer, or does not
 /// take, it would not with the next request either.
-fn is_taken_out(error: &Error, since: &[HistoryMessage]) -> bool {
+fn is_taken_out(error: &AgentError, since: &[HistoryMessage]) -> bool {
     let is_unanswered = !since.iter().any(|said| said.role == Role::Assistant);
-    match AgentError::of(error) {
-        Some(AgentError::Model(error)) => {
+    match error {
+        AgentError::Model(error) => {
             let is_not_taken = error.is_bad_request() || error.is_context_exceeded();
             error.is_refusal() || is_unanswered && is_not_taken
         }
-        Some(AgentError::TooLong { .. }) => is_unanswered,
+        AgentError::TooLong { .. } => is_unanswered,
         _ => false,
     }
 }
@@ -129,18 +124,18 @@ fn commands(said: &[HistoryMessage]) -> Vec<String> {
     commands.map(str::to_owned).collect()
 }
 
-/// Ends a run: what nobody was there to allow makes it one that was not permitted. What it has spent counts for the
-/// account.
-///
-/// # Errors
-/// When it was not done.
-pub fn finish(
-    context: &Context<'_>,
+/// Does something in a run: what nobody was there to allow makes it one that was not permitted. What it has spent counts
+/// for the account.
+fn in_run(
     place: &ChatPlace<'_>,
-    run: AgentRun<'_>,
-    result: Result<String, Error>,
+    setup: AgentSetup<'_>,
+    about: Option<&str>,
+    work: impl FnOnce(&AgentRun<'_>, &mut Conversation) -> Result<String, AgentError>,
 ) -> Result<Outcome, Failure> {
-    run.warn_of_commands(&place.processes.borrow());
+    let _lock = recovery::take(place.context)?;
+    let run = AgentRun::start(place.context, setup, about)?;
+    let result = run.work(|conversation| work(&run, conversation));
+    run.warn_of_commands(&place.base.processes.borrow());
     let refused = place.refused.borrow().clone();
     let words = result.as_ref().ok().cloned();
     let result = match result {
@@ -154,18 +149,16 @@ pub fn finish(
         Err(failure) => &failure.record,
     };
     if let Some(record) = record {
-        spending::count(context, place, record);
+        spending::count(place, record);
     }
-    match finished {
-        Ok(mut outcome) => {
-            outcome.is_answer = true;
-            Ok(outcome)
-        }
-        Err(mut failure) => {
-            failure.text = words.filter(|_| is_refused);
-            Err(failure)
-        }
-    }
+    let answered = finished.map(|outcome| Outcome {
+        is_answer: true,
+        ..outcome
+    });
+    answered.map_err(|failure| Failure {
+        text: words.filter(|_| is_refused),
+        ..failure
+    })
 }
 
 /// Setup of a run of this agent; `keeps`: in the session.
@@ -173,11 +166,11 @@ fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -
     AgentSetup {
         advice: hint_in_chat,
         name: NAME,
-        models: &place.models,
-        limits: place.limits,
-        session: keeps.then_some(&place.kept as _),
+        models: &place.base.models,
+        limits: place.base.limits,
+        session: keeps.then_some(place as _),
         answers,
-        warnings: place.uncontained.iter().cloned().collect(),
+        warnings: place.base.uncontained.iter().cloned().collect(),
         conventions: None,
         stops_at_no: false,
         changes_files: true,
@@ -188,17 +181,16 @@ fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -
 
 /// The agent, made of its parts, for as long as `work` takes.
 fn with_agent<T>(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     run: &AgentRun<'_>,
     is_headless: bool,
     work: impl FnOnce(&Agent<'_>) -> Result<T, AgentError>,
 ) -> Result<T, AgentError> {
-    let root = context.project.root();
+    let root = place.context.project.root();
     let output_files = || run.command_output();
-    let todos = |list: Vec<Todo>| place.update_todos(context, list);
+    let todos = |list: Vec<Todo>| place.update_todos(list);
     // What is in a file is no word of the program's own.
-    let censor = |text: &str| without_reminders(&censored(context, place, text));
+    let censor = |text: &str| without_reminders(&censored(place, text));
     let env = Env {
         censor: Some(&censor),
         ..run.env()
@@ -207,20 +199,24 @@ fn with_agent<T>(
     let permissions = DenyPaths {
         permissions: &permissions,
         root,
-        paths: &place.closed,
+        paths: &place.base.closed,
         instead: None,
     };
-    let memory = memory(place, &place.kept.meter);
+    let memory = memory(place, &place.meter);
     // A helper's conversation is another.
     let helper_meter = Meter::default();
     let helper_memory = self::memory(place, &helper_meter);
     let helper = Agent {
         purpose: Purpose::HELPER,
         brief: &|| Brief {
-            instructions: instructions(context, is_headless),
-            context: project_context(place),
-            tools: tools(context, place, run, &output_files, &todos, None).toolbox(),
-            tool_choice: tool_choice(place),
+            instructions: instructions(place.context, is_headless),
+            context: place.briefing.borrow_mut().prompt().into_iter().collect(),
+            tools: tools(place, run, &output_files, &todos, None).toolbox(),
+            // In Planning, all tools are described all the same.
+            tool_choice: match place.mode.get() {
+                Mode::Planning => ToolChoice::None,
+                Mode::Regular | Mode::AutoPilot => ToolChoice::Auto,
+            },
             reminders: Vec::new(),
         },
         protocol: &Native {
@@ -243,11 +239,9 @@ fn with_agent<T>(
     let agent = Agent {
         purpose: Purpose::STEP,
         brief: &|| Brief {
-            instructions: instructions(context, is_headless),
-            context: project_context(place),
-            tools: tools(context, place, run, &output_files, &todos, Some(&spawn)).toolbox(),
-            tool_choice: tool_choice(place),
-            reminders: reminders(context, place),
+            tools: tools(place, run, &output_files, &todos, Some(&spawn)).toolbox(),
+            reminders: reminders(place),
+            ..(helper.brief)()
         },
         memory: &memory,
         ..helper.clone()
@@ -261,21 +255,15 @@ fn with_agent<T>(
 /// # Errors
 /// When it was not done.
 pub fn aside(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     about: &str,
     keeps: bool,
     work: impl FnOnce(&Agent<'_>, &mut Conversation) -> Result<String, AgentError>,
 ) -> Result<Outcome, Failure> {
     place.check_key()?;
-    let _lock = recovery::take(context)?;
-    let run = AgentRun::start(
-        context,
-        setup(place, AnswerSource::Nowhere, keeps),
-        Some(about),
-    )?;
-    let result = run.work(|conversation| {
-        with_agent(context, place, &run, false, |agent| {
+    let setup = setup(place, AnswerSource::Nowhere, keeps);
+    in_run(place, setup, Some(about), |run, conversation| {
+        with_agent(place, run, false, |agent| {
             let output_files = || run.command_output();
             let meter = Meter::default();
             // Nothing is asked, and what is never allowed is not.
@@ -286,13 +274,13 @@ pub fn aside(
             };
             let looking = DenyPaths {
                 permissions: &permissions,
-                root: context.project.root(),
-                paths: &place.closed,
+                root: place.context.project.root(),
+                paths: &place.base.closed,
                 instead: None,
             };
             let looking = Agent {
                 brief: &|| Brief {
-                    tools: tools(context, place, &run, &output_files, &|_| (), None).looking(),
+                    tools: tools(place, run, &output_files, &|_| (), None).looking(),
                     reminders: Vec::new(),
                     ..(agent.brief)()
                 },
@@ -302,13 +290,12 @@ pub fn aside(
             };
             let said = work(&looking, conversation)?;
             if keeps {
-                Host::keep(&run, &Purpose::STEP, conversation)?;
-                place.kept.briefing.borrow_mut().renewed();
+                Host::keep(run, &Purpose::STEP, conversation)?;
+                place.briefing.borrow_mut().renewed();
             }
             Ok(said)
         })
-    });
-    finish(context, place, run, result)
+    })
 }
 
 /// Does something in a run of its own for which no model is asked.
@@ -316,19 +303,12 @@ pub fn aside(
 /// # Errors
 /// When it was not done.
 pub fn by_itself(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     about: &str,
     work: impl FnOnce(&AgentRun<'_>, &mut Conversation) -> Result<String, AgentError>,
 ) -> Result<Outcome, Failure> {
-    let _lock = recovery::take(context)?;
-    let run = AgentRun::start(
-        context,
-        setup(place, AnswerSource::Nowhere, true),
-        Some(about),
-    )?;
-    let result = run.work(|conversation| work(&run, conversation));
-    finish(context, place, run, result)
+    let setup = setup(place, AnswerSource::Nowhere, true);
+    in_run(place, setup, Some(about), work)
 }
 
 /// Memory of a conversation whose size this meter knows.
@@ -350,7 +330,6 @@ pub fn system(agent: &Agent<'_>) -> Vec<String> {
 
 /// The agent's tools.
 pub fn tools<'p, 'c: 'p>(
-    context: &'p Context<'_>,
     place: &'p ChatPlace<'c>,
     run: &'p AgentRun<'_>,
     output_files: &'p dyn Fn() -> PathBuf,
@@ -358,13 +337,13 @@ pub fn tools<'p, 'c: 'p>(
     spawn: Option<&'p Work<'p>>,
 ) -> ChatTools<'p, 'c> {
     ChatTools {
-        root: context.project.root(),
-        outside: place.outside,
-        closed: &place.closed,
-        interrupt: context.interrupt,
+        root: place.context.project.root(),
+        outside: place.base.outside,
+        closed: &place.base.closed,
+        interrupt: place.context.interrupt,
         files: run,
-        processes: &place.processes,
-        patience: place.limits.command_timeout(),
+        processes: &place.base.processes,
+        patience: place.base.limits.command_timeout(),
         output_files,
         todos,
         spawn,
@@ -373,43 +352,23 @@ pub fn tools<'p, 'c: 'p>(
 
 /// The agent's instructions.
 fn instructions(context: &Context<'_>, is_headless: bool) -> String {
-    let project = context.project.root();
-    system_prompt(&PromptFacts {
-        project,
-        directory: context.directory,
-        is_repository: context
-            .directory
-            .ancestors()
-            .any(|directory| directory.join(".git").exists()),
-        platform: std::env::consts::OS,
-        is_attended: !is_headless,
-    })
-}
-
-/// The project's instructions.
-fn project_context(place: &ChatPlace<'_>) -> Vec<String> {
-    let prompt = place.kept.briefing.borrow_mut().prompt();
-    prompt.into_iter().collect()
-}
-
-/// Returns the tool choice: in Planning, no tool is called, but all are described all the same.
-fn tool_choice(place: &ChatPlace<'_>) -> ToolChoice {
-    match place.mode.get() {
-        Mode::Planning => ToolChoice::None,
-        Mode::Regular | Mode::AutoPilot => ToolChoice::Auto,
-    }
+    let (root, directory) = (context.project.root(), context.directory);
+    let mut above = directory.ancestors();
+    let is_repository = above.any(|directory| directory.join(".git").exists());
+    system_prompt(root, directory, is_repository, !is_headless)
 }
 
 /// Reminders since the last step.
-fn reminders(context: &Context<'_>, place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
-    let mut briefing = place.kept.briefing.borrow_mut();
-    let next = briefing.next(&StepFacts {
-        mode: place.mode.get(),
-        todos: &place.kept.todos.borrow(),
-        requests: place.requests(),
-    });
+fn reminders(place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
+    let session = place.base.kept.session.borrow();
+    let mut briefing = place.briefing.borrow_mut();
+    let next = briefing.next(
+        place.mode.get(),
+        &place.todos.borrow(),
+        session.conversation.not_left_out(),
+    );
     for warning in briefing.warnings() {
-        context.warn(warning);
+        place.context.warn(warning);
     }
     next
 }
@@ -422,8 +381,8 @@ pub fn tokens_of(asked: &UserRequest) -> u64 {
 }
 
 /// A text without what looks like a credential, unless the user wants that sent.
-pub fn censored(context: &Context<'_>, place: &ChatPlace<'_>, text: &str) -> String {
-    let text = context.redactor.text(text);
+pub fn censored(place: &ChatPlace<'_>, text: &str) -> String {
+    let text = place.context.redactor.text(text);
     if place.allow_secrets {
         return text.into_owned();
     }

@@ -17,7 +17,6 @@ use crate::commands::screen::Screen;
 use crate::model::Purpose;
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
-use crate::run::context::Context;
 use crate::run::outcome::Failure;
 use crate::sys::error::Error;
 
@@ -25,29 +24,28 @@ use crate::sys::error::Error;
 ///
 /// # Errors
 /// When it cannot be run.
-pub fn run_for_user(
-    context: &Context<'_>,
-    place: &ChatPlace<'_>,
-    command: &str,
-) -> Result<(), Failure> {
+pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure> {
     // It runs as it was typed; what looks like a credential in it is told to nobody.
-    let shown = &*censored(context, place, command);
+    let shown = &*censored(place, command);
     let about = format!("!{shown}");
-    let outcome = by_itself(context, place, &about, |run, conversation| {
-        let text = run_in(context, place, run, command, shown)?;
+    let outcome = by_itself(place, &about, |run, conversation| {
+        let text = run_in(place, run, command, shown)?;
         let told = format!("The user has run this command:\n$ {shown}\n{text}");
         let attributes = [("tool", &*EXECUTE_COMMAND.name)];
         let told = tagged(Tag::TOOL_RESULT, &attributes, &told);
         conversation.say(HistoryMessage::tagged(told));
         run.keep(&Purpose::STEP, conversation)?;
-        context.interrupt.check()?;
+        place.context.interrupt.check()?;
         Ok(text)
     })?;
     // How it ended stands beside the command already.
     let printed = outcome.summary.split_once('\n');
     let printed = printed.map_or("", |(_, printed)| printed.trim_end());
     if !printed.is_empty() {
-        context.reporter.event(&Event::Shown(printed.to_owned()));
+        place
+            .context
+            .reporter
+            .event(&Event::Shown(printed.to_owned()));
     }
     Ok(())
 }
@@ -59,7 +57,6 @@ pub fn run_for_user(
 /// # Errors
 /// When it cannot be run, or nobody is there to allow it.
 pub fn output_of(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     screen: Option<&Screen>,
     command: &str,
@@ -108,10 +105,10 @@ pub fn output_of(
         return Ok(Err("its arguments have a NUL character in them".to_owned()));
     };
     let with_arguments = format!("export ARGUMENTS={quoted}\n{command}");
-    let outcome = by_itself(context, place, &format!("!{command}"), |run, _| {
-        run_in(context, place, run, &with_arguments, command)
+    let outcome = by_itself(place, &format!("!{command}"), |run, _| {
+        run_in(place, run, &with_arguments, command)
     })?;
-    context.interrupt.check().map_err(AgentError::from)?;
+    place.context.interrupt.check().map_err(AgentError::from)?;
     // That it went well, its output says by itself.
     let output = outcome.summary.strip_prefix("exit code: 0\n");
     let output = output.unwrap_or(&outcome.summary).trim_end();
@@ -120,7 +117,6 @@ pub fn output_of(
 
 /// Runs a command in a run of its own, and gives what it has printed; `shown` is what people see of it.
 fn run_in(
-    context: &Context<'_>,
     place: &ChatPlace<'_>,
     run: &AgentRun<'_>,
     command: &str,
@@ -128,14 +124,14 @@ fn run_in(
 ) -> Result<String, AgentError> {
     let output_files = || run.command_output();
     let tool = RunCommand {
-        processes: &place.processes,
-        patience: place.limits.command_timeout(),
+        processes: &place.base.processes,
+        patience: place.base.limits.command_timeout(),
         shell: Shell::Full,
         output_files: &output_files,
     };
     let call = (&*EXECUTE_COMMAND.name, json!({"command": shown}));
     let used = run.own_step(Purpose::COMMAND, call, || tool.run(&the_command(command)))?;
-    Ok(censored(context, place, &used.text))
+    Ok(censored(place, &used.text))
 }
 
 fn the_command(command: &str) -> Arguments {

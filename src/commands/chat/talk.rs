@@ -6,10 +6,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::checklist::checklist;
+use super::commands::{self, COMMANDS};
 use super::entries::STOPPED_SHOWN;
-use super::login::SignedIn;
-use super::options::{COMMANDS, ChatOptions};
-use super::place::{ChatPlace, command_file};
+use super::login::Said;
+use super::place::ChatPlace;
 use super::{attach, login, proposals, request, shell, spending, trusting};
 use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
@@ -18,16 +18,16 @@ use crate::commands::sessions;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{Standing, Talk, Talker};
-use crate::commands::workspace::{AnswerSource, SessionChoice};
+use crate::commands::workspace::{AnswerSource, Keeping as _, SessionChoice};
 use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
 use crate::model::Provider;
 use crate::project::conventions::AGENTS_FILE;
 use crate::record::event::Event;
 use crate::record::mode::Mode;
+use crate::record::question::Question;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::run::accounts;
-use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
 use crate::ui::input::User;
@@ -45,8 +45,6 @@ pub enum TalkEnd {
 
 /// The agent that a user talks with at the screen.
 struct Chat<'t, 'c> {
-    context: &'c Context<'c>,
-    options: &'t ChatOptions,
     place: &'t mut ChatPlace<'c>,
     screen: &'t Screen,
     /// The end of the talk, as far as it is known.
@@ -57,16 +55,10 @@ struct Chat<'t, 'c> {
 ///
 /// # Errors
 /// When a signal came that lasts.
-pub fn talk<'c>(
-    context: &'c Context<'c>,
-    options: &ChatOptions,
-    place: &mut ChatPlace<'c>,
-    screen: &Rc<Screen>,
-) -> Result<TalkEnd, Failure> {
+pub fn talk(place: &mut ChatPlace<'_>, screen: &Rc<Screen>) -> Result<TalkEnd, Failure> {
+    let context = place.context;
     let user: User = RefCell::new(Box::new(ScreenLines::new(screen, context.interrupt)));
     let mut chat = Chat {
-        context,
-        options,
         place,
         screen,
         end: TalkEnd::Left,
@@ -92,13 +84,13 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn standing(&self) -> Standing {
-        let spec = &self.place.models.first.spec;
+        let spec = &self.place.base.models.first.spec;
         Standing {
             session: Some(self.place.id()),
             model: spec.name.clone(),
             vendor: spec.provider.vendor().name,
             window: self.place.window(),
-            tokens: self.place.tokens(),
+            tokens: self.place.base.kept.session.borrow().file.total_tokens,
             // What was done beside the conversation counts for nothing in it.
             used: Some(self.place.used()),
         }
@@ -111,23 +103,23 @@ impl Talker for Chat<'_, '_> {
     fn hear(&mut self, mut line: Submission) -> Result<Option<Submission>, Failure> {
         let text = line.text.trim();
         if let Some(command) = text.strip_prefix('!') {
-            shell::run_for_user(self.context, self.place, command.trim())?;
+            shell::run_for_user(self.place, command.trim())?;
             return Ok(None);
         }
         line.text = if is_secret(text) {
             text.to_owned()
         } else {
-            request::censored(self.context, self.place, text)
+            request::censored(self.place, text)
         };
         if line.text.starts_with('/') {
             // They may have been written since.
-            self.place.reload_commands(self.context);
+            self.place.reload_commands();
         }
         Ok(Some(line))
     }
 
     fn show(&self, _talk: &Talk<'_>) {
-        let todos = self.place.kept.todos.borrow().clone();
+        let todos = self.place.todos.borrow().clone();
         self.screen.tell(ToScreen::Todos(todos));
     }
 
@@ -137,21 +129,25 @@ impl Talker for Chat<'_, '_> {
         request: Option<Submission>,
     ) -> Result<Outcome, Failure> {
         let request = request.unwrap_or_default();
-        let asked = attach::request(self.context, self.place, &request);
+        let asked = attach::request(self.place, &request);
         self.work_on(talk, &asked)
     }
 
     fn ended(&self, _talk: &Talk<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
-        let _ = self.context.interrupt.take();
-        self.context.interrupt.check().map_err(AgentError::from)?;
+        let _ = self.place.context.interrupt.take();
+        self.place
+            .context
+            .interrupt
+            .check()
+            .map_err(AgentError::from)?;
         let Err(failure) = done else {
             return Ok(false);
         };
         if matches!(failure.error.exit(), Exit::Interrupted(_)) {
-            self.context.notice(STOPPED_SHOWN);
+            self.place.context.notice(STOPPED_SHOWN);
             return Ok(true);
         }
-        self.context.reporter.event(&Event::Failed {
+        self.place.context.reporter.event(&Event::Failed {
             error: failure.error.to_string(),
             hint: failure.hint(),
             log: failure.log,
@@ -160,19 +156,19 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn undone(&mut self, run: String) -> Result<(), Failure> {
-        let changes = undo_log::read(self.context.project.root(), &run)?;
+        let changes = undo_log::read(self.place.context.project.root(), &run)?;
         let files = changes.into_iter().flat_map(|changes| changes.files);
         let paths: Vec<String> = files.map(|(path, _)| path).collect();
-        Ok(self.place.kept.undone(&paths)?)
+        Ok(self.place.undone(&paths)?)
     }
 
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
-        let (kept, here) = (&self.place.kept.inner, self.context.directory);
+        let (context, kept) = (self.place.context, &self.place.base.kept);
         Ok(sessions::others(
-            self.context,
+            context,
             &kept.store,
-            here,
-            &self.place.id(),
+            context.directory,
+            &kept.id(),
         )?)
     }
 
@@ -181,22 +177,22 @@ impl Talker for Chat<'_, '_> {
             SessionChoice::New => "a new session",
             SessionChoice::Last | SessionChoice::Named(_) => "the session goes on",
         };
-        self.place.change_session(self.context, which)?;
+        self.place.change_session(which)?;
         self.screen
             .tell(ToScreen::Transcript(self.place.transcript()));
         Ok(said.to_owned())
     }
 
     fn models(&mut self) -> Result<Menu, Failure> {
-        Ok(self.place.model_menu(self.context)?)
+        Ok(self.place.model_menu()?)
     }
 
     fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
-        Ok(self.place.choose_model(self.context, self.options, name)?)
+        Ok(self.place.choose_model(name)?)
     }
 
     fn cost(&self, _tally: &Tally) -> Result<String, Failure> {
-        Ok(spending::told(self.context, self.place)?)
+        Ok(spending::told(self.place)?)
     }
 
     fn obey(
@@ -207,7 +203,7 @@ impl Talker for Chat<'_, '_> {
     ) -> Result<Option<String>, Failure> {
         Ok(Some(match command {
             Slash::Mode => self.place.mode.switch(argument),
-            Slash::Permissions => self.place.permissions_told(),
+            Slash::Permissions => self.place.permissions.borrow().markdown(),
             Slash::Copy => match self.place.last_words() {
                 Some(words) => {
                     self.screen.tell(ToScreen::Copy(words));
@@ -220,11 +216,11 @@ impl Talker for Chat<'_, '_> {
                 self.screen.tell(ToScreen::Page(text));
                 return Ok(None);
             }
-            Slash::Compact => proposals::compact(self.context, self.place, argument)?,
+            Slash::Compact => proposals::compact(self.place, argument)?,
             Slash::Login => self.login(argument)?,
             Slash::Logout => {
-                let said = login::log_out(self.context)?;
-                self.reopen(said, None)
+                let said = login::log_out(self.place.context)?;
+                self.reopen(said)
             }
             Slash::Init => self.init(talk)?,
             Slash::Command => self.new_command(talk, argument)?,
@@ -238,7 +234,7 @@ impl Talker for Chat<'_, '_> {
         let Some(model) = command.and_then(|command| command.model.clone()) else {
             return self.carry_out(talk, name, argument);
         };
-        let before = self.place.models.first.spec.name.clone();
+        let before = self.place.base.models.first.spec.name.clone();
         self.choose_model(&model)?;
         talk.show_status_bar(self);
         let done = self.carry_out(talk, name, argument);
@@ -256,30 +252,24 @@ impl Chat<'_, '_> {
     fn work_on(&mut self, talk: &mut Talk<'_>, asked: &UserRequest) -> Result<Outcome, Failure> {
         // What was done is struck until the next request.
         let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
-        self.place.kept.todos.borrow_mut().retain(is_open);
+        self.place.todos.borrow_mut().retain(is_open);
         // Until the vendor counts it.
         let tokens = request::tokens_of(asked);
         self.screen
             .status(|status| status.used = status.used.saturating_add(tokens));
         proposals::look_at_permissions(self.place, self.screen)?;
         let _ = self.screen.take_begun();
-        let asker = request::ScreenAsker {
-            screen: self.screen,
-            place: self.place,
-            clock: self.context.clock,
+        let (place, screen) = (&*self.place, self.screen);
+        let ask = |question: &Question, preview: Option<&str>| {
+            request::ask(place, screen, place.context.clock, question, preview)
         };
-        let done = request::work(
-            self.context,
-            self.place,
-            AnswerSource::Screen(&asker),
-            Some(asked),
-        );
+        let done = request::work(self.place, AnswerSource::Screen(&ask), Some(asked));
         talk.count(&done);
         let begun = self.screen.take_begun();
         if matches!(&done, Err(failure) if matches!(failure.error.exit(), Exit::Interrupted(_)))
             && let Err(problem) = self.place.keep_begun(&begun)
         {
-            self.context.warn(problem.to_string());
+            self.place.context.warn(problem.to_string());
         }
         // What a command has made of the permissions counts for nothing until the user has looked.
         let looked = proposals::look_at_permissions(self.place, self.screen);
@@ -316,7 +306,7 @@ impl Chat<'_, '_> {
             _ => return Ok(None),
         };
         self.place.mode.set(mode);
-        self.place.kept.todos.replace(todos);
+        self.place.todos.replace(todos);
         let words = "Carry out the plan, item by item.";
         self.screen.say(format!("> {words}"));
         Ok(Some(UserRequest::from(words)))
@@ -325,34 +315,39 @@ impl Chat<'_, '_> {
     fn login(&mut self, argument: &str) -> Result<String, Failure> {
         let said = match argument {
             "" => self.choose_account()?,
-            argument => Some(login::log_in(self.context, argument, self.provider())?),
+            argument => Some(login::log_in(
+                self.place.context,
+                argument,
+                self.provider(),
+            )?),
         };
-        let Some(SignedIn { said, account }) = said else {
-            return Ok("the account stays the same".to_owned());
-        };
-        Ok(self.reopen(said, Some(account)))
+        Ok(match said {
+            Some(said) => self.reopen(said),
+            None => "the account stays the same".to_owned(),
+        })
     }
 
     /// Sets everything up anew, which ends background processes: the user and the model are told.
-    fn reopen(&mut self, said: String, account: Option<String>) -> String {
-        self.end = TalkEnd::Reopen(account);
-        let listed = self.place.processes.borrow_mut().list();
+    fn reopen(&mut self, said: Said) -> String {
+        let told = said.markdown();
+        self.end = TalkEnd::Reopen(said.account);
+        let listed = self.place.base.processes.borrow_mut().list();
         let running = listed.iter();
         let running = running.filter(|process| process.state == ProcessState::Running);
         let running: Vec<String> = running.map(|process| process.id.clone()).collect();
         if running.is_empty() {
-            return said;
+            return told;
         }
-        self.place.kept.briefing.borrow_mut().ended(&running);
+        self.place.briefing.borrow_mut().ended(&running);
         format!(
-            "{said}; that has ended these background processes: {}",
+            "{told}; that has ended these background processes: {}",
             running.join(", ")
         )
     }
 
     /// The vendor of the model, if it has accounts; else the usual one.
     fn provider(&self) -> Provider {
-        let provider = self.place.models.first.spec.provider;
+        let provider = self.place.base.models.first.spec.provider;
         if provider.vendor().key_file.is_some() {
             provider
         } else {
@@ -361,39 +356,39 @@ impl Chat<'_, '_> {
     }
 
     /// Signs in with the account that the user chooses, or with a key that they type unseen.
-    fn choose_account(&self) -> Result<Option<SignedIn>, Failure> {
-        let (names, active) = login::accounts(self.context)?;
+    fn choose_account(&self) -> Result<Option<Said>, Failure> {
+        let accounts = login::accounts(self.place.context)?;
+        let active = accounts.active().map(|account| &*account.name);
         let another = ("another key".to_owned(), "type it unseen".to_owned());
-        let items = names.iter().enumerate().map(|(at, name)| {
-            let told = if at == active { "active" } else { "" };
-            (name.clone(), told.to_owned())
-        });
+        let told = |name: &str| if Some(name) == active { "active" } else { "" };
+        let items = accounts.names();
+        let items = items.map(|name| (name.to_owned(), told(name).to_owned()));
+        let at = accounts.names().position(|name| Some(name) == active);
         let menu = Menu {
             title: "Sign in".to_owned(),
             items: items.chain([another]).collect(),
-            at: active,
+            at: at.unwrap_or_default(),
         };
-        let chosen = if names.is_empty() {
-            Some(0)
-        } else {
-            self.screen.choose(menu)?
+        let chosen = match active {
+            Some(_) => self.screen.choose(menu)?,
+            None => Some(0),
         };
         let Some(at) = chosen else {
             return Ok(None);
         };
-        if let Some(name) = names.get(at) {
-            return Ok(Some(login::log_in(self.context, name, self.provider())?));
+        if let Some(name) = accounts.names().nth(at) {
+            return Ok(Some(login::log_in(
+                self.place.context,
+                name,
+                self.provider(),
+            )?));
         }
         let Some(key) = self.screen.typed("API key: ", true)? else {
             return Ok(None);
         };
         let provider = login::provider_of(&key).unwrap_or(self.provider());
-        Ok(Some(login::log_in_with(
-            self.context,
-            &key,
-            None,
-            provider,
-        )?))
+        let said = login::log_in_with(self.place.context, &key, None, provider)?;
+        Ok(Some(said))
     }
 
     fn init(&mut self, talk: &mut Talk<'_>) -> Result<String, Failure> {
@@ -401,13 +396,13 @@ impl Chat<'_, '_> {
             let said = "`/init` has to look around, and nothing is executed in Planning: switch modes first";
             return Ok(said.to_owned());
         }
-        let proposed = proposals::agents_file(self.context, self.place)?;
+        let proposed = proposals::proposed(self.place, "/init", proposals::INIT)?;
         self.offer(talk, AGENTS_FILE, &proposed)
     }
 
     /// Offers a file that the agent has written; what became of it.
     fn offer(&self, talk: &mut Talk<'_>, path: &str, content: &str) -> Result<String, Failure> {
-        let said = proposals::offer(self.context, self.place, self.screen, path, content)?;
+        let said = proposals::offer(self.place, self.screen, path, content)?;
         talk.remember_changes(self);
         Ok(said)
     }
@@ -416,14 +411,14 @@ impl Chat<'_, '_> {
         let (name, description) = argument
             .split_once(char::is_whitespace)
             .unwrap_or((argument, ""));
-        let Some(path) = command_file(name).filter(|_| !description.trim().is_empty()) else {
+        let Some(path) = commands::file_for(name).filter(|_| !description.trim().is_empty()) else {
             let what = "say a name and what it is to do: `/command NAME DESCRIPTION`";
             let names = "names have a-z, 0-9, `_` and `-`, and are none of the program's own";
             return Ok(format!("{what}; {names}"));
         };
-        let content = proposals::command(self.context, self.place, name, description)?;
+        let content = proposals::command(self.place, name, description)?;
         let said = self.offer(talk, &path, &content)?;
-        self.place.reload_commands(self.context);
+        self.place.reload_commands();
         trusting::trust_written(self.place, name, &content)?;
         Ok(said)
     }
@@ -435,7 +430,7 @@ impl Chat<'_, '_> {
         argument: &str,
     ) -> Result<(), Failure> {
         let screen = Some(self.screen);
-        match attach::expand(self.context, self.place, screen, name, argument)? {
+        match attach::expand(self.place, screen, name, argument)? {
             Ok(asked) => self.work_on(talk, &asked).map(drop),
             Err(problem) => {
                 self.screen

@@ -98,10 +98,7 @@ pub struct ChatTools<'p, 'a> {
 impl<'p> ChatTools<'p, '_> {
     /// All of them, in the order in which they are described.
     #[must_use]
-    pub fn toolbox(self) -> Toolbox<'p>
-    where
-        Self: 'p,
-    {
+    pub fn toolbox(self) -> Toolbox<'p> {
         let Self {
             root,
             outside,
@@ -164,10 +161,7 @@ impl<'p> ChatTools<'p, '_> {
 
     /// Tools that only read the project's files.
     #[must_use]
-    pub fn looking(self) -> Toolbox<'p>
-    where
-        Self: 'p,
-    {
+    pub fn looking(self) -> Toolbox<'p> {
         let Self {
             root,
             outside,

@@ -11,15 +11,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::run::accounts::Accounts;
 use crate::sys::files::PathError;
-use crate::sys::home_file::{self, HomeFileProblem};
-use crate::sys::positions::{self, Misplaced, Positions};
+use crate::sys::home_file::{self, HomeFileProblem, first_version};
 
 /// The file, in the agent's home.
 pub const FILE: &str = "trusted.json";
 /// Effect of removing the file.
 const WITHOUT: &str = "no project's files are trusted then";
-/// The one version of the form that there is.
-const VERSION: u64 = 1;
 
 /// The digests of a project's files, `sha256:` and hexadecimal digits, by their paths from its root.
 type Digests = BTreeMap<String, String>;
@@ -28,6 +25,7 @@ type Digests = BTreeMap<String, String>;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
+    #[serde(deserialize_with = "first_version")]
     version: u64,
     /// By each project's root, links resolved.
     folders: BTreeMap<String, Digests>,
@@ -36,7 +34,7 @@ struct Form {
 impl Default for Form {
     fn default() -> Self {
         Self {
-            version: VERSION,
+            version: 1,
             folders: BTreeMap::new(),
         }
     }
@@ -53,17 +51,13 @@ pub enum TrustProblem {
     #[error(transparent)]
     #[diagnostic(help("make `{}` writable", .0.path.parent().unwrap_or(&.0.path).display()))]
     Unwritable(#[from] PathError),
-    /// JSON has no name for the project.
-    #[error("`{}` is not UTF-8, so that nothing in it can be trusted", .0.display())]
-    #[diagnostic(help("rename the directory"))]
-    NotUtf8(PathBuf),
 }
 
 /// The files of one project that its user trusts.
 #[derive(Debug, Clone)]
 pub struct TrustedFiles {
     home: PathBuf,
-    root: PathBuf,
+    root: String,
     digests: Digests,
 }
 
@@ -73,12 +67,11 @@ impl TrustedFiles {
     /// # Errors
     /// When the file cannot be read, or there is a mistake in it.
     pub fn load(home: &Path, root: &Path) -> Result<Self, HomeFileProblem> {
-        let mut form = read(home)?;
-        let digests = root.to_str().and_then(|root| form.folders.remove(root));
+        let root = root.to_string_lossy().into_owned();
         Ok(Self {
             home: home.to_owned(),
-            root: root.to_owned(),
-            digests: digests.unwrap_or_default(),
+            digests: read(home)?.folders.remove(&root).unwrap_or_default(),
+            root,
         })
     }
 
@@ -98,37 +91,24 @@ impl TrustedFiles {
         &mut self,
         files: impl IntoIterator<Item = (&'f str, &'f [u8])>,
     ) -> Result<(), TrustProblem> {
-        let root = self.root.to_str();
-        let root = root.ok_or_else(|| TrustProblem::NotUtf8(self.root.clone()))?;
         let _lock = Accounts::lock(&self.home)?;
         let mut form = read(&self.home)?;
-        let digests = form.folders.entry(root.to_owned()).or_default();
+        let digests = form.folders.entry(self.root.clone()).or_default();
         digests.extend(
             files
                 .into_iter()
                 .map(|(path, content)| (path.to_owned(), digest(content))),
         );
         let known = digests.clone();
-        let content = serde_json::to_string_pretty(&form).unwrap_or_default() + "\n";
-        home_file::save(&self.home.join(FILE), content.as_bytes())?;
+        home_file::save_json(&self.home.join(FILE), &form)?;
         self.digests = known;
         Ok(())
     }
 }
 
 fn read(home: &Path) -> Result<Form, HomeFileProblem> {
-    let loaded = home_file::load(&home.join(FILE), WITHOUT, parse)?;
+    let loaded = home_file::load_json(&home.join(FILE), WITHOUT)?;
     Ok(loaded.unwrap_or_default())
-}
-
-fn parse(content: &[u8]) -> Result<Form, Misplaced> {
-    let text = positions::text(content)?;
-    let at = Positions(text);
-    let form: Form = at.object(text)?;
-    if form.version != VERSION {
-        return Err(at.problem(text.trim_start(), format!("`version` must be {VERSION}")));
-    }
-    Ok(form)
 }
 
 fn digest(content: &[u8]) -> String {

@@ -3,15 +3,12 @@
 //! Reads the project's permissions and commands, and writes what the user has agreed to. Guarantees that nothing of the
 //! project's counts before the user has seen what it would allow.
 
-use std::path::Path;
-
-use super::commands::CommandFile;
+use super::commands::{self, CommandFile};
 use super::login::home;
 use super::permissions::file::{Choice, FILE, PermissionFile};
 use super::permissions::untrusted::Untrusted;
 use super::permissions::words_of;
-use super::place::{ChatPlace, commands_of};
-use super::trust::TrustedFiles;
+use super::place::ChatPlace;
 use crate::commands::screen::Screen;
 use crate::record::question::{Answer, Question};
 use crate::run::context::Context;
@@ -93,7 +90,9 @@ fn ask(place: &ChatPlace<'_>, screen: &Screen, untrusted: &Untrusted) -> Result<
 /// When they cannot be read, or what was agreed cannot be kept.
 pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> {
     let root = context.project.root();
-    let (mut permissions, commands) = load(&home(context)?, root)?;
+    let home = home(context)?;
+    let mut permissions = PermissionFile::open(&home, root)?;
+    let (commands, _) = commands::load(root, &home);
     let untrusted = Untrusted::find(&permissions, &commands);
     if untrusted.lines.is_empty() {
         return Ok(Outcome::said(
@@ -113,12 +112,6 @@ pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> 
     let paths = untrusted.paths.iter().map(|path| format!("`{path}`"));
     let paths = paths.collect::<Vec<_>>().join(", ");
     Ok(Outcome::said(format!("done: {paths} trusted as it is now")))
-}
-
-fn load(home: &Path, root: &Path) -> Result<(PermissionFile, Vec<CommandFile>), Error> {
-    let trusted = TrustedFiles::load(home, root).map_err(NotReady::of)?;
-    let permissions = PermissionFile::load(root, trusted).map_err(NotReady::of)?;
-    Ok((permissions, commands_of(root, home).0))
 }
 
 fn is_agreed(context: &Context<'_>) -> Result<bool, Error> {

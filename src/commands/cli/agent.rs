@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::build::SandboxArgs;
 use super::replies::LossArgs;
@@ -57,4 +57,15 @@ pub struct AgentArgs {
     /// Flags for the sandbox.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
+}
+
+/// The commands for sessions.
+#[derive(Debug, Clone, Subcommand)]
+pub enum SessionsCommand {
+    /// List all sessions: id, time, state, directory, prompt
+    List {
+        /// Print JSON; same as --output-format json
+        #[arg(long, conflicts_with = "output_format")]
+        json: bool,
+    },
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use uuid::Uuid;
 
-use crate::commands::cli::agent::{AgentArgs, TalkArgs};
+use crate::commands::cli::agent::{AgentArgs, SessionsCommand, TalkArgs};
 use crate::commands::cli::inputs::{OutputArgs, PlaceArgs};
 use crate::commands::cli::values::{SELDOM, parse_duration};
 
@@ -15,33 +15,7 @@ Run an agent in the project until an independent audit passes.
 Without -p, it prompts for tasks one after another. With -p, it works on that
 one task and asks no questions.";
 
-const DEV_AFTER_HELP: &str = "\
-Files in ~/.dev-agent (macOS: ~/Library/Application Support/dev-agent):
-  config.json             server, model and limits; created on first use
-  sessions/<uuid>.json    the conversation, saved after every step
-Files in the project's root:
-  logs/<time>-dev/        every query, reply and tool result of a run
-
-Exit codes (also in the run's result.json):
-  0  done             the audit passed
-  1  audit-failed     the audit did not pass
-     tools-failed     too many failures in a row
-     loop-limit       too many model calls
-     over-budget      the next call could exceed --max-cost
-  2  usage            invalid command line, or no such session
-  3  not-ready        invalid configuration, first call over budget, or the
-                      session or project is in use by another process
-  4  model-failed     no complete reply
-  5  reply-rejected   the replies could not be understood
-  6  local-io         a read, write or log failed
-  129, 130, 143       interrupted by SIGHUP, SIGINT or SIGTERM; the session
-                      can be resumed
-
-Environment:
-  DEV_AGENT_API_URL, DEV_AGENT_API_KEY, DEV_AGENT_MODEL
-                                   override config.json
-  DEV_AGENT_HOME, XDG_CONFIG_HOME  move config.json and the sessions
-  VISUAL, EDITOR                   the editor that `dev config` opens";
+const DEV_AFTER_HELP: &str = include_str!("../../../help/dev.txt").trim_ascii_end();
 
 /// Arguments of `dev`.
 #[derive(Debug, Clone, Args)]
@@ -89,17 +63,6 @@ pub enum DevCommand {
     Sessions(SessionsCommand),
     /// Open config.json in an editor
     Config,
-}
-
-/// The commands for sessions.
-#[derive(Debug, Clone, Subcommand)]
-pub enum SessionsCommand {
-    /// List all sessions: id, time, state, directory, prompt
-    List {
-        /// Print JSON; same as --output-format json
-        #[arg(long, conflicts_with = "output_format")]
-        json: bool,
-    },
 }
 
 /// The command line of the binary `dev`, which is that of `code-commit dev`.

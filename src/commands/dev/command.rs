@@ -7,12 +7,14 @@ use std::cell::RefCell;
 use std::mem::take;
 use std::time::Duration;
 
+use super::settings::FILE;
 use crate::agent::audit::work_until_passed;
 use crate::agent::memory::truncate::{Meter, summarize};
 use crate::agent::memory::{Compress, Frame, TokenCounts};
 use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::restricted::AuditCommands;
+use crate::agent::session::SessionFile;
 use crate::agent::tool::Toolbox;
 use crate::agent::tools::background::{
     BackgroundAction, BackgroundTool, KILL_BACKGROUND_PROCESS, LIST_BACKGROUND_PROCESSES,
@@ -30,12 +32,14 @@ use crate::agent::tools::write::{WRITE_FILE, WriteFile};
 use crate::agent::{Agent, Brief, Host, ToolTries, protocol};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::error::CommandError;
-use crate::commands::keeping::Keeping as _;
-use crate::commands::sessions;
+use crate::commands::sessions as listing;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::{Standing, Talk, Talker, model_menu};
-use crate::commands::workspace::{AgentOptions, AnswerSource, SessionChoice, Workspace};
+use crate::commands::workspace::{
+    AgentOptions, AnswerSource, Keeping as _, SessionChoice, Workspace, home, settings,
+};
 use crate::model::Purpose;
+use crate::project::home::DEV;
 use crate::record::event::Event;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
@@ -179,7 +183,7 @@ impl Talker for Developer<'_, '_> {
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
         let kept = &self.place.kept;
         let here = self.context.directory;
-        Ok(sessions::others(
+        Ok(listing::others(
             self.context,
             &kept.store,
             here,
@@ -245,19 +249,6 @@ fn compact(context: &Context<'_>, place: &Workspace<'_>, focus: &str) -> Result<
     run.finish(result)
 }
 
-/// Reads the project's `AGENTS.md`; where it cannot be used, warns.
-fn conventions(
-    context: &Context<'_>,
-    place: &Workspace<'_>,
-    warnings: &mut Vec<String>,
-) -> Option<String> {
-    place.conventions(context).unwrap_or_else(|problem| {
-        context.warn(problem.clone());
-        warnings.push(problem);
-        None
-    })
-}
-
 /// The setup of a run.
 fn setup<'s>(
     place: &'s Workspace<'_>,
@@ -291,7 +282,11 @@ fn work(
     let _lock = recovery::take(context)?;
     let (root, outside) = (context.project.root(), place.outside);
     let mut warnings: Vec<String> = place.uncontained.iter().cloned().collect();
-    let conventions = conventions(context, place, &mut warnings);
+    let conventions = place.conventions(context).unwrap_or_else(|problem| {
+        context.warn(problem.clone());
+        warnings.push(problem);
+        None
+    });
     let setup = setup(place, answers, warnings, conventions);
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools.unwrap_or_default();
@@ -310,7 +305,10 @@ fn work(
         shell,
         output_files: &output_files,
     };
-    let background = told_of_background(patience);
+    let background = format!(
+        "- A command goes on in the background after {} s.\n",
+        patience.as_secs_f64()
+    );
     let counts = TokenCounts::default();
     let result = run.work(|conversation| {
         let worker = Agent {
@@ -378,12 +376,6 @@ fn work(
     })
 }
 
-/// Tells the developer of commands that take longer than this.
-fn told_of_background(patience: Duration) -> String {
-    let seconds = patience.as_secs_f64();
-    format!("- A command goes on in the background after {seconds} s.\n")
-}
-
 /// Tells an agent its limits, behind the rules for its commands.
 fn limits(commands: &str, max_loops: u16, tries: u32) -> String {
     format!(
@@ -437,4 +429,24 @@ fn developers_tools<'w>(
     } else {
         tools
     }
+}
+
+/// Lists the sessions of `dev`.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let (home, settings) = settings(context)?;
+    listing::list::<SessionFile>(context, &DEV, &home, settings.session_retention_days)
+}
+
+/// Opens `config.json` in the user's editor, and checks that the result can be used.
+///
+/// # Errors
+/// When there is no editor, or the configuration cannot be used.
+pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let home = home(context, &DEV)?;
+    // What is wrong with it now is what the editor is for.
+    let _ = settings(context);
+    listing::edit(context, &home.join(FILE), || settings(context).map(drop))
 }

@@ -4,5 +4,4 @@
 
 pub(crate) mod args;
 pub(crate) mod command;
-pub(crate) mod sessions;
 pub(crate) mod settings;

@@ -533,6 +533,7 @@ fn chat(told: &mut Told) {
         name: s("c"),
         successor: "d",
     });
+    told.error(ChatError::NoNativeTools("c".to_owned()));
     told.error(ChatError::NoTiers);
     told.error(ChatError::Account(NoAccount::NotAName));
     told.error(ChatError::Account(NoAccount::Unknown {
@@ -957,7 +958,6 @@ fn readiness_of_agents(told: &mut Told) {
     told.problem(PermissionsProblem::Changed { path: path() });
     told.problem(trust());
     told.problem(TrustProblem::Unwritable(path_error("write")));
-    told.problem(TrustProblem::NotUtf8(path()));
 }
 
 /// The list of a run of this test that failed is in `target/golden.txt`.

@@ -99,7 +99,7 @@ pub fn orchestrate(
         orchestration.carry_out(&client)
     };
     drop(client);
-    run.note_orchestration(report.clone());
+    run.with(|run| run.record.orchestration = Some(report.clone()));
     let report = serde_json::to_value(report).unwrap_or_default();
     match run.finish(result.map(|()| String::new())) {
         Ok(outcome) => Ok(Outcome {
@@ -172,7 +172,7 @@ impl Orchestration<'_, '_> {
             publish_report,
             publish_error,
             iterations: lineage.kept.iterations,
-            log: self.run.folder(),
+            log: self.run.with(|run| run.log.name().to_owned()),
             branches: lineage.kept.branches.clone(),
         };
         report.instructions = instructions(&report, &place.settings, &lineage);
@@ -181,7 +181,7 @@ impl Orchestration<'_, '_> {
 
     /// Lets the model lead the work, until it signs off and that counts.
     fn work(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
-        self.exchanges.begin(self.run.log())?;
+        self.exchanges.begin(self.run.with(|run| run.log.clone()))?;
         specialists.tell_change().map_err(Error::from)?;
         let settings = &self.place.settings;
         let brief = || Brief {
@@ -313,11 +313,12 @@ impl Watcher for Orchestration<'_, '_> {
     /// Keeps the branches in the run's folder, so that a run that is killed still tells where it was.
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
         self.exchanges.check()?;
-        Ok(self.run.log_json(LINEAGE, &lineage.kept)?)
+        let logged = self.run.with(|run| run.log.json(LINEAGE, &lineage.kept));
+        Ok(logged.map_err(Error::from)?)
     }
 
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
-        if self.place.is_replay() {
+        if self.place.recorded.is_some() {
             // All that is waited for has happened already.
             return self.context.interrupt.check();
         }

@@ -54,7 +54,7 @@ pub struct OrchestratePlace<'c> {
     /// The source of the server's answers.
     pub server: McpSource,
     /// The record of the run that is replayed, if any.
-    recorded: Option<AgentRecord>,
+    pub recorded: Option<AgentRecord>,
 }
 
 impl<'c> OrchestratePlace<'c> {
@@ -157,11 +157,6 @@ impl<'c> OrchestratePlace<'c> {
             server: McpSource::Recorded(exchanges),
             recorded: Some(record),
         })
-    }
-
-    /// Returns `true` if a recorded run is replayed.
-    pub fn is_replay(&self) -> bool {
-        self.recorded.is_some()
     }
 
     /// The source of answers to the model's questions.

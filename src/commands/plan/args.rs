@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::commands::cli::agent::{AgentArgs, TalkArgs};
+use crate::commands::cli::agent::{AgentArgs, SessionsCommand, TalkArgs};
 use crate::commands::cli::replies::OnFailure;
 use crate::commands::cli::values::{SELDOM, parse_duration};
-use crate::commands::dev::args::SessionsCommand;
 
 const PLAN_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 

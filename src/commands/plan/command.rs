@@ -19,12 +19,11 @@ use crate::agent::conversation::Conversation;
 use crate::agent::restricted::AuditCommands;
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::error::CommandError;
-use crate::commands::keeping::Keeping as _;
 use crate::commands::last;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{Standing, Talk, Talker, model_menu};
-use crate::commands::workspace::{AnswerSource, SessionChoice};
+use crate::commands::workspace::{AnswerSource, Keeping as _, SessionChoice};
 use crate::model::ModelTable;
 use crate::record::event::Event;
 use crate::record::result::{PlanRecord, PlanStepRecord};
@@ -100,7 +99,7 @@ fn in_session(
         document: Some(kept.document(context.project.root())),
         ..context.clone()
     };
-    if user.is_none() && !kept.is_resumed() {
+    if user.is_none() && !kept.is_resumed {
         chat.system(QUESTION);
     }
     let place = PlanPlace::open(context, &options, home, models, kept);
@@ -292,7 +291,8 @@ impl Worker<'_> {
         };
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;
         let document = self.document();
-        run.log_text(run_files::PLAN, document.bytes()?)?;
+        let bytes = document.bytes()?;
+        run.with(|run| run.log.text(run_files::PLAN, bytes))?;
         let root = self.context.project.root();
         let harmless = AuditCommands {
             root,
@@ -313,7 +313,7 @@ impl Worker<'_> {
             claimed: RefCell::default(),
         };
         let result = run.work(|conversation| self.work(&stages, conversation));
-        run.note_plan(self.record());
+        run.with(|run| run.record.plan = Some(self.record()));
         run.finish(result)
     }
 

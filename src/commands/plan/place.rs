@@ -14,12 +14,13 @@ use super::session::{self, PlanSession, PlanSessionStore, PlanStage, PlanState};
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::CommandError;
-use crate::commands::keeping::Keeping;
 use crate::commands::sessions;
-use crate::commands::workspace::{Recorded, SessionChoice, check_keys, processes, recorded};
+use crate::commands::workspace::{
+    self, Keeping, Recorded, SessionChoice, check_keys, own_paths, processes, recorded,
+};
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
-use crate::project::home::{PLAN_MODELS, System};
+use crate::project::home::PLAN_MODELS;
 use crate::project::repository::DOT_GIT;
 use crate::project::{home, place};
 use crate::record::event::Event;
@@ -35,14 +36,15 @@ use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
-use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{InputError, Typed, User};
+use crate::sys::home_file;
+use crate::sys::interrupt::Interrupted;
+use crate::ui::input::{InputError, User};
 
 /// The session that a plan is worked on in.
 pub struct KeptPlan<'s> {
     session: RefCell<PlanSession>,
     /// True if the session existed before.
-    is_resumed: bool,
+    pub is_resumed: bool,
     store: PlanSessionStore<'s>,
     clock: &'s dyn Clock,
 }
@@ -51,11 +53,6 @@ impl KeptPlan<'_> {
     /// The chat log's path.
     pub fn chat_log(&self) -> PathBuf {
         self.session.borrow().chat_log()
-    }
-
-    /// True if the session existed before.
-    pub fn is_resumed(&self) -> bool {
-        self.is_resumed
     }
 
     /// The document's path, in the session's folder or in the project in `root`.
@@ -141,8 +138,7 @@ impl Keeping for KeptPlan<'_> {
 /// # Errors
 /// If no variable says so.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
-    let home = home::PLAN.directory(context.environment, System::current());
-    Ok(home.map_err(NotReady::of)?)
+    workspace::home(context, &home::PLAN)
 }
 
 /// The agent's table of models: its own, which is made where it is missing, and over it the project's.
@@ -164,14 +160,7 @@ fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> 
     if let Some(own) = read.map_err(PathError::of("read", path))? {
         return Ok(own);
     }
-    let make = || {
-        path.parent()
-            .map_or(Ok(()), atomic_file::private_directory)?;
-        atomic_file::create_private(path, |file| {
-            file.write_all(ModelTable::PLAN_DEFAULTS.as_bytes())
-        })
-    };
-    make().map_err(PathError::of("write", path))?;
+    home_file::create(path, ModelTable::PLAN_DEFAULTS.as_bytes())?;
     context.notice(format!(
         "`{}` was made: it lists the models, and says which is asked in which stage",
         path.display()
@@ -230,21 +219,17 @@ fn wants(context: &Context<'_>, typing: &User, model: &str) -> Result<bool, Inte
     let confirmed = typing
         .borrow_mut()
         .confirm(&Question::from(sentence.clone()), None);
-    match confirmed {
-        Some(Ok(answer)) => return Ok(answer == Answer::Yes),
-        Some(Err(InputError::Interrupted(interrupted))) => return Err(interrupted),
-        Some(Err(_)) => return Ok(false),
-        None => {}
-    }
-    context.notice(sentence);
-    let typed = typing.borrow_mut().line("yes/no> ");
-    match typed {
-        Ok(Typed::Line(line)) => Ok(["y", "yes"].contains(&line.trim())),
-        Ok(Typed::Interrupted) => Err(Interrupted {
-            signal: Signal::Int,
-        }),
+    let agreed = if let Some(confirmed) = confirmed {
+        confirmed.map(|answer| answer == Answer::Yes)
+    } else {
+        context.notice(sentence);
+        let typed = typing.borrow_mut().line("yes/no> ");
+        let typed = typed.and_then(|typed| Ok(typed.answer()?));
+        typed.map(|line| Answer::read(&line.unwrap_or_default()) == Answer::Yes)
+    };
+    match agreed {
         Err(InputError::Interrupted(interrupted)) => Err(interrupted),
-        Ok(Typed::End) | Err(_) => Ok(false),
+        agreed => Ok(agreed.unwrap_or(false)),
     }
 }
 
@@ -278,8 +263,6 @@ pub struct PlanPlace<'c> {
     pub recorded: Option<AgentRecord>,
     /// True if the run that is replayed ended when the plan was made.
     pub is_plan_only: bool,
-    /// The models by their windows, the largest last.
-    windows: Vec<(u64, String)>,
 }
 
 /// The number of unintelligible replies in a row that ends a run.
@@ -336,11 +319,10 @@ impl<'c> PlanPlace<'c> {
                 command_timeout: Some(Seconds(LONGEST_COMMAND)),
             },
             processes: RefCell::new(processes),
-            closed: closed(home),
+            closed: own_paths(home, &["config", SESSIONS]),
             warnings,
             recorded: None,
             is_plan_only: false,
-            windows: windows(context),
             kept,
         };
         place.replay(context, options)?;
@@ -399,38 +381,15 @@ impl<'c> PlanPlace<'c> {
         session.file.model.clone_from(&spec.name);
         Ok(())
     }
-
-    /// A model with a larger window than this.
-    pub fn larger(&self, window: Option<u64>) -> Option<&str> {
-        let mut larger = self
-            .windows
-            .iter()
-            .filter(|(known, _)| Some(*known) > window);
-        larger
-            .next()
-            .filter(|_| window.is_some())
-            .map(|(_, name)| &**name)
-    }
 }
 
-/// The models whose windows are known.
-fn windows(context: &Context<'_>) -> Vec<(u64, String)> {
-    let table = context.models.as_ref().ok();
-    let specs = table.into_iter().flat_map(ModelTable::models);
-    let mut windows: Vec<_> = specs
-        .filter_map(|spec| Some((spec.prompt_window()?, spec.name.clone())))
-        .collect();
-    windows.sort();
-    windows
-}
-
-/// The agent's own files, links resolved.
-fn closed(home: &Path) -> Vec<PathBuf> {
-    let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
-    let home = resolved(home.to_path_buf());
-    ["config", SESSIONS]
-        .map(|name| resolved(home.join(name)))
-        .into()
+/// The known model with the next larger window than this.
+pub fn larger<'c>(context: &'c Context<'_>, window: Option<u64>) -> Option<&'c str> {
+    let table = context.models.as_ref().ok()?;
+    let specs = table.models().iter();
+    let windows = specs.filter_map(|spec| Some((spec.prompt_window()?, &*spec.name)));
+    let larger = windows.filter(|(known, _)| window.is_some_and(|window| *known > window));
+    larger.min().map(|(_, name)| name)
 }
 
 /// The session that is meant, or a new one.

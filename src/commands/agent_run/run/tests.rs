@@ -164,7 +164,8 @@ fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
         let told = recording.agent().and_then(|agent| agent.orchestration);
         let models = recorded_model(context, &choice(None), recording, &told.unwrap()).unwrap();
         let (run, other) = (start(context, &models), start(context, &models));
-        assert_ne!(run.folder(), other.folder());
+        let folder = |run: &AgentRun<'_>| run.with(|run| run.log.name().to_owned());
+        assert_ne!(folder(&run), folder(&other));
         assert_eq!(&*ask(&run).unwrap().text, "Hello.");
         assert!(matches!(
             run.apply(vec![("a.txt".to_owned(), EditKind::Write("x".to_owned()))]),
@@ -177,8 +178,12 @@ fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
         });
         let published = published.unwrap();
         assert!(published.failure.is_none() && !published.text.contains(TOKEN));
-        run.log().line(MCP, &json!({"method": TOKEN})).unwrap();
-        run.log().line(MCP, &json!({"method": "2"})).unwrap();
+        run.with(|run| run.log.clone())
+            .line(MCP, &json!({"method": TOKEN}))
+            .unwrap();
+        run.with(|run| run.log.clone())
+            .line(MCP, &json!({"method": "2"}))
+            .unwrap();
         let lineage = Lineage {
             branches: vec![BranchRecord {
                 id: "b-1".to_owned(),
@@ -190,8 +195,11 @@ fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
             }],
             ..Lineage::default()
         };
-        run.log_json(LINEAGE, &lineage).unwrap();
-        let folder = context.project.root().join(run.folder());
+        run.with(|run| run.log.json(LINEAGE, &lineage)).unwrap();
+        let folder = context
+            .project
+            .root()
+            .join(run.with(|run| run.log.name().to_owned()));
         let outcome = run.finish(Ok("done".to_owned())).unwrap();
         assert!(outcome.record.unwrap().stat.is_none());
         left_behind(&folder);

@@ -150,7 +150,7 @@ fn commands_are_the_projects_and_the_users_and_what_is_broken_is_a_warning() {
     symlink("../../shared.md", projects.join("shared.md")).unwrap();
     symlink("..", projects.join("loop")).unwrap();
     symlink(base.join("elsewhere.md"), home.join("commands/linked.md")).unwrap();
-    let (commands, warnings) = load(&root, &home, &|name| name == "clear");
+    let (commands, warnings) = load(&root, &home);
     let told: Vec<_> = commands
         .iter()
         .map(|command| (&*command.name, &*command.description, command.is_projects()))
@@ -181,13 +181,13 @@ fn commands_are_the_projects_and_the_users_and_what_is_broken_is_a_warning() {
         );
     }
     assert!(warnings[4].ends_with("it is a link that leads out of the project"));
-    let nothing = load(&base.join("nowhere"), &base.join("none"), &|_| false);
+    let nothing = load(&base.join("nowhere"), &base.join("none"));
     assert_eq!(nothing, (Vec::new(), Vec::new()));
     // Nor is the folder itself read where it is such a link.
     let linked = base.join("linked");
     fs::create_dir(&linked).unwrap();
     symlink(root.join(".agent"), linked.join(".agent")).unwrap();
-    let (commands, warnings) = load(&linked, &base.join("none"), &|_| false);
+    let (commands, warnings) = load(&linked, &base.join("none"));
     assert_eq!((commands.len(), warnings.len()), (0, 1));
 }
 
@@ -202,8 +202,10 @@ fn a_name_is_a_file() {
         ("a/b", None),
         ("..:x", None),
         ("git:", None),
+        ("clear", None),
     ] {
-        assert_eq!(file_for(name).as_deref(), expected.map(Path::new), "{name}");
+        let expected = expected.map(|file| format!(".agent/commands/{file}"));
+        assert_eq!(file_for(name), expected, "{name}");
     }
 }
 
@@ -224,7 +226,7 @@ fn a_fence_around_a_reply_is_taken_off() {
 fn the_examples_are_commands() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/commands");
     for name in ["refactor_component", "generate_tests"] {
-        let text = fs::read_to_string(folder.join(file_for(name).unwrap())).unwrap();
+        let text = fs::read_to_string(folder.join(format!("{name}.md"))).unwrap();
         let (command, oddities) = CommandFile::parse(name.to_owned(), None, &text).unwrap();
         assert_eq!(oddities, [""; 0]);
         assert!(!command.description.is_empty() && !command.argument_hint.is_empty());

@@ -57,7 +57,7 @@ fn what_stands_behind_the_command_is_a_key_or_a_name() {
 
 #[test]
 fn a_key_is_stored_and_counts_from_then_on() {
-    let taken = |_: &ApiKey| Ok(KeyCheck::Taken);
+    let taken = |_: &ApiKey| Ok(None);
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join(".agent");
     for (account, expected) in [
@@ -72,22 +72,22 @@ fn a_key_is_stored_and_counts_from_then_on() {
     let said = switch(&home, &set(), "work").unwrap();
     assert_eq!(
         said.markdown(),
-        "Signed in as work\n\n`ANTHROPIC_API_KEY` is set, and goes before it"
+        "Signed in as work\n\n`ANTHROPIC_API_KEY` is set, and goes before it in new sessions"
     );
     assert_eq!(names(&home), ["work", "default", "work"]);
 }
 
 #[test]
 fn an_account_names_its_vendor_and_what_goes_before_it_elsewhere() {
-    let taken = |_: &ApiKey| Ok(KeyCheck::Taken);
+    let taken = |_: &ApiKey| Ok(None);
     let dir = tempfile::tempdir().unwrap();
     let key = "AIza-sekret";
     let provider = provider_of(key).unwrap();
     let environment = Environment::of(&[("GOOGLE_API_KEY", "x"), ("ANTHROPIC_API_KEY", "y")]);
     let said = store(dir.path(), &environment, ("g", provider), key, &taken).unwrap();
     assert_eq!(
-        said.signed_in("g").said,
-        "Signed in as g, for the models of Google\n\n`GOOGLE_API_KEY` is set, and goes before it in other sessions"
+        said.markdown(),
+        "Signed in as g, for the models of Google\n\n`GOOGLE_API_KEY` is set, and goes before it in new sessions"
     );
     let accounts = Accounts::load(dir.path()).unwrap();
     assert_eq!(accounts.active().unwrap().provider, Provider::Gemini);
@@ -101,7 +101,7 @@ fn keys_that_are_stored_at_once_are_all_kept() {
     let checked = std::sync::Barrier::new(AT_ONCE);
     let taken = |_: &ApiKey| {
         checked.wait();
-        Ok(KeyCheck::Taken)
+        Ok(None)
     };
     std::thread::scope(|scope| {
         for at in 0..AT_ONCE {
@@ -119,12 +119,15 @@ fn keys_that_are_stored_at_once_are_all_kept() {
 #[test]
 fn a_key_that_is_refused_is_not_stored_and_one_that_cannot_be_checked_is() {
     let dir = tempfile::tempdir().unwrap();
-    let refuse = |_: &ApiKey| Ok(KeyCheck::Refused("invalid x-api-key".to_owned()));
+    let refuse = |_: &ApiKey| {
+        let reason = "invalid x-api-key".to_owned();
+        Err(ChatError::KeyRefused { reason }.into())
+    };
     let refused = store(dir.path(), &none(), (DEFAULT, USUAL), "sk-sekret", &refuse).unwrap_err();
     assert_eq!(refused.to_string(), "the key is refused: invalid x-api-key");
     assert_eq!(refused.exit(), Exit::ModelFailed);
     assert!(!dir.path().join(HOME_FILE).exists());
-    let unknown = |_: &ApiKey| Ok(KeyCheck::Unknown("no connection".to_owned()));
+    let unknown = |_: &ApiKey| Ok(Some("no connection".to_owned()));
     let said = store(dir.path(), &none(), (DEFAULT, USUAL), "sk-sekret", &unknown).unwrap();
     let outcome = said.outcome();
     assert_eq!(outcome.summary, "Signed in as default");
@@ -137,7 +140,7 @@ fn a_key_that_is_refused_is_not_stored_and_one_that_cannot_be_checked_is() {
 
 #[test]
 fn nothing_is_asked_with_what_cannot_be_stored() {
-    let asked = |_: &ApiKey| -> Result<KeyCheck, Error> { panic!("the vendor was asked") };
+    let asked = |_: &ApiKey| -> Result<Option<String>, Error> { panic!("the vendor was asked") };
     let dir = tempfile::tempdir().unwrap();
     for (account, key, exit, expected) in [
         (DEFAULT, "", Exit::Usage, "the key is empty"),
@@ -167,7 +170,7 @@ fn nothing_is_asked_with_what_cannot_be_stored() {
 
 #[test]
 fn who_signs_out_is_told_what_counts_then() {
-    let taken = |_: &ApiKey| Ok(KeyCheck::Taken);
+    let taken = |_: &ApiKey| Ok(None);
     let dir = tempfile::tempdir().unwrap();
     let out = |environment: Environment| sign_out(dir.path(), &environment).unwrap().markdown();
     assert_eq!(out(none()), "Nobody is signed in");

@@ -10,20 +10,22 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
+use chrono::{DateTime, FixedOffset, SecondsFormat};
 
+use self::form::PermissionForm;
 #[cfg(test)]
 pub(crate) use self::form::TOOLS;
 pub(crate) use self::form::rule_words;
-use self::form::{Actions, CommandRule, PermissionForm};
 pub use self::form::{Choice, PermissionAction};
 use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};
 use crate::commands::chat::commands::CommandFile;
 use crate::commands::chat::trust::{TrustProblem, TrustedFiles};
 use crate::project::home::AGENT_FOLDER;
-use crate::sys::diff::{FileChange, FileState, NEW_MODE};
+use crate::run::not_ready::NotReady;
+use crate::sys::diff::FileChange;
+use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
-use crate::sys::home_file::HomeFileProblem;
+use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::{atomic_file, diff};
 
 /// The file, relative to the project's root.
@@ -75,8 +77,7 @@ pub struct PermissionFile {
     /// The content of the file.
     form: PermissionForm,
     /// The permissions that hold.
-    actions: Actions,
-    rules: Vec<CommandRule>,
+    holding: PermissionForm,
     /// The files of the project that the user has agreed to.
     trusted: TrustedFiles,
     /// `true` if all of the file is in effect: there is none, or the user has agreed to these bytes.
@@ -85,14 +86,9 @@ pub struct PermissionFile {
     pub is_declined: bool,
 }
 
-/// The file is not what it was.
-#[derive(Debug)]
-pub struct ChangedOnDisk {
-    /// Unified diff of the change; "" where the file cannot be read.
-    pub diff: String,
-    /// The permissions that hold if the user agrees; an error where the file cannot be used as it is now.
-    pub file: Result<PermissionFile, PermissionsProblem>,
-}
+/// Unified diff of a change on the disk, "" where the file cannot be read; and the permissions that hold if the user
+/// agrees, or an error where the file cannot be used as it is now.
+pub type ChangedOnDisk = (String, Result<PermissionFile, PermissionsProblem>);
 
 impl PermissionFile {
     /// The permissions of the project with this root: the file's, as far as it is trusted or narrows them, or the
@@ -100,8 +96,17 @@ impl PermissionFile {
     ///
     /// # Errors
     /// When there is one that cannot be used.
-    pub fn load(root: &Path, trusted: TrustedFiles) -> Result<Self, PermissionsProblem> {
+    fn load(root: &Path, trusted: TrustedFiles) -> Result<Self, PermissionsProblem> {
         Self::of(root, read(root)?, trusted)
+    }
+
+    /// Loads them likewise, by the trust that is kept in the user's `home`.
+    ///
+    /// # Errors
+    /// When a file cannot be used: the project is not ready.
+    pub fn open(home: &Path, root: &Path) -> Result<Self, Error> {
+        let trusted = TrustedFiles::load(home, root).map_err(NotReady::of)?;
+        Ok(Self::load(root, trusted).map_err(NotReady::of)?)
     }
 
     fn of(
@@ -109,8 +114,8 @@ impl PermissionFile {
         known: Option<Vec<u8>>,
         trusted: TrustedFiles,
     ) -> Result<Self, PermissionsProblem> {
-        let parsed = known.as_deref().map(PermissionForm::parse).transpose();
-        let form = parsed
+        let parsed = known.as_deref().map(home_file::parse_json).transpose();
+        let form: PermissionForm = parsed
             .map_err(|mistake| HomeFileProblem::Mistake {
                 path: root.join(FILE),
                 mistake,
@@ -120,13 +125,11 @@ impl PermissionFile {
         let is_trusted = known
             .as_ref()
             .is_none_or(|content| trusted.has(FILE, content));
-        let (actions, rules) = form.holding(is_trusted);
         Ok(Self {
             root: root.to_owned(),
             known,
+            holding: form.holding(is_trusted),
             form,
-            actions,
-            rules,
             trusted,
             is_trusted,
             is_declined: false,
@@ -136,8 +139,7 @@ impl PermissionFile {
     /// Action for calls of this tool: a tool that is not listed is asked about.
     #[must_use]
     pub fn action(&self, tool: &str) -> PermissionAction {
-        let known = self.actions.get(tool);
-        known.copied().unwrap_or(PermissionAction::Ask)
+        self.holding.action(tool)
     }
 
     /// Action for a command that this tool runs: each of its programs goes by the longest rule that covers it, else by
@@ -145,16 +147,12 @@ impl PermissionFile {
     #[must_use]
     pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
         let of_tool = self.action(tool);
-        let by_rules = || {
-            let programs = command.programs.iter();
-            programs
-                .map(|program| self.rule(program).unwrap_or(of_tool))
-                .max()
-        };
-        match by_rules()
-            .filter(|_| of_tool != PermissionAction::Never)
-            .unwrap_or(of_tool)
-        {
+        let programs = command.programs.iter();
+        let by_rules = programs.map(|program| self.rule(program).unwrap_or(of_tool));
+        let by_rules = by_rules
+            .max()
+            .filter(|_| of_tool != PermissionAction::Never);
+        match by_rules.unwrap_or(of_tool) {
             PermissionAction::Always if !command.reasons.is_empty() => PermissionAction::Ask,
             action => action,
         }
@@ -163,20 +161,34 @@ impl PermissionFile {
     /// The action of the longest rule that covers a program; of two, the one that allows less.
     #[must_use]
     pub fn rule(&self, program: &JudgedProgram) -> Option<PermissionAction> {
-        let covering = self.rules.iter();
+        let covering = self.holding.commands.iter();
         let covering =
             covering.filter_map(|rule| Some((program.covered_by(&rule.prefix)?, rule.action)));
         covering.max().map(|(_, action)| action)
     }
 
-    /// The tools that are listed, in the file's order, and what becomes of their calls.
-    pub fn listed(&self) -> impl Iterator<Item = (&str, PermissionAction)> {
-        self.form.tools().map(|tool| (tool, self.action(tool)))
-    }
-
-    /// The prefixes of commands for which there are rules that hold, and what becomes of these.
-    pub fn rules(&self) -> impl Iterator<Item = (&str, PermissionAction)> {
-        self.rules.iter().map(|rule| (&*rule.prefix, rule.action))
+    /// The permissions that hold, as Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let tools = self.holding.permissions.iter();
+        let tools = tools.map(|rule| (rule.tool.clone(), rule.action));
+        let rules = self.holding.commands.iter();
+        let rules = rules.map(|rule| (rule_words(&rule.prefix), rule.action));
+        let line = |(what, action): (String, PermissionAction)| {
+            format!("| {what} | {} |\n", action.name())
+        };
+        let lines: String = tools.chain(rules).map(line).collect();
+        let path = self.path();
+        let kept = if path.exists() {
+            "stand in"
+        } else {
+            "are the defaults: there is no"
+        };
+        format!(
+            "| tool | permission |\n|---|---|\n{lines}\nThese {kept} `{}`. Other tools are asked about, but for \
+             `update_todos` and `spawn_agent`, which change nothing by themselves.",
+            path.display()
+        )
     }
 
     /// Permissions that the file would add with trust, as phrases.
@@ -191,10 +203,8 @@ impl PermissionFile {
     /// A copy for which the user counts as having agreed to the file.
     #[must_use]
     pub fn as_trusted(&self) -> Self {
-        let (actions, rules) = self.form.holding(true);
         Self {
-            actions,
-            rules,
+            holding: self.form.clone(),
             is_trusted: true,
             ..self.clone()
         }
@@ -250,14 +260,7 @@ impl PermissionFile {
         choice: &Choice,
         now: DateTime<FixedOffset>,
     ) -> Result<(), PermissionsProblem> {
-        match choice {
-            Choice::Tool(tool, action) => drop(self.actions.insert(tool.clone(), *action)),
-            Choice::Commands(prefixes) => {
-                self.rules.retain(|rule| !prefixes.contains(&rule.prefix));
-                let rules = prefixes.iter().map(|prefix| CommandRule::always(prefix));
-                self.rules.extend(rules);
-            }
-        }
+        self.holding.set(choice);
         if self.needs_trust(choice) {
             return Ok(());
         }
@@ -267,10 +270,11 @@ impl PermissionFile {
             return Err(PermissionsProblem::Changed { path });
         }
         self.form.set(choice);
-        let now = now.with_timezone(&Utc);
-        let content = self
-            .form
-            .content(&now.to_rfc3339_opts(SecondsFormat::Millis, true));
+        let now = now.to_utc().to_rfc3339_opts(SecondsFormat::Millis, true);
+        self.form.timestamp = Some(now);
+        // All keys are strings.
+        let json = serde_json::to_string_pretty(&self.form).unwrap_or_default();
+        let content = format!("{json}\n").into_bytes();
         self.write(&content)?;
         if self.is_trusted {
             self.trusted.add([(FILE, &*content)])?;
@@ -286,28 +290,11 @@ impl PermissionFile {
         let found = match read(&self.root) {
             Ok(found) if found == self.known => return None,
             Ok(found) => found,
-            Err(problem) => {
-                return Some(ChangedOnDisk {
-                    diff: String::new(),
-                    file: Err(problem),
-                });
-            }
+            Err(problem) => return Some((String::new(), Err(problem))),
         };
-        let state = |content: &Option<Vec<u8>>| {
-            content.clone().map(|content| FileState {
-                content,
-                mode: NEW_MODE,
-            })
-        };
-        let change = FileChange {
-            path: FILE.to_owned(),
-            before: state(&self.known),
-            after: state(&found),
-        };
-        Some(ChangedOnDisk {
-            diff: diff::text(&[change]),
-            file: Self::of(&self.root, found, self.trusted.clone()),
-        })
+        let change = FileChange::of(FILE.to_owned(), self.known.clone(), found.clone());
+        let file = Self::of(&self.root, found, self.trusted.clone());
+        Some((diff::text(&[change]), file))
     }
 
     /// Puts the file back as it was: the user does not agree with its change. What stood there goes to [`REFUSED`], in
@@ -318,9 +305,7 @@ impl PermissionFile {
     pub fn put_back(&self) -> Result<(), PermissionsProblem> {
         check_directory(&self.root)?;
         let moved = fs::rename(self.path(), self.root.join(REFUSED)).if_there();
-        moved.map_err(|source: io::Error| {
-            PermissionsProblem::Unwritable(PathError::of("write", self.path())(source))
-        })?;
+        moved.map_err(|source| self.unwritable(source))?;
         let content = self.known.as_ref();
         content.map_or(Ok(()), |content| self.write(content))
     }
@@ -335,9 +320,11 @@ impl PermissionFile {
         check_directory(&self.root)?;
         let written = fs::create_dir_all(self.root.join(AGENT_FOLDER))
             .and_then(|()| atomic_file::replace(&self.path(), |file| file.write_all(content)));
-        written.map_err(|source: io::Error| {
-            PermissionsProblem::Unwritable(PathError::of("write", self.path())(source))
-        })
+        written.map_err(|source| self.unwritable(source))
+    }
+
+    fn unwritable(&self, source: io::Error) -> PermissionsProblem {
+        PermissionsProblem::Unwritable(PathError::of("write", self.path())(source))
     }
 }
 

@@ -3,7 +3,6 @@
 use super::*;
 use crate::agent::permissions::{DenyPaths, Everything};
 use crate::agent::tool::{Arguments, Parameter, ToolSpec};
-use crate::commands::chat::trust::TrustedFiles;
 use crate::sys::error::Problem as _;
 
 const PATH: &[Parameter] = &[Parameter::path("path", "")];
@@ -37,9 +36,11 @@ fn call(name: &'static str, subject: &str) -> ToolCall {
 
 /// The permissions of the project with this root, whose user's home is in there, and what its session knows.
 fn world(root: &Path) -> (RefCell<PermissionFile>, RefCell<Briefing>) {
-    let trusted = TrustedFiles::load(&root.join("home"), root).unwrap();
-    let file = PermissionFile::load(root, trusted).unwrap();
-    (RefCell::new(file), RefCell::new(Briefing::load(root, root)))
+    let file = PermissionFile::open(&root.join("home"), root).unwrap();
+    (
+        RefCell::new(file),
+        RefCell::new(Briefing::load(root, root, &serde_json::Value::Null)),
+    )
 }
 
 /// A word for what becomes of a call: `asks` may be answered for good, `asks once` not.

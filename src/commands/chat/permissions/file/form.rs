@@ -1,18 +1,15 @@
 //! The content of `permissions.json`. Pure.
 
-use std::collections::HashMap;
-
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 use crate::agent::judge::LOOKS;
-use crate::sys::positions::{self, Entries, Misplaced, Positions};
+use crate::sys::home_file::first_version;
 use crate::sys::text::one_line;
 
 /// Length to which unknown names are cut, in characters.
 const LONGEST_NAME: usize = 64;
-/// The one version of the form that there is.
-const VERSION: u64 = 1;
 
 /// The permissions where there is no file.
 const DEFAULTS: [(&str, PermissionAction); 5] = [
@@ -53,7 +50,8 @@ pub enum Choice {
 }
 
 /// Handling of calls; the more an action forbids, the greater it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PermissionAction {
     /// Carries them out, except calls that are always asked about.
     Always,
@@ -64,8 +62,6 @@ pub enum PermissionAction {
 }
 
 impl PermissionAction {
-    const ALL: [Self; 3] = [Self::Always, Self::Ask, Self::Never];
-
     /// Its name in the file.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -77,170 +73,142 @@ impl PermissionAction {
     }
 }
 
-/// Actions by the tool's name.
-pub(crate) type Actions = HashMap<String, PermissionAction>;
-
-/// A rule for commands that begin with these words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CommandRule {
-    /// The words, as a shell reads them, or [`LOOKS`].
-    pub prefix: String,
-    /// Handling of such a command.
+/// The entry of a tool.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ToolRule {
+    #[serde(deserialize_with = "known_tool")]
+    pub tool: String,
+    #[serde(deserialize_with = "known_action")]
     pub action: PermissionAction,
+    /// The fields of others.
+    #[serde(flatten)]
+    other: Map<String, Value>,
 }
 
-impl CommandRule {
-    pub(crate) fn always(prefix: &str) -> Self {
+impl ToolRule {
+    fn new(tool: &str, action: PermissionAction) -> Self {
         Self {
-            prefix: prefix.to_owned(),
-            action: PermissionAction::Always,
+            tool: tool.to_owned(),
+            action,
+            other: Map::new(),
         }
+    }
+
+    /// Tests if it allows more than the defaults do.
+    fn allows_more(&self) -> bool {
+        let tool = &*self.tool;
+        let is_free = DEFAULTS.contains(&(tool, self.action)) || UNASKED.contains(&tool);
+        self.action == PermissionAction::Always && !is_free
     }
 }
 
+/// A rule for commands that begin with these words.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CommandRule {
+    /// The words, as a shell reads them, or [`LOOKS`].
+    #[serde(deserialize_with = "prefix")]
+    pub prefix: String,
+    /// Handling of such a command.
+    #[serde(deserialize_with = "known_action")]
+    pub action: PermissionAction,
+    /// The fields of others.
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
 /// All that is in the file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PermissionForm {
-    /// The whole file: unknown fields stay.
-    json: Value,
-    actions: Actions,
-    rules: Vec<CommandRule>,
+    #[serde(deserialize_with = "first_version")]
+    version: u64,
+    /// The tools that are listed.
+    pub permissions: Vec<ToolRule>,
+    /// The rules for commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandRule>,
+    /// When the program has written it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<String>,
+    /// The fields of others.
+    #[serde(flatten)]
+    other: Map<String, Value>,
 }
 
 impl Default for PermissionForm {
     fn default() -> Self {
-        let entry = |(tool, action): &(&str, PermissionAction)| json!({"tool": tool, "action": action.name()});
-        let entries: Vec<Value> = DEFAULTS.iter().map(entry).collect();
         Self {
-            json: json!({"version": VERSION, "permissions": entries}),
-            actions: DEFAULTS
-                .map(|(tool, action)| (tool.to_owned(), action))
+            version: 1,
+            permissions: DEFAULTS
+                .map(|(tool, action)| ToolRule::new(tool, action))
                 .into(),
-            rules: Vec::new(),
+            commands: Vec::new(),
+            timestamp: None,
+            other: Map::new(),
         }
     }
 }
 
 impl PermissionForm {
-    /// Reads the content of a file.
-    ///
-    /// # Errors
-    /// The first mistake in it.
-    pub fn parse(content: &[u8]) -> Result<Self, Misplaced> {
-        let text = positions::text(content)?;
-        let at = Positions(text);
-        let fields: Entries<'_> = at.object(text)?;
-        let field = |name: &str| {
-            let found = fields.0.iter().find(|(known, _)| known == name);
-            found.map(|(_, value)| value.get())
-        };
-        let missing = |name: &str| at.problem(text.trim_start(), format!("`{name}` is missing"));
-        let version = field("version").ok_or_else(|| missing("version"))?;
-        if serde_json::from_str(version).ok() != Some(VERSION) {
-            return Err(at.problem(version, format!("`version` must be {VERSION}")));
-        }
-        if let Some(timestamp) = field("timestamp")
-            && string(timestamp).is_none()
-        {
-            return Err(at.problem(timestamp, "`timestamp` must be a string, in quotes"));
-        }
-        let permissions = field("permissions").ok_or_else(|| missing("permissions"))?;
-        let mut actions = Actions::new();
-        for entry in list(&at, permissions, "permissions")? {
-            let (tool, action) = parse_tool(&at, entry.get())?;
-            let known = actions.insert(tool.clone(), action);
-            if known.is_some_and(|known| known != action) {
-                let reason = format!("`{}` is there twice, with two actions", tool.escape_debug());
-                return Err(at.problem(entry.get(), reason));
-            }
-        }
-        let commands = field("commands").map(|commands| list(&at, commands, "commands"));
-        let commands = commands.transpose()?.unwrap_or_default();
-        let rules = commands.iter().map(|entry| parse_rule(&at, entry.get()));
-        Ok(Self {
-            json: at.parse(text)?,
-            actions,
-            rules: rules.collect::<Result<_, _>>()?,
-        })
-    }
-
     /// The part in effect: all if it is trusted; else what allows no more than the defaults do.
-    pub fn holding(&self, is_trusted: bool) -> (Actions, Vec<CommandRule>) {
-        let mut actions = self.actions.clone();
-        for (tool, action) in &mut actions {
-            if !is_trusted && allows_more(tool, *action) {
-                *action = PermissionAction::Ask;
+    pub fn holding(&self, is_trusted: bool) -> Self {
+        let mut holding = self.clone();
+        if !is_trusted {
+            for rule in &mut holding.permissions {
+                if rule.allows_more() {
+                    rule.action = PermissionAction::Ask;
+                }
             }
+            let narrows = |rule: &CommandRule| rule.action != PermissionAction::Always;
+            holding.commands.retain(narrows);
         }
-        let rules = self.rules.iter();
-        let rules = rules.filter(|rule| is_trusted || rule.action != PermissionAction::Always);
-        (actions, rules.cloned().collect())
+        holding
     }
 
     /// Permissions beyond the defaults, as phrases.
     pub fn allowed(&self) -> Vec<String> {
-        let tools = self.tools().filter_map(|tool| {
-            let action = *self.actions.get(tool)?;
-            allows_more(tool, action).then(|| match tool {
-                "execute_command" => "every command".to_owned(),
-                tool => format!("`{tool}`"),
-            })
+        let tools = self.permissions.iter().filter(|rule| rule.allows_more());
+        let tools = tools.map(|rule| match &*rule.tool {
+            "execute_command" => "every command".to_owned(),
+            tool => format!("`{tool}`"),
         });
-        let rules = self
-            .rules
-            .iter()
-            .filter(|rule| rule.action == PermissionAction::Always);
+        let rules = self.commands.iter();
+        let rules = rules.filter(|rule| rule.action == PermissionAction::Always);
         tools
             .chain(rules.map(|rule| rule_words(&rule.prefix)))
             .collect()
     }
 
-    /// The tools that are listed, in the file's order.
-    pub fn tools(&self) -> impl Iterator<Item = &str> {
-        let entries = self.json["permissions"].as_array();
-        let tools = entries.into_iter().flatten();
-        tools.filter_map(|entry| entry["tool"].as_str())
+    /// The action for a tool's calls: a tool that is not listed is asked about, and of two entries, the one that allows
+    /// less counts.
+    pub fn action(&self, tool: &str) -> PermissionAction {
+        let entries = self.permissions.iter().filter(|rule| rule.tool == tool);
+        let actions = entries.map(|rule| rule.action);
+        actions.max().unwrap_or(PermissionAction::Ask)
     }
 
     /// Puts a choice into it.
     pub fn set(&mut self, choice: &Choice) {
         match choice {
             Choice::Tool(tool, action) => {
-                self.actions.insert(tool.clone(), *action);
-                self.put("permissions", "tool", tool, *action);
-            }
-            Choice::Commands(prefixes) => {
-                for prefix in prefixes {
-                    self.rules.retain(|rule| rule.prefix != *prefix);
-                    self.rules.push(CommandRule::always(prefix));
-                    self.put("commands", "prefix", prefix, PermissionAction::Always);
+                let entries = self.permissions.iter_mut();
+                let mut entries = entries.filter(|rule| rule.tool == *tool).peekable();
+                if entries.peek().is_none() {
+                    self.permissions.push(ToolRule::new(tool, *action));
+                } else {
+                    entries.for_each(|rule| rule.action = *action);
                 }
             }
+            Choice::Commands(prefixes) => {
+                self.commands
+                    .retain(|rule| !prefixes.contains(&rule.prefix));
+                self.commands
+                    .extend(prefixes.iter().map(|prefix| CommandRule {
+                        prefix: prefix.clone(),
+                        action: PermissionAction::Always,
+                        other: Map::new(),
+                    }));
+            }
         }
-    }
-
-    /// Sets the action of the entries of a list that have this name, of which there is one then.
-    fn put(&mut self, list: &str, key: &str, name: &str, action: PermissionAction) {
-        if self.json[list].is_null() {
-            self.json[list] = json!([]);
-        }
-        let Some(entries) = self.json[list].as_array_mut() else {
-            return;
-        };
-        let mut is_listed = false;
-        for entry in entries.iter_mut().filter(|entry| entry[key] == name) {
-            entry["action"] = action.name().into();
-            is_listed = true;
-        }
-        if !is_listed {
-            entries.push(json!({key: name, "action": action.name()}));
-        }
-    }
-
-    /// The bytes of the file, as of this time.
-    pub fn content(&mut self, timestamp: &str) -> Vec<u8> {
-        self.json["timestamp"] = timestamp.into();
-        format!("{:#}\n", self.json).into_bytes()
     }
 }
 
@@ -255,79 +223,31 @@ pub(crate) fn rule_words(prefix: &str) -> String {
     }
 }
 
-/// Tests if an action allows more than the defaults do.
-fn allows_more(tool: &str, action: PermissionAction) -> bool {
-    let is_free = DEFAULTS.contains(&(tool, action)) || UNASKED.contains(&tool);
-    action == PermissionAction::Always && !is_free
-}
-
-fn list<'t>(
-    at: &Positions<'_>,
-    value: &'t str,
-    name: &str,
-) -> Result<Vec<&'t RawValue>, Misplaced> {
-    if !value.starts_with('[') {
-        return Err(at.problem(value, format!("`{name}` must be a list, in `[` and `]`")));
+/// Reads the name of a tool. One that is misspelt would forbid nothing.
+fn known_tool<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
+    let name = String::deserialize(input)?;
+    if TOOLS.contains(&&*name) {
+        return Ok(name);
     }
-    at.parse(value)
+    Err(D::Error::custom(format!(
+        "there is no tool `{}`: known are {}",
+        one_line(&name, LONGEST_NAME),
+        TOOLS.join(", ")
+    )))
 }
 
-fn parse_tool(at: &Positions<'_>, entry: &str) -> Result<(String, PermissionAction), Misplaced> {
-    let (tool, action) = parse_entry(at, entry, "tool")?;
-    let Some(name) = string(tool).filter(|name| !name.trim().is_empty()) else {
-        return Err(at.problem(tool, "`tool` must be the name of a tool, in quotes"));
-    };
-    let action = parse_action(at, action)?;
-    // One that is misspelt would forbid nothing.
-    if !TOOLS.contains(&&*name) {
-        let name = one_line(&name, LONGEST_NAME);
-        let reason = format!("there is no tool `{name}`: known are {}", TOOLS.join(", "));
-        return Err(at.problem(tool, reason));
-    }
-    Ok((name, action))
-}
-
-fn parse_rule(at: &Positions<'_>, entry: &str) -> Result<CommandRule, Misplaced> {
-    let (prefix, action) = parse_entry(at, entry, "prefix")?;
-    let is_prefix = |text: &String| {
-        let words = shlex::split(text).unwrap_or_default();
-        text == LOOKS || words.first().is_some_and(|first| !first.starts_with('@'))
-    };
-    let Some(text) = string(prefix).filter(is_prefix) else {
-        let expected =
-            format!("`prefix` must be the first words of a command, in quotes, or `\"{LOOKS}\"`");
-        return Err(at.problem(prefix, expected));
-    };
-    let action = parse_action(at, action)?;
-    Ok(CommandRule {
-        prefix: text,
-        action,
-    })
-}
-
-/// The texts of an entry's `key` and of its action.
-fn parse_entry<'t>(
-    at: &Positions<'_>,
-    entry: &'t str,
-    key: &str,
-) -> Result<(&'t str, &'t str), Misplaced> {
-    let fields: Entries<'t> = at.object(entry)?;
-    let field = |name: &str| {
-        let found = fields.0.iter().find(|(known, _)| known == name);
-        let value = found.map(|(_, value)| value.get());
-        value.ok_or_else(|| at.problem(entry, format!("`{name}` is missing")))
-    };
-    Ok((field(key)?, field("action")?))
-}
-
-fn parse_action(at: &Positions<'_>, action: &str) -> Result<PermissionAction, Misplaced> {
-    let written = string(action);
-    let mut known = PermissionAction::ALL.into_iter();
-    let known = known.find(|known| written.as_deref() == Some(known.name()));
+fn known_action<'de, D: Deserializer<'de>>(input: D) -> Result<PermissionAction, D::Error> {
     let expected = "`action` must be `\"always\"`, `\"ask\"` or `\"never\"`";
-    known.ok_or_else(|| at.problem(action, expected))
+    PermissionAction::deserialize(input).map_err(|_| D::Error::custom(expected))
 }
 
-fn string(json: &str) -> Option<String> {
-    serde_json::from_str(json).ok()
+fn prefix<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
+    let text = String::deserialize(input)?;
+    let words = shlex::split(&text).unwrap_or_default();
+    if text == LOOKS || words.first().is_some_and(|first| !first.starts_with('@')) {
+        return Ok(text);
+    }
+    Err(D::Error::custom(format!(
+        "`prefix` must be the first words of a command, in quotes, or `\"{LOOKS}\"`"
+    )))
 }
