@@ -5,4 +5,3 @@
 pub(crate) mod args;
 pub(crate) mod command;
 pub(crate) mod sessions;
-pub(crate) mod settings;

@@ -1,7 +1,7 @@
 //! `dev sessions` and `dev config`.
 
 use crate::agent::session::SessionFile;
-use crate::commands::dev::settings::FILE;
+use crate::agent::settings::FILE;
 use crate::commands::sessions;
 use crate::commands::workspace::{home, settings};
 use crate::project::home::DEV;
