@@ -10,7 +10,7 @@
 //! | `conversation`, `tagged` | what was said so far, and how it is told from the program's own words |
 //! | `mcp` | servers whose tools it uses |
 //! | `audit` | an agent that judges another's work |
-//! | `session` | conversations that outlive the process |
+//! | `session`, `settings` | conversations that outlive the process, and what the user has set |
 //!
 //! A workflow is a profile over these: it chooses the parts, and has none of its own. Stands above the
 //! stages and below the workflows.
@@ -30,6 +30,7 @@ pub(crate) mod protocol;
 pub(crate) mod restricted;
 pub(crate) mod schema;
 pub(crate) mod session;
+pub(crate) mod settings;
 pub(crate) mod tagged;
 mod taking_up;
 pub mod tool;

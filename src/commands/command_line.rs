@@ -356,7 +356,6 @@ fn wrapped(text: &str) -> String {
 }
 
 /// The script that completes commands and flags in `shell`.
-#[must_use]
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), PROGRAM, &mut script);
@@ -364,7 +363,6 @@ pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
 }
 
 /// The manual page of the program, or of one of its commands; `None` where there is no such command.
-#[must_use]
 pub fn manual(command: &[String]) -> Option<Vec<u8>> {
     let mut whole = Cli::command();
     whole.build();

@@ -71,7 +71,6 @@ pub struct Spent {
 
 impl Spent {
     /// Returns the spending of a run.
-    #[must_use]
     pub fn in_run(record: &RunRecord) -> Self {
         let usage = record.usage().unwrap_or_default();
         let asked = record.steps.iter().filter(|step| step.usage.is_some());
@@ -83,7 +82,6 @@ impl Spent {
     }
 
     /// Both together.
-    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_add(other.tokens),

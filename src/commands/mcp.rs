@@ -74,7 +74,6 @@ pub enum McpCommand {
 
 impl McpArgs {
     /// The server that is asked: a URL, whose query may hold a key, or `stdio:` and a command.
-    #[must_use]
     pub fn server(&self) -> &ServerArgs {
         match &self.command {
             McpCommand::Tools { server, .. } | McpCommand::Call { server, .. } => server,

@@ -16,7 +16,6 @@ const SERVER: &str = "MCP_BASE_URL";
 
 /// Knows all keys that a run may meet: those of the project's models, of the environment and the `.env`, of the homes
 /// that the command uses, and of the server that it names.
-#[must_use]
 pub fn redactor(
     cli: &Cli,
     project: &Project,

@@ -14,10 +14,9 @@ use crate::agent::conversation::Conversation;
 use crate::agent::session::{
     self, Compression, SESSIONS, Session, SessionFile, SessionState, SessionStore,
 };
+use crate::agent::settings::{self, Settings};
 use crate::agent::tool::Effect;
 use crate::agent::tools::place::Outside;
-use crate::commands::dev::settings;
-use crate::commands::dev::settings::Settings;
 use crate::commands::error::CommandError;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::process::{Processes, SpawnOptions};

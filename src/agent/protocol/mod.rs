@@ -17,7 +17,6 @@ pub use self::exchange::{Decision, Offer, Protocol, Turn};
 pub use super::error::Fault;
 
 pub(crate) use self::exchange::FAILED;
-use self::exchange::{in_words, tasks_in};
 use self::markdown::{Markdown, PlainReplies};
 use self::native::Native;
 use crate::model::ToolForm;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::exchange::{in_words, tasks_in};
 use super::markdown::without_thoughts;
-use super::{Decision, Fault, Offer, Protocol, Turn, in_words, tasks_in};
+use super::{Decision, Fault, Offer, Protocol, Turn};
 use crate::agent::conversation::{CUT_SHORT, HistoryMessage, as_text};
 use crate::agent::tool::{CallFailure, ToolSpec, Toolbox};
 use crate::model::message::{Call, CallResult, Message, Part, ReplyPart, Role};

@@ -3,7 +3,7 @@
 //! The results of a reply's calls are one user message, each under its number. The user's words and the program's notes
 //! stand as they are; what follows each other from one side is one message.
 
-use super::FAILED;
+use super::exchange::FAILED;
 use crate::agent::conversation::{HistoryMessage, in_turns};
 use crate::agent::tagged::{Tag, tagged};
 use crate::model::message::{Message, Role};

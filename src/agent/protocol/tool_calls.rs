@@ -11,7 +11,8 @@ mod keys;
 
 use serde_json::{Map, Value, json};
 
-use super::{Decision, Fault, Offer, Protocol, Turn, object, results, tasks_in};
+use super::exchange::tasks_in;
+use super::{Decision, Fault, Offer, Protocol, Turn, object, results};
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::schema;
 use crate::agent::tool::Toolbox;

@@ -64,7 +64,6 @@ pub struct ChatArgs {
 
 impl ChatArgs {
     /// The mode that the flags ask for, if any.
-    #[must_use]
     pub fn first_mode(&self) -> Option<Mode> {
         self.auto_pilot.then_some(Mode::AutoPilot).or(self.mode)
     }

@@ -68,7 +68,6 @@ pub struct Briefing {
 impl Briefing {
     /// The briefing of an agent that works in `directory`, in the project with this root: absolute paths, links
     /// resolved. `known` was kept with the conversation; null: nothing was.
-    #[must_use]
     pub fn load(root: &Path, directory: &Path, known: &Value) -> Self {
         let (files, warnings) = ContextFiles::load(root, directory);
         let mut briefing = Self {
@@ -83,7 +82,6 @@ impl Briefing {
     }
 
     /// State to keep with the conversation.
-    #[must_use]
     pub fn known(&self) -> Value {
         // A path may not be UTF-8.
         serde_json::to_value(self).unwrap_or_default()
@@ -116,7 +114,6 @@ impl Briefing {
     }
 
     /// Tests if the agent's tools have written this file, links resolved.
-    #[must_use]
     pub fn has_written(&self, path: &Path) -> bool {
         self.written.contains(path)
     }

@@ -7,7 +7,6 @@ const MOST: usize = 100;
 
 /// The todo list of a reply that ends in a Markdown checklist: lines like `- [ ] Run the tests`, nested or not, behind
 /// which nothing stands. `None` where it does not, or where nothing of it is left to do.
-#[must_use]
 pub fn checklist(reply: &str) -> Option<Vec<Todo>> {
     let mut todos: Vec<Todo> = Vec::new();
     for line in reply.trim_end().lines().rev() {

@@ -50,7 +50,6 @@ pub const COMMANDS: &[Slash] = &[
 ];
 
 /// Tests for a command of the program's own.
-#[must_use]
 pub fn is_known(name: &str) -> bool {
     slash::named(name, COMMANDS).is_some()
 }
@@ -91,20 +90,17 @@ pub enum Piece {
 
 impl CommandFile {
     /// The path from the project's root and the bytes of a project's command; `None` for the user's own.
-    #[must_use]
     pub fn source(&self) -> Option<(&str, &[u8])> {
         let (path, content) = self.source.as_ref()?;
         Some((path, content.as_bytes()))
     }
 
     /// `true` for a command of the project's, `false` for one of the user's own.
-    #[must_use]
     pub fn is_projects(&self) -> bool {
         self.source.is_some()
     }
 
     /// The commands that it runs.
-    #[must_use]
     pub fn commands(&self) -> Vec<String> {
         let commands = self.expand("").into_iter().filter_map(|piece| match piece {
             Piece::Command { command, .. } => Some(command),
@@ -115,7 +111,6 @@ impl CommandFile {
 
     /// Expands the command with the arguments typed after its name. Where the command has no place for them, they are
     /// appended.
-    #[must_use]
     pub fn expand(&self, arguments: &str) -> Vec<Piece> {
         let arguments = arguments.trim();
         let words = shlex::split(arguments);
@@ -293,7 +288,6 @@ impl Expansion<'_> {
 /// The commands of the project in `root` and those of the user whose folder for agents `home` is, by their names; of
 /// two of one name, the project's. And warnings of files that cannot be used. Commands of the program's own keep their
 /// names.
-#[must_use]
 pub fn load(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let projects = Folder::load(&root.join(AGENT_FOLDER).join(FOLDER), Some(root));
@@ -417,7 +411,6 @@ fn is_part(name: &str) -> bool {
 
 /// The file of a command, from the project's root on: `.agent/commands/git/commit.md` of `git:commit`. `None` where that
 /// is no name, or the program's own.
-#[must_use]
 pub fn file_for(name: &str) -> Option<String> {
     let parts: Vec<&str> = name.split(':').collect();
     let is_name = parts.iter().all(|part| is_part(part)) && parts.len() <= DEEPEST + 1;
@@ -426,7 +419,6 @@ pub fn file_for(name: &str) -> Option<String> {
 }
 
 /// The file that a reply consists of: a fence around all of it is taken off.
-#[must_use]
 pub fn template(reply: &str) -> String {
     let reply = reply.trim();
     let inner = || {

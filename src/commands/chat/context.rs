@@ -66,7 +66,6 @@ pub struct ContextFiles {
 impl ContextFiles {
     /// The files for who works in `here`, a directory in the project in `project`; all of these paths are absolute,
     /// with links resolved. And warnings of those that cannot be used.
-    #[must_use]
     pub fn load(project: &Path, here: &Path) -> (Self, Vec<String>) {
         let top = top_of(project);
         let way = way_down(&top, here);
@@ -89,7 +88,6 @@ impl ContextFiles {
     }
 
     /// Part of the prompt behind the instructions, if any.
-    #[must_use]
     pub fn prompt(&self) -> Option<&str> {
         self.prompt.as_deref()
     }

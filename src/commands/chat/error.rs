@@ -143,7 +143,6 @@ fn outside(command: &str) -> &'static str {
 }
 
 /// The hint of an error that other agents have, too: the agent at the terminal has settings of its own.
-#[must_use]
 pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
     let hint = match AgentError::of(error) {
         Some(AgentError::Model(error)) => return Some(model_hint(error)),

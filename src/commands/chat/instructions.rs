@@ -12,7 +12,6 @@ const SYSTEM: &str = include_str!("../../../prompts/chat_system.txt");
 
 /// The system prompt for work in a project with this root, in this directory, in a git `repository` or not, with a user
 /// to answer if `is_attended`.
-#[must_use]
 pub fn system_prompt(
     project: &Path,
     directory: &Path,

@@ -41,7 +41,6 @@ impl ChatKey {
     }
 
     /// The key, if there is one.
-    #[must_use]
     pub fn found(&self) -> Option<&FoundKey> {
         self.found.as_ref().ok()?.as_ref()
     }
@@ -160,7 +159,6 @@ pub fn log_in_with(
 }
 
 /// The vendor whose keys begin so; `None` if that is not known.
-#[must_use]
 pub fn provider_of(key: &str) -> Option<Provider> {
     let prefixes = [
         ("sk-ant-", Provider::Anthropic),

@@ -119,7 +119,6 @@ pub fn models<'c>(
 
 /// The models to choose from, in the table's order, with what the vendor's list has to say of them, if it is known; the
 /// one of the name `now` is marked.
-#[must_use]
 pub fn menu(table: &ModelTable, listed: Option<&[ListedModel]>, now: &str) -> Menu {
     let models = table.models();
     let items = models.iter();

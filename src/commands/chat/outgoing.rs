@@ -8,7 +8,6 @@ use crate::secret::credentials::{Censor, kinds};
 const OURS: &str = "[redacted: ";
 
 /// `text` with `[redacted: KIND]` in the place of each credential.
-#[must_use]
 pub fn censored(text: &str) -> String {
     let mut censor = Censor::marking(Vec::new(), OURS);
     // A vector takes all that it is given.

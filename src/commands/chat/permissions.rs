@@ -34,7 +34,6 @@ const PLANNING: &str = "this is Planning mode: nothing is executed, not even a t
 
 /// The paths that no file tool reaches, links resolved: what is allowed in the project, the user's own commands there,
 /// which run commands, and the agent's home with its keys.
-#[must_use]
 pub fn closed_paths(root: &Path, home: &Path) -> Vec<PathBuf> {
     let paths = [
         root.join(FILE),
@@ -224,7 +223,6 @@ fn why(reasons: &[&'static str]) -> String {
 }
 
 /// Describes what a choice allows or forbids.
-#[must_use]
 pub fn words_of(choice: &Choice) -> String {
     match choice {
         Choice::Tool(tool, _) => format!("`{tool}`"),
@@ -237,7 +235,6 @@ pub fn words_of(choice: &Choice) -> String {
 }
 
 /// Permanent choice in a verdict; `None` if it holds but once.
-#[must_use]
 pub fn remembered(question: &Question, verdict: &Verdict) -> Option<Choice> {
     let tool = || question.tool.clone();
     let (choice, may_last) = match verdict.answer {

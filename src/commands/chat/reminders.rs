@@ -42,7 +42,6 @@ fn told_of(mode: Mode) -> &'static str {
 }
 
 /// Reminders of the mode and of the todo list that the next call is due, behind what was `said`.
-#[must_use]
 pub fn due(mode: Mode, todos: &[Todo], said: &[HistoryMessage]) -> Vec<HistoryMessage> {
     let modes = Mode::value_variants().iter();
     let modes: Vec<_> = modes
@@ -79,7 +78,6 @@ pub fn due(mode: Mode, todos: &[Todo], said: &[HistoryMessage]) -> Vec<HistoryMe
 }
 
 /// A reminder that names these files, processes or commands; `None` if there are none.
-#[must_use]
 pub fn naming(words: &str, names: &[String]) -> Option<HistoryMessage> {
     let named = names.iter().take(NAMED);
     let named = named.map(|name| format!("\n- {}", one_line(name, LONGEST_PATH)));

@@ -97,7 +97,6 @@ pub struct ChatTools<'p, 'a> {
 
 impl<'p> ChatTools<'p, '_> {
     /// All of them, in the order in which they are described.
-    #[must_use]
     pub fn toolbox(self) -> Toolbox<'p> {
         let Self {
             root,
@@ -160,7 +159,6 @@ impl<'p> ChatTools<'p, '_> {
     }
 
     /// Tools that only read the project's files.
-    #[must_use]
     pub fn looking(self) -> Toolbox<'p> {
         let Self {
             root,

@@ -76,7 +76,6 @@ impl TrustedFiles {
     }
 
     /// Tests if the user has agreed to these bytes of the file at `path`, from the project's root on.
-    #[must_use]
     pub fn has(&self, path: &str, content: &[u8]) -> bool {
         self.digests
             .get(path)

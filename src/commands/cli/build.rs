@@ -29,7 +29,6 @@ pub struct BuildArgs {
 
 impl BuildArgs {
     /// The options of a run's builds.
-    #[must_use]
     pub fn options(&self) -> BuildOptions {
         BuildOptions {
             timeout: self.build_timeout,

@@ -7,7 +7,6 @@ use std::cell::RefCell;
 use std::mem::take;
 use std::time::Duration;
 
-use super::settings::FILE;
 use crate::agent::audit::work_until_passed;
 use crate::agent::memory::truncate::{Meter, summarize};
 use crate::agent::memory::{Compress, Frame, TokenCounts};
@@ -15,6 +14,7 @@ use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::restricted::AuditCommands;
 use crate::agent::session::SessionFile;
+use crate::agent::settings::FILE;
 use crate::agent::tool::Toolbox;
 use crate::agent::tools::background::{
     BackgroundAction, BackgroundTool, KILL_BACKGROUND_PROCESS, LIST_BACKGROUND_PROCESSES,

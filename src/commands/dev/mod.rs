@@ -4,4 +4,3 @@
 
 pub(crate) mod args;
 pub(crate) mod command;
-pub(crate) mod settings;

@@ -14,7 +14,6 @@ impl Specialist {
     pub const ALL: [Self; 2] = [Self::ClaudeCode, Self::Codex];
 
     /// Its name, for models and servers.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude_code",
@@ -23,7 +22,6 @@ impl Specialist {
     }
 
     /// The one of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|agent| agent.name() == name)
     }
@@ -42,7 +40,6 @@ pub struct BranchState {
 
 impl BranchState {
     /// One of a branch that is not done.
-    #[must_use]
     pub fn running(status: String) -> Self {
         Self {
             status,
@@ -69,7 +66,6 @@ pub const WORKLOG: &str = "worklog.md";
 pub const REVIEW_LOG: &str = "codex_review.log";
 
 /// The path of a file of a branch; a relative one lies in the workspace, whose path has no slash at its end.
-#[must_use]
 pub fn in_workspace(workspace: &str, path: &str) -> String {
     if path.starts_with('/') {
         return path.to_owned();

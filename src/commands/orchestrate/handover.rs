@@ -9,7 +9,6 @@ use crate::record::orchestration::{
 
 /// Tells the user in sentences what to do now, with the command that goes on unless all is done. The instructions of
 /// the report are not looked at.
-#[must_use]
 pub fn instructions(
     report: &OrchestrationRecord,
     settings: &OrchestrationSettings,

@@ -12,13 +12,11 @@ pub const FORM: &str = "Use the tools that you are given, one call a turn. A rep
                         report, a JSON object and nothing else; it ends the work.";
 
 /// The system prompt, for work in this directory of each branch.
-#[must_use]
 pub fn system_prompt(workspace: &str) -> String {
     SYSTEM.replace("{workspace}", workspace)
 }
 
 /// The beginning of the conversation: the task, the branch where the work begins, and its place, as JSON.
-#[must_use]
 pub fn initial_messages(
     task: &str,
     branch: &str,

@@ -25,7 +25,6 @@ pub struct BranchTracker {
 
 impl BranchTracker {
     /// Tracks work that begins at this branch.
-    #[must_use]
     pub fn new(start: &str) -> Self {
         Self {
             kept: Lineage {
@@ -38,13 +37,11 @@ impl BranchTracker {
     }
 
     /// The branch that the next one begins as.
-    #[must_use]
     pub fn latest(&self) -> &str {
         &self.kept.latest_branch_id
     }
 
     /// The last run that succeeded: its agent and its branch.
-    #[must_use]
     pub fn last_success(&self) -> Option<(Specialist, &str)> {
         let mut records = self.kept.branches.iter();
         let record = records.find(|record| record.id == self.latest())?;
@@ -71,7 +68,6 @@ impl BranchTracker {
     }
 
     /// Returns `true` if a branch belongs to this work.
-    #[must_use]
     pub fn has(&self, branch: &str) -> bool {
         let mut records = self.kept.branches.iter();
         self.kept.start_branch_id == branch || records.any(|record| record.id == branch)

@@ -27,7 +27,6 @@ pub struct Publishing {
 
 impl Publishing {
     /// The prompt, with the token in it, for a task in the user's words and the directory of the work in each branch.
-    #[must_use]
     pub fn prompt(&self, task: &str, workspace: &str) -> String {
         let token = self.token.as_ref().map_or("", ApiKey::expose);
         // The task last: braces in it are its own.

@@ -16,7 +16,6 @@ static VERDICT: LazyLock<Regex> =
 const MARKS: &[char] = &['*', '_', '`', '"', ',', '.', '}', ' ', '\t', '\r'];
 
 /// The verdict behind the log's first `VERDICT:`: clean if that is `CLEAN` and nothing more. `None` if there is none.
-#[must_use]
 pub fn verdict_of(log: &str) -> Option<ReviewVerdict> {
     let log = without_escapes(log);
     let said = VERDICT.captures(&log)?;

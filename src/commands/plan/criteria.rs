@@ -38,7 +38,6 @@ pub fn set_completed(plan: &mut Plan, description: &str, completed: bool) {
 }
 
 /// The objection to ticking a criterion that is said to hold; `known` are the plan's criteria.
-#[must_use]
 pub fn objection(known: &[Criterion], written: &Criterion) -> Option<String> {
     let mut known = known.iter();
     let Some(known) = known.find(|criterion| criterion.is(&written.description)) else {

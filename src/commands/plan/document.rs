@@ -39,7 +39,6 @@ pub enum PlanDocumentError {
 }
 
 /// The prompt for a model that repairs a damaged plan.
-#[must_use]
 pub fn retry_prompt(error: &PlanDocumentError, now: i64) -> String {
     include_str!("../../../prompts/plan_retry.txt")
         .trim_end()
@@ -114,7 +113,6 @@ impl PlanDocument {
     }
 
     /// Reads the plan that the document says.
-    #[must_use]
     pub fn plan(&self) -> Plan {
         let number = |key| self.front_value(key).and_then(|text| text.parse().ok());
         let updated_at = number("updatedAt").unwrap_or_default();

@@ -85,7 +85,6 @@ const ANOTHER: &str = "name another file, in a directory of the project that is 
 
 impl PlanFileError {
     /// The damage of the document; `None` if only the user can repair it.
-    #[must_use]
     pub fn damage(&self) -> Option<&PlanDocumentError> {
         match self {
             Self::File(_) => None,

@@ -63,7 +63,6 @@ impl TaskList {
     }
 
     /// The tasks as a plan has them; `tools` are the known ones.
-    #[must_use]
     pub fn tasks(self, tools: &Toolbox<'_>) -> Vec<PlanTask> {
         let tasks = self.task_list.into_iter().zip(1..);
         let tasks = tasks.map(|(task, step)| PlanTask {
@@ -78,7 +77,6 @@ impl TaskList {
     }
 
     /// The protocol by which it is asked for; its tasks are done with these tools.
-    #[must_use]
     pub fn protocol(tools: &Toolbox<'_>) -> Structured<'static> {
         Structured {
             schema: Self::schema(tools),
@@ -139,7 +137,6 @@ impl WorkSummary {
     }
 
     /// The protocol by which it is asked for.
-    #[must_use]
     pub fn protocol() -> Structured<'static> {
         Structured {
             schema: Self::schema(),

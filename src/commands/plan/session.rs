@@ -24,13 +24,11 @@ pub type PlanSessionStore<'r> = SessionStore<'r, PlanSessionFile>;
 
 impl PlanSession {
     /// The chat log's path.
-    #[must_use]
     pub fn chat_log(&self) -> PathBuf {
         self.folder().join(CHAT_LOG)
     }
 
     /// The document's path, in the session's folder or in the project in `root`.
-    #[must_use]
     pub fn document(&self, root: &Path) -> PathBuf {
         self.file.document(self.folder(), root)
     }

@@ -126,7 +126,6 @@ pub struct PlanTools<'p, 'a> {
 
 impl<'p> PlanTools<'p, '_> {
     /// The tools, in the order in which they are described.
-    #[must_use]
     pub fn toolbox(self) -> Toolbox<'p>
     where
         Self: 'p,
@@ -200,7 +199,6 @@ impl<'p> PlanTools<'p, '_> {
 }
 
 /// The same tools for who only reads what calls them: none does anything, and nobody is asked.
-#[must_use]
 pub fn described() -> Toolbox<'static> {
     let specs = [
         &READ_FILE,

@@ -59,7 +59,6 @@ impl PlanStatus {
     ];
 
     /// Its word in a document.
-    #[must_use]
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].1
     }
@@ -89,7 +88,6 @@ pub struct Criterion {
 
 impl Criterion {
     /// The command that alone decides whether it holds: that of a note `check: COMMAND`, in backticks or not.
-    #[must_use]
     pub fn check(&self) -> Option<&str> {
         let (name, command) = self.notes.split_once(':')?;
         let command = command.trim();
@@ -104,7 +102,6 @@ impl Criterion {
     }
 
     /// Returns `true` if it has this description, ignoring case and blanks.
-    #[must_use]
     pub fn is(&self, description: &str) -> bool {
         let words = |text: &str| {
             let words: Vec<_> = text.split_whitespace().map(str::to_lowercase).collect();
@@ -174,7 +171,6 @@ pub enum PlanTaskStatus {
 
 impl PlanTask {
     /// Returns `true` if it is still to be done.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         !matches!(self.status, PlanTaskStatus::Done | PlanTaskStatus::Skipped)
     }
@@ -191,7 +187,6 @@ impl PlanTaskStatus {
     ];
 
     /// Its name, as in JSON.
-    #[must_use]
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].2
     }
@@ -241,7 +236,6 @@ pub struct LogEntry {
 const LONGEST_LINE: usize = 1000;
 
 /// A text as a line of the plan; `None` if it is blank.
-#[must_use]
 pub fn line(text: &str) -> Option<String> {
     Some(one_line(text, LONGEST_LINE)).filter(|line| !line.is_empty())
 }

@@ -13,7 +13,7 @@ pub(super) fn described(tools: &Toolbox<'_>, keys: &Keys) -> String {
 }
 
 /// The same without examples, for replies that call none.
-pub(in crate::agent::protocol) fn outlines(tools: &Toolbox<'_>) -> String {
+pub(crate) fn outlines(tools: &Toolbox<'_>) -> String {
     joined(tools, outline)
 }
 

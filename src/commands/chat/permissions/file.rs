@@ -137,14 +137,12 @@ impl PermissionFile {
     }
 
     /// Action for calls of this tool: a tool that is not listed is asked about.
-    #[must_use]
     pub fn action(&self, tool: &str) -> PermissionAction {
         self.holding.action(tool)
     }
 
     /// Action for a command that this tool runs: each of its programs goes by the longest rule that covers it, else by
     /// the tool's own entry. No rule covers what is asked about always.
-    #[must_use]
     pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
         let of_tool = self.action(tool);
         let programs = command.programs.iter();
@@ -159,7 +157,6 @@ impl PermissionFile {
     }
 
     /// The action of the longest rule that covers a program; of two, the one that allows less.
-    #[must_use]
     pub fn rule(&self, program: &JudgedProgram) -> Option<PermissionAction> {
         let covering = self.holding.commands.iter();
         let covering =
@@ -168,7 +165,6 @@ impl PermissionFile {
     }
 
     /// The permissions that hold, as Markdown.
-    #[must_use]
     pub fn markdown(&self) -> String {
         let tools = self.holding.permissions.iter();
         let tools = tools.map(|rule| (rule.tool.clone(), rule.action));
@@ -192,7 +188,6 @@ impl PermissionFile {
     }
 
     /// Permissions that the file would add with trust, as phrases.
-    #[must_use]
     pub fn withheld(&self) -> Vec<String> {
         if self.is_trusted {
             return Vec::new();
@@ -201,7 +196,6 @@ impl PermissionFile {
     }
 
     /// A copy for which the user counts as having agreed to the file.
-    #[must_use]
     pub fn as_trusted(&self) -> Self {
         Self {
             holding: self.form.clone(),
@@ -211,7 +205,6 @@ impl PermissionFile {
     }
 
     /// Tests if a command that is not about a new script is carried out unasked.
-    #[must_use]
     pub fn allows_command(&self, command: &str) -> bool {
         let judged = judge(command, &|_| ScriptState::Tracked);
         self.action_on("execute_command", &judged) == PermissionAction::Always
@@ -219,7 +212,6 @@ impl PermissionFile {
 
     /// Tests if the user has agreed to what a command of the project's runs; a command of the user's own needs no
     /// trust.
-    #[must_use]
     pub fn trusts(&self, command: &CommandFile) -> bool {
         let source = command.source();
         source.is_none_or(|(path, content)| self.trusted.has(path, content))
@@ -246,7 +238,6 @@ impl PermissionFile {
     }
 
     /// Tests if the user must trust the file before this can be written there.
-    #[must_use]
     pub fn needs_trust(&self, choice: &Choice) -> bool {
         !self.is_trusted && !matches!(choice, Choice::Tool(_, PermissionAction::Never))
     }
@@ -285,7 +276,6 @@ impl PermissionFile {
 
     /// Compares the file with its state when read, saved or put back; `None` if it is the same. The permissions do not
     /// change by that.
-    #[must_use]
     pub fn changed_on_disk(&self) -> Option<ChangedOnDisk> {
         let found = match read(&self.root) {
             Ok(found) if found == self.known => return None,
@@ -311,7 +301,6 @@ impl PermissionFile {
     }
 
     /// The absolute path of the file.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.root.join(FILE)
     }

@@ -16,7 +16,6 @@ pub struct Untrusted {
 
 impl Untrusted {
     /// Finds what would take effect with trust.
-    #[must_use]
     pub fn find(permissions: &PermissionFile, commands: &[CommandFile]) -> Self {
         let mut found = Self::default();
         let withheld = permissions.withheld();
@@ -50,7 +49,6 @@ impl Untrusted {
     }
 
     /// Warning for runs that ask nobody, in a line; `None` if all is trusted.
-    #[must_use]
     pub fn warning(&self) -> Option<String> {
         let paths = self.paths.iter().map(|path| format!("`{path}`"));
         let paths = paths.collect::<Vec<_>>().join(", ");

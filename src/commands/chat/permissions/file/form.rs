@@ -63,7 +63,6 @@ pub enum PermissionAction {
 
 impl PermissionAction {
     /// Its name in the file.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Always => "always",
