@@ -1,7 +1,8 @@
-//! The user's accounts at the vendors: `auth.json` in `~/.agent`.
+//! The user's accounts with model vendors, stored in `auth.json` in `~/.agent`.
 //!
-//! Touches that file. Guarantees that it is its owner's alone, is replaced in one step, and keeps fields that are not
-//! known; that a mistake in it is told with its place; and that no error shows a key, nor any other value.
+//! Reads and writes that file. Guarantees that only its owner can access it, that it is replaced atomically, and that
+//! unknown fields are kept; that mistakes in it are reported with their position; and that no error shows a key or any
+//! other value.
 
 pub mod printed;
 #[cfg(test)]
@@ -21,68 +22,68 @@ use crate::sys::files::PathError;
 use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::positions::{self, Misplaced, Positions};
 
-/// The file, in the agent's home.
+/// Name of the accounts file, in the agent's home.
 pub const FILE: &str = home::ACCOUNTS;
-/// Locked while the file is changed.
+/// Lock file held while the accounts file is changed.
 const LOCK: &str = "auth.lock";
-/// The account of a key that came without a name.
+/// Name of the account for a key stored without a name.
 pub const DEFAULT: &str = "default";
-/// The vendor of accounts that name none.
+/// Vendor of accounts that name none.
 pub const USUAL: Provider = Provider::Anthropic;
-/// The version of the file's form.
+/// Version of the file format.
 const VERSION: u64 = 1;
-/// The maximum length of an account's name, in bytes.
+/// Maximum length of an account's name, in bytes.
 const LONGEST_NAME: usize = 64;
-/// The consequence of removing the accounts' file, for hints.
+/// Consequence of removing the accounts file, for hints.
 const WITHOUT: &str = "`code-commit chat login` then signs in anew";
 
-/// The source of an account's key.
+/// Source of an account's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// It is this one.
+    /// The key itself, stored in the file.
     Key(ApiKey),
-    /// The command of these words prints it.
+    /// A command that prints the key: its program and arguments.
     Command(Vec<String>),
 }
 
-/// An account at the vendor's.
+/// An account with a vendor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// The name the user gave it.
     pub name: String,
-    /// The vendor that the key is of.
+    /// The vendor that issued the key.
     pub provider: Provider,
     /// The source of its key.
     pub credential: Credential,
-    /// The other fields of its entry.
+    /// Unknown fields of its entry, kept when the file is saved.
     further: Map<String, Value>,
 }
 
-/// All accounts of a user, and which of them counts.
+/// All accounts of a user, one of which may be active.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accounts {
     path: PathBuf,
-    /// The place of the active one.
+    /// Index of the active account.
     active: usize,
     accounts: Vec<Account>,
-    /// The other fields of the file.
+    /// Unknown top-level fields of the file, kept when it is saved.
     further: Map<String, Value>,
     /// A warning to the user about the file.
     pub warning: Option<String>,
 }
 
-/// There is no account of a name.
+/// Errors from choosing or naming an account.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAccount {
-    /// The name is none; it is not shown, since it may be a key.
+    /// The name is invalid; it is not shown because it may be a key.
     #[error(
         "an account's name is made of up to {LONGEST_NAME} letters, digits, `.`, `_` and `-`, and a key begins with `sk-`"
     )]
     NotAName,
-    /// No vendor has that name.
+    /// There is no vendor of that name.
     #[error("a provider is `anthropic`, `gemini`, `openai` or `azure`")]
     NoProvider,
-    /// It is not in the file.
+    /// No account in the file has that name.
     #[error("there is no account of that name: {}", listed(.known))]
     Unknown { known: Vec<String> },
 }
@@ -94,14 +95,14 @@ fn listed(names: &[String]) -> String {
     format!("known are {}", names.join(", "))
 }
 
-/// The name of an account.
+/// Checks that a string may name an account.
 ///
 /// # Errors
-/// When it is none.
+/// When it is not a valid account name.
 pub fn check_name(name: &str) -> Result<(), NoAccount> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let is_name = (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain);
-    // Somebody who names an account after its key would have it shown.
+    // An account named after its key would reveal the key wherever the name is shown.
     if is_name && !name.starts_with("sk-") {
         return Ok(());
     }
@@ -109,11 +110,11 @@ pub fn check_name(name: &str) -> Result<(), NoAccount> {
 }
 
 impl Accounts {
-    /// The accounts in this home; none where the file is missing. What others may read of it is closed to them, which
-    /// is a [`warning`](Self::warning).
+    /// Reads the accounts in this home; empty if the file does not exist. If other users can read the file, closes it
+    /// to them and sets a [`warning`](Self::warning).
     ///
     /// # Errors
-    /// When the file cannot be read, or there is a mistake in it.
+    /// When the file cannot be read or contains a mistake.
     pub fn load(home: &Path) -> Result<Self, HomeFileProblem> {
         let path = home.join(FILE);
         let loaded = home_file::load(&path, WITHOUT, parse)?;
@@ -125,7 +126,7 @@ impl Accounts {
         })
     }
 
-    /// Keeps other processes from changing the file in this home, which is made where it is missing.
+    /// Locks the file in this home against changes by other processes, creating the directory if it is missing.
     ///
     /// # Errors
     /// When it cannot be locked.
@@ -138,14 +139,14 @@ impl Accounts {
     /// Writes the file.
     ///
     /// # Errors
-    /// When it cannot be written; what was there is then still there.
+    /// When it cannot be written; the previous content is then still there.
     pub fn save(&self) -> Result<(), PathError> {
         let mut content = serde_json::to_string_pretty(&self.json()).unwrap_or_default();
         content.push('\n');
         home_file::save(&self.path, content.as_bytes())
     }
 
-    /// The one that counts; `None` where there is none at all.
+    /// The active account; `None` if there are no accounts.
     pub fn active(&self) -> Option<&Account> {
         self.accounts.get(self.active)
     }
@@ -153,7 +154,7 @@ impl Accounts {
     /// The account for a vendor's models: the active one if it is of that vendor, or else the vendor's only one.
     ///
     /// # Errors
-    /// With the names of the vendor's accounts, where there are several and none is active.
+    /// The names of the vendor's accounts, if there are several and none is active.
     pub fn of(&self, provider: Provider) -> Result<Option<&Account>, Vec<String>> {
         let is_its = |account: &&Account| account.provider == provider;
         if let Some(active) = self.active().filter(is_its) {
@@ -171,12 +172,12 @@ impl Accounts {
         self.accounts.iter().find(|account| account.name == name)
     }
 
-    /// The names of all of them, in the order of the file.
+    /// The names of all accounts, in file order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.accounts.iter().map(|account| &*account.name)
     }
 
-    /// The keys that stand in the file.
+    /// The keys stored in the file.
     pub fn keys(&self) -> impl Iterator<Item = &ApiKey> {
         let keys = self.accounts.iter().map(|account| &account.credential);
         keys.filter_map(|credential| match credential {
@@ -185,10 +186,10 @@ impl Accounts {
         })
     }
 
-    /// Gives the account of this name the vendor's key, and makes it the one that counts.
+    /// Stores the vendor's key under this account name and makes the account active.
     ///
     /// # Errors
-    /// When the name is none.
+    /// When the name is invalid.
     pub fn store(&mut self, name: &str, provider: Provider, key: ApiKey) -> Result<(), NoAccount> {
         check_name(name)?;
         let credential = Credential::Key(key);
@@ -209,10 +210,10 @@ impl Accounts {
         Ok(())
     }
 
-    /// Makes the account of this name the one that counts.
+    /// Makes the account of this name active.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such account.
     pub fn switch(&mut self, name: &str) -> Result<(), NoAccount> {
         check_name(name)?;
         let known = self.names().position(|known| known == name);
@@ -223,7 +224,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// Removes the one that counts, and gives its name; the first that is left counts then.
+    /// Removes the active account and returns its name; the first remaining account becomes active.
     pub fn remove_active(&mut self) -> Option<String> {
         let removed =
             (self.active < self.accounts.len()).then(|| self.accounts.remove(self.active));
@@ -263,7 +264,7 @@ fn extend(object: &mut Value, further: &Map<String, Value>) {
     }
 }
 
-/// Closes the file to others.
+/// Closes the file to other users and returns the resulting warning, if any.
 fn warning(path: &Path) -> Option<String> {
     let path_shown = path.display();
     match home_file::close(path) {
@@ -277,10 +278,10 @@ fn warning(path: &Path) -> Option<String> {
     }
 }
 
-/// The accounts that the content of a file stands for.
+/// Parses the content of the accounts file.
 ///
 /// # Errors
-/// The first mistake in it, which shows no value.
+/// The first mistake in it; the error shows no value.
 fn parse(content: &[u8]) -> Result<Accounts, Misplaced> {
     let json = positions::text(content)?;
     let at = Positions(json);
@@ -308,7 +309,7 @@ fn parse(content: &[u8]) -> Result<Accounts, Misplaced> {
     let name = field(&at, "active", active, |json| {
         serde_json::from_str(json).map_err(|_| "must be the name of an account, in quotes".into())
     });
-    // Without a name, the first counts.
+    // Without `active`, the first account is the active one.
     let place = name?.flatten().map_or(Some(0), |name: String| {
         accounts.iter().position(|account| account.name == name)
     });
@@ -348,7 +349,7 @@ fn account(at: &Positions<'_>, entry: &str) -> Result<Account, Misplaced> {
     })
 }
 
-/// Reads a field, if it is there. None of these is told by serde's errors: those would show the value.
+/// Reads a field if it is present. Serde's own errors are not used because they would show the value.
 fn field<T>(
     at: &Positions<'_>,
     name: &str,
@@ -387,7 +388,7 @@ fn command_in(json: &str) -> Result<Vec<String>, String> {
         let reason = "must be a program and its arguments, like `[\"secret-tool\", \"lookup\", \"service\", \"claude\"]`";
         return Err(reason.to_owned());
     }
-    // From the current directory it would be a file of the project.
+    // Relative to the current directory, it would be a file of the project.
     if program.contains('/') && !program.starts_with('/') {
         let reason = "must begin with a program's name, or its absolute path: a relative one leads into the project";
         return Err(reason.to_owned());

@@ -1,4 +1,4 @@
-//! A run under way: asks the model, and keeps log and record of what happens.
+//! A run in progress: asks the model, and writes the log and the record.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,26 +28,26 @@ use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::parallel::joined;
 
-/// A run that has its folder.
+/// A run in progress, with its folder.
 pub struct Run<'c> {
     context: &'c Context<'c>,
     /// The run's folder.
     pub log: RunLog<'c>,
-    /// The future content of `result.json`.
+    /// The content for `result.json`.
     pub record: RunRecord,
     began: Duration,
-    /// Finds the hint of what ends it.
+    /// Finds the hint for an error that ends the run.
     pub advice: Advice,
-    /// The cost of the calls so far; approximate where the vendor does not report the tokens.
+    /// Cost of the calls so far; approximate where the vendor does not report tokens.
     pub spent: Usd,
-    /// The models that answered in the place of others, by the name of the model asked.
+    /// Models that answered in place of others, by the name of the requested model.
     served: BTreeMap<String, Served>,
-    /// The models whose servers have refused another tier than the standard one.
+    /// Models whose servers have rejected any tier but the standard one.
     pub(crate) without_tier: BTreeSet<String>,
 }
 
 impl<'c> Run<'c> {
-    /// Makes the run's folder, with `folder` in its name. In `result.json`, the run is one of `workflow`.
+    /// Creates the run's folder, with `folder` in its name. `result.json` records the run under `workflow`.
     pub fn start(
         context: &'c Context<'c>,
         workflow: &'static str,
@@ -71,11 +71,11 @@ impl<'c> Run<'c> {
         })
     }
 
-    /// Tells the user what was noticed before the run had its folder.
+    /// Reports to the user what was noticed before the run had its folder.
     pub fn begin(&mut self, ready: &Ready<'_>) {
         self.note_models(&ready.models);
         if let Some(draft) = &ready.draft {
-            // What is sent, the run's folder holds.
+            // The run's folder keeps a copy of what is sent.
             let _ = fs::remove_file(draft);
         }
         ready.models.tell_base_urls(self.context);
@@ -87,22 +87,22 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Notes whom the run asks, and where.
+    /// Records which models the run asks, and at which base URLs.
     pub fn note_models(&mut self, models: &Models<'_>) {
         self.record.model = Some(models.first.spec.name.clone());
         self.record.base_urls = models.base_urls();
     }
 
-    /// Tells the user something that is no error.
+    /// Shows the user a warning and records it, once per text.
     pub fn warn(&mut self, text: String) {
-        // Each repair may bring it again.
+        // The same warning may recur with each repair.
         if !self.record.warnings.contains(&text) {
             self.context.warn(text.clone());
             self.record.warnings.push(text);
         }
     }
 
-    /// Writes down how far the step that is under way has come.
+    /// Writes the progress of the current step to the log.
     pub fn log_step(&self) -> Result<(), LogError> {
         let step = self.record.steps.last();
         step.map_or(Ok(()), |step| self.log.step(step))
@@ -110,22 +110,22 @@ impl<'c> Run<'c> {
 
     /// Begins a step.
     pub fn begin_step(&mut self, step: Step) -> Result<(), LogError> {
-        // Many steps with their inputs and results would be large.
+        // The inputs and results of many steps would take much space in the record.
         self.log_step()?;
         self.note(Step::shorten);
         self.record.steps.push(step);
         Ok(())
     }
 
-    /// Changes the record of the step that is under way.
+    /// Changes the record of the current step.
     pub fn note(&mut self, change: impl FnOnce(&mut Step)) {
         if let Some(step) = self.record.steps.last_mut() {
             change(step);
         }
     }
 
-    /// Logs the query, asks the model, and logs the reply or the error in its place.
-    /// `examine` looks at the reply while it is being logged.
+    /// Logs the query, asks the model, and logs the reply or the error. `examine` is called on the reply while it is
+    /// being logged.
     pub fn ask<T>(
         &mut self,
         models: &Models<'_>,
@@ -137,7 +137,7 @@ impl<'c> Run<'c> {
         let before = self.record.steps.last();
         let before = before.and_then(|step| step.model.as_deref());
         let mut selected = models.model_after(before, step);
-        // What the log shows is what is sent.
+        // The log must show exactly what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         let sections = prompt.sections().into_iter();
         let parts = sections.map(|(name, pieces)| PartRecord {
@@ -164,12 +164,12 @@ impl<'c> Run<'c> {
         let mut request = Request {
             step: step.clone(),
             form: prompt.form.clone(),
-            // A conversation that goes on is worth to be cached as a whole, as vendors do by themselves.
+            // Long conversations are worth caching as a whole, as vendors do on their own.
             cached_by_marks: !prompt.goes_on(),
             messages: prompt.messages(),
             max_output_tokens: None,
             tier: Tier::Standard,
-            // What a call has cost that broke, nobody tells; another one comes on top.
+            // The cost of a call that broke off is unknown, and a retry would add to it.
             once: models.max_cost.is_some(),
         };
         let answer = loop {
@@ -224,7 +224,7 @@ impl<'c> Run<'c> {
         Ok((reply, examined))
     }
 
-    /// Sends the request, and waits for the answer.
+    /// Sends the request and waits for the answer.
     fn send(
         &mut self,
         SelectedModel { spec, model, .. }: &SelectedModel<'_>,
@@ -252,8 +252,8 @@ impl<'c> Run<'c> {
         answer
     }
 
-    /// The model to ask after this error, and how long its answer may be; `None` where there is none, or the prompt
-    /// does not fit into its window, or the money that is left does not pay for it.
+    /// The model to ask after this error, and the token limit of its answer; `None` if no fallback applies, the prompt
+    /// exceeds its context window, or the remaining budget does not cover it.
     fn fallback<'m>(
         &self,
         models: &Models<'_>,
@@ -269,7 +269,7 @@ impl<'c> Run<'c> {
         can_be.then_some((fallback, allowed))
     }
 
-    /// Goes over to the model that is asked where the first one is overloaded.
+    /// Switches to the fallback model because the first one is overloaded.
     fn fall_back(&mut self, first: &SelectedModel<'_>, to: &SelectedModel<'_>, error: &ModelError) {
         let name = to.spec.name.clone();
         self.warn(format!(
@@ -279,7 +279,7 @@ impl<'c> Run<'c> {
         self.note(|record| record.model = Some(name));
     }
 
-    /// Notes who has answered, where that is not the model that was asked; the price of the call.
+    /// Records which model answered if it is not the one requested, and returns the price of the call.
     fn note_served(&mut self, spec: &ModelSpec, version: Option<&str>) -> Option<Price> {
         let Some(served) = version.and_then(|version| Served::instead(self.context, spec, version))
         else {
@@ -295,7 +295,8 @@ impl<'c> Run<'c> {
         price
     }
 
-    /// The prompt's size, where anybody wants to know it. One that does not fit is an error.
+    /// Measures the prompt if its size is needed; `None` if not. A prompt that does not fit the context window is an
+    /// error.
     fn size(
         &self,
         models: &Models<'_>,
@@ -320,7 +321,7 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Returns the time the answer may be, so that the run does not cost more than it may.
+    /// Returns the maximum length of the answer, in tokens, that keeps the run within its cost limit.
     fn allowed_answer(
         &self,
         models: &Models<'_>,
@@ -347,14 +348,14 @@ impl<'c> Run<'c> {
         })
     }
 
-    /// Notes what a call took, and what that costs.
+    /// Records the usage of a call and returns its cost.
     fn account(
         &mut self,
         (spec, price): (&ModelSpec, Option<Price>),
         usage: Option<Usage>,
         size: Option<&Size>,
     ) -> Option<Usd> {
-        // Some servers tell nothing but zeros.
+        // Some servers report zeros only.
         let told = usage.filter(|usage| usage.input_tokens > 0);
         let is_paid = |step: &Step| step.recorded.is_some();
         if self.record.steps.last().is_some_and(is_paid) {
@@ -371,7 +372,7 @@ impl<'c> Run<'c> {
         cost
     }
 
-    /// Reads the answer while it is being logged, and examines the reply while that is.
+    /// Parses the answer while it is being logged, and examines the reply while the reply is being logged.
     fn read<T>(
         &self,
         model: &dyn Model,
@@ -381,7 +382,7 @@ impl<'c> Run<'c> {
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<Result<(Reply, T), ModelError>, LogError> {
         let (log, step) = (&self.log, &request.step);
-        // Shared, so that it is gone as soon as both are done with it: it may be large.
+        // Shared so that it can be freed once both users are done with it: it may be large.
         let answer = Arc::new(answer);
         thread::scope(|scope| {
             let logged = Arc::clone(&answer);
@@ -407,7 +408,7 @@ impl<'c> Run<'c> {
         })
     }
 
-    /// Logs an error in the place of the reply. That it could not be logged is a warning beside it.
+    /// Logs an error in place of the reply. If logging fails, that becomes a warning.
     fn without_reply(
         &mut self,
         step: &StepId,
@@ -439,14 +440,14 @@ impl<'c> Run<'c> {
         error.into()
     }
 
-    /// Writes the record, and says how the run ended. What the run has done must not stand without its
-    /// record: where that cannot be written, `put_back` is called.
+    /// Writes the record and returns how the run ended. Changes must not outlive their record: if it cannot be written,
+    /// `put_back` is called to revert them.
     pub fn finish(
         mut self,
         result: Result<String, Error>,
         put_back: impl FnOnce(&mut Self),
     ) -> Result<Outcome, Failure> {
-        // Whether that could be written is told by the record's own file.
+        // An error is ignored: if nothing can be written, writing the record below reports it.
         let _ = self.log_step();
         self.record.cost = self.record.total_cost();
         self.record.seconds = Seconds(self.context.clock.elapsed().saturating_sub(self.began));
@@ -491,7 +492,7 @@ impl<'c> Run<'c> {
     }
 }
 
-/// Returns the parts of a reply. Its words are in a file of their own.
+/// Returns the parts of a reply for the record. Its text has a file of its own.
 fn reply_parts(reply: &Reply) -> Vec<PartRecord> {
     let text = (!reply.text.is_empty()).then(|| PartRecord {
         part: "text".into(),
@@ -504,13 +505,13 @@ fn reply_parts(reply: &Reply) -> Vec<PartRecord> {
     text.into_iter().chain(calls).collect()
 }
 
-/// Passes on what happens during a call, and counts what comes.
+/// Passes on the events of a call to the reporter, and counts the tokens received.
 struct CountingListener<'c> {
     reporter: &'c dyn Reporter,
     price: Option<Price>,
     input_tokens: u64,
     spent: Usd,
-    /// The usage received so far, without what was sent.
+    /// The usage received so far, without the tokens sent.
     came: Cell<Usage>,
 }
 

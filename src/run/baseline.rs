@@ -1,7 +1,8 @@
-//! The build before anything is sent: whether the project passes as it is.
+//! The baseline build: checks that the project passes before anything is sent.
 //!
 //! Runs `build.sh` as a run's builds are run, unless the tree has passed before. Writes the log to `logs`, from where
-//! it goes into the run's folder, and what has passed to `agent-config`, where no sandboxed build writes.
+//! it is moved into the run's folder, and the digests of passing trees to `agent-config`, where no sandboxed build can
+//! write.
 
 use std::fs;
 
@@ -19,31 +20,31 @@ use crate::record::run_log::{LogError, RunLog};
 use crate::record::step::BuildRecord;
 use crate::sys::error::Error;
 
-/// The number of trailing lines shown when the build fails.
+/// Number of trailing lines shown when the build fails.
 const LAST_LINES: usize = 20;
 
-/// The build before anything is sent, and its options.
+/// The baseline build with its options.
 #[derive(Debug, Clone, Copy)]
 pub struct Baseline<'b> {
-    /// The options of builds.
+    /// Options of the build.
     pub build: BuildOptions,
-    /// The hosts that they may reach in a strict sandbox.
+    /// Hosts that builds may reach in a strict sandbox.
     pub hosts: &'b [AllowedHost],
 }
 
 /// A project that passes as it is.
 #[derive(Debug, Default)]
 pub struct Passed {
-    /// The build; `None`: the tree has passed before.
+    /// The build; `None` if the tree has passed before.
     pub build: Option<BuildRecord>,
     /// Warnings to the user.
     pub warnings: Vec<String>,
-    /// True if the build has changed the tree: what was read of it before is old.
+    /// True if the build has changed the tree, so that anything read from it earlier is out of date.
     pub has_changed: bool,
 }
 
 impl Baseline<'_> {
-    /// Builds the project as it is, unless it has passed before. The project must be held.
+    /// Builds the project as it is, unless it has passed before. The caller must hold the project's lock.
     ///
     /// # Errors
     /// When the build fails or cannot be run.
@@ -66,7 +67,7 @@ impl Baseline<'_> {
         })
     }
 
-    /// The trees that have passed when they were built so.
+    /// The trees that have passed with these build options.
     pub fn passed_trees<'c>(&self, context: &'c Context<'_>) -> PassedTrees<'c> {
         let Self { build, hosts } = self;
         let (passed, sockets) = (context.passed, context.allowed_sockets);
@@ -88,7 +89,7 @@ impl Baseline<'_> {
         let report = match builds.run(&mut log) {
             Ok(report) => report,
             Err(error) => {
-                // That the log is unfinished follows from what stopped the build.
+                // An error is ignored: the one that stopped the build explains the unfinished log.
                 let _ = log.finish(&error.to_string());
                 return Err(error.into());
             }
@@ -99,7 +100,7 @@ impl Baseline<'_> {
         context.reporter.event(&Event::Built {
             status: status.clone(),
             passed: report.status.passed(),
-            // The error tells more of it.
+            // The error gives them in more detail.
             reasons: Vec::new(),
             took: report.took,
         });
@@ -116,7 +117,7 @@ impl Baseline<'_> {
     }
 }
 
-/// The last lines of an output, each on a line of its own.
+/// The last lines of an output, each on an indented line.
 fn end_of(output: &str) -> String {
     let lines: Vec<&str> = output.lines().collect();
     let last = lines.iter().skip(lines.len().saturating_sub(LAST_LINES));
@@ -124,7 +125,7 @@ fn end_of(output: &str) -> String {
 }
 
 impl Passed {
-    /// Moves the log of the build into the folder of the run that goes on.
+    /// Moves the build's log into the folder of the run that follows.
     ///
     /// # Errors
     /// When it cannot be moved.

@@ -1,4 +1,4 @@
-//! The builds of a run: each is run by `build.sh`, sandboxed as far as was asked for.
+//! The builds of a run: each runs `build.sh`, in the sandbox mode requested.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -30,30 +30,30 @@ use crate::sys::error::Error;
 /// Options for running builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildOptions {
-    /// The maximum time of a build.
+    /// Time limit for a build.
     pub timeout: Duration,
     /// The sandbox mode of the build.
     pub sandbox: SandboxMode,
 }
 
-/// Runs a run's builds, and keeps what each one printed.
+/// Runs the builds of a run, and keeps their output.
 pub struct Builds<'c> {
     context: &'c Context<'c>,
     options: BuildOptions,
     env: ChildEnv,
     sandbox: Option<Sandbox>,
-    /// The reason there is no sandbox though there should be one; until somebody has taken note of it.
+    /// Reason that builds are not sandboxed although they should be, until it is taken for the record.
     uncontained: Option<String>,
-    /// True if a build was sandboxed already: from then on there is no doing without.
+    /// True once a build has been sandboxed: later ones may not run without a sandbox.
     sandboxed: bool,
 }
 
 impl<'c> Builds<'c> {
-    /// Finds out what builds can be sandboxed by, and kept from what git runs in these repositories. In a strict
-    /// sandbox, they reach these hosts.
+    /// Finds a sandbox for builds, which also protects the files that git runs in these repositories. In a strict
+    /// sandbox, builds can reach only these hosts.
     ///
     /// # Errors
-    /// When there is no strict sandbox, though there was one when the run began.
+    /// When a strict sandbox is no longer available although it was when the run began.
     pub fn new(
         context: &'c Context<'c>,
         options: BuildOptions,
@@ -68,8 +68,8 @@ impl<'c> Builds<'c> {
             uncontained: None,
             sandboxed: false,
         };
-        // A sandbox is mounted over it, and would make it; nobody is to take that for somebody else's doing. Where it
-        // cannot be made, the sandbox says so.
+        // A sandbox mounts over this directory and would otherwise create it, which could be mistaken for the build's
+        // doing. If it cannot be created, the sandbox reports that.
         let _ = atomic_file::private_directory(&context.project.config());
         match find(context, options.sandbox, None, repositories) {
             Ok(sandbox) => {
@@ -81,7 +81,7 @@ impl<'c> Builds<'c> {
         Ok(builds)
     }
 
-    /// Runs a build; what it prints goes to `log`.
+    /// Runs a build; its output goes to `log`.
     pub fn run(&mut self, log: &mut (dyn Write + Send)) -> Result<BuildReport, BuildError> {
         let report = match self.script().run(log) {
             Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
@@ -103,7 +103,7 @@ impl<'c> Builds<'c> {
         sandbox.map_or_else(Vec::new, Sandbox::new_refusals)
     }
 
-    /// Ends the log of a build. Returns the build's output, and warnings about it.
+    /// Finishes the log of a build. Returns the build's output and warnings about it.
     ///
     /// # Errors
     /// When the log cannot be written.
@@ -134,7 +134,7 @@ impl<'c> Builds<'c> {
             && !matches!(problem, SandboxProblem::Moved(_))
     }
 
-    /// Returns the sandbox mode of the last build.
+    /// Returns the sandbox mode to record for the last build.
     pub fn record(&self) -> SandboxMode {
         match self.sandbox {
             None => SandboxMode::Off,
@@ -142,7 +142,7 @@ impl<'c> Builds<'c> {
         }
     }
 
-    /// The run goes on, and says so.
+    /// Continues without a sandbox, and reports that.
     fn go_without(&mut self, problem: &SandboxProblem) {
         self.sandbox = None;
         self.uncontained = Some(tell_uncontained(self.context, problem));
@@ -166,7 +166,7 @@ impl<'c> Builds<'c> {
     }
 }
 
-/// The first line of a build's log.
+/// The first line of a build's log: how the build ended.
 pub fn describe(status: BuildStatus) -> String {
     match status {
         BuildStatus::Exited(code) => format!("exit code: {code}"),
@@ -181,7 +181,7 @@ pub fn describe(status: BuildStatus) -> String {
     }
 }
 
-/// The same as the run's record has it.
+/// The entry for a build in the run's record.
 pub fn record(report: &BuildReport, sandbox: SandboxMode) -> BuildRecord {
     let (code, signal) = match report.status {
         BuildStatus::Exited(code) => (Some(code), None),
@@ -197,17 +197,17 @@ pub fn record(report: &BuildReport, sandbox: SandboxMode) -> BuildRecord {
     }
 }
 
-/// Sees whether builds can be sandboxed strictly, before anything depends on it.
+/// Checks that builds can be sandboxed strictly, before anything depends on it.
 pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
-    // That the project's other repositories are closed is no matter of whether it works.
+    // Hiding the project's other repositories does not affect whether the sandbox works.
     try_out(context, SandboxMode::Strict, None, Vec::new()).map(drop)
 }
 
-/// Returns the sandbox of an agent's commands, with `key_file` hidden from them besides the project's own keys; or the
-/// warning for the run's record if they are not sandboxed though they should be.
+/// Returns the sandbox for an agent's commands, in which `key_file` is hidden along with the project's own keys; or, if
+/// commands should be sandboxed but are not, the warning for the run's record.
 ///
 /// # Errors
-/// When they are to be sandboxed strictly, and cannot be.
+/// When a strict sandbox is required and not available.
 pub fn command_sandbox(
     context: &Context<'_>,
     mode: SandboxMode,
@@ -234,7 +234,7 @@ pub fn command_sandbox(
     }
 }
 
-/// Tells it, and gives the words for the record.
+/// Reports that builds and commands are not sandboxed, and returns the warning for the record.
 fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) -> String {
     let reason = problem.to_string();
     let warning = format!("no sandbox: {reason}; builds and commands can read the keys");
@@ -242,8 +242,8 @@ fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) -> String {
     warning
 }
 
-/// The environment of builds and commands, without the variables that commonly hold keys, and those that hold one of
-/// this project's; and in a sandbox without those that hold other secrets, but for what is to be passed.
+/// The environment of builds and commands: without the variables that commonly hold keys or that hold one of this
+/// project's keys; and, in a sandbox, without those that hold other secrets unless they are explicitly passed.
 pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
     let mut names = key_variables(context);
     if mode != SandboxMode::Off {
@@ -254,8 +254,8 @@ pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
     ChildEnv::new(context.environment, names)
 }
 
-/// The environment of an MCP server that is a program: as in a sandbox, but what is to be passed may be a key for
-/// servers, such as the token that is pushed with.
+/// The environment of a local MCP server: as in a sandbox, except that passed variables may hold a key, such as the
+/// token for `git push`.
 pub fn server_env(context: &Context<'_>) -> ChildEnv {
     let secrets = context.environment.secret_names().map(OsString::from);
     let mut names: Vec<_> = secrets.chain(key_variables(context)).collect();
@@ -264,7 +264,7 @@ pub fn server_env(context: &Context<'_>) -> ChildEnv {
     ChildEnv::new(context.environment, names)
 }
 
-/// The variables that hold a key.
+/// The variables that hold a known key.
 fn key_variables(context: &Context<'_>) -> Vec<OsString> {
     let is_key = |(_, kind)| kind == SecretKind::Key;
     let holds_key = |value: &str| context.redactor.find(value).any(is_key);
@@ -288,10 +288,10 @@ fn try_out(
     Ok(sandbox)
 }
 
-/// git's folder, of the repository that the project is a part of; or where one would be.
+/// The `.git` of the repository that contains the project, or the path where one would be.
 fn enclosing_git(root: &Path) -> PathBuf {
     let is_there = |git: &PathBuf| git.symlink_metadata().is_ok();
-    // What cannot be read may still be one.
+    // A `.git` that cannot be read may still be a repository.
     let top = Repository::of(root).ok().flatten();
     let top = top.iter().map(|repository| repository.top.as_path());
     let directories = top.chain(root.ancestors());
@@ -301,8 +301,8 @@ fn enclosing_git(root: &Path) -> PathBuf {
     found.unwrap_or_else(|| root.join(DOT_GIT))
 }
 
-/// The sandbox of this mode: for builds, or with one more key file for an agent's commands; none where there is to
-/// be none.
+/// The sandbox of this mode: for builds, or, with one more key file, for an agent's commands; `None` if the mode is
+/// off.
 fn find(
     context: &Context<'_>,
     mode: SandboxMode,
@@ -315,16 +315,16 @@ fn find(
     let project = &context.project;
     let key_files = context.key_files().into_iter();
     let key_files = key_files.map(|file| project.config().join(file));
-    // The files may be links to somewhere else, and the directories may hold the project.
+    // The files may be links to other places, and the directories may contain the project.
     let hidden = home::ALL
         .iter()
         .flat_map(|home| home.hidden(context.environment));
-    // What an agent's commands do to these is theirs, as what they do to all other files. `Cargo.lock` is for builds to
-    // write.
+    // An agent's commands may change these files as they may change any other. `Cargo.lock` is left out because builds
+    // write it.
     let is_protected = |name: &&&str| key_file.is_none() && **name != "Cargo.lock";
     let protected = PROTECTED_FILES.iter().filter(is_protected);
     let protected = protected.map(|name| project.root().join(name));
-    // What is asked about commands is not theirs to decide, nor what the user's own commands run.
+    // Commands may not change the rules for approving commands, nor the user's own commands.
     let decides = key_file.map(|_| project.root().join(AGENT_FOLDER));
     let git = enclosing_git(project.root());
     repositories.retain(|other| *other != git);

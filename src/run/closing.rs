@@ -1,4 +1,4 @@
-//! The first things a reviewer reads when a run has ended: the warnings, and the change in lines.
+//! The end of a run, as a reviewer first sees it: the warnings, and the lines changed.
 
 use super::active::Run;
 use super::context::Context;
@@ -14,8 +14,8 @@ use crate::sys::diff::{
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links};
 
-/// Tells what the run has changed, and what in it should be looked at first. `files` are those that the
-/// replies have written, with their latest content, or removed.
+/// Reports what the run has changed and what to review first. `files` are the ones that replies have written, with
+/// their latest content, or removed (`None`).
 pub fn review<'f>(
     context: &Context<'_>,
     run: &mut Run<'_>,
@@ -41,7 +41,7 @@ pub fn review<'f>(
     });
 }
 
-/// Returns the run's changes so far: a line for each file, with the numbers of added and removed lines.
+/// Returns the run's changes so far: one line per file, with the numbers of added and removed lines.
 pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
     let (changes, too_large) = changes(tree, tree.changed().map(|path| (path, None)));
     let mark = |path: &str| match changes.iter().find(|change| change.path == path) {
@@ -75,7 +75,7 @@ fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {
     stat
 }
 
-/// The same outcome with the whole change of the run, as a unified diff.
+/// Adds the whole change of the run to the outcome, as a unified diff.
 ///
 /// # Errors
 /// When the run failed, or its record of the change cannot be read.
@@ -92,7 +92,7 @@ pub fn with_diff(
             text: diff(outcome.log.as_deref())?,
             ..outcome
         }),
-        // Why it failed matters more than a diff that cannot be read.
+        // The original error matters more than a diff that cannot be read.
         Err(failure) if failure.tree == TreeState::Changed => Err(Failure {
             text: diff(failure.log.as_deref()).unwrap_or_default(),
             ..failure
@@ -101,13 +101,13 @@ pub fn with_diff(
     }
 }
 
-/// Reads the run in this folder, which is named relative to the root.
+/// Reads the run whose folder is given relative to the root.
 pub fn past_run(context: &Context<'_>, log: Option<&str>) -> PastRun {
     let name = log.and_then(|log| log.rsplit('/').next());
     PastRun::read(&context.project, name.unwrap_or_default())
 }
 
-/// The changes that are compared line by line, and those that are too large for that.
+/// The changes that can be compared line by line, and those that are too large for that.
 fn changes<'f>(
     tree: &RunTree<'_>,
     files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
@@ -133,7 +133,7 @@ fn changes<'f>(
             continue;
         }
         let before = kept.map(|(kept, mode)| FileState {
-            // What cannot be read shows as empty; the record itself is elsewhere.
+            // Unreadable content shows as empty here; the actual record is elsewhere.
             content: files::read(&kept, Links::Refused, MAX_BYTES as u64).unwrap_or_default(),
             mode,
         });

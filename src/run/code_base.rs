@@ -1,6 +1,6 @@
-//! The code base as it is sent: the text files that git tracks, each behind a header.
+//! The code base as it is sent: the text files that git tracks, each preceded by a header.
 //!
-//! Reads the index and the files, and starts no git. Guarantees that nothing outside the project gets into it: each
+//! Reads the index and the files without starting git. Guarantees that nothing outside the project is included: each
 //! file is read through handles below the root.
 
 use std::borrow::Cow;
@@ -18,25 +18,25 @@ use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::numbers::counted;
 
-/// A file of more bytes is never rolled up: no model takes that much.
+/// Maximum size of a file to roll up, in bytes: no model accepts more.
 const LARGEST: u64 = 64 << 20;
-/// The names of files that tools write to pin dependencies, and nobody reads.
+/// Lock files: written by tools to pin dependencies, and not worth sending.
 const LOCK_FILES: &str = "Cargo.lock package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock \
     bun.lockb deno.lock poetry.lock pdm.lock uv.lock Pipfile.lock Gemfile.lock composer.lock go.sum mix.lock \
     flake.lock pubspec.lock Package.resolved";
 
-/// A file that is rolled up.
+/// A file included in the rollup.
 pub struct Rolled {
     /// Its path, relative to the root.
     pub path: String,
     /// Its text.
     pub content: String,
-    /// About how many tokens it has, its header included.
+    /// Approximate number of tokens, header included.
     pub tokens: u64,
 }
 
 impl Rolled {
-    /// Its header, its text, and a line end: the next header begins a line, whatever the last byte of the file is.
+    /// The header, the text, and a newline if the text does not end in one, so that the next header begins a line.
     fn parts(&self) -> [Cow<'_, str>; 3] {
         let is_open = !self.content.is_empty() && !self.content.ends_with('\n');
         [
@@ -47,32 +47,32 @@ impl Rolled {
     }
 }
 
-/// A file that is left out, and why.
+/// The path of a file that is left out, and the reason.
 pub type LeftOut = (String, &'static str);
 
-/// The files of a project that are rolled up, and those that are not.
+/// The files of a project that are rolled up, and those that are left out.
 pub struct CodeBase {
-    /// The files, in the order of their paths: at least one.
+    /// The files to roll up, ordered by path: at least one.
     pub files: Vec<Rolled>,
-    /// The other files that git tracks.
+    /// Other files that git tracks, with the reasons they are left out.
     pub left_out: Vec<LeftOut>,
 }
 
-/// A code base that cannot be rolled up.
+/// Errors from rolling up a code base.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum NoCodeBase {
-    /// It is not known what git tracks.
+    /// The files that git tracks cannot be determined.
     #[error("git does not list the project's files: {0}")]
     #[diagnostic(transparent)]
     NoIndex(IndexProblem),
-    /// A path that was named leads out of the project, or git tracks nothing there.
+    /// A path given by the user leads out of the project, or git tracks nothing there.
     #[error("`{}` names nothing that git tracks", .0.display())]
     #[diagnostic(
         code("usage"),
         help("name files that git tracks, or directories with such: `git add` adds new ones")
     )]
     NotTracked(PathBuf),
-    /// No file is left to roll up.
+    /// All files were left out.
     #[error("there is nothing to roll up; {0} left out")]
     #[diagnostic(
         code("not-ready"),
@@ -82,10 +82,10 @@ pub enum NoCodeBase {
 }
 
 impl CodeBase {
-    /// Reads it: all that git tracks, or what of it is `named`; with `all`, lock files, too.
+    /// Reads all files that git tracks, or only those that are `named`; lock files are included only with `all`.
     ///
     /// # Errors
-    /// When what git tracks is not known, a file cannot be read, or nothing is left to roll up.
+    /// When the tracked files cannot be determined, a file cannot be read, or nothing is left to roll up.
     pub fn read(root: &Path, named: &[PathBuf], all: bool) -> Result<Self, Error> {
         let tracked = TrackedPaths::below(root).map_err(NoCodeBase::NoIndex)?;
         let paths = chosen(tracked.files().collect(), named)?;
@@ -100,13 +100,13 @@ impl CodeBase {
     /// Writes the rollup.
     ///
     /// # Errors
-    /// When `out` takes no more.
+    /// When writing to `out` fails.
     pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
         let mut parts = self.files.iter().flat_map(Rolled::parts);
         parts.try_for_each(|part| out.write_all(part.as_bytes()))
     }
 
-    /// The rollup as a text. Each file is let go of once it is in there, so that nothing is held twice.
+    /// Returns the rollup as a string. Each file is freed once it has been copied, so that nothing is held twice.
     pub fn into_text(self) -> String {
         let sizes = self.files.iter().flat_map(Rolled::parts);
         let mut rollup = String::with_capacity(sizes.map(|part| part.len()).sum());
@@ -116,12 +116,12 @@ impl CodeBase {
         rollup
     }
 
-    /// Returns the number of tokens it has, about.
+    /// Returns the approximate number of tokens.
     pub fn tokens(&self) -> u64 {
         self.files.iter().map(|file| file.tokens).sum()
     }
 
-    /// Returns how much is in it, in words.
+    /// Returns a summary: the numbers of files and tokens, and what is left out.
     pub fn summary(&self) -> String {
         format!(
             "{}, about {}; {} left out",
@@ -145,7 +145,7 @@ impl CodeBase {
     }
 }
 
-/// Those of the tracked files that were named.
+/// The tracked files that are named or lie below a named directory.
 fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error> {
     if named.is_empty() {
         return Ok(tracked);
@@ -162,7 +162,7 @@ fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error>
     Ok(tracked.into_iter().filter(is_named).collect())
 }
 
-/// Reads the files that are text, and says which are left out.
+/// Reads the text files, and lists those left out.
 fn read(root: &Path, paths: Vec<String>, all: bool) -> Result<(Vec<Rolled>, Vec<LeftOut>), Error> {
     let (mut files, mut left_out) = (Vec::new(), Vec::new());
     let handle = Root::open(root).map_err(PathError::of("read", root))?;
@@ -177,7 +177,7 @@ fn read(root: &Path, paths: Vec<String>, all: bool) -> Result<(Vec<Rolled>, Vec<
         );
         match content.map_err(PathError::of("read", &path))? {
             Ok(content) => files.push(Rolled {
-                // The header is a part of what is sent.
+                // The header is sent, too.
                 tokens: tokens::count(&header(&path)) + tokens::count(&content),
                 path,
                 content,
@@ -188,7 +188,7 @@ fn read(root: &Path, paths: Vec<String>, all: bool) -> Result<(Vec<Rolled>, Vec<
     Ok((files, left_out))
 }
 
-/// Returns the reason a file is left out, whatever it holds. The paths of an index may be any.
+/// Returns the reason to leave a file out by its path alone. An index may contain any path.
 fn unwanted(path: &str, all: bool) -> Option<&'static str> {
     let mut names = path.split('/');
     let is = |name: &str, known: &str| name.eq_ignore_ascii_case(known);
@@ -207,7 +207,7 @@ fn unwanted(path: &str, all: bool) -> Option<&'static str> {
     (!all && LOCK_FILES.split(' ').any(|lock| lock == name)).then_some("lock file")
 }
 
-/// The text of a file; or why it is left out.
+/// The text of a file, or the reason it is left out.
 fn content(entry: PathEntry, path: &Path) -> io::Result<Result<String, &'static str>> {
     let file = match entry {
         PathEntry::File(file) => file,
@@ -220,7 +220,7 @@ fn content(entry: PathEntry, path: &Path) -> io::Result<Result<String, &'static 
         return Ok(Err("huge"));
     }
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
-    // It may have grown meanwhile.
+    // The file may have grown in the meantime.
     file.take(LARGEST).read_to_end(&mut content)?;
     let text = String::from_utf8(content).ok();
     Ok(text.filter(|text| !text.contains('\0')).ok_or("binary"))

@@ -1,4 +1,4 @@
-//! The context that every workflow is given. Plain data.
+//! The context passed to every workflow. Plain data.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,41 +17,41 @@ use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
 
-/// The context that every workflow works with.
+/// The project, environment and services that every workflow uses.
 #[derive(Clone)]
 pub struct Context<'a> {
-    /// The project that the command is run in.
+    /// The project that the command runs in.
     pub project: Project,
-    /// The directory whose sessions an agent goes on with: the root, or one below it.
+    /// The directory whose sessions an agent continues: the root, or a directory below it.
     pub directory: &'a Path,
-    /// The environment the process was started with, and below that the command's `.env`.
+    /// The environment of the process, with defaults from the command's `.env`.
     pub environment: &'a Environment,
-    /// That file, where the command reads one.
+    /// The `.env` itself, if the command reads one.
     pub env_file: &'a EnvFile,
-    /// Tells the time of day, and how long things take.
+    /// The source of the time of day and of elapsed time.
     pub clock: &'a dyn Clock,
-    /// Ends a run early.
+    /// Interrupts a run when a signal arrives.
     pub interrupt: &'a Interrupt,
-    /// Knows the keys.
+    /// Redacts keys and other secrets.
     pub redactor: &'a Redactor,
-    /// Hears what happens.
+    /// Receives the events of the run.
     pub reporter: &'a dyn Reporter,
-    /// The program's own file, which no reply may touch.
+    /// The program's own executable, which no reply may touch.
     pub program: Option<&'a Path>,
-    /// A file of the program's own in the project, which nothing sandboxed may write to.
+    /// A document of the program's own in the project, which sandboxed commands cannot write.
     pub document: Option<PathBuf>,
-    /// The variables that a sandbox, or an MCP server, gets though their names say that they hold a secret.
+    /// Variables passed to sandboxes and MCP servers although their names suggest a secret.
     pub passed: &'a [String],
-    /// The losses that replies may cause in the files they replace.
+    /// Content that replies may drop from the files they replace.
     pub allowances: Allowances,
-    /// The sockets that a sandbox does not hide.
+    /// Sockets that a sandbox does not hide.
     pub allowed_sockets: &'a [PathBuf],
-    /// The models that can be asked, or why their table cannot be used.
+    /// The models that can be asked, or the reason their table cannot be used.
     pub models: &'a Result<ModelTable, ModelsProblem>,
 }
 
 impl Context<'_> {
-    /// The key files of all models, as far as their table can be used.
+    /// The key files of all models; if their table cannot be used, those of the built-in models.
     pub fn key_files(&self) -> Vec<&str> {
         let built_in = || vec!["anthropic-key.txt", "gemini-key.txt", "openai-key.txt"];
         self.models
@@ -59,17 +59,17 @@ impl Context<'_> {
             .map_or_else(|_| built_in(), ModelTable::key_files)
     }
 
-    /// Tells the user something that is no error.
+    /// Shows the user a warning.
     pub fn warn(&self, text: impl Into<String>) {
         self.reporter.event(&Event::Warning(text.into()));
     }
 
-    /// Tells the user something by the way.
+    /// Shows the user a notice.
     pub fn notice(&self, text: impl Into<String>) {
         self.reporter.event(&Event::Notice(text.into()));
     }
 
-    /// The day that it is where the user is.
+    /// Today's date in the user's time zone.
     pub fn today(&self) -> NaiveDate {
         self.clock.now().date_naive()
     }
@@ -79,7 +79,7 @@ impl Context<'_> {
         self.environment.os("HOME").map(Path::new)
     }
 
-    /// Returns the tree that edits go to, with this directory for the journal.
+    /// Returns the tree that edits are applied to, with this directory for the journal.
     pub fn tree<'t>(&'t self, journal: &'t Path) -> Tree<'t> {
         Tree {
             root: self.project.root(),
@@ -93,25 +93,25 @@ impl Context<'_> {
 /// The source of replies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelChoice {
-    /// The name of the model asked for; `None`: the recorded one, or what the table says.
+    /// The model requested by name; `None` for the recorded one, or the table's default.
     pub model: Option<String>,
-    /// The run to replay in place of calls.
+    /// The run whose replies are replayed instead of calling a model.
     pub replay: Option<PathBuf>,
     /// The run to resume.
     pub resume: Option<PathBuf>,
-    /// The maximum time of a call, its retries included.
+    /// Time limit for a call, including its retries.
     pub timeout: Duration,
-    /// True if the answer comes piece by piece.
+    /// Delivery of the answer: as a whole or piece by piece.
     pub delivery: Delivery,
-    /// True if credentials are sent, but for the project's own keys.
+    /// True if likely credentials may be sent; the project's own keys never are.
     pub allow_secrets: bool,
     /// The inputs to send.
     pub inputs: InputOptions,
-    /// True if a reply of another model than the one that was asked is none.
+    /// True if a reply from a model other than the one requested is rejected.
     pub require_model: bool,
-    /// The tier of service to ask for; `None`: that of the model's entry.
+    /// The service tier to request; `None` for the one in the model's entry.
     pub tier: Option<Tier>,
-    /// The maximum cost of all calls of the run.
+    /// Maximum cost of all calls of the run.
     pub max_cost: Option<Usd>,
 }
 
@@ -120,28 +120,29 @@ pub struct ModelChoice {
 pub struct InputOptions {
     /// The query.
     pub query: QuerySource,
-    /// True if the code base is rolled up for the run; else, where the query is a file, it is one, too.
+    /// True to roll up the code base for the run. If false, it is read from its file; only if that is missing and the
+    /// query is not from a file is it rolled up.
     pub roll_up: bool,
-    /// The required agreement of the code base with the disk.
+    /// How closely the code base must match the disk.
     pub freshness: Freshness,
 }
 
 /// The source of the query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum QuerySource {
-    /// From `agent-config/query.txt`.
+    /// `agent-config/query.txt`.
     #[default]
     File,
-    /// From the command line or standard input.
+    /// The command line or standard input.
     Given(String),
-    /// From the run that is resumed, and the code base, too.
+    /// The run being resumed, which also supplies the code base.
     Recorded(Inputs),
-    /// From the user's editor: a draft, which is removed when a run has begun.
+    /// The user's editor: a draft, removed once a run has begun.
     Edited(String),
 }
 
 impl QuerySource {
-    /// Returns the name to show for it.
+    /// Returns the name shown to the user.
     pub fn name(&self) -> &'static str {
         match self {
             Self::File => QUERY,
@@ -151,49 +152,49 @@ impl QuerySource {
         }
     }
 
-    /// Returns whether it lies in a file that is the program's to remove.
+    /// Returns whether the query is a draft file that the program removes.
     pub fn is_draft(&self) -> bool {
         matches!(self, Self::Edited(_))
     }
 }
 
-/// The required agreement of the code base with the disk.
+/// How closely the code base must match the disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Freshness {
-    /// It must be the one on the disk, as far as that can be told.
+    /// Must match the disk; passes if it cannot be compared.
     #[default]
     Compared,
-    /// It must be the one on the disk, and that must be certain.
+    /// Must match the disk, and must be comparable.
     Required,
-    /// It may be another.
+    /// May differ from the disk.
     Stale,
 }
 
 /// The state of standard input.
 #[derive(Debug, Clone, Copy)]
 pub struct Stdin {
-    /// True if somebody types there.
+    /// True if it is a terminal.
     pub is_terminal: bool,
-    /// True if they see what they type: stdout is a terminal, too.
+    /// True if the user sees the input echoed: stdout is a terminal, too.
     pub is_seen: bool,
 }
 
-/// A table of models cannot be used: the one in `agent-config/models.json`, or an agent's own.
+/// Errors from using a table of models: `agent-config/models.json`, or an agent's own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum ModelsProblem {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{0}")]
     #[diagnostic(help("make it a readable UTF-8 file, or remove it"))]
     Unreadable(String),
-    /// It may not be the user's.
+    /// The file may not belong to the user.
     #[error("{problem}")]
     #[diagnostic(help("{hint}"))]
     NotUsers { problem: String, hint: String },
-    /// There is a mistake in it.
+    /// The table contains a mistake.
     #[error(transparent)]
     #[diagnostic(help("fix it, or remove the file; docs/models.md describes the format"))]
     Mistake(#[from] TableProblem),
-    /// It does not say whom to ask.
+    /// The table does not select a model.
     #[error(transparent)]
     #[diagnostic(help("name one in `selectionRules`, or use `--model`"))]
     Unselected(#[from] Unselected),

@@ -1,7 +1,7 @@
-//! The user's `.env`: variables for commands that talk to servers of the user's.
+//! The user's `.env`: variables for commands that talk to the user's servers.
 //!
-//! Reads that file, and what git says of it. Guarantees that the process's own environment comes first and is not
-//! changed, and that nothing is told of the file but names, numbers of lines and the system's words.
+//! Reads that file, and git's index and ignore rules. Guarantees that the process's own environment takes precedence and
+//! is not changed, and that messages show nothing of the file but names, line numbers and system errors.
 
 use std::borrow::Cow;
 use std::io;
@@ -15,39 +15,39 @@ use crate::sys::dotenv::{self, DotenvProblem};
 use crate::sys::environment::Environment;
 use crate::sys::files::{self, Links, MIB, is_missing};
 
-/// The file's name.
+/// Name of the file.
 const FILE: &str = ".env";
 
 /// The content of the `.env` that a command reads.
 #[derive(Debug, Default)]
 pub struct EnvFile {
-    /// The directory that it lies in; `None` where there is no file, or the command reads none.
+    /// The directory that contains it; `None` if there is no file, or the command reads none.
     directory: Option<PathBuf>,
     variables: Environment,
     problems: Vec<EnvFileProblem>,
 }
 
-/// The `.env` cannot be used.
+/// Errors from using the `.env`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum EnvFileProblem {
-    /// It is there and cannot be read.
+    /// The file exists but cannot be read.
     #[error("cannot read `{}`: {cause}", .path.display())]
     #[diagnostic(help("make it a file of at most 1 MiB that you can read, or remove it"))]
     Unreadable { path: PathBuf, cause: String },
-    /// It has come with the repository: whoever wrote it would choose where keys go.
+    /// The file came with the repository, so its author could choose where keys are sent.
     #[error("git tracks `.env`: others may have written it, and its keys are in the repository")]
     #[diagnostic(help("read it; if it is yours, `git rm --cached .env` and ignore it"))]
     Tracked,
-    /// One of its lines cannot be read.
+    /// A line of the file cannot be parsed.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Line(#[from] DotenvProblem),
 }
 
 impl EnvFile {
-    /// Finds that of the directory `here`, or else that of the project's root.
+    /// Finds the `.env` in the directory `here`, or else in the project's root.
     pub fn find(here: &Path, root: &Path) -> Self {
-        // A directory of that name is somebody's Python, and no `.env`.
+        // A directory named `.env` is usually a Python virtual environment.
         let has_one = |dir: &&Path| {
             let path = dir.join(FILE);
             path.symlink_metadata().is_ok() && !path.is_dir()
@@ -57,7 +57,7 @@ impl EnvFile {
     }
 
     fn read(here: &Path, directory: &Path) -> Self {
-        // It is the user's own, and so is a link to it.
+        // The file belongs to the user, so a link to it is followed.
         let content = files::read(&directory.join(FILE), Links::Followed, MIB);
         let unreadable = |error: &io::Error| EnvFileProblem::Unreadable {
             path: place::relative(here, directory).join(FILE),
@@ -68,7 +68,7 @@ impl EnvFile {
                 let (variables, problems) = dotenv::parse(&content);
                 (variables, problems.into_iter().map(Into::into).collect())
             }
-            // A link to nothing, or one that somebody has just removed.
+            // The link is dangling, or the file has just been removed.
             Err(error) if is_missing(&error) => Default::default(),
             Err(error) => (Vec::new(), vec![unreadable(&error)]),
         };
@@ -82,7 +82,7 @@ impl EnvFile {
         }
     }
 
-    /// The environment with the file's variables, where it has none of the name.
+    /// The environment, with the file's variables as defaults.
     pub fn below<'e>(&self, environment: &'e Environment) -> Cow<'e, Environment> {
         match self.directory {
             Some(_) => Cow::Owned(environment.with_defaults(&self.variables)),
@@ -90,12 +90,12 @@ impl EnvFile {
         }
     }
 
-    /// All that it sets, whether or not that counts: it may be secret.
+    /// All variables the file sets, whether or not they take effect: each may hold a secret.
     pub fn variables(&self) -> &Environment {
         &self.variables
     }
 
-    /// Returns the reasons it cannot be used.
+    /// Returns the reasons that the file cannot be used.
     pub fn problems(&self) -> Vec<EnvFileProblem> {
         let is_tracked = |directory: &Path| {
             let tracked = TrackedPaths::below(directory);
@@ -106,7 +106,7 @@ impl EnvFile {
         self.problems.iter().cloned().chain(tracked).collect()
     }
 
-    /// Returns a warning if git would take the file.
+    /// Returns a warning if git does not ignore the file.
     pub fn exposure(&self) -> Option<&'static str> {
         let directory = self.directory.as_deref()?;
         Repository::of(directory).ok()??;

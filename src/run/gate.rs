@@ -1,5 +1,5 @@
-//! The gate: the files that say how a change is judged. No build may change what the next one is judged by; nor may it
-//! make a repository, or put another in its place.
+//! The gate: the files that determine how a change is judged. No build may change what the next build is judged by, nor
+//! create or replace a git repository.
 //!
 //! Reads these files, and lists the project's directories before the run and after each build.
 
@@ -21,30 +21,30 @@ use crate::record::run_files;
 use crate::sys::files::PathError;
 use crate::sys::text::escaped;
 
-/// The maximum number of changed files named.
+/// Maximum number of changed files named.
 const NAMED: usize = 10;
 
-/// The files and the repositories as they were before the run.
+/// The gate's files and the repositories as they were before the run.
 #[derive(Debug)]
 pub struct Gate {
     files: GateFiles,
     /// The files that git's configuration names.
     configured: BTreeSet<PathBuf>,
-    /// The files of that, and git's own settings and hooks, before the latest build: replies may change what is named.
+    /// These files, and git's own settings and hooks, before the latest build; replies may change the configured ones.
     named: GateFiles,
     search: ProjectSearch,
     /// The repositories in the project and around it, by their paths.
     repositories: BTreeMap<PathBuf, RepositoryState>,
-    /// The directories that could not be listed.
+    /// Directories that could not be listed.
     unlisted: Vec<PathBuf>,
 }
 
 impl Gate {
-    /// Looks at the files below `root`: the protected ones, but for `Cargo.lock`, which builds write, and every
-    /// `.gitignore` that git reads. Looks at the repositories, too.
+    /// Records the state of the files below `root`: the protected ones, except `Cargo.lock`, which builds write, and
+    /// every `.gitignore` that git reads; and of the repositories.
     ///
     /// # Errors
-    /// When a file cannot be looked at.
+    /// When a file cannot be examined.
     pub fn new(root: &Path, home: Option<&Path>) -> Result<Self, PathError> {
         let search = ProjectSearch::new(root);
         let found = search.run()?;
@@ -75,17 +75,17 @@ impl Gate {
         self.repositories.keys().map(PathBuf::as_path)
     }
 
-    /// Looks at the files that git's configuration names, since a build is about to begin.
+    /// Records the state of the files that git's configuration names, just before a build.
     ///
     /// # Errors
-    /// When a file cannot be looked at.
+    /// When a file cannot be examined.
     pub fn before_build(&mut self) -> Result<(), PathError> {
         self.named = GateFiles::new(self.named_files())?;
         Ok(())
     }
 
-    /// The files that git takes settings and programs from: its own, those that they name, and what is in directories
-    /// of such. Of links, what they lead to as well.
+    /// The files that git takes settings and programs from: its own, those that its configuration names, and the
+    /// entries of such directories. For links, their targets as well.
     fn named_files(&self) -> BTreeSet<GatePath> {
         let used = self.repositories.iter();
         let used = used.filter(|(_, state)| state.is_repository);
@@ -104,11 +104,11 @@ impl Gate {
         files.iter().filter_map(|path| GatePath::of(path)).collect()
     }
 
-    /// Compares the files and repositories with their earlier state, and checks that git still ignores these keys of
-    /// the project. Returns the change, if any.
+    /// Compares the files and repositories with their recorded state, and checks that git still ignores these key
+    /// files. Returns the change, if any.
     ///
     /// # Errors
-    /// When one cannot be looked at.
+    /// When a file or directory cannot be examined.
     pub fn change(
         &self,
         project: &Project,
@@ -139,8 +139,8 @@ impl Gate {
         }))
     }
 
-    /// The changes to repositories, since git runs what their configurations and hooks name: no build may make one, or put
-    /// another in the place of one.
+    /// Changes to repositories. Git runs what their configurations and hooks name, so no build may create a repository
+    /// or replace one with another.
     fn repository_changes(&self, root: &Path) -> Result<Vec<Change>, PathError> {
         let found = self.search.run()?;
         let unlisted = found.unlisted.into_iter();
@@ -170,7 +170,7 @@ impl Gate {
     }
 }
 
-/// Adds what is at a path, unless it is a directory; of a link, what it leads to as well.
+/// Adds the path, unless it is a directory; for a link, its target as well.
 fn add(path: PathBuf, kind: Option<FileType>, files: &mut Vec<PathBuf>) {
     if kind.is_some_and(|kind| kind.is_symlink()) {
         let target = path.canonicalize().ok();
@@ -181,13 +181,13 @@ fn add(path: PathBuf, kind: Option<FileType>, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// A build has changed what it is judged by.
+/// A build has changed the files or repositories that it is judged by.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[diagnostic(code("gate-changed"), help("{}", self.hint()))]
 pub struct GateChanged {
     files: Vec<Change>,
     repositories: Vec<Change>,
-    /// True if git would take the keys now.
+    /// True if git no longer ignores the key files.
     exposes_keys: bool,
     /// The change, for the log.
     pub diff: String,

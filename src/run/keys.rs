@@ -1,9 +1,10 @@
-//! The key for a model: the project's key file, or else the variable that the vendor's SDKs read, or else the user's
-//! account at that vendor.
+//! The key for a model: from the project's key file, or else the variable that the vendor's SDKs read, or else the
+//! user's account with that vendor.
 //!
-//! Reads key files, the environment and the accounts. Guarantees that a key from the environment goes nowhere but to the
-//! server that the environment or the vendor names, or, for Azure, which has none of its own, the user's entry; and that
-//! an account's key goes to no other vendor, and to a server of an entry only where the user's own table names it.
+//! Reads key files, the environment and the accounts. Guarantees that a key from the environment is sent only to the
+//! server that the environment or the vendor names, or, for Azure, which has no default server, the one in the user's
+//! entry; and that an account's key is sent to no other vendor, and to an entry's server only if the user's own table
+//! names it.
 
 use std::fmt;
 
@@ -21,7 +22,7 @@ use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::error::{Error, Problem as _};
 use crate::sys::interrupt::Interrupted;
 
-/// A key, and where it comes from.
+/// A key and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundKey {
     /// The key itself.
@@ -31,8 +32,8 @@ pub struct FoundKey {
 }
 
 impl FoundKey {
-    /// Tells this key from others without giving it away: thoughts that a model has signed for one must not be shown to
-    /// it with another.
+    /// Returns a fingerprint that identifies the key without revealing it: thinking blocks that a model has signed
+    /// under one key must not be sent under another.
     pub fn identity(&self) -> String {
         let digest = Sha256::digest(self.key.expose());
         let bytes = digest.iter().take(8);
@@ -52,7 +53,7 @@ pub enum KeySource {
 }
 
 impl KeySource {
-    /// Returns whether it is no key file of the project.
+    /// Returns whether the key comes from somewhere other than the project's key files.
     pub fn is_elsewhere(&self) -> bool {
         !matches!(self, Self::File(_))
     }
@@ -68,31 +69,31 @@ impl fmt::Display for KeySource {
     }
 }
 
-/// Errors from looking for a key.
+/// Errors from finding a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum NoKey {
-    /// Neither the file nor a variable nor an account has one.
+    /// Neither a key file, nor a variable, nor an account provides a key.
     #[error("{problem}{}", .is_empty.map_or_else(String::new, |name| format!(", and `{name}` is empty")))]
     #[diagnostic(help("{hint}{}", variable.map_or_else(String::new, |variable| format!(", or set `{variable}`"))))]
     Missing {
         /// The problem with the file.
         problem: String,
-        /// The way to such a file.
+        /// A hint on creating the key file.
         hint: String,
-        /// The variable that would do, too.
+        /// The variable that could provide the key instead.
         variable: Option<&'static str>,
-        /// The variable that is set to nothing.
+        /// The variable that is set but empty.
         is_empty: Option<&'static str>,
     },
-    /// The same for a user who may sign in.
+    /// No key, and the user could sign in to provide one.
     #[error("there is no API key for {}", .0.vendor().name)]
     #[diagnostic(help("{}", ways(usual_variable(*.0))))]
     SignedOut(Provider),
-    /// The key file, or that of the accounts, cannot be used.
+    /// The key file or the accounts file cannot be used.
     #[error("{problem}")]
     #[diagnostic(help("{hint}"))]
     Unusable { problem: String, hint: String },
-    /// The variable's value cannot be a key.
+    /// The variable's value is not a valid key.
     #[error("the key in the environment variable `{variable}` {problem}")]
     #[diagnostic(help("set `{variable}` to the API key alone, or unset it"))]
     Variable {
@@ -110,7 +111,7 @@ pub enum NoKey {
         /// The names of its accounts.
         accounts: Vec<String>,
     },
-    /// The account's key is printed by a command.
+    /// The account's key is printed by a command, which only `code-commit chat` runs.
     #[error(
         "the key of the account `{0}` is printed by a command, which `code-commit chat` alone runs"
     )]
@@ -118,7 +119,7 @@ pub enum NoKey {
         "put the key into the model's key file in `agent-config`, or into the vendor's variable"
     ))]
     ByCommand(String),
-    /// The account's command prints none.
+    /// The account's command does not print a key.
     #[error("`{program}`, which is to print the key of the account `{account}`, {reason}")]
     #[diagnostic(help("see that the command works by itself; or {}", ways(variable)))]
     Command {
@@ -128,10 +129,10 @@ pub enum NoKey {
         program: String,
         /// The way in which it failed.
         reason: CommandFailure,
-        /// The variable that would do, too.
+        /// The variable that could provide the key instead.
         variable: &'static str,
     },
-    /// A signal came.
+    /// A signal interrupted the search.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
@@ -145,7 +146,7 @@ impl NoKey {
         }
     }
 
-    /// The error of who cannot go on without the key: the project is not ready, unless a signal came.
+    /// The error for a caller that needs the key: the project is not ready, unless a signal interrupted it.
     pub fn ending(self) -> Error {
         match self {
             Self::Interrupted(interrupted) => interrupted.into(),
@@ -154,14 +155,14 @@ impl NoKey {
     }
 }
 
-/// The ways to a key, where an account may have it.
+/// The ways to provide a key that an account may hold.
 fn ways(variable: &str) -> String {
     format!(
         "sign in with `/login`, or outside of a chat with `code-commit chat login`, or set `{variable}`"
     )
 }
 
-/// The variable that a vendor's key is usually in.
+/// The variable that usually holds a vendor's key.
 fn usual_variable(provider: Provider) -> &'static str {
     provider
         .vendor()
@@ -171,10 +172,10 @@ fn usual_variable(provider: Provider) -> &'static str {
         .unwrap_or_default()
 }
 
-/// Returns the key of a model, and its source; `None` where it needs none.
+/// Returns the key for a model, with its source; `None` if the model needs none.
 ///
 /// # Errors
-/// When it needs one, and there is none.
+/// When the model needs a key and none is found.
 pub fn find(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<FoundKey>, NoKey> {
     let Some(file) = &spec.key_file else {
         return Ok(None);
@@ -222,7 +223,7 @@ pub fn takes_accounts(spec: &ModelSpec) -> bool {
     spec.key_file.is_some() && (spec.base_url.is_none() || spec.base_url_from == Place::Home)
 }
 
-/// The user's account for the model, if there is one.
+/// The user's account for the model, if any.
 fn account(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<Account>, NoKey> {
     let home = home::SHARED.directory(context.environment, System::current());
     let Some(home) = home.ok().filter(|_| takes_accounts(spec)) else {
@@ -238,10 +239,10 @@ fn account(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<Account>, N
     Ok(account.cloned())
 }
 
-/// The key of an account, whose command is run where it has one.
+/// The key of an account; runs the account's command if it has one.
 ///
 /// # Errors
-/// When the command prints none, or a signal comes.
+/// When the command prints no key, or a signal interrupts it.
 pub fn of_account(context: &Context<'_>, account: &Account) -> Result<FoundKey, NoKey> {
     let key = match &account.credential {
         Credential::Key(key) => key.clone(),
@@ -262,8 +263,8 @@ pub fn of_account(context: &Context<'_>, account: &Account) -> Result<FoundKey, 
     })
 }
 
-/// The variables that may hold the key. They are the vendor's: an entry's own server has its own key, but that nobody
-/// else than the user names Azure's server.
+/// The variables that may hold the key: the vendor's, unless the entry names a server of its own, which needs a key of
+/// its own. Azure's server is always named by the user.
 fn variables(spec: &ModelSpec) -> &'static [&'static str] {
     if spec.base_url.is_some() && spec.provider != Provider::Azure {
         return &[];

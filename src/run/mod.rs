@@ -1,4 +1,4 @@
-//! Runs: the parts shared by commands that start one, and past runs.
+//! Runs: the parts shared by the commands that start one, and past runs.
 //!
 //! | part | content |
 //! |---|---|

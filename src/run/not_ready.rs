@@ -1,6 +1,6 @@
-//! The things that a run needs and does not have, in words.
+//! The requirements for a run that are not met, in words.
 //!
-//! Pure. Guarantees that each thing comes with what the user can do about it.
+//! Pure. Guarantees that each problem comes with what the user can do about it.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use crate::project::ProjectProblem;
 use crate::secret::credentials::Finding;
 use crate::sys::error::Error;
 
-/// The sandbox that was asked for cannot be had.
+/// The requested sandbox is not available.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("builds and commands cannot be sandboxed strictly: {0}")]
 #[diagnostic(help("install bubblewrap and let it make user namespaces, or use `--sandbox auto`"))]
 pub struct NotSandboxed(pub SandboxProblem);
 
-/// Something would be sent that must not be.
+/// The run would send likely credentials.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("what looks like credentials would be sent:{}", listed(.0))]
 #[diagnostic(help(
@@ -25,7 +25,7 @@ pub struct NotSandboxed(pub SandboxProblem);
 ))]
 pub struct SecretsFound(pub Vec<Finding>);
 
-/// Returns whether `code-commit init` makes what is missing.
+/// Returns whether `code-commit init` creates what is missing.
 fn is_inits(problem: &Error) -> bool {
     use ProjectProblem::{Missing, NoGitignore, NotIgnored};
     match (problem.downcast_ref(), problem.downcast_ref()) {
@@ -35,10 +35,10 @@ fn is_inits(problem: &Error) -> bool {
     }
 }
 
-/// The maximum number of findings listed one by one.
+/// Maximum number of findings listed individually.
 const LISTED: usize = 20;
 
-/// Findings in a list; of many, the first.
+/// Formats findings as a list, cut off after the first [`LISTED`].
 pub fn listed(findings: &[Finding]) -> String {
     let told = findings.iter().take(LISTED);
     let mut list: String = told.map(|finding| format!("\n    {finding}")).collect();
@@ -48,12 +48,12 @@ pub fn listed(findings: &[Finding]) -> String {
     list
 }
 
-/// The project is not ready; nothing was sent or written. In its short form, for a person, one hint stands for all that
-/// `code-commit init` makes.
+/// The project is not ready; nothing was sent or written. The short form, for a person, has one hint for everything
+/// that `code-commit init` creates.
 #[derive(Debug, Default, thiserror::Error, miette::Diagnostic)]
 #[diagnostic(code("not-ready"))]
 pub struct NotReady {
-    /// All that is missing; where it is an error, at least one.
+    /// The problems; at least one if this is returned as an error.
     pub problems: Vec<Error>,
 }
 
@@ -88,14 +88,14 @@ fn list<'p>(
 }
 
 impl NotReady {
-    /// The one problem.
+    /// Wraps a single problem.
     pub fn of(problem: impl Into<Error>) -> Self {
         Self {
             problems: vec![problem.into()],
         }
     }
 
-    /// Notes why the `.env` cannot be used, and warns of one that git would take.
+    /// Adds the reasons that the `.env` cannot be used, and warns if git does not ignore it.
     pub fn note_env_file(&mut self, context: &Context<'_>) {
         if let Some(exposure) = context.env_file.exposure() {
             context.warn(exposure);
@@ -103,7 +103,7 @@ impl NotReady {
         self.extend(context.env_file.problems());
     }
 
-    /// Returns the value if there is one; notes the error, once, if not.
+    /// Returns the value, or adds the error unless it is listed already.
     pub fn note<T, E: Into<Error>>(&mut self, result: Result<T, E>) -> Option<T> {
         let note = |problem: E| {
             let problem: Error = problem.into();
@@ -115,7 +115,7 @@ impl NotReady {
         result.map_err(note).ok()
     }
 
-    /// Notes further problems, found elsewhere.
+    /// Adds problems found elsewhere.
     pub fn extend<P: Into<Error>>(&mut self, problems: impl IntoIterator<Item = P>) {
         self.problems.extend(problems.into_iter().map(P::into));
     }

@@ -5,33 +5,33 @@ use serde_json::Value;
 use crate::record::result::{self, RunRecord, TreeState};
 use crate::sys::error::Error;
 
-/// A run that did what it was started for.
+/// The outcome of a successful run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// A summary of the result; empty where the command is quiet about it.
+    /// A summary of the result; empty if the command does not print one.
     pub summary: String,
-    /// True if that is a model's answer, in Markdown.
+    /// True if the summary is a model's answer, in Markdown.
     pub is_answer: bool,
-    /// The requested output, as plain text: a diff, a list.
+    /// The requested output as plain text, such as a diff or a list.
     pub text: Option<String>,
-    /// True if a pager shows it where it is longer than the terminal.
+    /// True if output longer than the terminal is shown in a pager.
     pub is_paged: bool,
-    /// The same for programs.
+    /// The same output as data for programs.
     pub data: Option<Value>,
-    /// Data for programs even where stdout gets text: it is printed alone, and it is an error where it cannot be.
+    /// Data for programs that is printed alone even when stdout gets text; failing to print it is an error.
     pub report: Option<Box<Value>>,
-    /// The run's folder, relative to the directory of the command, where it has one.
+    /// The run's folder, relative to the directory of the command, if it has one.
     pub log: Option<String>,
-    /// Warnings for the user, where no run has told them.
+    /// Warnings for the user that no run has shown yet.
     pub warnings: Vec<String>,
     /// A suggestion for the next step.
     pub next: Option<String>,
-    /// The run's record, where it has one.
+    /// The run's record, if it has one.
     pub record: Option<Box<RunRecord>>,
 }
 
 impl Outcome {
-    /// An outcome that has but a sentence to say.
+    /// An outcome that consists of one sentence.
     pub fn said(summary: impl Into<String>) -> Self {
         Self {
             summary: summary.into(),
@@ -39,7 +39,7 @@ impl Outcome {
         }
     }
 
-    /// An outcome that is a document of the program's own.
+    /// An outcome that is a document of the program's own, printed as it is.
     pub fn verbatim(text: Vec<u8>) -> Self {
         Self {
             text: Some(String::from_utf8(text).unwrap_or_default()),
@@ -47,7 +47,7 @@ impl Outcome {
         }
     }
 
-    /// An outcome that consists of the requested output, as a text and for programs.
+    /// An outcome that consists of the requested output, as text and as data.
     pub fn shown(text: impl Into<String>, data: Value) -> Self {
         Self {
             text: Some(text.into()),
@@ -57,22 +57,22 @@ impl Outcome {
     }
 }
 
-/// A run that did not.
+/// The outcome of a run that failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// The reason it failed.
     pub error: Error,
-    /// Finds its hint.
+    /// Finds the hint for the error.
     pub advice: Advice,
     /// The state of the project's files.
     pub tree: TreeState,
-    /// The run's folder, relative to the directory of the command, where it had got one.
+    /// The run's folder, relative to the directory of the command, if it was created.
     pub log: Option<String>,
-    /// The run's record, where it has one.
+    /// The run's record, if it has one.
     pub record: Option<Box<RunRecord>>,
-    /// The output that can be shown all the same, as a text.
+    /// Output that can be shown despite the failure, as text.
     pub text: Option<String>,
-    /// The same for a program that reads it where stdout gets text.
+    /// The same output for a program that reads it, even when stdout gets text.
     pub report: Option<Box<Value>>,
 }
 
@@ -83,7 +83,7 @@ impl Failure {
     }
 }
 
-/// Finds an error's hint; a system may have words of its own.
+/// Finds the hint for an error; a command may supply hints of its own.
 pub(crate) type Advice = fn(&Error) -> Option<String>;
 
 impl<E: Into<Error>> From<E> for Failure {

@@ -1,8 +1,8 @@
-//! A list of trees that have passed their build, remembered by digest, so that they are not built again.
+//! Trees that have passed their build, remembered by digest so that they are not built again.
 //!
-//! Reads the project's files, but for those that git ignores and does not track, and keeps a list in `agent-config`,
-//! which sandboxed builds neither see nor write. A digest tells trees apart, not adversaries: what hangs by it is
-//! whether one build more is run.
+//! Reads the project's files, except those that git ignores and does not track, and keeps a list in `agent-config`,
+//! which sandboxed builds can neither see nor write. The digest is no protection against an attacker: it only decides
+//! whether one more build is run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,11 +20,11 @@ use crate::project::{CONFIG, LOGS, Project};
 use crate::sys::atomic_file;
 use crate::sys::files::{self, Links, MIB, PathError};
 
-/// The list, in `agent-config`: a digest a line, the latest last.
+/// The list in `agent-config`: one digest per line, the latest last.
 const FILE: &str = "passed-trees.txt";
-/// The maximum number of trees remembered.
+/// Maximum number of trees remembered.
 const REMEMBERED: usize = 200;
-/// A tree with more files is not read: it is built.
+/// A tree with more files is not read, and is therefore always built.
 const MAX_FILES: usize = 100_000;
 
 /// The trees of a project that have passed a build of one kind.
@@ -35,25 +35,25 @@ pub struct PassedTrees<'p> {
 }
 
 impl<'p> PassedTrees<'p> {
-    /// Those that have passed a build of this kind.
+    /// The trees of the project that have passed this kind of build.
     pub fn new(project: &'p Project, how: String) -> Self {
         Self { project, how }
     }
 
-    /// Returns whether any tree was remembered yet.
+    /// Returns whether the list exists.
     pub fn are_kept(&self) -> bool {
         self.list().symlink_metadata().is_ok()
     }
 
-    /// Returns whether a tree is one of them.
+    /// Returns whether the tree has passed.
     pub fn contains(&self, tree: Option<Digest>) -> bool {
         let read = files::read(&self.list(), Links::Refused, MIB).unwrap_or_default();
         let known = String::from_utf8_lossy(&read);
         tree.is_some_and(|tree| known.lines().any(|line| *line == tree.to_string()))
     }
 
-    /// Adds a tree that has passed, if it is still the one that was there before the build: what somebody has changed
-    /// meanwhile was perhaps not built.
+    /// Adds a tree that has passed, if it is still the one from before the build: changes made in the meantime may not
+    /// have been built.
     ///
     /// # Errors
     /// When the list cannot be written.
@@ -78,7 +78,7 @@ impl<'p> PassedTrees<'p> {
         write().map_err(PathError::of("write", &path))
     }
 
-    /// The digest of the tree as it is; `None` where it cannot be read, or is very large.
+    /// The digest of the tree as it is; `None` if it cannot be read or has too many files.
     pub fn digest(&self) -> Option<Digest> {
         let root = self.project.root();
         let mut manifest = self.how.clone().into_bytes();
@@ -99,7 +99,7 @@ impl<'p> PassedTrees<'p> {
     }
 }
 
-/// Returns the state of a path in bytes: a file's mode and digest, or a link's target.
+/// Returns the state of a path as bytes: a file's mode and digest, or a link's target.
 fn state(
     root: &Path,
     handle: &Root,
@@ -119,8 +119,8 @@ fn state(
     }
 }
 
-/// The files that git tracks or would: all but what it ignores and does not track, and what is this program's. `None` where
-/// that cannot be told, or they are very many.
+/// The files that git tracks or would add: all but ignored untracked files, and this program's own. `None` if they
+/// cannot be determined, or there are too many.
 fn files_of(root: &Path) -> Option<BTreeSet<String>> {
     let rules = IgnoreRules::load(root).ok()?;
     let tracked = TrackedPaths::below(root).ok();

@@ -1,11 +1,11 @@
-//! Reasons a run cannot start from the project as it is, or from where another one ended. Plain data.
+//! Reasons that a run cannot start from the project as it is, or from where another one ended. Plain data.
 
 use crate::model::catalogue;
 use crate::project::LOGS;
 use crate::record::run_files::BASELINE;
 use crate::sys::numbers::grouped;
 
-/// Reasons a project is no base for a change.
+/// Errors from the baseline build.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum BaselineProblem {
     /// The build fails.
@@ -14,7 +14,7 @@ pub enum BaselineProblem {
         "mend the project, or build.sh; all of its output is in `{LOGS}/{BASELINE}`"
     ))]
     Fails { status: String, end: String },
-    /// The build changes what it is judged by.
+    /// The build changes the files that it is judged by.
     #[error("on the project as it is, {0}")]
     #[diagnostic(help(
         "put them back, and let build.sh leave them as they are; all of its output is in `{LOGS}/{BASELINE}`"
@@ -22,18 +22,18 @@ pub enum BaselineProblem {
     ChangesGate(String),
 }
 
-/// Reasons a run cannot be resumed.
+/// Errors from resuming a run.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ResumeProblem {
-    /// It is none that asks for a change.
+    /// The run did not ask for a change.
     #[error("`{0}` is no run that asked for a change")]
     #[diagnostic(help("`code-commit log` lists the runs"))]
     OtherWorkflow(String),
-    /// It ended well.
+    /// The run was successful.
     #[error("there is nothing to resume: `{0}` ended as done")]
     #[diagnostic(help("`code-commit log` lists the runs"))]
     Done(String),
-    /// The query that it sent is not recorded.
+    /// The query sent by the run is not recorded.
     #[error("`{0}` does not hold the query that it sent")]
     #[diagnostic(help("start a new run"))]
     NoQuery(String),
@@ -45,7 +45,7 @@ pub enum ResumeProblem {
     OtherTree { folder: String, files: Vec<String> },
 }
 
-/// A prompt does not fit into the model's window.
+/// A prompt does not fit the model's context window.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error(
     "the next prompt does not fit into the window of `{model}`: about {} tokens, and the window has {}",
@@ -59,26 +59,26 @@ pub enum ResumeProblem {
     )
 )]
 pub struct DoesNotFit {
-    /// The model that was to be asked for the repair.
+    /// The model to be asked for the repair.
     pub model: String,
-    /// The prompt's size.
+    /// The prompt's size, in tokens.
     pub prompt_tokens: u64,
-    /// The window, in tokens.
+    /// The context window, in tokens.
     pub window: u64,
 }
 
-/// A model that was asked for is not in the table.
+/// The requested model is not in the table.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("there is no model `{name}`: known are {known}")]
 #[diagnostic(code("usage"), help("`code-commit models{}", ways_to(name)))]
 pub struct UnknownModel {
-    /// The name that was asked for.
+    /// The requested name.
     pub name: String,
-    /// The names of those that are known.
+    /// The names of the known models.
     pub known: String,
 }
 
-/// The rest of the way to a model that is not in the table.
+/// The rest of the hint on how to add the model.
 fn ways_to(name: &str) -> String {
     match catalogue::known(name) {
         Some(known) if known.entry.is_some() => format!(" --add {name}` adds it"),

@@ -1,4 +1,4 @@
-//! The proof that what was applied works: `build.sh` passes, and has not changed what it is judged by.
+//! The proof that applied edits work: `build.sh` passes, and has not changed the files that it is judged by.
 
 use std::path::Path;
 
@@ -16,21 +16,21 @@ use crate::run::past::findings;
 use crate::sys::error::Error;
 use crate::sys::text::line_end;
 
-/// Builds, and looks at what they are judged by.
+/// Runs builds, and checks the gate after each.
 pub struct Proof<'c> {
     context: &'c Context<'c>,
     how: Baseline<'c>,
-    /// True if what passes is remembered in any case.
+    /// True if passing trees are always remembered.
     remembers: bool,
     builds: Builds<'c>,
     gate: Gate,
 }
 
 impl<'c> Proof<'c> {
-    /// Looks at what builds are judged by, before anything is changed; and finds out what they are sandboxed by.
+    /// Records the state of the gate before anything is changed, and finds a sandbox for builds.
     ///
     /// # Errors
-    /// When a file cannot be looked at, or there is no sandbox, though there must be one.
+    /// When a file cannot be examined, or a required sandbox is not available.
     pub fn new(
         context: &'c Context<'c>,
         how: Baseline<'c>,
@@ -47,10 +47,10 @@ impl<'c> Proof<'c> {
         })
     }
 
-    /// Builds. Returns how that has ended, and the report for the model.
+    /// Runs a build. Returns its status, and the report for the model.
     ///
     /// # Errors
-    /// When it could not be built, or the build has changed what it is judged by.
+    /// When the build could not be run, or has changed the files that it is judged by.
     pub fn build(
         &mut self,
         run: &mut Run<'_>,
@@ -70,7 +70,7 @@ impl<'c> Proof<'c> {
         let report = match built {
             Ok(report) => report,
             Err(error) => {
-                // That the log is unfinished follows from what stopped the build.
+                // An error is ignored: the one that stopped the build explains the unfinished log.
                 let _ = log.finish(&error.to_string());
                 self.warn_of_gate(run, &error);
                 return Err(error.into());
@@ -95,7 +95,7 @@ impl<'c> Proof<'c> {
         let record = record(&report, self.builds.record());
         run.note(|step| step.build = Some(record));
         run.log_step()?;
-        // Whatever the build says of itself: it may have said it of a gate of its own.
+        // The build's own result does not count here: it may have come from a changed gate.
         self.check_gate(run)?;
         if passed && let Err(unwritten) = trees.remember(before) {
             run.warn(unwritten.to_string());
@@ -103,9 +103,9 @@ impl<'c> Proof<'c> {
         Ok((report.status, with_timeout_note(output.text, report.status)))
     }
 
-    /// A build that has not come to its end may have changed the gate all the same.
+    /// Warns if a build that did not complete has changed the gate.
     fn warn_of_gate(&self, run: &mut Run<'_>, error: &BuildError) {
-        // Where the project itself was moved, what is at its path now is something else.
+        // If the project itself was moved, its path now holds something else.
         if !matches!(error, BuildError::Sandbox(_))
             && let Err(changed) = self.check_gate(run)
         {
@@ -126,7 +126,7 @@ impl<'c> Proof<'c> {
     }
 }
 
-/// The model cannot know from the output alone that the time was over.
+/// Adds a note if the build timed out: the model cannot tell from the output alone.
 fn with_timeout_note(output: String, status: BuildStatus) -> String {
     let BuildStatus::TimedOut(_) = status else {
         return output;

@@ -1,4 +1,4 @@
-//! Looks whether a run can start, before anything is sent or written, and lists all that is missing.
+//! Checks that a run can start, before anything is sent or written, and lists everything that is missing.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,32 +21,32 @@ use crate::secret::credentials::{self, Finding};
 use crate::sys::error::Error;
 use crate::sys::parallel::{MUCH_TEXT, side_by_side};
 
-/// The name shown for a code base that is in no file.
+/// The name shown for a code base that is not read from a file.
 const ROLLED_UP: &str = "--rollup";
 
 const IN_INPUTS: &str = "stands in the query or the code base; it was left out of the prompt";
 
-/// All that a run starts from.
+/// Everything that a run starts from.
 pub struct Ready<'a> {
     /// The user's inputs, without keys.
     pub inputs: Inputs,
-    /// Warnings to the user about them.
+    /// Warnings to the user about the inputs.
     pub warnings: Vec<String>,
     /// The models for the change and its repairs, or for the report.
     pub models: Models<'a>,
     /// The model's view of the project's files.
     pub shown: Shown,
-    /// The file that the query was written to in an editor.
+    /// The draft of the query written in an editor, if any.
     pub draft: Option<PathBuf>,
     /// Keeps other runs out of the project.
     _lock: ProjectLock,
 }
 
-/// The findings where a run is to start: all of them, whatever is missing.
+/// The results of all checks before a run, whatever is missing.
 pub struct Survey<'a> {
     /// The user's inputs, without keys.
     pub inputs: Option<Inputs>,
-    /// The model of the first query and, where that is another, of the repairs.
+    /// The model of the first query and, if different, that of the repairs.
     pub specs: Vec<ModelSpec>,
     /// Warnings to the user.
     pub warnings: Vec<String>,
@@ -58,13 +58,13 @@ pub struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// The servers that would be asked, by model, where they are not the vendors' own.
+    /// The servers to be asked, by model, if they are not the vendors' own.
     pub fn base_urls(&self) -> BTreeMap<String, String> {
         let models = self.models.as_ref().filter(|models| !models.is_replay);
         models.map(Models::base_urls).unwrap_or_default()
     }
 
-    /// Returns warnings about the way to the models.
+    /// Returns warnings about unencrypted connections to the models.
     pub fn exposed(&self) -> Vec<String> {
         let models = self.models.as_ref();
         models.map_or_else(Vec::new, |models| models.exposed().collect())
@@ -76,7 +76,7 @@ impl<'a> Survey<'a> {
         models.map(Models::key_sources).unwrap_or_default()
     }
 
-    /// Returns all that a run starts from.
+    /// Returns everything that a run starts from.
     ///
     /// # Errors
     /// When anything is missing.
@@ -97,10 +97,10 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Looks for everything at once. Without `build`, the model is asked for a report.
+/// Runs all checks and collects every problem. Without `build`, the model is asked for a report.
 ///
 /// # Errors
-/// When what is asked for does not exist, or the tree cannot be put in order after an earlier run.
+/// When the requested model or run does not exist, or the tree cannot be recovered after an earlier run.
 pub fn survey<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -124,7 +124,7 @@ pub fn survey<'a>(
     let query = missing.note(query(context, &choice.inputs.query, &purpose));
     let (rollup_name, rollup) = code_base(context, &choice.inputs)?;
     let rollup = missing.note(rollup);
-    // Nothing is sent where replies are replayed.
+    // Replays send nothing.
     let sends = choice.replay.is_none();
     let may_be_stale = !sends || choice.inputs.freshness == Freshness::Stale;
     let compare = |rollup: &String| sending::compare(rollup, project.root(), may_be_stale);
@@ -140,7 +140,7 @@ pub fn survey<'a>(
             [find(query_name, &query), find(rollup_name, &rollup)].concat()
         },
     );
-    // How the tree stands to a run that is resumed is looked at by itself.
+    // A resumed run has its own check of the tree.
     let outdated = outdated.filter(|_| choice.resume.is_none());
     if sends && !choice.allow_secrets && !findings.is_empty() {
         missing.extend([SecretsFound(findings.clone())]);
@@ -171,7 +171,7 @@ pub fn survey<'a>(
     let inputs = query.zip(rollup);
     let mut inputs = inputs.map(|(query, rollup)| Inputs { query, rollup });
     let mut warnings = Vec::new();
-    // The search has been over every byte: where it has found no key, none has to be taken out.
+    // The search has covered every byte: if it found no key, there is none to remove.
     if let Some(inputs) = inputs
         .as_mut()
         .filter(|_| findings.iter().any(Finding::is_redacted))
@@ -211,7 +211,7 @@ pub fn survey<'a>(
     })
 }
 
-/// Looks for everything, and starts from it.
+/// Runs all checks, and returns what a run starts from.
 ///
 /// # Errors
 /// When anything is missing.
@@ -223,7 +223,7 @@ pub fn check<'a>(
     Ok(survey(context, choice, build)?.ready()?)
 }
 
-/// The directories that a run writes to: for a change those of all files that the model is shown.
+/// The directories that a run writes to: for a change, those of all files shown to the model.
 fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
     let mut directories = vec![Path::new(LOGS)];
     if *purpose == Purpose::REPORT {
@@ -234,7 +234,7 @@ fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
     directories
 }
 
-/// Returns a warning if anything that looks like a credential is sent.
+/// Returns a warning if likely credentials are sent.
 fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<String> {
     findings.retain(|finding| !finding.is_redacted());
     let is_sent = choice.allow_secrets && !findings.is_empty();
@@ -244,8 +244,8 @@ fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<Stri
     })
 }
 
-/// The code base, and what it is to be called: rolled up where that is asked for, or where there is none and the query
-/// is not in its file either.
+/// The code base and its name: rolled up if requested, or if its file is missing and the query does not come from a
+/// file either.
 fn code_base(
     context: &Context<'_>,
     inputs: &InputOptions,
@@ -278,7 +278,7 @@ fn query(
         QuerySource::Given(query) | QuerySource::Edited(query) => return Ok(query.clone()),
         QuerySource::Recorded(sent) => return Ok(sent.query.clone()),
     };
-    // A report's prompt says itself what to do where the query says nothing.
+    // The prompt of a report works without a query.
     if *purpose != Purpose::REPORT && query.trim().is_empty() {
         return Err(ProjectProblem::EmptyQuery);
     }
@@ -288,7 +288,7 @@ fn query(
     Ok(query)
 }
 
-/// A key in the inputs would travel to the vendor and into every log.
+/// Redacts keys, which would otherwise be sent to the vendor and written to every log.
 fn redact(context: &Context<'_>, inputs: &mut Inputs) {
     for text in [&mut inputs.query, &mut inputs.rollup] {
         if let Cow::Owned(redacted) = context.redactor.text(text) {
@@ -297,7 +297,7 @@ fn redact(context: &Context<'_>, inputs: &mut Inputs) {
     }
 }
 
-/// Returns whether the project can be built as is asked for, if it is.
+/// Checks that the project can be built, if a build is requested.
 fn check_build(
     context: &Context<'_>,
     build: Option<BuildOptions>,

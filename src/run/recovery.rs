@@ -1,6 +1,6 @@
-//! Takes the project for a run, and puts its tree in order first where an earlier run was cut short.
+//! Locks the project for a run, and first recovers its tree if an earlier run was cut short.
 //!
-//! Touches the lock, the journals and what they speak of, and files that killed runs have not moved into their places.
+//! Touches the lock, the journals and the files they list, and temporary files left by killed runs.
 
 use super::context::Context;
 use super::not_ready::NotReady;
@@ -12,18 +12,18 @@ use crate::record::run_log;
 use crate::run::past::history;
 use crate::sys::error::Error;
 
-/// Takes the project, and puts its tree in order, for a command that has something else to do: what was
-/// recovered is a warning.
+/// Locks the project and recovers its tree, for a command with a different purpose: a recovery is reported as a
+/// warning.
 ///
 /// # Errors
-/// When another run has the project, or the tree cannot be put in order.
+/// When another run holds the lock, or the tree cannot be recovered.
 pub fn take(context: &Context<'_>) -> Result<ProjectLock, Error> {
     let lock = context.project.lock().map_err(NotReady::of)?;
     recover_with_warning(context)?;
     Ok(lock)
 }
 
-/// Puts the tree of a locked project in order; what was recovered is a warning, and so is a run that was cut short.
+/// Recovers the tree of a locked project. Warns of a recovery, and of a run that was cut short.
 pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
     if let Some(recovered) = put_in_order(context)? {
         context.warn(recovered);
@@ -35,7 +35,7 @@ pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
 /// The command `recover`: does what every run does first, and nothing else.
 ///
 /// # Errors
-/// When another run has the project, or the tree cannot be put in order.
+/// When another run holds the lock, or the tree cannot be recovered.
 pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
     let _lock = context.project.lock().map_err(NotReady::of)?;
     let done = put_in_order(context)?.unwrap_or("nothing to recover");
@@ -43,7 +43,7 @@ pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::said(format!("done: {done}")))
 }
 
-/// Says where the last run was killed: nobody else did.
+/// Warns if the last run was killed, since that run could not report it.
 fn mention_cut_short(context: &Context<'_>) {
     if let Some(run) = history::cut_short(&context.project) {
         let goes_on = if run.ends_with("-committing-code") {
@@ -57,7 +57,7 @@ fn mention_cut_short(context: &Context<'_>) {
     }
 }
 
-/// Puts the tree of a locked project in order, and says in words what there was to do.
+/// Recovers the tree of a locked project, and returns a description of what was done, if anything.
 fn put_in_order(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
     run_log::sweep(context.project.root());
     let mut recovered = None;

@@ -1,7 +1,7 @@
-//! A run that is resumed: its recorded query and replies, and how the tree stands to them.
+//! A resumed run: its recorded query and replies, and the state of the tree relative to them.
 //!
-//! Reads the run's folder and the files that it has changed, and changes nothing. Guarantees that a reply counts as
-//! applied only where the disk still holds what the run has left.
+//! Reads the run's folder and the files that it changed; changes nothing. Guarantees that a reply counts as applied
+//! only if the disk still holds what the run left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,31 +25,31 @@ use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
 use crate::sys::text::escaped;
 
-/// The maximum number of files named.
+/// Maximum number of files named.
 const NAMED: usize = 20;
-/// A run that was resumed again and again is followed back no further.
+/// Maximum number of runs in a chain of resumed runs.
 const MAX_CHAIN: usize = 50;
 
-/// A run that is resumed, as its folder has it.
+/// A run to resume, as read from its folder.
 pub struct Resumption {
     /// Its folder, relative to the root.
     pub folder: String,
-    /// The run's inputs, as they were sent.
+    /// The run's inputs as they were sent.
     inputs: Inputs,
-    /// The steps with a whole reply, in their order.
+    /// The steps with complete replies, in order.
     steps: Vec<PastStep>,
-    /// True if all of its repairs were used.
+    /// True if all repairs were used up.
     used_up: bool,
-    /// The number of the last repair that was asked for, with or without a reply.
+    /// The number of the last repair requested, with or without a reply.
     last_repair: u16,
 }
 
-/// The state of the tree compared to a run that is resumed.
+/// The state of the tree relative to a resumed run.
 #[derive(Debug, Default)]
 pub struct ResumedTree {
     /// The steps whose edits are on the disk.
     applied: BTreeMap<StepId, PastApplied>,
-    /// The files that the run has changed, where its edits are on the disk.
+    /// The files that the run changed, if its edits are on the disk.
     pub own: Vec<String>,
     /// Warnings to the user.
     pub warnings: Vec<String>,
@@ -60,15 +60,15 @@ pub struct ResumedTree {
 pub struct PastApplied {
     /// The reply's text.
     pub reply: String,
-    /// The output of the build that followed, or `None` if it is to be built again.
+    /// The output of the build that followed; `None` if the build must be run again.
     pub output: Option<String>,
 }
 
 impl Resumption {
-    /// Reads the run that is named.
+    /// Reads the named run.
     ///
     /// # Errors
-    /// When there is none, or it cannot be resumed.
+    /// When the run does not exist or cannot be resumed.
     pub fn read(context: &Context<'_>, run: &Path) -> Result<Self, Error> {
         let found = naming::find(&context.project, run, context.today())?;
         let folder = history::relative(&found);
@@ -86,7 +86,7 @@ impl Resumption {
         let Some(inputs) = inputs else {
             return not(ResumeProblem::NoQuery(folder));
         };
-        // What was not written down as whole is asked for again, and all that followed.
+        // A step without a complete reply is asked again, as are all later ones.
         let is_whole =
             |past: &PastStep| past.step.finish.is_some() && matches!(past.reply, Some(Ok(_)));
         let repairs = steps.iter().map(|past| &past.step);
@@ -103,7 +103,7 @@ impl Resumption {
         })
     }
 
-    /// The inputs of the run, in the place of the project's files.
+    /// The inputs of the run, in place of the project's files.
     pub fn inputs(&self, given: &InputOptions) -> InputOptions {
         InputOptions {
             query: QuerySource::Recorded(self.inputs.clone()),
@@ -111,7 +111,7 @@ impl Resumption {
         }
     }
 
-    /// Returns the notice to the user.
+    /// Returns the notice for the user.
     pub fn notice(&self, tree: &ResumedTree) -> String {
         let steps = counted(self.steps.len() as u64, "step");
         let edits = if tree.applied.is_empty() {
@@ -125,21 +125,20 @@ impl Resumption {
         )
     }
 
-    /// The steps that need no call.
+    /// The steps that need no call because their replies are recorded.
     pub fn recorded(&self) -> BTreeSet<StepId> {
         self.steps.iter().map(|past| past.step.id()).collect()
     }
 
-    /// Returns the number of times rejected replies may be followed by another question, besides what is allowed anew:
-    /// as often as they
-    /// were, and once more where the last reply was rejected.
+    /// Returns the number of extra times that a rejected reply may be asked again: as often as recorded, plus once if
+    /// the last reply was rejected.
     pub fn reasks(&self) -> usize {
         let asked = self.steps.iter().filter(|past| past.step.reask > 0).count();
         let is_open = self.steps.last();
         asked + usize::from(is_open.is_some_and(|past| past.step.rejected.is_some()))
     }
 
-    /// The number of the last repair allowed: three more where they were used up.
+    /// The number of the last repair allowed: raised by another full set if all were used up.
     pub fn repairs(&self) -> u16 {
         let whole = self.last_repair.next_multiple_of(REPAIRS).max(REPAIRS);
         let more = if self.used_up && self.last_repair == whole {
@@ -150,10 +149,10 @@ impl Resumption {
         whole.saturating_add(more)
     }
 
-    /// Compares the tree with the run.
+    /// Compares the tree with the state before and after the run.
     ///
     /// # Errors
-    /// When it is neither as it was before nor as the run left it, and that matters.
+    /// When the tree is in neither state, and stale files are not allowed.
     pub fn tree(&self, context: &Context<'_>, freshness: Freshness) -> Result<ResumedTree, Error> {
         let root = context.project.root();
         let changes = self.changes(context)?;
@@ -167,7 +166,7 @@ impl Resumption {
             changes.all(|(path, states)| now[path] == state(states))
         };
         let is_before = is_as(|states| states.before);
-        // As the run found it that went on with another one, and was taken back.
+        // The tree is as the run found it: it resumed another run, and its own edits were reverted.
         let is_found = !is_before && is_as(|states| states.found);
         let others = |(path, states): &(&String, &States)| now[*path] != states.after;
         let mut differing: Vec<String> = Vec::new();
@@ -175,7 +174,7 @@ impl Resumption {
             let others = changes.iter().filter(others);
             differing.extend(others.map(|(path, _)| path.clone()));
         }
-        // Some of its edits are there, or all.
+        // Some or all of the edits are on the disk.
         let is_after = !is_before && differing.len() < changes.len();
         let sections = rollup::sections(&self.inputs.rollup, root);
         if rollup::is_comparable(&self.inputs.rollup, &sections) {
@@ -203,11 +202,10 @@ impl Resumption {
         Ok(found)
     }
 
-    /// The replies whose edits were applied, or of these those that the run itself `found` on the disk. What was built
-    /// last is built again.
+    /// Returns the replies whose edits are on the disk; with `found`, only those that the run itself found there. The
+    /// last build is always repeated.
     fn applied(&self, found: bool) -> BTreeMap<StepId, PastApplied> {
-        // Of a run that was killed, nobody knows whether the last reply was applied: that is done again, and harms
-        // nobody.
+        // It is unknown whether a killed run applied its last reply; applying it again does no harm.
         let has_edits = |edits: &EditsRecord| *edits != EditsRecord::default();
         let is_on_disk = |past: &&PastStep| {
             past.step.is_on_disk || !found && past.step.edits.as_ref().is_some_and(has_edits)
@@ -229,8 +227,7 @@ impl Resumption {
         applied.collect()
     }
 
-    /// Returns the changes of the run, and of those that it went on with: by path, the state before them and the one
-    /// that they left.
+    /// Returns the changes of the run and of those that it resumed: by path, the states before, in between and after.
     fn changes(&self, context: &Context<'_>) -> Result<BTreeMap<String, States>, Error> {
         let mut changes: BTreeMap<String, States> = BTreeMap::new();
         let mut folder = Some(self.folder.clone());
@@ -248,7 +245,7 @@ impl Resumption {
                 });
                 known.before = before;
             }
-            // One that has found edits on the disk stands on the run that made them.
+            // A run that found edits on the disk resumed the run that made them.
             let steps = past(context, &own).steps(&context.project);
             let first = steps.into_iter().next().map(|past| past.step);
             folder = first
@@ -259,32 +256,32 @@ impl Resumption {
     }
 }
 
-/// The states of a path.
+/// The states of a path during a chain of resumed runs.
 #[derive(Debug, Clone, Copy)]
 struct States {
-    /// Before the first of the runs that went on with each other.
+    /// Before the first run of the chain.
     before: Option<Digest>,
-    /// Before the last of them.
+    /// Before the last run.
     found: Option<Digest>,
-    /// Behind it.
+    /// After the last run.
     after: Option<Digest>,
 }
 
 impl ResumedTree {
-    /// The reply of a step whose edits are on the disk.
+    /// Returns the reply of a step whose edits are on the disk.
     pub fn applied(&self, step: &StepId) -> Option<&PastApplied> {
         self.applied.get(step)
     }
 }
 
-/// A run, by its folder relative to the root.
+/// Reads the run whose folder is given relative to the root.
 fn past(context: &Context<'_>, folder: &str) -> PastRun {
     let name = PathBuf::from(folder);
     let name = name.file_name().and_then(|name| name.to_str());
     PastRun::read(&context.project, name.unwrap_or_default())
 }
 
-/// Returns the inputs sent with the first query: taken out of its file, by the sizes of its parts.
+/// Extracts the inputs sent with the first query from its file, by the recorded sizes of its parts.
 fn sent(run: &PastRun, first: &Step) -> Option<Inputs> {
     let text = run.text(&StepId::INITIAL, Artifact::Query)?;
     let mut rest = text.as_str();

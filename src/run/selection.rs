@@ -1,6 +1,6 @@
-//! Selection of the models that a run asks, and of the way to them.
+//! Selection of the models that a run asks, and of their servers and keys.
 //!
-//! Reads the table of models, the run that is to be replayed, and key files. Sends nothing.
+//! Reads the table of models, the run to be replayed, and key files. Sends nothing.
 
 pub mod installed;
 
@@ -25,28 +25,28 @@ use crate::sys::error::Error;
 use crate::sys::http::transport::PlainAddresses;
 use crate::sys::interrupt::Interrupted;
 
-/// The models that a run asks, and what that may cost.
+/// The models that a run asks, and the limit on their cost.
 pub struct Models<'a> {
-    /// The maximum cost of the run.
+    /// Maximum cost of the run.
     pub max_cost: Option<Usd>,
-    /// True if a reply of another model than the one that was asked is none.
+    /// True if a reply from a model other than the one requested is rejected.
     pub require_model: bool,
-    /// True if nothing is sent, because replies are replayed.
+    /// True in a replay, which sends nothing.
     pub is_replay: bool,
-    /// The number of queries asked again in the run that is replayed, because replies were rejected.
+    /// The number of queries that the replayed run asked again because their replies were rejected.
     pub reasks: usize,
     /// The number of the last repair allowed.
     pub repairs: u16,
-    /// The replies of the run that is resumed.
+    /// The replies of the run being resumed.
     pub recorded: Option<RecordedReplies<'a>>,
-    /// The one for every query that `others` have none for.
+    /// The default model.
     pub first: SelectedModel<'a>,
-    /// Those for queries of these purposes, where they are others.
+    /// The models for particular purposes, if different from the default.
     pub others: Vec<(Purpose, SelectedModel<'a>)>,
 }
 
 impl<'a> Models<'a> {
-    /// These models for a run that nothing is recorded for: `first`, and `others` for the purposes that they stand with.
+    /// Creates the models of a run without recorded replies: `first` as the default, and `others` for their purposes.
     pub fn new(
         choice: &ModelChoice,
         is_replay: bool,
@@ -85,8 +85,8 @@ impl Models<'_> {
         other.map_or(&self.first, |(_, other)| other)
     }
 
-    /// The model for a query behind one that the model `before` has answered: what is made by a fallback, is repaired by
-    /// it.
+    /// The model for a query that follows an answer from the model `before`: what a fallback has written, the fallback
+    /// repairs.
     pub fn model_after(&self, before: Option<&str>, step: &StepId) -> &SelectedModel<'_> {
         let selected = self.model(step);
         let is_asked = !self.is_replay && self.recorded_in(step).is_none();
@@ -101,24 +101,24 @@ impl Models<'_> {
         fallback.unwrap_or(selected)
     }
 
-    /// The folder of the run that a step's reply is taken from, where that is resumed: it is paid already.
+    /// The folder of the resumed run from which a step's reply is taken, if any: that reply is already paid for.
     pub fn recorded_in(&self, step: &StepId) -> Option<&str> {
         let replies = self.recorded.as_ref()?;
         replies.of(step).map(|_| replies.folder.as_str())
     }
 
-    /// All of them, fallbacks included.
+    /// All models, fallbacks included.
     fn all(&self) -> impl Iterator<Item = &SelectedModel<'_>> {
         let others = self.others.iter().map(|(_, other)| other);
         let models = std::iter::once(&self.first).chain(others);
         models.flat_map(|model| std::iter::once(model).chain(model.fallback.as_deref()))
     }
 
-    /// Notes those that Ollama's servers do not have and that may not be pulled, and servers that are not there. Nothing
-    /// is asked where replies are replayed.
+    /// Adds a problem for each model that an Ollama server lacks and is not allowed to pull, and for each server that
+    /// does not respond. Replays ask nothing.
     ///
     /// # Errors
-    /// When a signal comes.
+    /// When a signal interrupts the check.
     pub fn note_missing(
         &self,
         context: &Context<'_>,
@@ -136,14 +136,14 @@ impl Models<'_> {
         Ok(())
     }
 
-    /// The servers that are not the vendors', by the names of the models.
+    /// The servers that are not the vendors' own, by model name.
     pub fn base_urls(&self) -> BTreeMap<String, String> {
         let named = self.all().filter_map(SelectedModel::elsewhere);
         let owned = |(name, url): (&str, &str)| (name.to_owned(), url.to_owned());
         named.map(owned).collect()
     }
 
-    /// Returns the sources of their keys, by the names of the models.
+    /// Returns the sources of the models' keys, by model name.
     pub fn key_sources(&self) -> BTreeMap<String, String> {
         let sources = self.all().filter_map(|model| {
             let source = model.key_source.as_ref()?;
@@ -152,12 +152,12 @@ impl Models<'_> {
         sources.collect()
     }
 
-    /// Tells the user of them, if anything is sent.
+    /// Shows the user the servers that are not the vendors' own, unless this is a replay.
     pub fn tell_base_urls(&self, context: &Context<'_>) {
         if self.is_replay {
             return;
         }
-        // Azure has no usual server: whoever uses it has named the one that is asked.
+        // Azure has no default server: its users always name one.
         let told = self.all();
         let told = told.filter(|model| model.spec.provider != Provider::Azure);
         let told = told.filter_map(SelectedModel::elsewhere);
@@ -169,7 +169,7 @@ impl Models<'_> {
     }
 }
 
-/// The replies of a run that is resumed.
+/// The recorded replies of a run being resumed.
 pub struct RecordedReplies<'a> {
     /// The run's folder, relative to the root.
     folder: String,
@@ -178,10 +178,10 @@ pub struct RecordedReplies<'a> {
 }
 
 impl<'a> RecordedReplies<'a> {
-    /// The replies of these steps of the run in `folder`.
+    /// Reads the models that gave the replies to these steps of the run in `folder`.
     ///
     /// # Errors
-    /// When there is no such run, or one of its models is not known.
+    /// When the run does not exist, or one of its models is unknown.
     pub fn new(
         context: &Context<'a>,
         folder: &str,
@@ -209,7 +209,7 @@ impl<'a> RecordedReplies<'a> {
 }
 
 impl Models<'_> {
-    /// Returns warnings about the way to models.
+    /// Returns warnings about unencrypted connections to models.
     pub fn exposed(&self) -> impl Iterator<Item = String> {
         let exposed = self.all().filter(|model| model.is_exposed);
         exposed.map(|model| {
@@ -219,8 +219,9 @@ impl Models<'_> {
         })
     }
 
-    /// Tells the user of models whose lives end soon; gives the warnings of the run: what is to be said of those that
-    /// are asked at their vendors, and of the way to them. What another server does then, it alone knows.
+    /// Shows notices of models to be retired soon, and returns the warnings for the run's record: about models asked at
+    /// their vendors that are to be retired soon, and about unencrypted connections. Whether another server retires a
+    /// model is unknown, so that is only a notice.
     pub fn warnings(&self, context: &Context<'_>) -> Vec<String> {
         if self.is_replay {
             return Vec::new();
@@ -239,46 +240,46 @@ impl Models<'_> {
     }
 }
 
-/// The key that a model is asked with.
+/// The key to use for a model.
 #[derive(Debug, Clone, Default)]
 pub enum ModelKey {
-    /// The one that [`keys::find`] finds.
+    /// The key found by [`keys::find`].
     #[default]
     ByRule,
-    /// This one, or none at all.
+    /// This key, or none.
     Given(Option<ApiKey>, Option<KeySource>),
 }
 
 impl ModelKey {
-    /// The key that was found, or none.
+    /// The given key, or none.
     pub fn of(found: Option<FoundKey>) -> Self {
         let (key, source) = found.map(|found| (found.key, found.source)).unzip();
         Self::Given(key, source)
     }
 }
 
-/// A model that is to be asked.
+/// A model selected for a run.
 pub struct SelectedModel<'a> {
     /// Its entry in the table.
     pub spec: ModelSpec,
-    /// The way to ask it, or its recorded replies.
+    /// The client for the model, or its recorded replies.
     pub model: Box<dyn Model + 'a>,
-    /// The one to ask where it is overloaded.
+    /// The model to ask if this one is overloaded.
     pub fallback: Option<Box<SelectedModel<'a>>>,
-    /// Its server, where that is Ollama's and not replayed.
+    /// The model's server, if it is Ollama's and this is not a replay.
     pub server: Option<VendorServer>,
-    /// True if what is sent travels unencrypted to another machine.
+    /// True if data travels unencrypted to another machine.
     is_exposed: bool,
-    /// The steps that it has answered in the run that is replayed, if it is a fallback.
+    /// For a fallback: the steps that it answered in the run being replayed.
     recorded: Vec<StepId>,
-    /// The source of its key, if it needs one and is not replayed.
+    /// The source of the key, if a key is needed and this is not a replay.
     pub key_source: Option<KeySource>,
-    /// Its server, where that is not its vendor's: keys and code go there, or went there when replies were recorded.
+    /// The server, if not the vendor's own: keys and code are sent there, or were when replies were recorded.
     pub base_url: Option<String>,
 }
 
 impl<'a> SelectedModel<'a> {
-    /// Returns how it is asked.
+    /// Returns the details of the setup that error messages refer to.
     pub fn setup(&self, context: &Context<'_>) -> Setup {
         let table = context.models.as_ref().ok();
         let successor = table.and_then(|table| table.successor(&self.spec.id));
@@ -291,14 +292,14 @@ impl<'a> SelectedModel<'a> {
         }
     }
 
-    /// Its name and its server, where that is not the vendor's.
+    /// The model's name and server, if the server is not the vendor's own.
     fn elsewhere(&self) -> Option<(&str, &str)> {
         Some((&self.spec.name, self.base_url.as_deref()?))
     }
 
-    /// One whose replies were recorded.
+    /// Creates a model that answers from recorded replies.
     pub fn replayed(context: &Context<'_>, mut spec: ModelSpec, recording: &Recording) -> Self {
-        // Nothing is asked for; the tiers that have served are on record.
+        // No tier is requested; the tiers that served the calls are on record.
         spec.tier = Tier::Standard;
         let fallback = fallback(context, &spec);
         Self {
@@ -313,7 +314,7 @@ impl<'a> SelectedModel<'a> {
         }
     }
 
-    /// One behind its server. What is missing is noted.
+    /// Creates a model that is asked at its server. Anything missing is noted.
     pub fn vendors(
         context: &Context<'a>,
         choice: &ModelChoice,
@@ -327,7 +328,7 @@ impl<'a> SelectedModel<'a> {
             missing.extend(sending::without_price(choice, &fallback));
             let is_same_server =
                 (fallback.provider, &fallback.base_url) == (spec.provider, &spec.base_url);
-            // A key goes nowhere but to the server that it is for.
+            // A key must reach no server but its own.
             let key = if is_same_server {
                 key.clone()
             } else {
@@ -372,7 +373,7 @@ impl<'a> SelectedModel<'a> {
     }
 }
 
-/// Returns notices of models that their vendors retire soon.
+/// Returns notices about models that their vendors will retire soon.
 pub fn near_ends<'s>(
     context: &Context<'_>,
     specs: impl IntoIterator<Item = &'s ModelSpec>,
@@ -389,17 +390,17 @@ pub fn near_ends<'s>(
     told.collect()
 }
 
-/// The entry to ask where this one is overloaded.
+/// The entry to ask if this one is overloaded.
 fn fallback(context: &Context<'_>, spec: &ModelSpec) -> Option<ModelSpec> {
     let table = context.models.as_ref().ok()?;
     table.named(spec.fallback.as_deref()?).cloned()
 }
 
-/// The models of the first query and, where that is another, of the repairs. None, where the table of
-/// models cannot be read and what is asked for may be in it.
+/// Chooses the model of the first query and, if different, that of the repairs. Empty if the table of models cannot be
+/// read.
 ///
 /// # Errors
-/// When there is no such model, or the replies of another were recorded.
+/// When the model does not exist, or the recorded replies come from another one.
 pub fn choose(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -431,10 +432,10 @@ pub fn choose(
     Ok(specs)
 }
 
-/// The table's entry of that name.
+/// Returns the table's entry of that name.
 ///
 /// # Errors
-/// When there is none.
+/// When there is no such entry.
 pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
     let unknown = || UnknownModel {
         name: name.to_owned(),
@@ -443,7 +444,7 @@ pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
     Ok(table.named(name).cloned().ok_or_else(unknown)?)
 }
 
-/// The run that is to be replayed, if any.
+/// Finds the run to replay, if any.
 ///
 /// # Errors
 /// When there is no such run.
@@ -464,7 +465,7 @@ pub fn find_recording(
     choice.replay.as_deref().map(find).transpose()
 }
 
-/// The run in this folder, relative to the root or to `logs`.
+/// Finds the run in this folder, given relative to the root or to `logs`.
 ///
 /// # Errors
 /// When there is no such run.
@@ -473,11 +474,11 @@ pub fn recording_of(context: &Context<'_>, run: &Path) -> Result<Recording, Erro
     Ok(Recording::find(project.root(), &project.logs(), run)?)
 }
 
-/// The model that an agent asks: the one that `--model` names, or the recorded one, or else the user's own, with
-/// its server and key; where the user has no server, the table's entry of that name.
+/// Selects the model for an agent: the one named by `--model`, or the recorded one, or else the user's own, with its
+/// server and key; if the user has no server, the table's entry of that name.
 ///
 /// # Errors
-/// When there is no such model, or it lacks something.
+/// When the model does not exist, or a requirement is missing.
 pub fn agent_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -516,11 +517,11 @@ pub fn one_model<'a>(
     selected(context, choice, recording, [stage], &|_| Ok(false))
 }
 
-/// The models that an agent of several stages asks, by purpose, the one for all else first; or those that were
-/// recorded. What Ollama lacks is pulled, if it may be.
+/// Selects the models for an agent with several stages, by purpose and with the default first; or the recorded ones.
+/// Models that Ollama lacks are pulled if allowed.
 ///
 /// # Errors
-/// When there is no such model, or it lacks something.
+/// When a model does not exist, or a requirement is missing.
 pub fn stage_models<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -538,7 +539,7 @@ pub fn stage_models<'a>(
     selected(context, choice, recording.as_ref(), stages, may_pull)
 }
 
-/// The models for these purposes, the one for all else first: as they were recorded, or behind their servers.
+/// Creates the models for these purposes, the default first: from recorded replies, or at their servers.
 fn selected<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -580,11 +581,11 @@ fn table_of<'a>(context: &Context<'a>) -> Result<&'a ModelTable, Error> {
     Ok(table.map_err(|problem| NotReady::of(problem.clone()))?)
 }
 
-/// The model of an orchestration that is replayed, by its record alone: what told of it may be set no more, and the table
-/// need not know it.
+/// Returns the model of a replayed orchestration from its record alone: the settings that named it may be gone, and the
+/// table need not contain it.
 ///
 /// # Errors
-/// When another one is asked for.
+/// When another model is requested.
 pub fn recorded_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -609,8 +610,7 @@ pub fn recorded_model<'a>(
     Ok(Models::new(choice, true, first, Vec::new()))
 }
 
-/// A model behind the user's own server, which is compatible with OpenAI's. The table may have more to say of
-/// it, like its price.
+/// A model at the user's own OpenAI-compatible server. The table may add details such as its price.
 fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
     let known = table.named(name);
     let known = known.filter(|spec| spec.provider == Provider::OpenAi);
@@ -623,17 +623,17 @@ fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
     }
 }
 
-/// The model's server, and the proxies on the way there; without the key, if it has one.
+/// Returns the model's server and the proxies to reach it, without the key.
 ///
 /// # Errors
-/// When an address is none, or one that keys do not go to.
+/// When an address is invalid, or keys may not be sent to it.
 pub fn route(
     context: &Context<'_>,
     spec: &ModelSpec,
     has_key: bool,
 ) -> Result<Route, EndpointProblem> {
     let endpoint = endpoint::of(spec, context.environment, has_key)?;
-    // Calls to this machine go straight there, whatever proxy is named.
+    // Local calls bypass any configured proxy.
     let proxies = if endpoint.is_secure() {
         Proxies::from_environment(context.environment)?
     } else {

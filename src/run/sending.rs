@@ -1,5 +1,5 @@
-//! Checks before sending: that the code base is still the project's, that the prompt fits into the model's window, and
-//! that the call does not cost too much.
+//! Checks before sending: the code base matches the project, the prompt fits the model's context window, and the call
+//! stays within the cost limit.
 
 use std::path::Path;
 
@@ -13,40 +13,40 @@ use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::numbers::{grouped, percent};
 
-/// The maximum number of files named.
+/// Maximum number of files named.
 const NAMED: usize = 100;
 
-/// Reasons something is not sent.
+/// Reasons that a prompt is not sent.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum SendingProblem {
-    /// The rollup is not what is on the disk.
+    /// The rollup does not match the disk.
     #[error("the code base in `agent-config/codeRollup.txt` is not that on the disk: {0}")]
     #[diagnostic(help(
         "let the run roll up by `--rollup`, or do so with `code-commit rollup` or `./codeRollup.sh`; `--allow-stale` sends it as it is"
     ))]
     Stale(String),
-    /// True if it is cannot be told.
+    /// The rollup cannot be compared with the disk.
     #[error(
         "there is no file in `agent-config/codeRollup.txt`, behind a line like `--- src/main.rs ---`"
     )]
     #[diagnostic(help("roll up again, with `code-commit rollup` or `./codeRollup.sh`"))]
     NoFiles,
-    /// The prompt does not fit.
+    /// The prompt exceeds the model's context window.
     #[error("the prompt does not fit into the window of `{model}`: {}{}", share(.size, *.window), breakdown(.size, .largest))]
     #[diagnostic(help(
         "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`)"
     ))]
     TooLarge {
-        /// The model's name, as `--model` takes it.
+        /// The model's name, as given to `--model`.
         model: String,
-        /// The model's window, in tokens.
+        /// The model's context window, in tokens.
         window: u64,
         /// The prompt's size.
         size: Size,
-        /// The largest files.
+        /// The largest files, with their tokens.
         largest: Vec<(String, u64)>,
     },
-    /// The first call may cost too much.
+    /// The first call may exceed the cost limit.
     #[error(
         "the first call would pass `--max-cost` {limit}: the prompt has {}, which alone cost {least}, and the answer comes on top",
         .size.text()
@@ -55,7 +55,7 @@ pub enum SendingProblem {
         "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
     ))]
     TooExpensive { limit: Usd, least: Usd, size: Size },
-    /// A limit in dollars for a model without a price.
+    /// A cost limit is set, but the model has no price.
     #[error("`--max-cost` cannot be kept: the price of `{model}` is not known")]
     #[diagnostic(help(
         "give `{model}` a `price` in `agent-config/models.json`; a local one costs 0"
@@ -63,7 +63,7 @@ pub enum SendingProblem {
     NoPrice { model: String },
 }
 
-/// The files of the rollup that are not as they are on the disk, in words.
+/// Describes the files of the rollup that differ from the disk.
 fn stale(sections: &[RollupFile<'_>]) -> Option<SendingProblem> {
     let stale = sections
         .iter()
@@ -84,8 +84,8 @@ fn stale(sections: &[RollupFile<'_>]) -> Option<SendingProblem> {
     (!told.is_empty()).then(|| SendingProblem::Stale(told.join(", ")))
 }
 
-/// Holds `rollup` against the code base below `root`: why it is another, and what the model would be shown of it. With
-/// `may_be_stale`, that does not keep a reply from replacing files.
+/// Compares `rollup` with the code base below `root`. Returns the difference, if any, and the model's view of the
+/// files. With `may_be_stale`, replies may replace files despite a difference.
 pub fn compare(rollup: &str, root: &Path, may_be_stale: bool) -> (Option<SendingProblem>, Shown) {
     let sections = rollup::sections(rollup, root);
     if rollup::is_comparable(rollup, &sections) {
@@ -99,7 +99,7 @@ pub fn compare(rollup: &str, root: &Path, may_be_stale: bool) -> (Option<Sending
     }
 }
 
-/// Looks at what the first query is made of: what forbids to send it, and what is to be known of it.
+/// Examines the first query. Returns the problems that prevent sending it, and warnings.
 pub fn examine(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -145,7 +145,7 @@ pub fn examine(
     (problems, warnings)
 }
 
-/// A limit in dollars for a model without a price.
+/// Returns a problem if a cost limit is set but the model has no price.
 pub fn without_price(choice: &ModelChoice, spec: &ModelSpec) -> Option<SendingProblem> {
     let unkept = choice.max_cost.is_some() && spec.price.is_none();
     unkept.then(|| SendingProblem::NoPrice {
@@ -163,7 +163,7 @@ fn too_expensive(limit: Usd, spec: &ModelSpec, size: Size) -> Option<SendingProb
     })
 }
 
-/// The first query.
+/// Builds the first query.
 pub fn prompt<'i>(purpose: &Purpose, inputs: &'i Inputs, order: PromptOrder) -> Prompt<'i> {
     if *purpose == Purpose::REPORT {
         Prompt::consistency(inputs, order)
@@ -172,7 +172,7 @@ pub fn prompt<'i>(purpose: &Purpose, inputs: &'i Inputs, order: PromptOrder) -> 
     }
 }
 
-/// The largest files of the rollup, and their tokens.
+/// The largest files of the rollup, with their tokens.
 pub fn largest(sections: &[RollupFile<'_>]) -> Vec<(String, u64)> {
     let files = sections
         .iter()
@@ -183,7 +183,7 @@ pub fn largest(sections: &[RollupFile<'_>]) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// A prompt's share of a window.
+/// Formats a prompt's share of a context window.
 pub fn share(size: &Size, window: u64) -> String {
     let share = percent(size.tokens, window);
     format!("{}, {share} % of {}", size.text(), grouped(window))

@@ -1,4 +1,4 @@
-//! Checks of a reply: which model has answered, whether it was asked for, and what it costs. Pure.
+//! Checks of a reply: the model that sent it, its price, and the use of tools. Pure.
 
 use super::context::Context;
 use crate::model::price::Price;
@@ -6,19 +6,19 @@ use crate::model::served::is_same;
 use crate::model::{End, ModelError, ModelSpec, Reply, Request};
 use crate::sys::text::one_line;
 
-/// No model has a longer name, in characters.
+/// Maximum length of a model's name shown, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// A model that has answered in another's place.
+/// A model that answered in place of another.
 pub struct Served {
-    /// Its name, by its vendor's word.
+    /// Its name, as reported by its vendor.
     pub name: String,
-    /// Its price, where that is known.
+    /// Its price, if known.
     pub price: Option<Price>,
 }
 
 impl Served {
-    /// The model of the version that has answered, where that is another one than the model that was asked.
+    /// Returns the model that answered, by its version, if it is not the one requested.
     pub fn instead(context: &Context<'_>, spec: &ModelSpec, version: &str) -> Option<Self> {
         if spec
             .vendors_name()
@@ -38,7 +38,7 @@ impl Served {
         Some(Self { name, price })
     }
 
-    /// Returns the warning to the user.
+    /// Returns the warning for the user.
     pub fn warning(&self, asked: &str) -> String {
         let price = match self.price {
             Some(price) => format!(
@@ -55,10 +55,10 @@ impl Served {
     }
 }
 
-/// The reply, unless it is another model's than the one that is required.
+/// Returns the reply, unless it comes from a model other than the required one.
 ///
 /// # Errors
-/// When it is.
+/// When another model sent the reply.
 pub fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelError> {
     match (required, reply.model_version.as_deref()) {
         (Some(asked), Some(served)) if !is_same(asked, served) => Err(ModelError::OtherModel {
@@ -71,7 +71,7 @@ pub fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelErro
     }
 }
 
-/// The reply, unless it calls tools and was offered none, or has paused over them.
+/// Returns the reply, unless it calls tools or pauses for them although none were offered.
 ///
 /// # Errors
 /// When it does.

@@ -1,7 +1,7 @@
-//! The model's view of the project's files, held against the disk before a reply replaces them.
+//! The model's view of the project's files, compared with the disk before a reply replaces them.
 //!
-//! Reads the files, and changes nothing. Guarantees that a file which somebody has changed while the model was at
-//! work is not replaced, and that one which the model was not shown as it is is named.
+//! Reads the files; changes nothing. Guarantees that a file changed while the model was at work is not replaced, and
+//! that the user is warned of replaced files whose current content the model was not shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -12,7 +12,7 @@ use crate::edit::beneath::{OpenDirectory, Root, open_regular, split};
 use crate::edit::{Digest, Stamp, VerifiedEdits};
 use crate::project::rollup::{RollupFile, RollupState};
 
-/// Files changed while the model was at work on a reply that replaces them.
+/// The files of a reply that were changed while the model was at work.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("nothing of the reply was applied: changed while the model was at work: {}", listed(.0))]
 #[diagnostic(
@@ -30,33 +30,33 @@ fn listed(paths: &[String]) -> String {
     paths.collect::<Vec<_>>().join(", ")
 }
 
-/// The model's view of the files.
+/// The model's view of the project's files.
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
     root: PathBuf,
-    /// By path.
+    /// The files, by path.
     files: BTreeMap<String, ShownFile>,
-    /// True if these are all that the model knows; else what the code base holds cannot be told.
+    /// True if these are all files known to the model; false if the content of the code base cannot be determined.
     is_known: bool,
-    /// The time when the model was asked.
+    /// Time at which the model was asked.
     asked: Stamp,
-    /// True if a reply may replace what it does not know.
+    /// True if a reply may replace files that have changed since.
     may_be_stale: bool,
 }
 
-/// A file that the model was shown, or has made.
+/// A file that was shown to the model, or written by it.
 #[derive(Debug, Clone, Copy)]
 struct ShownFile {
-    /// As the model knows it; `None`: it is not there.
+    /// The content known to the model; `None` if it knows the file to be absent.
     shown: Option<Digest>,
-    /// As it was on the disk when the model was asked.
+    /// The content on disk when the model was asked.
     asked: Option<Digest>,
-    /// True if a reply of this run has made it.
+    /// True if a reply of this run wrote the file.
     is_own: bool,
 }
 
 impl Shown {
-    /// The files of a rollup that is about to be sent; `None`: of one that cannot be compared.
+    /// The files of a rollup about to be sent; `None` for a rollup that cannot be compared.
     pub fn of(sections: Option<&[RollupFile<'_>]>, root: &Path, may_be_stale: bool) -> Self {
         let mut disk = DiskFiles::below(root);
         let file = |section: &RollupFile<'_>| {
@@ -93,15 +93,15 @@ impl Shown {
         files.filter_map(|path| Path::new(path).parent()).collect()
     }
 
-    /// Looks at the files that `edits` would replace or remove. For each that the model does not know as it is, a
-    /// warning.
+    /// Checks the files that `edits` would replace or remove. Returns a warning for each whose current content the
+    /// model does not know.
     ///
     /// # Errors
-    /// When one has changed since the model was asked.
+    /// When a file has changed since the model was asked.
     pub fn check(&self, edits: &VerifiedEdits) -> Result<Vec<String>, ChangedMeanwhile> {
         let (mut changed, mut warnings) = (Vec::new(), Vec::new());
         let mut disk = DiskFiles::below(&self.root);
-        // What is replaced is told before what is removed.
+        // Replaced files are reported before removed ones.
         let mut edits: Vec<_> = edits.all().collect();
         edits.sort_by_key(|(_, content)| content.is_none());
         for (path, content) in edits {
@@ -114,7 +114,7 @@ impl Shown {
             let is_known = known.map_or(now.is_none(), |file| now == file.shown);
             let is_changed = match known {
                 Some(file) => !is_known && now != file.asked,
-                // What was in it before is not known.
+                // The earlier content of the file is unknown.
                 None => touched.is_some_and(|touched| touched > self.asked),
             };
             if is_changed && !self.may_be_stale {
@@ -135,7 +135,7 @@ impl Shown {
         }
     }
 
-    /// Notes that `edits` were applied: the model knows what it has written.
+    /// Records that `edits` were applied: the model knows what it has written.
     pub fn remember(&mut self, edits: &VerifiedEdits) {
         let own = edits.all().map(|(path, content)| {
             let made = content.map(|content| Digest::of(content.as_bytes()));
@@ -144,7 +144,7 @@ impl Shown {
         self.files.extend(own);
     }
 
-    /// Notes that files are as an earlier part of this work has left them, which the model knows.
+    /// Records that files are as an earlier part of this work left them, which the model knows.
     pub fn adopt(&mut self, paths: &[String]) {
         let mut disk = DiskFiles::below(&self.root);
         let own = paths
@@ -153,14 +153,13 @@ impl Shown {
         self.files.extend(own);
     }
 
-    /// Notes that the model is asked from now on, and what somebody has made of other files before then is not looked
-    /// at.
+    /// Sets the time at which the model is asked; earlier changes to files it was not shown are ignored.
     pub fn asked(self, now: Stamp) -> Self {
         Self { asked: now, ..self }
     }
 
-    /// Notes how the files are now, after a build and before the model is asked again. What the build has made of the
-    /// run's own files is the run's doing, too.
+    /// Updates the state of the files after a build, before the model is asked again. A build's changes to the run's
+    /// own files count as the run's.
     pub fn refresh(&mut self, now: Stamp) {
         self.asked = now;
         let mut disk = DiskFiles::below(&self.root);
@@ -174,7 +173,7 @@ impl Shown {
 }
 
 impl ShownFile {
-    /// A file that a reply of this run has made or, with `None`, removed.
+    /// A file that a reply of this run wrote or, with `None`, removed.
     fn own(made: Option<Digest>) -> Self {
         Self {
             shown: made,
@@ -188,14 +187,14 @@ fn is_content(digest: Digest, content: Option<&str>) -> bool {
     content.is_some_and(|content| Digest::of(content.as_bytes()) == digest)
 }
 
-/// The files below a root, which is opened once. Sorted paths open each directory but once.
+/// The files below a root, which is opened once. With sorted paths, each directory is opened only once.
 pub struct DiskFiles {
     root: Option<Root>,
     directory: OpenDirectory,
 }
 
 impl DiskFiles {
-    /// The files of the project in `root`.
+    /// The files of the project at `root`.
     pub fn below(root: &Path) -> Self {
         Self {
             root: Root::open(root).ok(),
@@ -203,12 +202,12 @@ impl DiskFiles {
         }
     }
 
-    /// The content of the file at `path`; `None` where there is none that can be read.
+    /// The digest of the file at `path`; `None` if there is no readable file.
     pub fn digest(&mut self, path: &str) -> Option<Digest> {
         self.look(path).map(|(digest, _)| digest)
     }
 
-    /// The same, with the time of the last change to the file, be it to its content or its name.
+    /// The digest of the file, with the time of its last change of content or metadata.
     fn look(&mut self, path: &str) -> Option<(Digest, Stamp)> {
         let file = self.open(path)?;
         let metadata = file.metadata().ok()?;

@@ -1,10 +1,10 @@
-//! The tier of service that a call asks for, and the one that has served it, by whose price it is billed. Pure.
+//! The service tier to request for a call, and the tier that served it, which determines its price. Pure.
 
 use super::active::Run;
 use crate::model::{ModelError, ModelSpec, Tier};
 
 impl Run<'_> {
-    /// The tier to ask for: that of the model's entry, until the server has refused it.
+    /// The tier to request: that of the model's entry, until the server has rejected it.
     pub(crate) fn tier(&self, spec: &ModelSpec) -> Tier {
         if self.without_tier.contains(&spec.name) {
             Tier::Standard
@@ -13,7 +13,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns whether the server has refused the tier, and the standard one is asked for from now on.
+    /// Returns whether the server has rejected the tier; if so, the standard tier is requested from now on.
     pub(crate) fn falls_back_to_standard(&mut self, spec: &ModelSpec, error: &ModelError) -> bool {
         let tier = self.tier(spec);
         if tier == Tier::Standard || !error.refuses_tier() {
@@ -28,10 +28,10 @@ impl Run<'_> {
         true
     }
 
-    /// Notes the tier that has served a call: what the reply says, or else the one to which no discount belongs.
+    /// Records the tier that served a call, as stated in the reply; if unknown, the standard tier is assumed.
     pub(crate) fn note_tier(&mut self, spec: &ModelSpec, told: Option<Tier>) -> Tier {
         let asked = self.tier(spec);
-        // Where nothing else was asked for, nothing else is served.
+        // A request for the standard tier can only be served in it.
         let known = told.or((asked == Tier::Standard).then_some(asked));
         if spec.tier != Tier::Standard || known == Some(Tier::Flex) {
             self.note(|step| step.tier = known);

@@ -1,4 +1,4 @@
-//! A run's changes to the project's files: applies replies, takes them back, and sees that they reach the disk.
+//! A run's changes to the project's files: applies replies, reverts them, and tracks what builds make of them.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -22,24 +22,24 @@ use crate::sys::error::Error;
 use crate::sys::files::{MIB, read_open};
 use crate::sys::numbers::counted;
 
-/// The maximum size, in bytes, of a file that is checked for changes by a build.
+/// Maximum size, in bytes, of a file that is checked for changes by a build.
 const LARGEST: u64 = 64 * MIB;
 
-/// The project's files, as one run changes them.
+/// The project's files, as changed by one run.
 pub struct RunTree<'c> {
     context: &'c Context<'c>,
     /// The run's folder, relative to the root.
     folder: String,
     journal: PathBuf,
     undo_log: UndoLog<'c>,
-    /// The model's view of them.
+    /// The model's view of the files.
     shown: Shown,
-    /// The time when the latest application was complete.
+    /// Time at which the latest edits were completely applied.
     installed: Stamp,
 }
 
 impl<'c> RunTree<'c> {
-    /// The files before the run.
+    /// Creates the tree before any change by the run.
     pub fn new(context: &'c Context<'c>, run: &Run<'_>) -> Self {
         let root = context.project.root();
         Self {
@@ -52,13 +52,13 @@ impl<'c> RunTree<'c> {
         }
     }
 
-    /// The same files, of which the model is shown these.
+    /// Sets the model's view of the files.
     pub fn with_shown(self, shown: Shown) -> Self {
         let shown = shown.asked(now(self.context));
         Self { shown, ..self }
     }
 
-    /// Holds what a reply would replace against what the model was shown.
+    /// Checks what a reply would replace against the model's view.
     pub fn check(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         for warning in self.shown.check(edits)? {
             run.warn(warning);
@@ -66,23 +66,23 @@ impl<'c> RunTree<'c> {
         Ok(())
     }
 
-    /// Notes that files are as the run left them that is resumed.
+    /// Records that files are as the resumed run left them.
     pub fn adopt(&mut self, paths: &[String]) {
         self.shown.adopt(paths);
     }
 
-    /// Looks how the files are before the model is asked again.
+    /// Updates the model's view of the files before it is asked again.
     pub fn look_again(&mut self) {
         self.shown.refresh(now(self.context));
     }
 
-    /// The files that the run has changed.
+    /// The files changed by the run.
     pub fn changed(&self) -> impl Iterator<Item = &str> {
         let files = &self.undo_log.changes().files;
         files.keys().map(String::as_str)
     }
 
-    /// Returns whether every file is as it was before the run, whatever was applied.
+    /// Returns whether every file is in its state before the run.
     pub fn is_as_before(&self) -> bool {
         self.undo_log.changes().are_none()
     }
@@ -95,7 +95,7 @@ impl<'c> RunTree<'c> {
         Some((self.context.project.root().join(kept), before.mode))
     }
 
-    /// Returns a build's version of a file, where that is not what the reply made of it.
+    /// Returns the content that a build gave to a file, if it differs from the reply's.
     pub fn built(&self, path: &str, replied: Option<&str>) -> Option<Vec<u8>> {
         let changed = self.undo_log.changes().files.get(path)?;
         let left = changed.after.last()?.as_ref()?;
@@ -106,7 +106,8 @@ impl<'c> RunTree<'c> {
         (Digest::of(&content) == *left).then_some(content)
     }
 
-    /// Reads a file; `None` where it is none: whatever has run since may have made a pipe of it.
+    /// Reads a file; `None` if it is not a regular file: a later command may have replaced it with a pipe, for
+    /// instance.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let (directory, name) = split(path);
         let directory = Root::open(self.context.project.root())?.directory(directory)?;
@@ -114,7 +115,7 @@ impl<'c> RunTree<'c> {
         file.map(|file| read_open(file, LARGEST)).transpose()
     }
 
-    /// Applies a reply.
+    /// Applies a reply's edits.
     pub fn apply(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         self.context.interrupt.check()?;
         let done = self.follow("Changing", edits.edits().len());
@@ -138,14 +139,14 @@ impl<'c> RunTree<'c> {
         };
         self.context.reporter.event(&Event::Applied(record.clone()));
         run.note(|step| {
-            // The calls of one reply write one after another.
+            // Several calls of one reply may write, one after another.
             let before = step.edits.take().unwrap_or_default();
             step.edits = Some(before.then(&record));
         });
         Ok(())
     }
 
-    /// Notes what a build has made of the files that the run has changed.
+    /// Records what a build has done to the files changed by the run.
     pub fn observe(&mut self, run: &mut Run<'_>) {
         if let Err(error) = self.undo_log.observe(self.installed) {
             run.warn(format!(
@@ -155,13 +156,12 @@ impl<'c> RunTree<'c> {
         }
     }
 
-    /// Takes back all that the run has applied. Where that fails, the run goes on to its end with a
-    /// warning.
+    /// Reverts everything that the run has applied. If that fails, the run still completes, with a warning.
     pub fn put_back(&mut self, run: &mut Run<'_>) {
         let changes = self.undo_log.changes().clone();
         let folder = self.folder.clone();
         self.undo_log.release();
-        // What failed once may work now. Where the disk takes nothing more, it goes without a trace of it.
+        // A second attempt may succeed. If the disk is full, the last attempt works without a journal.
         let undone = self
             .undo(run, &folder, &changes)
             .or_else(|_| self.undo(run, &folder, &changes))
@@ -176,7 +176,7 @@ impl<'c> RunTree<'c> {
         }
     }
 
-    /// Says so where what is still to be undone cannot be: somebody has removed what was saved.
+    /// Warns if changes can no longer be undone because saved files were removed.
     pub fn note_lost(&self, run: &mut Run<'_>) {
         if run.record.tree != TreeState::Changed {
             return;
@@ -189,7 +189,7 @@ impl<'c> RunTree<'c> {
         }
     }
 
-    /// Undoes the `changes` of the run in `folder`, this one or another.
+    /// Undoes the `changes` of the run in `folder`, which may be another run.
     pub fn undo(
         &mut self,
         run: &mut Run<'_>,
@@ -209,7 +209,7 @@ impl<'c> RunTree<'c> {
         Ok(edits)
     }
 
-    /// Tells that files are being changed; the count of those that are done.
+    /// Reports that files are being changed. Returns the counter of finished files.
     fn follow(&self, what: &str, files: usize) -> Counter {
         let (done, total) = (Counter::default(), files as u64);
         if total > 1 {
@@ -232,21 +232,21 @@ impl<'c> RunTree<'c> {
         undo(tree, folder, changes, undo_log, Journalling::Off).map(|undone| undone.edits)
     }
 
-    /// Gives free what the run has kept of the disk's room.
+    /// Releases the disk space reserved by the run.
     pub fn end(self) {
         self.undo_log.release();
     }
 }
 
-/// Returns the time, as files have it.
+/// Returns the current time in the format of file time stamps.
 fn now(context: &Context<'_>) -> Stamp {
     stamp(context.clock.now().into())
 }
 
-/// The maximum number of files named that have lost something.
+/// Maximum number of warnings about lost rights or attributes.
 const MAX_NAMED: usize = 20;
 
-/// Warns of what is not as it should be about files that were replaced all the same.
+/// Warns of imperfections in files that were replaced.
 fn warn_of(run: &mut Run<'_>, applied: &Applied) {
     for lost in applied.lost.iter().take(MAX_NAMED) {
         run.warn(lost.clone());

@@ -1,6 +1,6 @@
-//! A key that an account's command prints.
+//! Account keys that are printed by a command.
 //!
-//! Runs that command. Guarantees that it is run without a shell, for a limited time, and that none of its output is
+//! Runs that command. Guarantees that it runs without a shell and within a time limit, and that none of its output is
 //! shown.
 
 use std::io;
@@ -11,32 +11,32 @@ use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::Interrupt;
 
-/// The maximum time of the command: somebody may have to unlock a keychain.
+/// Time limit for the command; long enough for the user to unlock a keychain.
 const COMMAND_TIME: Duration = Duration::from_secs(60);
-/// The maximum output of the command, in bytes.
+/// Maximum output of the command, in bytes.
 const COMMAND_OUTPUT: usize = 64 << 10;
 
-/// Reasons a command yields no key.
+/// Errors from running a command that should print a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandFailure {
-    /// It could not be started, or not be listened to, in the system's words.
+    /// It could not be started or its output could not be read; holds the system's message.
     #[error("cannot be run: {0}")]
     NotRun(String),
-    /// It took too long.
+    /// It exceeded the time limit.
     #[error("did not end within {} s", COMMAND_TIME.as_secs())]
     TimedOut,
-    /// It failed.
+    /// It exited with a failure code, or was killed by a signal (`None`).
     #[error("ended with {}", .0.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}")))]
     Failed(Option<i32>),
-    /// Its first line is no key.
+    /// Its first line is not a key.
     #[error("prints a first line that {0}")]
     NoKey(KeyProblem),
 }
 
-/// The key that a command prints as its first line.
+/// Runs a command and returns the key that it prints as its first line.
 ///
 /// # Errors
-/// When it prints none.
+/// When it fails or prints no key.
 pub fn key(
     words: &[String],
     clock: &dyn Clock,

@@ -1,6 +1,6 @@
-//! The states of files before a build, and what has become of them.
+//! The states of files before a build, and their changes since.
 //!
-//! Reads these files. Guarantees that no link is followed, that nothing but a file is read, and that no more than
+//! Reads these files. Guarantees that no link is followed, that nothing but regular files is read, and that at most
 //! [`ROOM`] bytes of them are held at a time, or twice that while two states are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,26 +14,26 @@ use crate::sys::diff::{self, FileChange, FileState, NEW_MODE};
 use crate::sys::files::{PathError, is_missing};
 use crate::sys::text::escaped;
 
-/// So many bytes are held of all these files together. Of what goes beyond, anything done to it counts as a change.
+/// Maximum total content held, in bytes. A file beyond it counts as changed if its metadata differs in any way.
 const ROOM: usize = 8 << 20;
 
-/// The place of a file.
+/// The path of a file, split by where links are followed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GatePath {
-    /// A directory, which links may lead to,
+    /// A directory, whose own path may go through links.
     base: PathBuf,
-    /// and the path below it, which none may lead to.
+    /// The path below it, in which no link is followed.
     path: String,
 }
 
 impl GatePath {
-    /// The path of a file of the project in `root`.
+    /// The path of a file in the project at `root`.
     pub fn below(root: &Path, path: String) -> Self {
         let base = root.to_path_buf();
         Self { base, path }
     }
 
-    /// The path of a file that git looks for, through links as well; none where its name is not UTF-8.
+    /// The path of a file that git looks up, through links as well; `None` if its name is not UTF-8.
     pub fn of(path: &Path) -> Option<Self> {
         Some(Self {
             base: path.parent()?.to_path_buf(),
@@ -42,7 +42,7 @@ impl GatePath {
     }
 }
 
-/// Files by their paths.
+/// The states of files, by path.
 #[derive(Debug, Default)]
 pub struct GateFiles {
     states: BTreeMap<GatePath, GateFile>,
@@ -52,7 +52,7 @@ impl GateFiles {
     /// Reads the files at these paths.
     ///
     /// # Errors
-    /// When one cannot be looked at.
+    /// When a file cannot be examined.
     pub fn new(paths: BTreeSet<GatePath>) -> Result<Self, PathError> {
         let mut room = ROOM;
         let mut states = BTreeMap::new();
@@ -67,11 +67,11 @@ impl GateFiles {
         Ok(Self { states })
     }
 
-    /// Returns the changes to them, and to those at `more` paths, where nothing was; by paths as a user of the project
-    /// in `root` is to see them. Anything to log is added to `diff`.
+    /// Returns the changes to these files, and to those at `more` paths, which did not exist before; by path as shown
+    /// to a user of the project at `root`. Adds details for the log to `diff`.
     ///
     /// # Errors
-    /// When one cannot be looked at.
+    /// When a file cannot be examined.
     pub fn changes(
         &self,
         root: &Path,
@@ -99,7 +99,7 @@ impl GateFiles {
     }
 }
 
-/// A path relative to the root, if it is below that.
+/// The path for display: relative to the root if it is below the root.
 pub fn shown(root: &Path, path: &Path) -> String {
     let shown = path.strip_prefix(root).unwrap_or(path);
     match shown.to_string_lossy().as_ref() {
@@ -108,27 +108,27 @@ pub fn shown(root: &Path, path: &Path) -> String {
     }
 }
 
-/// The state of the path of such a file.
+/// The state of a path.
 #[derive(Debug, PartialEq, Eq)]
 enum GateFile {
     Missing,
     File(FileState),
-    /// A file that there is no room for.
+    /// A file too large to hold.
     Large {
         size: u64,
         inode: u64,
-        /// The time of the last change to it or its metadata. Nobody can set that.
+        /// Time of the last change to its content or metadata (ctime), which programs cannot set.
         changed: (i64, i64),
     },
     Link(PathBuf),
-    /// A directory, a pipe or the like; or a file that cannot be read.
+    /// A directory, a pipe or the like, or a file that cannot be read.
     SomethingElse,
 }
 
-/// A path as a user is to see it, and the words for what has become of it.
+/// A path as shown to the user, and the words for its change.
 pub type Change = (String, &'static str);
 
-/// The words for a file where there was nothing.
+/// The words for a file that did not exist before.
 pub const MADE: &str = "was created";
 
 fn words_for(before: &GateFile, after: &GateFile) -> &'static str {
@@ -141,15 +141,15 @@ fn words_for(before: &GateFile, after: &GateFile) -> &'static str {
     }
 }
 
-/// The base of the path that was looked at last: sorted paths open each but once.
+/// The most recently used base directory, kept open; with sorted paths, each one is opened only once.
 #[derive(Default)]
 struct OpenBase(Option<(PathBuf, Root, OpenDirectory)>);
 
 impl OpenBase {
-    /// Looks at the path, without following a link.
+    /// Returns the state of the path, without following links.
     fn look(&mut self, place: &GatePath, room: usize) -> Result<GateFile, PathError> {
         match self.found(place, room) {
-            // A build may have seen to that.
+            // A build may have removed the permission.
             Err(error) if is_denied(&error) => Ok(GateFile::SomethingElse),
             Err(error) if is_missing(&error) => Ok(GateFile::Missing),
             found => found.map_err(PathError::of("read", &place.path)),
@@ -168,7 +168,7 @@ impl OpenBase {
             PathEntry::Nothing => Ok(GateFile::Missing),
             PathEntry::File(file) => read(file, room),
             PathEntry::SomethingElse => match base.join(path).read_link() {
-                // It is no link.
+                // Not a link.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                     Ok(GateFile::SomethingElse)
                 }
@@ -178,7 +178,7 @@ impl OpenBase {
     }
 }
 
-/// Returns whether a build may have seen to that.
+/// Returns whether permission was denied, which a build may have caused.
 pub fn is_denied(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
@@ -188,7 +188,7 @@ fn read(file: File, room: usize) -> io::Result<GateFile> {
     let mut content = Vec::new();
     if metadata.len() <= room as u64 {
         content.reserve(usize::try_from(metadata.len()).unwrap_or_default());
-        // It may grow meanwhile.
+        // The file may grow in the meantime.
         file.take(room as u64 + 1).read_to_end(&mut content)?;
     }
     if content.len() > room || metadata.len() > room as u64 {
@@ -198,7 +198,7 @@ fn read(file: File, room: usize) -> io::Result<GateFile> {
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         });
     }
-    // Whether it can be executed is all that counts.
+    // Of the mode, only the executable bit matters.
     let mode = if metadata.mode() & 0o111 == 0 {
         NEW_MODE
     } else {
@@ -207,7 +207,7 @@ fn read(file: File, room: usize) -> io::Result<GateFile> {
     Ok(GateFile::File(FileState { content, mode }))
 }
 
-/// The change of a file as a diff; of what is no file, or a large one, in words.
+/// The change of a file as a diff; for anything but two small files, a description in words.
 fn difference(path: &str, before: &GateFile, after: &GateFile) -> String {
     let state = |file: &GateFile| match file {
         GateFile::Missing => Some(None),

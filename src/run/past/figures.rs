@@ -1,20 +1,20 @@
-//! A run's figures and its end in the words that every list of runs shares. Pure.
+//! A run's figures and result in the words that every list of runs uses. Pure.
 
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::record::result::{RunRecord, TreeState};
 use crate::sys::numbers::grouped;
 
-/// The figures of a run, as cells of a table: empty where it does not apply, `?` where nobody knows.
+/// The figures of a run as table cells: empty if not applicable, `?` if unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// The number of repairs; an agent does not repair, it goes on.
+    /// Number of repairs; empty for an agent, which continues instead.
     pub repairs: String,
-    /// The prompts' tokens.
+    /// Tokens of the prompts.
     pub tokens_in: String,
-    /// The answers' tokens, thoughts included.
+    /// Tokens of the answers, including thinking.
     pub tokens_out: String,
-    /// The total cost of the calls.
+    /// Total cost of the calls.
     pub cost: String,
 }
 
@@ -37,7 +37,7 @@ impl Figures {
     }
 }
 
-/// Returns the total cost of calls, as far as that is known: `known` is all of it where no cost is unknown.
+/// Formats the total cost of calls; `is_all` is false if some costs are unknown, which makes `known` a lower bound.
 pub fn cost(known: Usd, is_all: bool) -> String {
     match (is_all, known == Usd::ZERO) {
         (true, _) => known.to_string(),
@@ -46,13 +46,13 @@ pub fn cost(known: Usd, is_all: bool) -> String {
     }
 }
 
-/// The same of a run.
+/// Formats the total cost of a run.
 pub fn cost_of_run(record: &RunRecord) -> String {
     let known = record.steps.iter().filter_map(|step| step.cost).sum();
     cost(record.cost.unwrap_or(known), record.cost.is_some())
 }
 
-/// Returns the suffix of a run's result where its edits were taken back.
+/// Returns the suffix of a run's result that says its edits were reverted.
 pub fn taken_back(tree: TreeState) -> &'static str {
     if tree == TreeState::PutBack {
         ", reverted"

@@ -7,25 +7,25 @@ use regex::Regex;
 use crate::secret::escapes::without_escapes;
 use crate::sys::text::{cut, regex};
 
-/// The maximum number of lines of each kind that are found.
+/// Maximum number of lines found of each severity.
 pub const MOST: usize = 200;
-/// The maximum distance, in lines, from a compiler's message down to its place.
+/// Maximum distance, in lines, from a compiler's message down to its location.
 const NEAR: usize = 3;
-/// The number of lines shown as the reasons for a failed build.
+/// Number of lines shown as the reasons for a failed build.
 const REASONS: usize = 10;
-/// The same where messages stand in the output's own lines.
+/// Number of lines shown as an excerpt of the output.
 const EXCERPT: usize = 12;
-/// The maximum distance, in lines, from a message up to its place.
+/// Maximum distance, in lines, from a message up to its location.
 const ABOVE: usize = 5;
-/// The maximum number of characters shown of a line.
+/// Maximum number of characters shown of a line.
 const LONGEST: usize = 300;
 
 /// The severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// An error, a failed test.
+    /// An error or a failed test.
     Error,
-    /// A warning, which by itself fails no build.
+    /// A warning, which does not fail a build on its own.
     Warning,
 }
 
@@ -35,31 +35,31 @@ impl Severity {
         if self == Self::Error { "e" } else { "w" }
     }
 
-    /// The sign for those who do not see colours.
+    /// The mark that distinguishes severities without colour.
     pub fn mark(self) -> &'static str {
         if self == Self::Error { "\u{2717}" } else { "!" }
     }
 }
 
-/// A line that tells of an error or a warning.
+/// A line that reports an error or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The line's index, from 0 on.
+    /// The line's index, starting at 0.
     pub line: usize,
     /// The line's severity.
     pub severity: Severity,
-    /// The place in the sources, if the next lines tell.
+    /// The location in the sources, if one of the next lines gives it.
     pub place: Option<String>,
 }
 
-/// The lines that tell of errors, as tools write them.
+/// Patterns of lines that report errors, as tools write them.
 const ERRORS: [&str; 24] = [
-    // rustc, cargo, clang, bash's and git's own words.
+    // rustc, cargo and clang; also messages of bash and git.
     r"^\s*(?:fatal |internal compiler |compile |build )?(?i:error)(?:\[[A-Za-z]*\d+\])?\s?:",
     r"^\s*(?i:fatal):",
-    // The way out of dubious ownership, which git itself names.
+    // The remedy for dubious ownership, as git suggests it.
     r"^\s*git config --global --add safe\.directory ",
-    // gcc, clang, javac, swift, shellcheck: a place, and then the word.
+    // gcc, clang, javac, swift, shellcheck: a location, then the word.
     r"^\s*\S+?:\d+(?::\d+)?:\s+(?:fatal |internal compiler )?error\b",
     // tsc and MSVC: `a.ts(3,5): error`, `a.ts:3:5 - error`.
     r"\(\d+(?:,\d+)?\)\s?: (?:fatal )?error\b",
@@ -89,7 +89,7 @@ const ERRORS: [&str; 24] = [
     r"^(?:Segmentation fault|Aborted|Killed|Bus error|Illegal instruction)\b|\bcore dumped\b",
 ];
 
-/// The same for warnings.
+/// Patterns of lines that report warnings.
 const WARNINGS: [&str; 4] = [
     r"^\s*(?i:warning)(?:\[[A-Za-z]*\d+\])?\s?:",
     r"^\s*\S+?:\d+(?::\d+)?:\s+warning\b|^\S+:\d+:\d+ - warning\b|\(\d+(?:,\d+)?\): warning\b",
@@ -97,13 +97,13 @@ const WARNINGS: [&str; 4] = [
     r"^(?:WARN|WARNING)\b|\bDeprecationWarning\b",
 ];
 
-/// The line with the place that rustc puts below its message, and Python below its heading.
+/// The line that gives the location below rustc's message or Python's heading.
 const PLACE: &str = r#"^\s*--> (\S.*:\d+:\d+)\s*$|^\s+File "(.+", line \d+)"#;
 
-/// A place anywhere in a line: `a_test.go:6`, `a.ts(3,5)`.
+/// A location anywhere in a line: `a_test.go:6`, `a.ts(3,5)`.
 const ANYWHERE: &str = r#"[\w/-]\.\w+(?::\d|\(\d)|^\s*File ".+", line \d"#;
 
-/// The line with the place that node and Python put above their message.
+/// The line that gives the location above the message in node and Python.
 const PLACE_ABOVE: &str = r#"^\S+:\d+$|^\s+File ".+", line \d"#;
 
 static ERROR: LazyLock<Regex> = LazyLock::new(|| regex(&ERRORS.join("|")));
@@ -112,7 +112,7 @@ static AT: LazyLock<Regex> = LazyLock::new(|| regex(PLACE));
 static IN_LINE: LazyLock<Regex> = LazyLock::new(|| regex(ANYWHERE));
 static OVER: LazyLock<Regex> = LazyLock::new(|| regex(PLACE_ABOVE));
 
-/// The lines that tell of errors and warnings, in their order.
+/// Finds the lines that report errors and warnings, in order.
 pub fn find(lines: &[&str]) -> Vec<Diagnostic> {
     let mut left = [MOST, MOST];
     let mut findings = Vec::new();
@@ -133,7 +133,7 @@ pub fn find(lines: &[&str]) -> Vec<Diagnostic> {
     findings
 }
 
-/// Returns the reasons a build failed, in a few lines: the errors in its output, or its last lines, where no error is
+/// Returns the reasons that a build failed, in a few lines: the errors in its output, or its last lines if no error is
 /// found.
 pub fn reasons(output: &str) -> Vec<String> {
     let lines = seen_lines(output);
@@ -151,14 +151,14 @@ pub fn reasons(output: &str) -> Vec<String> {
     last
 }
 
-/// The first errors in an output, each with its place.
+/// The first errors in an output, each with its location.
 pub fn errors(output: &str) -> Vec<String> {
     errors_in(&seen_lines(output))
 }
 
 /// The lines of an output as a terminal shows them.
 fn seen_lines(output: &str) -> Vec<String> {
-    // What stands before a lone return was written over.
+    // A carriage return overwrites what precedes it on the line.
     let seen = |line: &str| {
         let seen = line.trim_end().rsplit('\r').next().unwrap_or_default();
         seen.replace('\t', "    ")
@@ -176,7 +176,7 @@ fn errors_in(lines: &[String]) -> Vec<String> {
     excerpt(&found, &lines)
 }
 
-/// The first errors, one behind the other.
+/// Lists the first errors, one per line.
 fn listed(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
     let first = found.iter().take(REASONS);
     let mut errors: Vec<String> = first.map(|error| error.told(lines)).collect();
@@ -188,14 +188,14 @@ fn listed(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
     errors
 }
 
-/// Returns the excerpt where the errors are headings: the output from the first one on that has a place near it;
-/// without one, all the rest of a short output, and the errors of a longer one.
+/// Returns an excerpt for errors that are mere headings: the output from the first error with a location nearby; if
+/// there is none, all the rest of a short output, or the errors of a longer one.
 fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
     let ends = found.iter().skip(1).map(|next| next.line);
     let ends = ends.chain([lines.len()]);
     let mut starts = found.iter().zip(ends).filter_map(|(error, end)| {
         let at = error.line;
-        // Where a trace begins, its reason is far.
+        // The reason is far from the beginning of a trace.
         if lines[at].starts_with("Traceback") {
             return None;
         }
@@ -219,7 +219,7 @@ fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
 }
 
 impl Diagnostic {
-    /// The line itself, with its place.
+    /// The line itself, with its location.
     fn told(&self, lines: &[&str]) -> String {
         let line = cut(lines[self.line].trim(), LONGEST);
         match &self.place {
@@ -228,7 +228,7 @@ impl Diagnostic {
         }
     }
 
-    /// Returns whether it tells what is wrong and where, without what stands around it.
+    /// Returns whether the line alone says what is wrong and where.
     fn is_telling(&self, lines: &[&str]) -> bool {
         let line = lines[self.line];
         !line.ends_with(':') && (self.place.is_some() || IN_LINE.is_match(line))
@@ -242,7 +242,7 @@ fn severity(line: &str) -> Option<Severity> {
     WARNING.is_match(line).then_some(Severity::Warning)
 }
 
-/// The place that the lines behind a message tell, before the next message.
+/// Finds the location in the lines after a message, up to the next message.
 fn place(behind: &[&str]) -> Option<String> {
     let near = behind.iter().take(NEAR);
     let mut near = near.take_while(|line| severity(line).is_none());

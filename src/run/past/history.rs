@@ -1,11 +1,10 @@
-//! The runs that were: reads their folders below `logs`, and what they changed.
+//! Past runs: their folders below `logs`, and the changes they made.
 //!
-//! Reads `logs`, the files that are kept beside the keys, and the project's files where they are what a
-//! run has left; changes nothing. What a run did is told by its steps: those of `steps.jsonl`, or, where that
-//! is gone, those of `result.json`, or, where that is gone too, those that the queries in the folder are named
-//! after. What it changed is told from its own record too: the files that were replaced, and the replies' edits.
-//! So it can be told without git, and long after. Folders are what anybody may have made of them: what is damaged
-//! or missing there is told as missing.
+//! Reads `logs`, the saved files kept next to the keys, and project files still as a run left them; changes nothing.
+//! The steps of a run are read from `steps.jsonl`; if that is missing, from `result.json`; and if that is missing too,
+//! they are derived from the names of the query files in the folder. Its changes are read from its own record: the
+//! saved files and the edits in the replies. Git is not needed, and the age of a run does not matter. Folders are
+//! untrusted input: anything damaged is treated as missing.
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
@@ -29,63 +28,63 @@ use crate::sys::diff::{FileChange, FileState, NEW_MODE};
 use crate::sys::excerpt::lossy;
 use crate::sys::files::{IfThere as _, Links, MIB, PathError, beginning, check_size, open, read};
 
-/// A file of a run's folder that is larger than this is not read as a text, in bytes.
+/// Maximum size, in bytes, of a text file read from a run's folder.
 const MAX_TEXT: u64 = 64 * MIB;
-/// The same for a run's record.
+/// Maximum size, in bytes, of a run's record.
 const MAX_RECORD: u64 = 8 * MIB;
-/// The same for the steps, which are read line by line.
+/// Maximum size, in bytes, of the steps, which are read line by line.
 const MAX_STEPS: u64 = 512 * MIB;
-/// A line of them that is longer is read as several, of which none is a step.
+/// Maximum length of a step's line, in bytes; a longer one is split and so yields no step.
 const MAX_STEP: u64 = 16 * MIB;
 
-/// The length of a prompt's beginning, in bytes, that is read for the request: the query stands before the code base.
+/// Number of bytes read from a prompt to find the request: the query comes before the code base.
 const BEGINNING: u64 = 64 << 10;
 
-/// A run, by its folder.
+/// A past run, read from its folder.
 #[derive(Debug, Clone)]
 pub struct PastRun {
     /// The folder's name below `logs`.
     pub name: String,
-    /// Its record; `None`: the run goes on, was killed, or somebody has damaged it.
+    /// The run's record; `None` if the run is still going on, was killed, or its record is damaged.
     pub record: Option<RunRecord>,
-    /// Of a run without a record: what its agent was about, if it has one.
+    /// For a run without a record: the record of its agent, if it has one.
     agent: Option<AgentRecord>,
-    /// Of a run without a record: its branches, if it is an orchestration.
+    /// For a run without a record: the branches, if it is an orchestration.
     lineage: Option<Lineage>,
     folder: PathBuf,
 }
 
-/// A step of a run, with the texts that its files hold.
+/// A step of a run, with the contents of its files.
 #[derive(Debug, Clone)]
 pub struct PastStep {
     /// The record of the step.
     pub step: Step,
-    /// The reply, or the error in its place.
+    /// The reply, or the error that was logged in its place.
     pub reply: Option<Result<String, String>>,
     /// The log of the build that followed.
     pub log: Option<String>,
-    /// The inputs and results of an agent's tools, as their file has them: where the step itself does not tell, in runs
-    /// of before.
+    /// The inputs and results of an agent's tools, from their own file: only for older runs, whose steps do not record
+    /// them.
     pub tools: Option<String>,
-    /// The reply's changes, compared to what the steps before it had left.
+    /// The reply's changes relative to the state left by earlier steps.
     pub changes: Vec<FileChange>,
-    /// True if the model leads an orchestration: its words are for the user, or a report.
+    /// True if the model leads an orchestration: its text is addressed to the user, or a report.
     pub is_orchestrators: bool,
 }
 
-/// An agent's reply that was followed by nothing.
+/// A reply from an agent that led to no action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdleReply {
-    /// Words that have not ended the work: a question, or a report that did not count.
+    /// Text that did not end the work: a question, or a report that did not count.
     Words,
-    /// A call that did not come to its end, since the run ended first.
+    /// A tool call that was not completed because the run ended first.
     Call,
-    /// It was not understood, or the run ended before.
+    /// A reply that was not understood, or the run ended before it was used.
     NotUnderstood,
 }
 
 impl PastStep {
-    /// Returns the reason an agent's reply was followed by nothing, if it was.
+    /// Returns the kind of idle reply, if an agent's reply led to no action.
     pub fn idle(&self) -> Option<IdleReply> {
         let step = &self.step;
         let acts =
@@ -100,7 +99,7 @@ impl PastStep {
         })
     }
 
-    /// Returns how the build ended, by the first line of its log, and its output.
+    /// Returns the build's status, from the first line of its log, and its output.
     pub fn build_log(&self) -> Option<(&str, &str)> {
         let log = self.log.as_ref()?;
         let (status, output) = log.split_once('\n').unwrap_or((log, ""));
@@ -111,9 +110,9 @@ impl PastStep {
 /// The changes made by a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunChanges {
-    /// File by file, sorted by path.
+    /// The changed files, sorted by path.
     pub files: Vec<FileChange>,
-    /// Doubts about the changes, in words.
+    /// Reservations about the accuracy of the changes, in words.
     pub doubts: Vec<String>,
 }
 
@@ -132,13 +131,13 @@ impl PastRun {
         }
     }
 
-    /// Returns the time when it began, by its record.
+    /// Returns the start time from the record.
     pub fn started(&self) -> Option<DateTime<FixedOffset>> {
         self.record.as_ref().map(|record| record.started)
     }
 
-    /// The second in which it began, and when it was heard of last: for runs of one second, and for those without a
-    /// record.
+    /// Sort key: the second in which the run began, then its latest modification time. The latter orders runs of one
+    /// second and replaces the start time of runs without a record.
     fn time(&self) -> (i64, DateTime<Utc>) {
         let traces = [RESULT, STEPS, "."].map(|name| self.folder.join(name));
         let mut found = traces
@@ -150,7 +149,7 @@ impl PastRun {
         (began.timestamp(), heard_of)
     }
 
-    /// The workflow, by its record or its folder's name.
+    /// Returns the workflow, from the record or the folder's name.
     pub fn workflow(&self) -> &str {
         let Some(record) = &self.record else {
             return match run_files::workflow(&self.name) {
@@ -168,13 +167,13 @@ impl PastRun {
         relative(&self.name)
     }
 
-    /// The text of a file in the folder, what is not UTF-8 replaced.
+    /// Returns the text of a file in the folder, with invalid UTF-8 replaced.
     pub fn text(&self, step: &StepId, artifact: Artifact) -> Option<String> {
         let bytes = read_limited(&self.folder.join(run_files::name(step, artifact)))?;
         Some(lossy(bytes))
     }
 
-    /// Returns the request: that of an agent's run, or the beginning of a change's query.
+    /// Returns the request: of an agent's run, its own; otherwise, the beginning of the query.
     pub fn request(&self) -> Option<String> {
         if let Some(agent) = self.agent() {
             return agent.request.clone();
@@ -184,7 +183,7 @@ impl PastRun {
         query_of(&lossy(beginning.ok()?)).map(str::to_owned)
     }
 
-    /// Returns the record of the agent's work: by the run's record, or, where it was killed, by a file of its own.
+    /// Returns the record of the agent's work, from the run's record; for a killed run, from a file of its own.
     pub fn agent(&self) -> Option<&AgentRecord> {
         match &self.record {
             Some(record) => record.agent.as_ref(),
@@ -192,8 +191,7 @@ impl PastRun {
         }
     }
 
-    /// The branches of an orchestration, as far as it has come: by its report, or, where it was killed, by a file of
-    /// its own.
+    /// Returns the branches of an orchestration so far, from its report; for a killed run, from a file of its own.
     pub fn lineage(&self) -> Option<Lineage> {
         let Some(record) = &self.record else {
             return self.lineage.clone();
@@ -209,20 +207,21 @@ impl PastRun {
         })
     }
 
-    /// Returns whether it does not hold the project while it goes on: nobody can tell whether it does, or was killed.
+    /// Returns whether the run may still be going on: it has no record and does not lock the project, so it cannot be
+    /// told from a killed run.
     pub fn may_go_on(&self) -> bool {
         self.record.is_none() && !holds_project(&self.name)
     }
 
-    /// The steps in their order, with their texts and what each reply changed. Read anew each time: the texts
-    /// may be large.
+    /// Returns the steps in order, with their texts and the changes of each reply. They are read again on each call
+    /// because the texts may be large.
     pub fn steps(&self, project: &Project) -> Vec<PastStep> {
         let mut files = self.files_before(project);
         let agent = self.agent();
         let is_orchestrators = agent.is_some_and(|agent| agent.orchestration.is_some());
         let read = self.recorded_steps().into_iter().map(|step| {
             let reply = self.reply(&step.id());
-            // What an agent writes stands in its tools' inputs.
+            // An agent's changes are in the inputs of its tools.
             let changes = match &reply {
                 Some(Ok(text)) if !step.is_agents() && step.edits.is_some() => {
                     apply(&mut files, text)
@@ -251,10 +250,10 @@ impl PastRun {
         read.collect()
     }
 
-    /// Returns the changes of the run as a whole, by path.
+    /// Returns the overall changes of the run, by path.
     ///
     /// # Errors
-    /// When its record of that cannot be read.
+    /// When the record of the changes cannot be read.
     pub fn changes(&self, project: &Project) -> Result<RunChanges, undo_log::UndoLogError> {
         let (mut files, mut doubts) = (Vec::new(), Vec::new());
         let Some(log) = undo_log::read(project.root(), &self.relative())? else {
@@ -280,7 +279,7 @@ impl PastRun {
             let after = change.after.last().copied().flatten().map(|digest| {
                 let is_it = |content: &Vec<u8>| Digest::of(content) == digest;
                 let reply = replied.get(path).copied().unwrap_or_default().to_vec();
-                // The build may have changed it: perhaps it is still there, or another run has kept it.
+                // The build may have changed the file: its version may still be on disk, or saved by another run.
                 let on_disk = || read_limited(&project.root().join(path)).filter(is_it);
                 let elsewhere = || {
                     others.iter().find_map(|(name, log)| {
@@ -304,7 +303,7 @@ impl PastRun {
         Ok(RunChanges { files, doubts })
     }
 
-    /// The changes that other runs have made, by their names.
+    /// Reads the change logs of the other runs, by name.
     fn others(&self, project: &Project) -> Vec<(String, ChangeLog)> {
         let names = names(project).unwrap_or_default().into_iter();
         let read = names.filter(|name| *name != self.name).filter_map(|name| {
@@ -314,7 +313,7 @@ impl PastRun {
         read.collect()
     }
 
-    /// The files that the run has changed, as they were before.
+    /// Returns the files that the run has changed, in their state before it.
     fn files_before(&self, project: &Project) -> FileStates {
         let changes = undo_log::read(project.root(), &self.relative())
             .ok()
@@ -339,10 +338,10 @@ impl PastRun {
         })
     }
 
-    /// The steps that there were, as far as they are recorded.
+    /// Returns the steps, from the best available record.
     fn recorded_steps(&self) -> Vec<Step> {
         let mut steps = self.logged_steps();
-        // Runs of before have no such steps.
+        // Older runs do not log their steps.
         if steps.is_empty() {
             let recorded = self.record.as_ref().map(|record| record.steps.clone());
             steps = recorded.unwrap_or_else(|| self.named_steps());
@@ -351,7 +350,7 @@ impl PastRun {
             }
         }
         if self.record.is_none() {
-            // Nobody knows whether a run that was killed had applied its last reply: it counts as applied.
+            // It is unknown whether a killed run had applied its last reply; it is assumed to have.
             for step in steps.iter_mut().filter(|step| step.rejected.is_none()) {
                 step.edits.get_or_insert_default();
             }
@@ -359,7 +358,7 @@ impl PastRun {
         steps
     }
 
-    /// The steps whose queries lie in the folder, of which nothing else is recorded.
+    /// Derives steps from the queries in the folder, when nothing else is recorded.
     fn named_steps(&self) -> Vec<Step> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let named = entries.filter_map(|entry| run_files::asked(entry.file_name().to_str()?));
@@ -375,7 +374,7 @@ impl PastRun {
         steps
     }
 
-    /// Adds the verdict, read from the reply, to an audit's last step that does not record one.
+    /// Adds the verdict, read from the reply, to the last step of an audit if it does not record one.
     fn add_verdict(&self, step: &mut Step) {
         let ends = step.purpose == Purpose::AUDIT && step.actions.is_empty();
         if ends && step.passed.is_none() {
@@ -385,12 +384,12 @@ impl PastRun {
         }
     }
 
-    /// The steps of `steps.jsonl`, each by the last whole line about it.
+    /// Reads `steps.jsonl`; for each step, the last complete line counts.
     fn logged_steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         let mut places = BTreeMap::new();
         let lines = lines_of(&self.folder.join(STEPS)).into_iter().flatten();
-        // The last line may be torn.
+        // A torn last line is skipped.
         for step in lines.filter_map(|line| serde_json::from_slice::<Step>(&line).ok()) {
             let place = *places.entry(step.id()).or_insert(steps.len());
             match steps.get_mut(place) {
@@ -402,17 +401,17 @@ impl PastRun {
     }
 }
 
-/// The section `[query]` of a prompt, as the run log keeps it.
+/// Returns the `[query]` section of a prompt, in the format of the run log.
 pub fn query_of(prompt: &str) -> Option<&str> {
     let (_, behind) = prompt.split_once("\n[query]\n")?;
     let end = behind.find("\n[codebase]\n");
     Some(&behind[..end.unwrap_or(behind.len())])
 }
 
-/// Files by their paths; `None` where there is none.
+/// Files by path; `None` if the file does not exist.
 type FileStates = BTreeMap<String, Option<FileState>>;
 
-/// Applies a reply to the files. Returns its changes.
+/// Applies a reply to the files and returns its changes.
 fn apply(files: &mut FileStates, reply: &str) -> Vec<FileChange> {
     let parsed = edit::parse(reply);
     if !parsed.faults.is_empty() {
@@ -436,7 +435,7 @@ fn apply(files: &mut FileStates, reply: &str) -> Vec<FileChange> {
     changes
 }
 
-/// The change of a file from one state to the other, if they differ.
+/// The change of a file between two states, if they differ.
 fn file_change(
     path: &str,
     before: Option<FileState>,
@@ -450,7 +449,7 @@ fn file_change(
     })
 }
 
-/// A file as it was before the run of that name; `None` where that is not kept any more.
+/// Returns a file as it was before the named run; `None` if its saved copy is gone.
 fn kept(project: &Project, run: &str, before: &Before) -> Option<FileState> {
     let path = kept_path(&relative(run), before);
     let content = read_limited(&project.root().join(path))?;
@@ -458,7 +457,8 @@ fn kept(project: &Project, run: &str, before: &Before) -> Option<FileState> {
     (Digest::of(&content) == before.digest).then_some(FileState { content, mode })
 }
 
-/// All runs, the oldest first: by when they began. Folders' names have the local time, which leaps.
+/// Returns all runs by start time, the oldest first. The local time in folder names is no substitute: it is subject to
+/// clock changes.
 ///
 /// # Errors
 /// When `logs` cannot be read.
@@ -469,10 +469,10 @@ pub fn runs(project: &Project) -> Result<Vec<PastRun>, PathError> {
     Ok(runs)
 }
 
-/// So many runs are looked past for one that began later, where the clock has leapt.
+/// Number of further runs considered when looking for the latest, in case of clock changes.
 const LOOKED_PAST: usize = 64;
 
-/// All runs, the latest first, each read when it is asked for.
+/// Returns all runs, the latest first; each is read only when requested.
 ///
 /// # Errors
 /// When `logs` cannot be read.
@@ -485,14 +485,14 @@ pub fn latest(project: &Project) -> Result<impl Iterator<Item = PastRun>, PathEr
             let run = PastRun::read(project, &name);
             ahead.push((run.time(), run));
         }
-        // The sort is stable: of several at one time, the one whose name comes last stands first.
+        // Stable sort: among runs with equal times, the last name comes first.
         ahead.sort_by(|(one, _), (other, _)| other.cmp(one));
         (!ahead.is_empty()).then(|| ahead.remove(0).1)
     }))
 }
 
-/// The last run, by its folder's name, where it has not come to its end; of a project that is locked, in which no run
-/// goes on.
+/// Returns the folder name of the last run if it did not complete. The caller must hold the project's lock, so that no
+/// run is going on.
 pub fn cut_short(project: &Project) -> Option<String> {
     let mut names = names(project).ok()?.into_iter();
     let last = names.rfind(|name| holds_project(name))?;
@@ -500,12 +500,12 @@ pub fn cut_short(project: &Project) -> Option<String> {
     result.symlink_metadata().is_err().then_some(last)
 }
 
-/// The path of the folder of this name, relative to the root.
+/// Returns the path of the named folder, relative to the root.
 pub fn relative(name: &str) -> String {
     format!("{LOGS}/{name}")
 }
 
-/// The names of all runs' folders, in their order.
+/// Returns the names of all run folders, in order.
 ///
 /// # Errors
 /// When `logs` cannot be read.
@@ -527,10 +527,10 @@ pub(crate) fn names(project: &Project) -> Result<Vec<String>, PathError> {
     Ok(names)
 }
 
-/// The form of a time stamp and the hyphen behind it.
+/// The format of a time stamp with the following hyphen.
 const STAMP: &str = "0000-00-00-00-00-00-";
 
-/// The time in the name of a run's folder: `2026-11-21-20-15-03`.
+/// The time stamp in the name of a run's folder: `2026-11-21-20-15-03`.
 pub fn stamp(name: &str) -> &str {
     name.get(..STAMP.len() - 1).unwrap_or(name)
 }
@@ -544,7 +544,7 @@ fn has_stamp(name: &str) -> bool {
     name.len() >= STAMP.len() && name.bytes().zip(STAMP.bytes()).all(fits)
 }
 
-/// The number behind the name, which runs of one second have.
+/// The number at the end of the name, which distinguishes runs of one second.
 fn number(name: &str) -> u32 {
     let number = name
         .rsplit_once('-')
@@ -552,18 +552,18 @@ fn number(name: &str) -> u32 {
     number.unwrap_or(1)
 }
 
-/// A record in a run's folder, as far as it can be read.
+/// Reads a record from a run's folder; `None` if it is missing or damaged.
 fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
     let json = read(&folder.join(name), Links::Refused, MAX_RECORD).ok()?;
     serde_json::from_slice(&json).ok()
 }
 
-/// A file's content, where it is no link and not too large.
+/// Reads a file; `None` if it is a link or too large.
 fn read_limited(path: &Path) -> Option<Vec<u8>> {
     read(path, Links::Refused, MAX_TEXT).ok()
 }
 
-/// The lines of a file, where it is no link and not too large. One that is too long comes in pieces.
+/// Reads the lines of a file; `None` if it is a link or too large. Lines that are too long are split.
 fn lines_of(path: &Path) -> Option<impl Iterator<Item = Vec<u8>> + use<>> {
     let file = open(path, Links::Refused).ok()?;
     check_size(&file, MAX_STEPS).ok()?;

@@ -1,4 +1,4 @@
-//! Looking back: the runs that were, what a reviewer should look at, and the pages that show it.
+//! Past runs: their records, and what a reviewer should look at.
 
 pub(crate) mod figures;
 pub(crate) mod findings;

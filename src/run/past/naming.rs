@@ -1,6 +1,6 @@
-//! Lookup of a run: by its folder, the beginning of its name, a time of today, or its place in the list.
+//! Lookup of a run: by its folder, a prefix of its name, a time of today, or its position in the list.
 //!
-//! Looks at `logs`; changes nothing. Guarantees that several runs that may be meant are never taken for one.
+//! Reads `logs`; changes nothing. Guarantees that an ambiguous name never selects a run.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use super::history::{latest, names};
 use crate::project::Project;
 use crate::sys::files::PathError;
 
-/// There is no such run.
+/// Errors from looking up a run.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum NoSuchRun {
-    /// No folder of that name.
+    /// There is no folder of that name.
     #[error("there is no run at `{}`", .0.display())]
     #[diagnostic(
         code("usage"),
@@ -22,26 +22,25 @@ pub enum NoSuchRun {
         )
     )]
     Missing(PathBuf),
-    /// The given name is the beginning of several.
+    /// The given name is a prefix of several.
     #[error("`{named}` may be any of {} runs: {}", .names.len(), listed(.names))]
     #[diagnostic(code("usage"), help("give more of its name"))]
     Ambiguous { named: String, names: Vec<String> },
-    /// There is no run at all, or none that is meant.
+    /// There is no suitable run at all.
     #[error("no run in `logs` has {0}")]
     #[diagnostic(code("usage"), help("`code-commit log` lists the runs"))]
     NoRun(&'static str),
-    /// The runs could not be looked through.
+    /// The runs cannot be listed.
     #[error(transparent)]
     #[diagnostic(help("make it readable"))]
     Unreadable(#[from] PathError),
 }
 
-/// The name of the folder of the run that is meant by `run`: its name, or its path from the root; the beginning of its
-/// name, where no other begins so; a time of `today`, such as `14:05`, in which no other began; `last`, or `-2` for the
-/// one before.
+/// Returns the name of the folder that `run` refers to: by its name, or its path from the root; an unambiguous prefix
+/// of its name; a time of `today`, such as `14:05`, in which only one run began; or `last`, or `-2` for the one before.
 ///
 /// # Errors
-/// When there is none, or several.
+/// When no run matches, or several do.
 pub fn find(project: &Project, run: &Path, today: NaiveDate) -> Result<String, NoSuchRun> {
     if let Some(name) = folder(project, run) {
         return Ok(name);
@@ -68,10 +67,10 @@ pub fn find(project: &Project, run: &Path, today: NaiveDate) -> Result<String, N
     }
 }
 
-/// The name of the folder that `run` is the name or the path of.
+/// Returns the name of the folder that `run` gives by name or path.
 fn folder(project: &Project, run: &Path) -> Option<String> {
     let logs = project.logs();
-    // Only what lies right below `logs` is a run: its kept files are looked for there.
+    // Only direct children of `logs` are runs: their saved files are found by that.
     let is_run = |path: &PathBuf| {
         let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
         is_dir && path.parent() == Some(logs.as_path())
@@ -81,7 +80,7 @@ fn folder(project: &Project, run: &Path) -> Option<String> {
     Some(found.file_name()?.to_str()?.to_owned())
 }
 
-/// Returns the position from the end that `last` or `-2` stands for: 1 is the last.
+/// Returns the position from the end that `last` or `-2` denotes: 1 is the last run.
 fn place_from_end(named: &str) -> Option<usize> {
     match named.strip_prefix('-') {
         Some(number) => number.parse().ok().filter(|number| *number > 0),
@@ -89,7 +88,7 @@ fn place_from_end(named: &str) -> Option<usize> {
     }
 }
 
-/// `14:05`, `14-05` or `14:05:33` as the names of runs have it.
+/// Converts `14:05`, `14-05` or `14:05:33` to the format of run names.
 fn time_of_day(named: &str) -> Option<String> {
     let parts: Vec<&str> = named.split([':', '-']).collect();
     let is_number = |part: &&str| part.len() == 2 && part.bytes().all(|c| c.is_ascii_digit());
@@ -97,10 +96,10 @@ fn time_of_day(named: &str) -> Option<String> {
     is_time.then(|| parts.join("-") + "-")
 }
 
-/// The number of names an error lists.
+/// Maximum number of names listed in an error.
 const LISTED: usize = 10;
 
-/// Names in a sentence.
+/// Formats names as part of a sentence.
 fn listed(names: &[String]) -> String {
     let told = names.iter().take(LISTED).map(|name| format!("`{name}`"));
     let told = told.collect::<Vec<_>>().join(", ");

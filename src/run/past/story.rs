@@ -1,4 +1,4 @@
-//! A step as the parts that the log and the pages tell of it, in their order. Pure.
+//! A step split into the parts shown in the log and on the HTML pages, in order. Pure.
 
 use super::history::{IdleReply, PastStep};
 use crate::model::Purpose;
@@ -7,32 +7,32 @@ use crate::record::step::{Action, BuildRecord};
 /// A part of a step's story.
 #[derive(Debug, Clone, Copy)]
 pub enum Part<'p> {
-    /// A model was asked, and there is no reply.
+    /// A model was asked and gave no reply.
     NoReply,
-    /// The error in place of a reply.
+    /// An error in place of a reply.
     Error(&'p str),
     /// A consistency report.
     Report(&'p str),
-    /// A reply of edits.
+    /// A reply with edits.
     Edits(&'p str),
-    /// An agent's thoughts.
+    /// An agent's thinking.
     Thoughts(&'p str),
-    /// An agent's reply as it came.
+    /// An agent's reply as received.
     Reply(&'p str),
-    /// The tools that were used.
+    /// The tool calls that were made.
     Actions(&'p [Action]),
-    /// The same as runs of before have it.
+    /// The tool calls as older runs record them.
     Tools(&'p str),
-    /// The words with which an agent ended its work.
+    /// The final answer of an agent.
     Answer(&'p str),
-    /// A reply that was followed by nothing.
+    /// A reply that led to no action.
     Idle(IdleReply, &'p str),
-    /// The end of the build, and its output.
+    /// The build's status and its output.
     Build(&'p str, &'p str),
 }
 
 impl PastStep {
-    /// The parts of the step's story.
+    /// Splits the step into the parts to show.
     pub fn story(&self) -> Vec<Part<'_>> {
         let step = &self.step;
         let mut parts = Vec::new();
@@ -64,7 +64,7 @@ impl PastStep {
     }
 }
 
-/// The verb for how a build went; `None` if only its log tells of it.
+/// The verb for a build's result; `ran` if the result is not recorded.
 pub fn build_verb(record: Option<&BuildRecord>) -> &'static str {
     match record.map(BuildRecord::passed) {
         None => "ran",

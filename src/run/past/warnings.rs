@@ -1,8 +1,8 @@
-//! Warnings about a change for its reviewer: tests that are gone or skipped, lints that are silenced, manifests. Pure.
+//! Warnings about a change for its reviewer: tests removed or skipped, lints silenced, manifests changed. Pure.
 //!
-//! Knows the signs of each from how people write, not from a parser: it may be wrong, so what it says
-//! is for a reader, and nothing may depend on it. Guarantees linear time, and that what is said is
-//! bounded however large the change is. Files beyond 4 MB are known by their names only.
+//! The signs are textual patterns, not the result of parsing: they may be wrong, so the warnings are meant for a
+//! reader, and nothing may depend on them. Guarantees linear time and a bounded number of warnings, however large the
+//! change is. Files beyond 4 MiB are judged by name only.
 
 mod signs;
 #[cfg(test)]
@@ -16,17 +16,17 @@ use crate::sys::text::{cut, printable};
 use crate::sys::diff::{FileChange, LineKind, hunks};
 use signs::{Concern, LANGUAGES, Language, MANIFESTS};
 
-/// The size beyond which a file is not looked into.
+/// Maximum size, in bytes, of a file that is searched.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Farther from its line's beginning, a sign is none: what has such lines was not written by hand.
+/// Maximum column, in bytes, at which a sign counts: longer lines are usually generated.
 const MAX_COLUMN: usize = 500;
 
-/// The maximum number of things named in a sentence, and of sentences of a kind.
+/// Maximum number of items named in a sentence, and of sentences of a kind.
 const MOST: usize = 20;
 
-/// By concern, and last of manifests: what a file with one sign more is said to do, with several, and what the files
-/// do that are not named any more.
+/// The words for each concern, and last for manifests: for a file with one more sign, for a file with several, and for
+/// the files that are only counted.
 const WORDS: [[&str; 3]; 5] = [
     ["", "", "files have fewer tests than before"],
     ["skips a test", "skips tests", "files skip tests"],
@@ -39,8 +39,8 @@ const WORDS: [[&str; 3]; 5] = [
     ["", "", "manifests have changed"],
 ];
 
-/// Returns the warnings, one sentence each, without a full stop: first lost tests, then skipped ones, silenced lints,
-/// and manifests.
+/// Returns the warnings, one sentence each, without a full stop: removed tests first, then skipped ones, silenced
+/// lints, and manifests.
 pub fn warnings(changes: &[FileChange]) -> Vec<String> {
     let mut sentences: [Vec<String>; 5] = Default::default();
     for language in &LANGUAGES {
@@ -75,7 +75,7 @@ fn is_read(language: &Language, change: &FileChange) -> bool {
         && change.before().len().max(change.after().len()) <= MAX_BYTES
 }
 
-/// Returns whether it names dependencies, by its name; one that is deleted has none.
+/// Returns whether the file is a manifest of dependencies, by its name; a deleted file is not.
 fn is_manifest(change: &FileChange) -> bool {
     let (path, name) = (&change.path, change.path.rsplit('/').next());
     let is_pips = path.contains("requirements")
@@ -83,7 +83,7 @@ fn is_manifest(change: &FileChange) -> bool {
     change.after.is_some() && (is_pips || name.is_some_and(|name| MANIFESTS.contains(&name)))
 }
 
-/// The pattern of a sign in a language, and the beginnings of its comments.
+/// The pattern of a sign in a language, and the language's comment markers.
 struct Sign {
     pattern: Regex,
     comments: &'static [&'static str],
@@ -91,14 +91,14 @@ struct Sign {
 
 impl Sign {
     fn of(language: &Language, pattern: &str) -> Option<Self> {
-        // The tables of Unicode make a pattern fifty times as dear.
+        // Unicode tables would make the pattern fifty times as expensive.
         let mut pattern = RegexBuilder::new(pattern);
         let pattern = pattern.unicode(false).multi_line(true).build().ok()?;
         let comments = language.comments;
         Some(Self { pattern, comments })
     }
 
-    /// Finds it in a text, but not in a string or behind the beginning of a comment.
+    /// Finds the sign in a text, outside of strings and comments.
     fn found<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = &'t [u8]> {
         self.pattern.find_iter(text).filter_map(|found| {
             let from = found.start().saturating_sub(MAX_COLUMN);
@@ -116,7 +116,7 @@ impl Sign {
         })
     }
 
-    /// Names the files that have fewer than before, where all together have fewer: tests move.
+    /// Names the files with fewer tests than before, unless the total has not dropped: tests may move.
     fn lost(&self, files: &[&FileChange]) -> Vec<String> {
         let count = |text| self.found(text).count();
         let counts = files
@@ -141,9 +141,9 @@ impl Sign {
         sentences.collect()
     }
 
-    /// Tells what a file has more of than before: so many of those on added lines.
+    /// Describes the signs added to a file: those on added lines, less the number on removed lines.
     fn sentence(&self, change: &FileChange, [one, several, _]: &[&str; 3]) -> Option<String> {
-        // Most files have none: they need not be compared.
+        // Most files have no signs and need no diff.
         self.found(change.after()).next()?;
         let (mut gone, mut new) = (0, Vec::new());
         for line in hunks(change.before(), change.after())?
@@ -166,7 +166,7 @@ impl Sign {
     }
 }
 
-/// No more sentences than are read. A last one counts those that are left out.
+/// Limits the number of sentences; a final one counts those left out.
 fn bounded(mut sentences: Vec<String>, rest: &str) -> Vec<String> {
     let more = sentences.len().saturating_sub(MOST);
     if more > 0 {
@@ -185,7 +185,7 @@ fn listed(things: &[String]) -> String {
     }
 }
 
-/// Formats a path or a quotation from a file: on one line, short, and without control characters.
+/// Formats a path or a quotation from a file: as a short single line without control characters.
 fn code(text: &str) -> String {
     const LONGEST: usize = 120;
     let quoted = printable(&cut(text, LONGEST), &[]).replace('`', "'");

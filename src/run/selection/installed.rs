@@ -1,6 +1,6 @@
-//! Checks that Ollama's servers are there, and have the models that a run asks.
+//! Checks that Ollama's servers respond and have the models that a run asks.
 //!
-//! Asks each server once what it has, has it pull what it lacks where that is wanted, and sends nothing of the project.
+//! Queries each server once for its models, lets it pull missing ones if allowed, and sends nothing of the project.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::run::context::Context;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text::one_line;
 
-/// A model of Ollama's, and its server.
+/// A model served by Ollama, and its server.
 pub type OnServer<'m> = (&'m ModelSpec, &'m VendorServer);
 
-/// Those of `models` that cannot be asked, and why; of a server that does not answer, the first.
+/// Returns the models that cannot be asked, with the reasons; for a server that does not respond, only the first.
 ///
 /// # Errors
-/// When a signal comes.
+/// When a signal interrupts the check.
 pub fn missing<'m>(
     models: impl Iterator<Item = OnServer<'m>>,
 ) -> Result<Vec<(OnServer<'m>, ServerProblem)>, Interrupted> {
@@ -40,10 +40,10 @@ pub fn missing<'m>(
     Ok(missing)
 }
 
-/// Has what is missing pulled, if that is all that is wrong and it may be.
+/// Pulls a missing model, if that is the only problem and pulling is allowed.
 ///
 /// # Errors
-/// The problem, still or now.
+/// The original problem, or a new one from pulling.
 pub fn pulled(
     context: &Context<'_>,
     (spec, server): OnServer<'_>,
@@ -63,7 +63,7 @@ pub fn pulled(
     })
 }
 
-/// Formats the progress of a pull, in steps of a tenth.
+/// Formats the progress of a pull, in steps of 10 %.
 fn told_progress(model: &str, progress: &PullProgress) -> String {
     let status = one_line(&progress.status, 80);
     match (progress.completed, progress.total) {

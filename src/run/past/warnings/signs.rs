@@ -1,34 +1,34 @@
-//! Tables of the signs of tests, skipped tests and silenced lints in source code, and the names of manifests.
+//! Patterns for tests, skipped tests and silenced lints in source code, and the names of manifests.
 
 use Concern::{Only, Silence, Skip, Test};
 
 /// The meaning of a sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
-    /// A test begins.
+    /// The start of a test.
     Test,
     /// A test is skipped.
     Skip,
     /// All other tests are skipped.
     Only,
-    /// A lint, or a compiler's error, is silenced.
+    /// A lint or compiler error is silenced.
     Silence,
 }
 
-/// A family of languages whose tests look alike and may move among its files.
+/// A family of languages whose tests look alike and may move between its files.
 #[derive(Debug)]
 pub struct Language {
-    /// The ends of its files' names.
+    /// File extensions.
     pub extensions: &'static [&'static str],
-    /// The beginnings of a line that is a comment.
+    /// Prefixes that mark a line as a comment.
     pub comments: &'static [&'static str],
-    /// Patterns of bytes, for lines or whole texts.
+    /// Byte-based patterns, for lines or whole texts.
     pub signs: &'static [(Concern, &'static str)],
 }
 
 const SLASHES: &[&str] = &["//", "/*", "*"];
 
-/// Every language that is known.
+/// All supported languages.
 #[rustfmt::skip]
 pub const LANGUAGES: [Language; 7] = [
     Language {
@@ -97,7 +97,7 @@ pub const LANGUAGES: [Language; 7] = [
     },
 ];
 
-/// Names of files that say what a project depends on.
+/// Names of files that list a project's dependencies.
 #[rustfmt::skip]
 pub const MANIFESTS: &[&str] = &[
     "Cargo.toml", "package.json", "pyproject.toml", "Pipfile", "go.mod", "Gemfile", "composer.json", "deno.json",
