@@ -4,32 +4,31 @@
 //! # The pipeline
 //!
 //! ```text
-//! main → commands::dispatch → commit ─┬─ run::ready          is all there?
+//! main → commands::dispatch → commit ─┬─ run::ready          checks that nothing is missing
 //!                                     ├─ model::prompt       query + code base → messages
-//!                                     ├─ model               messages → reply, over a wire or from a recording
+//!                                     ├─ model               messages → reply, from a vendor or a recording
 //!                                     ├─ edit                reply → parse → verify → apply
 //!                                     ├─ exec::build_script  runs build.sh
-//!                                     └─ record              keeps every step, less the keys
+//!                                     └─ record              records every step, without keys
 //! ```
 //!
-//! # The rooms
+//! # The layers
 //!
-//! A room imports from floors below its own, and inside a room files form no circle: `tests/architecture.rs`
-//! holds both.
+//! A module imports only from layers below its own, and the files of a module form no import cycle:
+//! `tests/architecture.rs` checks both.
 //!
-//! | floor | room | content |
+//! | layer | modules | content |
 //! |---|---|---|
-//! | 6 | `commands` | the commands: each agent whole in its folder, most others in one file |
+//! | 6 | `commands` | the commands: each agent in a folder of its own, most others in one file |
 //! | 5 | `agent` | the engine of every agent: loop, protocols, tools, permissions, memory, sessions |
 //! | 4 | `run` | a run: readiness, models and keys, builds, proof, and past runs |
-//! | 4 | `ui` | output to people, their input, and the events for programs |
+//! | 4 | `ui` | output to users, their input, and events for programs |
 //! | 3 | `record` | a run as data: events, steps, files, diff, replay |
 //! | 3 | `edit` | from untrusted text to changed files: parse, verify, apply, recover, undo |
 //! | 2 | `project`, `model`, `exec` | the project on disk; every language model; running programs |
 //! | 1 | `secret`, `sys` | keys and redaction; the system |
 //!
-//! Nothing below `main` asks for the time, the current directory or the environment: they arrive as
-//! arguments.
+//! Nothing below `main` reads the time, the current directory or the environment: they are passed as arguments.
 
 #![cfg_attr(
     test,
@@ -51,7 +50,7 @@ pub(crate) mod secret;
 pub(crate) mod sys;
 pub(crate) mod ui;
 
-/// The items that tests and benches measure.
+/// Internals exposed for tests and benches.
 #[doc(hidden)]
 pub mod measured {
     pub use crate::agent::tool::{Arguments, Tool, ToolError};
@@ -97,17 +96,17 @@ use crate::ui::links::Links;
 use crate::ui::pager::Pager;
 use crate::ui::{ConsoleOptions, Output};
 
-/// The surroundings of the process at its start. `main` captures them; nothing below asks for them again.
+/// The environment of the process at start-up. Captured by `main`; nothing below reads it again.
 pub struct World {
-    /// The current directory, links resolved: in the project, or its root.
+    /// The current directory with links resolved: the project's root, or a directory below it.
     pub directory: PathBuf,
     /// The environment variables.
     pub environment: Environment,
     /// The wall clock and the monotonic clock.
     pub clock: Box<dyn Clock>,
-    /// The signals that ask the process to stop.
+    /// The signals that request the process to stop.
     pub interrupt: Interrupt,
-    /// The program's own file: its absolute path, links resolved.
+    /// The program's own executable: its absolute path with links resolved.
     pub program: Option<PathBuf>,
     /// True if stderr is a terminal.
     pub terminal: bool,
@@ -117,7 +116,7 @@ pub struct World {
     pub stdin_terminal: bool,
 }
 
-/// Runs the command that the command line asks for, and returns the exit code.
+/// Runs the command given on the command line, and returns the exit code.
 #[must_use]
 pub fn run(cli: &Cli, world: &World) -> Exit {
     let place = ProjectPlace::find(cli, &world.directory);

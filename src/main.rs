@@ -1,8 +1,8 @@
 //! The `code-commit` binary: captures the world, runs, and exits. Under the name `dev` it is `code-commit dev`, and
 //! under the name `dev-agent` it is `code-commit orchestrate`.
 //!
-//! The only place that asks for the environment, the clock, the current directory and the terminal. All
-//! else is in the library.
+//! The only place that reads the environment, the clock, the current directory and the state of the terminal.
+//! Everything else is in the library.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     core_dump::forbid();
     let clock = SystemClock::start();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // Nothing that a user asks for, and so no part of the command line that is described to them.
+    // Internal to the program, and therefore not part of the documented command line.
     let place = match arguments.as_slice() {
         [_, command] => SupervisorPlace::of_command(command),
         _ => None,
@@ -42,10 +42,10 @@ fn run(read: Result<Cli, CliMessage>, clock: SystemClock) -> Exit {
     }
 }
 
-/// Runs as the supervisor, which this program starts itself; nobody is left to read an error.
+/// Runs as the supervisor, which this program starts itself; no one is left to read an error.
 fn supervise(place: SupervisorPlace, clock: SystemClock) -> Exit {
     let interrupt = match place {
-        // No signal from inside is to reach the first process there.
+        // Signals from inside the sandbox must not reach its first process.
         SupervisorPlace::Sandbox => Interrupt::never(),
         SupervisorPlace::Outside => Interrupt::install(),
     };
@@ -80,7 +80,7 @@ fn capture(clock: SystemClock) -> Result<World, String> {
     })
 }
 
-/// Redacts keys, since somebody may have pasted one into the command line. Key files are not read: a wrong command line
+/// Redacts keys, which the user may have pasted into the command line. Key files are not read: an invalid command line
 /// touches nothing.
 fn without_keys(text: &str) -> String {
     let environment: Environment = std::env::vars_os().collect();

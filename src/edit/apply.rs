@@ -1,16 +1,16 @@
-//! Puts steps on the disk, all or nothing, even if the program is killed part-way.
+//! Applies operations to the disk, all or nothing, even if the program is killed part-way.
 //!
-//! Writes below the root, the journal, and the undo log. Each file is first written beside its target,
-//! under a name of its own, and renamed into place when all of them are written; so nobody ever sees
-//! half a file, and a full disk is noticed before anything has changed. A new directory is made as a
-//! whole and gets into place by one rename. A file that is replaced takes the staged name until the end.
-//! The journal says what is under way from before the first change until after the last, so that an
-//! error or a kill part-way is undone: see `rollback`, and `recovery`, which is for callers to call first.
-//! All of it goes through directory handles that cannot lead out of the root.
+//! Writes below the root, the journal, and the undo log. Each file is first written next to its target, under a staged
+//! name, and renamed into place once all files are written; so no other process ever sees half a file, and a full disk
+//! is noticed before anything has changed. A new directory is staged as a whole and moved into place by one rename. A
+//! file that is replaced takes the staged name until the end. From before the first change until after the last, the
+//! journal records the operation in progress, so that it is undone after an error or a kill: see `rollback`, and
+//! `recovery`, which callers must run first. All accesses go through directory handles that cannot lead out of the
+//! root.
 //!
-//! Before the first rename, the journal, the undo log and the new files are on the disk; they, and the file
-//! system's keeping of the order of renames (ext4, XFS, Btrfs), see to it that a power cut leaves the old tree or
-//! the new one, too.
+//! Before the first rename, the journal, the undo log and the new files are synced to disk. Together with file systems
+//! that preserve the order of renames (ext4, XFS, Btrfs), this ensures that a power cut leaves either the old tree or
+//! the new one.
 
 use std::ops::Range;
 use std::path::Path;
@@ -31,31 +31,31 @@ use super::undo_log::UndoLog;
 use crate::sys::counter::Counter;
 use crate::sys::parallel::in_parallel;
 
-/// Where edits go.
+/// The tree that edits are applied to.
 #[derive(Debug, Clone, Copy)]
 pub struct Tree<'t> {
     /// The project's root.
     pub root: &'t Path,
-    /// Where the journal is kept: a directory that no reply may write to.
+    /// The directory of the journal, which no reply may write to.
     pub journal: &'t Path,
-    /// The time; every new file says that it was written then.
+    /// The time that new files get as their modification time.
     pub now: SystemTime,
-    /// Counts the files that are ready to be put into their places, which is most of the work.
+    /// Counts the files staged so far, which is most of the work.
     pub staged: Option<&'t Counter>,
 }
 
-/// An application whose new tree counts.
+/// An application that has taken effect.
 #[derive(Debug)]
 pub struct Applied {
-    /// When it was complete.
+    /// Time at which it was complete.
     pub installed: Stamp,
-    /// The error that kept replaced files from being removed: the next run removes them.
+    /// The error that prevented replaced files from being removed; the next run removes them.
     pub left: Option<RecoverError>,
-    /// Attributes of replaced files that the new ones could not be given, a sentence each.
+    /// Attributes of replaced files that could not be carried over, one sentence each.
     pub lost: Vec<String>,
 }
 
-/// Does all of it, or nothing.
+/// Applies a change set, all or nothing.
 pub(super) fn take(
     tree: Tree<'_>,
     whole: &ChangeSet<'_, '_>,
@@ -74,7 +74,7 @@ pub(super) fn take(
     done
 }
 
-/// Does it, and undoes it where something fails.
+/// Carries out the plan, and undoes it if something fails.
 fn carry_out(plan: &ApplyPlan<'_>, tree: Tree<'_>, record: &Record) -> Result<Applied, ApplyError> {
     let mut journal = match plan.whole.journalling {
         Journalling::On => Journal::arm(tree.journal, record)?,
@@ -86,14 +86,14 @@ fn carry_out(plan: &ApplyPlan<'_>, tree: Tree<'_>, record: &Record) -> Result<Ap
         Ok((journal.install()?, lost))
     });
     match done {
-        // The tree is the new one, whatever comes now.
+        // The new tree has taken effect, even if the cleanup fails.
         Ok((installed, lost)) => {
             let left = rollback::remove_leftovers(plan.root, record)
                 .or_else(|_| rollback::remove_leftovers(plan.root, record))
                 .and_then(|()| Ok(journal.remove()?))
                 .err();
             if left.is_some() {
-                // Should that fail too, the next run takes this one for cut short, and says that it is complete.
+                // If this fails too, the next run treats this one as cut short, and reports that it is complete.
                 let _ = journal.advance(JournalState::Ended);
             }
             Ok(Applied {
@@ -104,7 +104,7 @@ fn carry_out(plan: &ApplyPlan<'_>, tree: Tree<'_>, record: &Record) -> Result<Ap
         }
         Err(error) => match rollback::roll_back(plan.root, record, &mut journal) {
             Ok(()) => {
-                // Nothing is left to do but this: where it fails, the next run does it.
+                // Removing the journal is all that is left; if it fails, the next run does it.
                 let _ = journal.remove();
                 Err(error)
             }
@@ -131,7 +131,7 @@ fn install_all(plan: &ApplyPlan<'_>) -> Result<(), ApplyError> {
     in_parallel(plan.units.len(), |units| install(plan, units)).map(drop)
 }
 
-/// Puts units into their places, up to the first that fails.
+/// Moves units into place, stopping at the first failure.
 fn install(plan: &ApplyPlan<'_>, units: Range<usize>) -> Result<(), ApplyError> {
     let mut directory = OpenDirectory::default();
     for unit in &plan.units[units] {

@@ -1,8 +1,8 @@
-//! The attributes of a file besides its content (mode, owner and group, access control list, the user's extended
+//! The attributes of a file other than its content (mode, owner and group, access control list, user-defined extended
 //! attributes), and their transfer to the file that replaces it.
 //!
-//! Touches the files that it is given. Guarantees that the new file's rights are at no moment wider than
-//! those of the old one, even where something of them cannot be handed on; then that is said.
+//! Touches only the given files. Guarantees that the new file never grants more access than the old one, even if some
+//! attributes cannot be copied; the loss is then reported.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io;
@@ -18,31 +18,31 @@ use rustix::io::Errno;
 use super::disk;
 use crate::sys::files::{Links, open_regular};
 
-/// The mode bits that a file keeps when its content changes. Those that would run it with its owner's or group's
-/// rights go, as they do when anybody writes to it.
+/// The mode bits that a file keeps when its content changes. The set-user-ID and set-group-ID bits are cleared, as they
+/// are by any write to the file.
 pub const PERMISSIONS: u32 = 0o777;
-/// The mode bits that stay where group or access control list could not be handed on: with a list, the group's
-/// bits are the most that anybody whom it names may do.
+/// The mode bits kept if the group or access control list cannot be copied: with a list, the group bits are the maximum
+/// granted to any entry in it.
 const WITHOUT_GROUP: u32 = 0o707;
 
-/// The access control list.
+/// The attribute that holds the access control list.
 const ACL: &str = "system.posix_acl_access";
-/// The prefix of the user's own attributes.
+/// The prefix of user-defined attributes.
 const USER: &str = "user.";
-/// The privileges that a program has, which are no other program's.
+/// The attribute that holds a program's capabilities, which must not pass to another program.
 const CAPABILITIES: &str = "security.capability";
 
-/// Mode bits, and owner and group, as a file is to have them.
+/// The mode bits, owner and group that a file should have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
     /// The mode bits.
     pub mode: u32,
-    /// Owner and group.
+    /// User and group ID.
     pub owner: (u32, u32),
 }
 
 impl Rights {
-    /// The permissions and the owner in this stat.
+    /// The permissions and owner in this stat.
     pub fn of(stat: &Stat) -> Self {
         Self {
             mode: stat.st_mode & PERMISSIONS,
@@ -51,19 +51,18 @@ impl Rights {
     }
 }
 
-/// Gives `new`, which is private so far, the attributes of `old`, whose mode bits are `mode`, and these `rights`. Says
-/// what it could not be given: ends of sentences whose subject is the file.
+/// Gives `new`, which is still private, the attributes of `old`, whose mode bits are `mode`, and these `rights`.
+/// Returns what could not be copied, as ends of sentences whose subject is the file.
 ///
 /// # Errors
-/// When `new` cannot be given its mode.
+/// When the mode of `new` cannot be set.
 pub fn hand_on(old: &File, mode: u32, new: &File, rights: Rights) -> io::Result<Vec<String>> {
     let mut lost = Vec::new();
     if mode & 0o7000 != 0 {
         lost.push("has lost its set-user-ID, set-group-ID or sticky bit".to_owned());
     }
     let mut mode = rights.mode & PERMISSIONS;
-    // Somebody else's file stays theirs where we may give files away; the owner first, as a change of owner
-    // clears mode bits.
+    // The owner is kept if this process may change it. It comes first because changing the owner clears mode bits.
     let (user, group) = rights.owner;
     let given = fchown(new, Some(user), Some(group)).or_else(|_| fchown(new, None, Some(group)));
     if let Err(error) = given {
@@ -84,10 +83,10 @@ pub fn hand_on(old: &File, mode: u32, new: &File, rights: Rights) -> io::Result<
     Ok(lost)
 }
 
-/// The same for the file at `path`, whose metadata are `there`, outside of any tree.
+/// Gives `new` the attributes of the file at `path`, whose metadata are `there`, outside of any tree.
 ///
 /// # Errors
-/// When `new` cannot be given its mode.
+/// When the mode of `new` cannot be set.
 pub fn replace(path: &Path, there: &Metadata, new: &File) -> io::Result<Vec<String>> {
     let rights = Rights {
         mode: there.mode() & PERMISSIONS,
@@ -96,23 +95,23 @@ pub fn replace(path: &Path, there: &Metadata, new: &File) -> io::Result<Vec<Stri
     if let Ok(Some(old)) = open_regular(path, Links::Followed) {
         return hand_on(&old, there.mode(), new, rights);
     }
-    // What may not be read may be replaced all the same.
+    // A file that cannot be read may still be replaced.
     disk::set_permissions(new, Permissions::from_mode(rights.mode & WITHOUT_GROUP))?;
     Ok(vec![
         "has lost its group's rights and extended attributes".to_owned(),
     ])
 }
 
-/// Copies the access control list and the user's extended attributes. Returns false if the old file has capabilities,
+/// Copies the access control list and user-defined extended attributes. Returns false if the old file has capabilities,
 /// which are not copied.
 ///
 /// # Errors
-/// When something could not be copied. The list may then not be the old file's: the mode must give the group
-/// nothing.
+/// When an attribute could not be copied. The list may then differ from the old file's, so the mode must grant the
+/// group nothing.
 fn copy_attributes(old: &File, new: &File) -> io::Result<bool> {
     let names = names(old)?;
     if !names.iter().any(|name| name == ACL) && fgetxattr_query(new, ACL).is_ok() {
-        // The directory gives one to what is made in it.
+        // The directory has a default list, which new files inherit.
         fremovexattr(new, ACL)?;
     }
     for name in names.iter().filter(|name| is_copied(name)) {
@@ -130,7 +129,7 @@ fn is_copied(name: &str) -> bool {
     name == ACL || name.starts_with(USER)
 }
 
-/// The names of a file's extended attributes; none where the file system has no such thing.
+/// The names of a file's extended attributes; empty if the file system does not support them.
 fn names(file: &File) -> io::Result<Vec<String>> {
     let length = match flistxattr_query(file) {
         Ok(0) | Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),

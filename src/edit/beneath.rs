@@ -1,9 +1,9 @@
 //! Directory handles that cannot lead out of the root, even while the tree is being changed.
 //!
-//! Opens and makes directories below a root, opens and makes files in them, and nothing else. Guarantees
-//! that no symbolic link is followed on the way to a handle, and where the kernel has `openat2` no mount
-//! point crossed either; without it one `O_NOFOLLOW` step is made a name. What is done through a handle
-//! stays in that directory, whatever its path has become since.
+//! Opens and creates directories below a root and files in them, and nothing else. Guarantees that no symbolic link is
+//! followed on the way to a handle, and, if the kernel has `openat2`, that no mount point is crossed either; without
+//! it, each name is opened with `O_NOFOLLOW`. An operation through a handle stays in that directory, even if its path
+//! has changed since.
 
 use std::fs::File;
 use std::io;
@@ -20,17 +20,17 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::CLOEXEC)
     .union(OFlags::RDONLY);
 
-/// A path's directory and name.
+/// Splits a path into its directory and name.
 pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// The directories on the way to a path, outer ones first; neither the root nor the path itself.
+/// The directories on the way to a path, outermost first; neither the root nor the path itself.
 pub fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(slash, _)| &path[..slash])
 }
 
-/// The root that nothing leads out of.
+/// The root directory, which no handle leads out of.
 #[derive(Debug)]
 pub struct Root(OwnedFd);
 
@@ -42,38 +42,38 @@ impl Root {
         open(path, flags, Mode::empty()).map(Self)
     }
 
-    /// A directory that is open already.
+    /// Uses a directory that is already open as the root.
     pub fn at(directory: File) -> Self {
         Self(directory.into())
     }
 
-    /// A handle on the directory `path`, plain names joined by `/`; "" is the root.
+    /// Opens the directory `path`, plain names joined by `/`; "" is the root.
     pub fn directory(&self, path: &str) -> Result<OwnedFd, Errno> {
         let path = if path.is_empty() { "." } else { path };
         match self.open_beneath(path) {
-            // Seccomp filters of some container runtimes do not know the call, and answer so.
+            // Seccomp filters of some container runtimes reject the unknown call with these errors.
             Err(Errno::NOSYS | Errno::PERM) => self.walk(path),
             other => other,
         }
     }
 
-    /// As [`directory`](Self::directory), but makes what is missing.
+    /// Like [`directory`](Self::directory), but creates missing directories.
     pub fn ensure_directory(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.ensure(path, Self::directory, 0o777)
     }
 
-    /// A handle on a directory of the program's own, like a run's folder, or one that is only read from: a mount
-    /// point may be on the way there, a link may not.
+    /// Opens a directory of the program's own, such as a run's folder, or one that is only read: mount points on the
+    /// way are allowed, links are not.
     pub fn directory_to_read(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.walk(path)
     }
 
-    /// As [`directory_to_read`](Self::directory_to_read), but makes what is missing, for nobody else to read.
+    /// Like [`directory_to_read`](Self::directory_to_read), but creates missing directories, private to this user.
     pub fn ensure_directory_of_ours(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.ensure(path, Self::directory_to_read, 0o700)
     }
 
-    /// Opens a directory by `open`; what is missing on the way is made with this mode.
+    /// Opens a directory by `open`, creating missing ones on the way with this mode.
     fn ensure(
         &self,
         path: &str,
@@ -87,7 +87,7 @@ impl Root {
         let (parent, name) = split(path);
         let parent = self.ensure(parent, open, mode)?;
         match mkdirat(&parent, name, Mode::from_raw_mode(mode)) {
-            // Somebody else was faster; what counts is that it can be opened.
+            // Another process may have created it first; all that matters is that it can be opened.
             Ok(()) | Err(Errno::EXIST) => open(self, path),
             Err(errno) => Err(errno),
         }
@@ -103,7 +103,7 @@ impl Root {
             | ResolveFlags::NO_XDEV;
         loop {
             match openat2(&self.0, path, DIRECTORY, resolve) {
-                // Somebody renames directories under way, and the kernel could not be sure.
+                // A directory on the way is being renamed, so the kernel could not check the path.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 other => return other,
             }
@@ -115,7 +115,7 @@ impl Root {
         Err(Errno::NOSYS)
     }
 
-    /// One step a name, no link followed.
+    /// Opens one name at a time, following no link.
     fn walk(&self, path: &str) -> Result<OwnedFd, Errno> {
         let mut handle = self.0.try_clone().map_err(|_| Errno::MFILE)?;
         for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
@@ -131,7 +131,7 @@ impl AsFd for Root {
     }
 }
 
-/// The directory that was opened last, or why it was not: edits are sorted, so one look serves all its files.
+/// The most recently opened directory, or the error from opening it: edits are sorted, so each is opened only once.
 pub struct OpenDirectory {
     open: Option<(String, Result<OwnedFd, Errno>)>,
     by: fn(&Root, &str) -> Result<OwnedFd, Errno>,
@@ -147,7 +147,7 @@ impl Default for OpenDirectory {
 }
 
 impl OpenDirectory {
-    /// For directories that are only read from: see [`Root::directory_to_read`].
+    /// Creates a cache for directories that are only read: see [`Root::directory_to_read`].
     pub fn to_read() -> Self {
         Self {
             open: None,
@@ -155,7 +155,7 @@ impl OpenDirectory {
         }
     }
 
-    /// A handle on the directory `path`.
+    /// Opens the directory `path`, or returns the cached handle.
     pub fn at(&mut self, root: &Root, path: &str) -> Result<BorrowedFd<'_>, Errno> {
         let open = match self.open.take() {
             Some(open) if open.0 == path => self.open.insert(open),
@@ -164,7 +164,7 @@ impl OpenDirectory {
         open.1.as_ref().map(AsFd::as_fd).map_err(|errno| *errno)
     }
 
-    /// Looks at `path`; a file is open for reading.
+    /// Examines `path`; a file is opened for reading.
     pub fn entry(&mut self, root: &Root, path: &str) -> io::Result<PathEntry> {
         let (parent, name) = split(path);
         let directory = match self.at(root, parent) {
@@ -185,7 +185,7 @@ impl OpenDirectory {
 pub enum PathEntry {
     Nothing,
     File(File),
-    /// A directory, a link or the like; or a file, where a directory was on the way.
+    /// A directory, a link or the like; or nothing, because a parent is not a directory.
     SomethingElse,
 }
 
@@ -197,13 +197,13 @@ pub fn if_there<T>(looked: Result<T, Errno>) -> Result<Option<T>, Errno> {
     }
 }
 
-/// Makes a file that must not exist.
+/// Creates a file that must not exist.
 pub fn create_new(directory: BorrowedFd<'_>, name: &str, mode: u32) -> Result<File, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(directory, name, flags, Mode::from_raw_mode(mode)).map(File::from)
 }
 
-/// Opens a file for reading, if it is one.
+/// Opens a regular file for reading; `None` if it is something else.
 pub fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match openat(directory, name, flags, Mode::empty()) {

@@ -1,5 +1,5 @@
-//! A run's changes to the project's files, as recorded in `changes.json`, and where the previous contents are kept.
-//! Plain data.
+//! A run's changes to the project's files, as recorded in `changes.json`, and the places where previous contents are
+//! saved. Plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,19 +12,19 @@ use super::spelling::{self, PathScope};
 use crate::project::CONFIG;
 use crate::project::run_folder::REPLACED;
 
-/// The version of the form of `changes.json`.
+/// Version of the format of `changes.json`.
 pub(super) const SCHEMA: u32 = 1;
 
 /// A file as it was before a reply replaced or removed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
-    /// The name of the file that keeps its bytes.
+    /// The name of the file that holds its bytes.
     pub kept: u32,
-    /// True if that file lies beside the keys, because it holds one.
+    /// True if that file is stored next to the keys because it contains one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_keys: bool,
-    /// The permissions of its mode. A run's folder is what anybody may have made of it: no owner is taken from there,
-    /// and no more of this than the disk bears out.
+    /// The permission bits of its mode. Anyone may have altered a run's folder, so no owner is taken from it, and only
+    /// those permissions that the disk confirms.
     #[serde(with = "octal")]
     pub mode: u32,
     /// The digest of its content.
@@ -32,7 +32,7 @@ pub struct Before {
     pub digest: Digest,
 }
 
-/// Mode bits as people write them.
+/// Serialises mode bits in octal.
 mod octal {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
@@ -58,12 +58,12 @@ mod octal {
 /// A run's changes to one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedChange {
-    /// The file before the run; `None`: there was none.
+    /// The file before the run; `None` if it did not exist.
     pub before: Option<Before>,
-    /// The states that the run and its builds have left there, each once and the latest last; `None`: nothing
-    /// was there.
+    /// The states that the run and its builds have left, each once and the latest last; `None` if the file did not
+    /// exist.
     pub after: Vec<Option<Digest>>,
-    /// When the latest of that was written.
+    /// The modification time of the latest state.
     #[serde(skip)]
     pub(super) stamp: Stamp,
 }
@@ -75,14 +75,14 @@ pub struct ChangeLog {
     /// The scope of the paths.
     #[serde(default, skip_serializing_if = "PathScope::is_reply")]
     pub(super) scope: PathScope,
-    /// By path, relative to the root.
+    /// The changes by path, relative to the root.
     pub files: BTreeMap<String, LoggedChange>,
-    /// Directories that were made.
+    /// Directories that were created.
     pub directories: BTreeSet<String>,
 }
 
 impl ChangeLog {
-    /// Of a run that has changed nothing yet.
+    /// The changes of a run that has not changed anything yet.
     pub(super) fn none() -> Self {
         Self {
             schema: SCHEMA,
@@ -90,13 +90,13 @@ impl ChangeLog {
         }
     }
 
-    /// The first path that is named and no such run may change.
+    /// Returns the first path that no run in this scope may change, if any.
     pub(super) fn forbidden(&self) -> Option<&String> {
         let mut paths = self.files.keys().chain(&self.directories);
         paths.find(|path| spelling::broken_rule(path, self.scope).is_some())
     }
 
-    /// Returns whether every file is as it was before.
+    /// Returns whether every file is in its state before the run.
     pub fn are_none(&self) -> bool {
         self.files.values().all(|change| {
             let before = change.before.as_ref().map(|before| before.digest);
@@ -105,12 +105,12 @@ impl ChangeLog {
     }
 }
 
-/// The path of the file that keeps these bytes of the run in `folder`, relative to the root.
+/// The path of the file that holds these bytes for the run in `folder`, relative to the root.
 pub fn kept_path(folder: &str, before: &Before) -> String {
     format!("{}/{}", vault(folder, before.beside_keys), before.kept)
 }
 
-/// The directory that keeps files of the run in `folder`, relative to the root.
+/// The directory of saved files for the run in `folder`, relative to the root.
 pub(super) fn vault(folder: &str, beside_keys: bool) -> String {
     if beside_keys {
         format!("{CONFIG}/{REPLACED}/{}", split(folder).1)

@@ -1,9 +1,9 @@
-//! Which lines of a file are comments, by the marks of its language. Pure.
+//! Classifies the lines of a file as code or comments, by the comment markers of its language. Pure.
 //!
-//! Reads lines by what they begin with, not by a grammar: a block comment counts where it begins a line, and one
-//! behind code where a blank stands in front of it, outside of quotes.
+//! Looks at the beginnings of lines rather than parsing: a block comment is recognised at the beginning of a line, and
+//! a comment after code only if preceded by white space and outside of quotes.
 
-/// The marks of languages, by the ends of their files' names; longer marks stand before those that they begin with.
+/// Comment markers by file extension; longer markers precede their own prefixes.
 const LANGUAGES: [(&str, &[&str]); 8] = [
     (
         "c cc cpp cs css cts cxx dart go gradle groovy h hh hpp java js cjs json json5 jsonc jsx kt kts less mjs mm \
@@ -29,31 +29,31 @@ const LANGUAGES: [(&str, &[&str]); 8] = [
     ("bib cls erl hrl sty tex", &["%"]),
 ];
 
-/// Those of any language.
+/// The markers for files of an unknown language.
 const ANY: &[&str] = &["<!--", "{/*", "/*", "//", "--", "#", ";", "%"];
 
-/// Beginnings of comments that describe what follows them.
+/// Prefixes of documentation comments.
 const DOCS: [&str; 4] = ["///", "//!", "/**", "/*!"];
 
 /// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
-    /// Nothing.
+    /// White space only.
     Blank,
-    /// Anything but a comment, perhaps with one behind it.
+    /// Code, possibly followed by a comment.
     Code,
-    /// A comment alone.
+    /// A comment without code.
     Comment,
-    /// A comment that describes what follows it.
+    /// A documentation comment.
     Doc,
 }
 
-/// A language, as far as its comments go.
+/// The comment syntax of a language.
 #[derive(Debug, Clone, Copy)]
 pub struct Language(&'static [&'static str]);
 
 impl Language {
-    /// The language of the file at `path`, by the end of its name.
+    /// The language of the file at `path`, by its extension.
     pub fn of(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
         let end = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
@@ -62,9 +62,9 @@ impl Language {
         Self(language.map_or(ANY, |(_, marks)| marks))
     }
 
-    /// The kinds of a text's lines, first to last.
+    /// Classifies the lines of a text, in order.
     pub fn lines(self, text: &str) -> Vec<LineKind> {
-        // The block comment that is open: its end, and what its lines are.
+        // The open block comment: its end marker, and the kind of its lines.
         let mut open: Option<(&str, LineKind)> = None;
         let last = ["*/", "-->"].map(|end| (end, text.rfind(end).unwrap_or(0)));
         let mut next = 0;
@@ -88,7 +88,7 @@ impl Language {
             };
             match line[mark.len()..].split_once(end) {
                 Some((_, behind)) if !behind.trim_matches(['}', ' ']).is_empty() => LineKind::Code,
-                // One that never ends is none: `/*` is a pattern, too.
+                // An unterminated `/*` is not a comment; it may be a glob pattern.
                 None if last.iter().any(|known| known.0 == end && known.1 >= next) => {
                     open = Some((end, kind));
                     kind
@@ -99,11 +99,11 @@ impl Language {
         kinds.collect()
     }
 
-    /// The comment in a line of this kind, with its marks; none where that describes what follows it.
+    /// Returns the comment in a line of this kind, with its markers; `None` for documentation comments.
     pub fn comment(self, line: &str, kind: LineKind) -> Option<&str> {
         match kind {
             LineKind::Comment => Some(line),
-            // What is no mark of a language stands in its texts, too.
+            // In an unknown language, a marker after code may be part of a string.
             LineKind::Code if self.0 != ANY => self.behind_code(line),
             LineKind::Blank | LineKind::Code | LineKind::Doc => None,
         }
@@ -143,7 +143,7 @@ fn kind_of(comment: &str) -> LineKind {
     }
 }
 
-/// The end of a block comment that begins with `mark`.
+/// The end marker of a block comment that begins with `mark`.
 fn end_of(mark: &str) -> Option<&'static str> {
     match mark {
         "/*" | "{/*" => Some("*/"),
@@ -152,7 +152,7 @@ fn end_of(mark: &str) -> Option<&'static str> {
     }
 }
 
-/// The length of the quoted text that `text` begins with; of its first letter where the quote has no end.
+/// The length of the quoted string at the beginning of `text`, or of the quote alone if it is not closed.
 fn quoted(text: &str) -> usize {
     let quote = text.as_bytes()[0];
     let mut escaped = false;

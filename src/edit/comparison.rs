@@ -2,8 +2,8 @@
 
 use memchr::{memchr_iter, memmem};
 
-/// Describes the changes throughout a file that a reviewer would not see in a diff: ends of sentences whose
-/// subject is the file.
+/// Describes changes throughout a file that a reviewer would not see in a diff, as ends of sentences whose subject is
+/// the file.
 pub fn silent_changes(old: &[u8], new: &str) -> Vec<&'static str> {
     let Ok(old) = std::str::from_utf8(old) else {
         return vec!["was not UTF-8 text and is replaced as a whole"];
@@ -38,7 +38,7 @@ pub fn silent_changes(old: &[u8], new: &str) -> Vec<&'static str> {
     changes.into_iter().flatten().collect()
 }
 
-/// Returns whether all lines end with CRLF; `None` if only some do, or no line ends.
+/// Returns whether all lines end with CRLF; `None` if only some do, or there are no line endings.
 fn ends_lines_with_crlf(text: &str) -> Option<bool> {
     let lines = memchr_iter(b'\n', text.as_bytes()).count();
     let crlf = memmem::find_iter(text.as_bytes(), b"\r\n").count();

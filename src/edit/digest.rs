@@ -1,7 +1,6 @@
 //! Digests and fingerprints of files: a hash of the content, and the identity and times that the system reports.
 //!
-//! Reads the files that it is given, and nothing else. Guarantees that no file is held in memory as a
-//! whole.
+//! Reads only the given files. Guarantees that no file is held in memory as a whole.
 
 use std::fmt;
 use std::fs::File;
@@ -18,15 +17,14 @@ use crate::sys::files::{MIB, check_size};
 
 /// A point in time: seconds and nanoseconds since 1970.
 pub type Stamp = (i64, i64);
-/// Larger files are not read, in bytes: there is no end to what a file without any blocks may
-/// seem to hold.
+/// Maximum size of a file that is read, in bytes: a sparse file may appear to hold any amount.
 const LARGEST: u64 = 1024 * MIB;
 
 /// The size and hash of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest {
     size: u64,
-    /// XXH3: it tells files apart, not adversaries.
+    /// The XXH3 hash, which distinguishes files but does not resist attackers.
     hash: u64,
 }
 
@@ -39,10 +37,10 @@ impl Digest {
         }
     }
 
-    /// The digest of a file's content, from where it is read next.
+    /// The digest of a file's content from the current position on.
     ///
     /// # Errors
-    /// When it is larger than any file that is looked after, or cannot be read.
+    /// When the file exceeds the maximum size or cannot be read.
     pub fn of_file(file: File) -> io::Result<Self> {
         let mut hash = Xxh3::new();
         check_size(&file, LARGEST)?;
@@ -68,20 +66,20 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Identifies a file in its present state without reading it. The device is
-/// left out: its number may change from boot to boot, and nothing here leaves its directory.
+/// Identifies a file and its state without reading it. The device is left out: its number may change from boot to boot,
+/// and files are only compared within one directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// The file's number in its file system.
+    /// The inode number.
     pub inode: u64,
     /// The size in bytes.
     pub size: u64,
-    /// When it was last written to: seconds and nanoseconds.
+    /// Time of the last modification: seconds and nanoseconds.
     pub modified: Stamp,
 }
 
 impl Fingerprint {
-    /// The fingerprint of the file of this stat.
+    /// The fingerprint of the file with this stat.
     pub fn of(stat: &Stat) -> Self {
         Self {
             inode: number(stat.st_ino),
@@ -90,7 +88,7 @@ impl Fingerprint {
         }
     }
 
-    /// Returns whether this is the file.
+    /// Returns whether the stat is that of the same file in the same state.
     pub fn is_of(self, stat: &Stat) -> bool {
         self == Self::of(stat)
     }
@@ -99,14 +97,14 @@ impl Fingerprint {
 /// The file on the disk that an edit replaces or removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Present {
-    /// Which file it is, in which state.
+    /// The identity and state of the file.
     pub fingerprint: Fingerprint,
-    /// Its permissions and its owner.
+    /// The permissions and owner.
     pub rights: Rights,
 }
 
 impl Present {
-    /// The file with this status.
+    /// The file with this stat.
     pub(super) fn of(stat: &Stat) -> Self {
         Self {
             fingerprint: Fingerprint::of(stat),
@@ -114,7 +112,7 @@ impl Present {
         }
     }
 
-    /// Fails unless this is the file.
+    /// Returns an error unless the stat is that of the same file.
     pub(super) fn check(self, stat: &Stat) -> io::Result<()> {
         if self.fingerprint.is_of(stat) {
             Ok(())
@@ -124,28 +122,28 @@ impl Present {
     }
 }
 
-/// When a file was last written to.
+/// The time of the last modification of a file's content.
 pub fn modified(stat: &Stat) -> Stamp {
     (number(stat.st_mtime), number(stat.st_mtime_nsec))
 }
 
-/// When a file was last written to, renamed, or had its mode or times changed. Nobody can set that.
+/// The time of the last change of a file's content, name or metadata (ctime), which programs cannot set.
 pub fn changed(stat: &Stat) -> Stamp {
     (number(stat.st_ctime), number(stat.st_ctime_nsec))
 }
 
-/// Another file is where the verified one was.
+/// The error for a file that is no longer the verified one.
 pub fn changed_meanwhile() -> io::Error {
     io::Error::other("it was changed by somebody else in the meantime")
 }
 
-/// The time as a file's metadata has it.
+/// Converts a time to the format of file metadata.
 pub fn stamp(time: SystemTime) -> Stamp {
     let time = DateTime::<Utc>::from(time);
     (time.timestamp(), i64::from(time.timestamp_subsec_nanos()))
 }
 
-/// The fields of `stat` have other types on other systems.
+/// Converts a field of `stat`, whose type depends on the platform.
 fn number<T: TryInto<U>, U: Default>(value: T) -> U {
     value.try_into().unwrap_or_default()
 }

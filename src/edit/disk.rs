@@ -1,8 +1,8 @@
-//! The system calls by which this module's siblings open and change files, each a point where a test can
-//! let the disk fail or the program be killed.
+//! The system calls with which this module's siblings open and change files, each a point where a test can simulate a
+//! disk failure or a kill.
 //!
-//! Touches what it is told to, and adds nothing to the calls. What is read from a file that is open
-//! already, and what may fail without consequence, does not pass here.
+//! Adds nothing to the calls. Reads from open files, and calls whose failure has no consequence, do not go through this
+//! module.
 
 use std::fs::{self, File, FileTimes, Permissions};
 use std::io::{self, Write as _};
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::sys::files::{self, Links};
 
-/// Where a test lets a call fail.
+/// Fault injection for tests.
 #[cfg(not(test))]
 #[expect(clippy::unnecessary_wraps, reason = "in tests it fails")]
 fn point() -> Result<(), Errno> {
@@ -84,7 +84,7 @@ pub fn unlinkat(dir: impl AsFd, path: &str, flags: AtFlags) -> Result<(), Errno>
     rustix::fs::unlinkat(dir, path, flags)
 }
 
-/// Writes all of it. A test that kills the program here leaves half of it.
+/// Writes all of the content. A fault injected here leaves half of it written.
 pub fn write_all(file: &mut File, content: &[u8]) -> io::Result<()> {
     if let Err(errno) = point() {
         #[cfg(test)]
@@ -94,7 +94,7 @@ pub fn write_all(file: &mut File, content: &[u8]) -> io::Result<()> {
     file.write_all(content)
 }
 
-/// Takes room for a file, without writing to it where the file system can do so.
+/// Allocates space for a file, without writing to it if the file system supports that.
 pub fn allocate(file: &File, size: usize) -> io::Result<()> {
     point()?;
     let flags = rustix::fs::FallocateFlags::empty();
@@ -114,7 +114,7 @@ pub fn sync(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Sees that everything in the file system of `file` is on the disk.
+/// Syncs the whole file system of `file` to disk.
 pub fn sync_file_system(file: impl AsFd) -> Result<(), Errno> {
     point()?;
     #[cfg(target_os = "linux")]
@@ -162,7 +162,7 @@ pub fn remove_file(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-/// As [`crate::sys::atomic_file::replace_in`], and a fault may be injected there.
+/// Like [`crate::sys::atomic_file::replace_in`], with fault injection.
 pub fn replace_in(
     directory: impl AsFd,
     name: &str,

@@ -1,55 +1,55 @@
-//! Errors between verified edits and a consistent tree. Plain data.
+//! Errors from applying verified edits, recovering and undoing. Plain data.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::sys::files::PathError;
 
-/// The way out where the run says itself what has become of the project.
+/// The hint if the error itself states what happened to the project.
 const AGAIN: &str = "mend the cause and run again";
-/// The way out where something is left to be put in order.
+/// The hint if the tree still needs recovery.
 const RECOVER: &str = "mend the cause, and run `code-commit recover`";
 
-/// Why a reply was not applied.
+/// Errors from applying a reply.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ApplyError {
-    /// Something failed; everything was put back.
+    /// A step failed; everything was reverted.
     #[error(transparent)]
     #[diagnostic(help("{AGAIN}"))]
     RolledBack(PathError),
-    /// Something failed, and something else while it was being put back.
+    /// A step failed, and so did reverting the others.
     #[error("{error}; and not everything could be put back: {obstacle}")]
     #[diagnostic(help("{RECOVER}"))]
     NotRolledBack {
         /// The first failure.
         error: Box<ApplyError>,
-        /// The obstacle to putting back the rest.
+        /// The error that prevented reverting the rest.
         obstacle: RecoverError,
     },
     /// The journal could not be written; nothing was changed.
     #[error(transparent)]
     #[diagnostic(help("{AGAIN}"))]
     Journal(#[from] JournalError),
-    /// The remains of an earlier application could not be put in order; nothing was changed.
+    /// An earlier application could not be recovered; nothing was changed.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Earlier(#[from] RecoverError),
 }
 
-/// Why the tree cannot be put in order.
+/// Errors from recovering the tree.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum RecoverError {
-    /// Files were changed since.
+    /// Files were changed after the run was cut short.
     #[error("files were changed after a run was cut short: {}", .0.join("; "))]
     #[diagnostic(help(
         "put right what is named, by hand: keep the version you want under its own name, and move the other away; then run `code-commit recover`"
     ))]
     Changed(Vec<String>),
-    /// The system refused something.
+    /// An I/O error on a file.
     #[error(transparent)]
     #[diagnostic(help("{RECOVER}"))]
     Io(PathError),
-    /// The journal itself.
+    /// An error on the journal itself.
     #[error(transparent)]
     #[diagnostic(help(
         "mend the cause: the journal tells how to undo what was cut short. If no run wrote it, remove it"
@@ -57,10 +57,10 @@ pub enum RecoverError {
     Journal(#[from] JournalError),
 }
 
-/// The journal could not be written, read or removed.
+/// An error from writing, reading or removing the journal.
 pub type JournalError = PathError;
 
-/// An [`ApplyError`] of what was being done to a path.
+/// Returns a function that wraps an error from an action on a path in an [`ApplyError`].
 pub(super) fn apply_failed<E: Into<io::Error>>(
     action: &'static str,
     path: impl Into<PathBuf>,
@@ -69,7 +69,7 @@ pub(super) fn apply_failed<E: Into<io::Error>>(
     move |error| ApplyError::RolledBack(failed(error))
 }
 
-/// A [`RecoverError`] of a path.
+/// Returns a function that wraps an error at a path in a [`RecoverError`].
 pub(super) fn recover_failed<E: Into<io::Error>>(path: &str) -> impl FnOnce(E) -> RecoverError {
     let failed = PathError::of("put the tree in order at", path);
     move |error| RecoverError::Io(failed(error))

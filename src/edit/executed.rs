@@ -1,11 +1,12 @@
-//! Files that run code though they do not look like it: what builds, editors, agents, CI and git obey. Pure.
+//! Files that run code although they do not look like programs: those read by builds, editors, agents, CI and git.
+//! Pure.
 //!
-//! One table of names. A reply may change these files; whoever starts it is told.
+//! Defines one table of names. A reply may change these files; the user is warned.
 
 use super::beneath::split;
 
-/// When a file runs code, and which files do. A pattern is a name at any depth, the end of a path, a directory at any
-/// depth (with `/` at its end), or an extension (with `*` at its beginning).
+/// The occasions on which files run code, with the patterns of those files. A pattern is a name at any depth, the end
+/// of a path, a directory at any depth (with a trailing `/`), or an extension (with a leading `*`).
 const EXECUTED: [(&str, &str); 6] = [
     (
         "when the project is built",
@@ -48,7 +49,7 @@ const EXECUTED: [(&str, &str); 6] = [
     ),
 ];
 
-/// When the file at `path` runs code, where its name says that it does.
+/// Returns the occasion on which the file at `path` runs code, judged by its name; `None` if it does not.
 pub fn runs_code(path: &str) -> Option<&'static str> {
     let found = EXECUTED.iter().find(|(_, patterns)| {
         patterns
@@ -58,7 +59,7 @@ pub fn runs_code(path: &str) -> Option<&'static str> {
     found.map(|(when, _)| *when)
 }
 
-/// Returns whether a path is one of the pattern's, in any letter case.
+/// Returns whether a path matches the pattern, ignoring case.
 fn is_match(path: &str, pattern: &str) -> bool {
     if let Some(directory) = pattern.strip_suffix('/') {
         let mut above = split(path).0.split('/');

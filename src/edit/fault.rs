@@ -1,4 +1,4 @@
-//! The edits that a reply asks for, and what can be wrong with them. Plain data.
+//! The edits requested in a reply, and the possible faults of a reply. Plain data.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,54 +10,54 @@ use crate::sys::numbers::counted;
 /// An edit's effect on a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditKind {
-    /// It gets this content, and is made where it is not there.
+    /// The file gets this content, and is created if it does not exist.
     Write(String),
-    /// It is removed.
+    /// The file is removed.
     Remove,
 }
 
-/// An edit as the reply asks for it; its path is untrusted text.
+/// An edit as requested in the reply; its path is untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEdit {
-    /// The path as it stands in the reply.
+    /// The path as written in the reply.
     pub path: String,
-    /// The line of the reply that names it, from 1 on.
+    /// The line of the reply that names the path, starting at 1.
     pub line: usize,
-    /// The effect.
+    /// The effect on the file.
     pub kind: EditKind,
 }
 
-/// One thing that is wrong with a reply.
+/// A fault found in a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {kind}")]
 pub struct ReplyFault {
-    /// The reply's line, from 1 on.
+    /// The line of the reply, starting at 1.
     pub line: usize,
     /// The fault.
     pub kind: FaultKind,
 }
 
-/// A way for a reply to be wrong.
+/// The kinds of faults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultKind {
-    /// `^^^` with nothing behind it.
+    /// `^^^` without a path.
     #[error("`^^^` without a path")]
     NoPath,
-    /// `^^^end` where no block is open.
+    /// `^^^end` without an open block.
     #[error("`^^^end` outside a block")]
     StrayEnd,
-    /// `^^^delete` that is not right under an opening line.
+    /// `^^^delete` that does not directly follow an opening line.
     #[error("`^^^delete` that is not right under its `^^^path` line")]
     StrayDelete,
-    /// A line of a body that begins like a fence.
+    /// A line inside a block that begins like a fence.
     #[error(
         "`{}` inside the block of `{}` from line {opened}, whose `^^^end` is missing",
         .found.escape_debug(), .path.escape_debug()
     )]
     FenceInBlock {
-        /// The line, less its end.
+        /// The line without its line ending.
         found: String,
-        /// The path of the block that is open.
+        /// The path of the open block.
         path: String,
         /// The block's first line.
         opened: usize,
@@ -65,7 +65,7 @@ pub enum FaultKind {
     /// The reply ends inside a block.
     #[error("the block of `{}` has no `^^^end`", .path.escape_debug())]
     NoEnd { path: String },
-    /// A file and a file below it are both to be written.
+    /// A file is written as well as another file below it.
     #[error(
         "`{}` is to be a file, but `{}` is written too",
         .path.escape_debug(), .below.escape_debug()
@@ -74,13 +74,13 @@ pub enum FaultKind {
     /// A path is not allowed.
     #[error("`{}`: {rule}", .path.escape_debug())]
     Path { path: String, rule: Rule },
-    /// A path is not written as it is.
+    /// A path is enclosed in quotes, brackets or the like.
     #[error(
         "`{}` is a path with something around it: write `{}`",
         .path.escape_debug(), .plain.escape_debug()
     )]
     Decorated { path: String, plain: String },
-    /// A comment stands for code of the file that is to be replaced.
+    /// A comment replaces code of the file.
     #[error(
         "`{}`: a comment on line {line} of the new text takes the place of {lost} lines of code: write them out",
         .path.escape_debug()
@@ -88,12 +88,12 @@ pub enum FaultKind {
     Elided {
         /// The path of the file.
         path: String,
-        /// The line of its new text, from 1 on.
+        /// The line of the comment in the new text, starting at 1.
         line: usize,
-        /// The lines of code removed, less those added.
+        /// The number of code lines removed, less those added.
         lost: usize,
     },
-    /// Most of a file is to be lost.
+    /// Most of a file would be lost.
     #[error(
         "`{}` would shrink from {before} lines to {after}: write the whole file, or write what moves elsewhere first",
         .path.escape_debug()
@@ -101,25 +101,25 @@ pub enum FaultKind {
     Shrunk {
         /// The path of the file.
         path: String,
-        /// The lines it has,
+        /// The current number of lines.
         before: usize,
-        /// and those it would have.
+        /// The number of lines after the edit.
         after: usize,
     },
-    /// A file's new text is in another form of edits.
+    /// The new text is in another edit format, such as a diff.
     #[error("`{}`: {form}, on line {line} of the new text: write the file's own text alone", .path.escape_debug())]
     Foreign {
         /// The path of the file.
         path: String,
-        /// The line of its new text that shows the form, from 1 on.
+        /// The line of the new text that shows the format, starting at 1.
         line: usize,
-        /// The form.
+        /// The format.
         form: EditForm,
     },
 }
 
 impl FaultKind {
-    /// The flag that lets it pass, if there is one.
+    /// The flag that permits the fault, if any.
     pub fn flag(&self) -> Option<&'static str> {
         match self {
             Self::Elided { .. } => Some("--allow-elision"),
@@ -130,26 +130,26 @@ impl FaultKind {
     }
 }
 
-/// Losses that a reply may cause in the files that it replaces.
+/// Losses that a reply may cause in files that it replaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allowances {
-    /// Code that a comment stands for, and most of a file.
+    /// Comments may replace code, and files may shrink.
     pub elision: bool,
-    /// Most of a file.
+    /// Files may lose most of their lines.
     pub shrink: bool,
-    /// The form of a whole file's text.
+    /// New texts may be in another edit format.
     pub form: bool,
 }
 
-/// A reply of which nothing is applied, with all that is wrong with it.
+/// A rejected reply with all its faults; nothing of it was applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// At least one, in the order of the reply's lines.
+    /// The faults, in order of the reply's lines; at least one.
     pub faults: Vec<ReplyFault>,
 }
 
 impl Rejection {
-    /// The flags that together let all of the reply pass; none where something in it is wrong in any case.
+    /// Returns the flags that together permit the reply; `None` if some fault cannot be permitted.
     pub fn flags(&self) -> Option<String> {
         let flags = self.faults.iter().map(|fault| fault.kind.flag());
         let flags: BTreeSet<&str> = flags.collect::<Option<_>>()?;

@@ -1,19 +1,19 @@
-//! Texts that are in another form of edits than that of whole files. Pure.
+//! Detects new texts that use another edit format instead of the whole file. Pure.
 
 use std::fmt;
 
 use memchr::{memchr_iter, memmem};
 
-/// Another form of edits.
+/// An edit format other than the whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditForm {
-    /// Between code fences.
+    /// Enclosed in code fences.
     Fenced,
-    /// Conflict markers, or those of searches and replacements.
+    /// Conflict markers, or search-and-replace markers.
     Marked,
     /// A diff or a patch.
     Diff,
-    /// With a number in front of each line.
+    /// Line numbers in front of the lines.
     Numbered,
 }
 
@@ -28,27 +28,27 @@ impl fmt::Display for EditForm {
     }
 }
 
-/// Ends of names of files that may be fenced from their beginning to their end.
+/// Extensions of files that may be enclosed in code fences.
 const PROSE: [&str; 4] = ["md", "markdown", "mdx", "txt"];
-/// Those of files whose lines may begin with numbers.
+/// Extensions of files whose lines may begin with numbers.
 const DATA: [&str; 9] = [
     "csv", "dat", "log", "rst", "tab", "tsv", "txt", "yaml", "yml",
 ];
-/// Those of diffs.
+/// Extensions of diffs.
 const DIFFS: [&str; 3] = ["diff", "patch", "rej"];
 
-/// So many lines at least tell that all are numbered.
+/// Minimum number of lines for a text to count as numbered.
 const FEWEST_NUMBERED: usize = 3;
 
-/// Gives the line of a text that shows its form, if it is of that.
+/// Returns the line that shows that a text is in the format, if it is.
 type Shows = fn(&str) -> Option<usize>;
 
-/// The other form that the new text of the file at `path` is in, and the line of the text that shows it, from 1 on.
-/// A form that the old text has, too, is the file's own.
+/// Returns the other edit format used in the new text of the file at `path`, with the line that shows it, starting at
+/// 1. A format that the old text uses too belongs to the file.
 pub fn foreign(path: &str, old: Option<&str>, new: &str) -> Option<(usize, EditForm)> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let end = name.rsplit('.').next().unwrap_or_default();
-    // A new file's form is told by its name alone.
+    // Without an old text, only the extension tells whether the format belongs to the file.
     let is_free = |ends: &[&str]| old.is_none() && ends.contains(&end);
     let had = |form: Shows| old.and_then(form).is_some();
     let is_prose = is_free(&PROSE);
@@ -73,7 +73,7 @@ fn fenced(text: &str) -> Option<usize> {
 
 fn marked(text: &str) -> Option<usize> {
     const SIGNS: [&str; 4] = ["<<<<<<<", ">>>>>>>", "------- S", "+++++++ R"];
-    // Most texts have none, which takes no look at their lines.
+    // Most texts contain no marker, so their lines need not be searched.
     let has = |sign: &str| memmem::find(text.as_bytes(), sign.as_bytes()).is_some();
     if !SIGNS.into_iter().any(has) {
         return None;
@@ -109,7 +109,7 @@ fn numbered(text: &str) -> Option<usize> {
         let next = number(line);
         in_order += usize::from(next.is_some() && next == last.map(|last: u64| last + 1));
         (count, last) = (count + 1, next);
-        // Most texts show with their first lines that they are not.
+        // Most texts turn out not to be numbered within a few lines.
         if (count - in_order) * 10 > most {
             return None;
         }
@@ -117,7 +117,7 @@ fn numbered(text: &str) -> Option<usize> {
     (count >= FEWEST_NUMBERED && in_order * 10 >= count * 9).then_some(1)
 }
 
-/// The number in front of a line, as tools that show files print it.
+/// The line number at the beginning of a line, in the format of tools that print files.
 fn number(line: &str) -> Option<u64> {
     let line = line.trim_start();
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -1,30 +1,30 @@
-//! Holds the new text of a file against the old one: what is lost in silence is a fault. Pure.
+//! Compares the new text of a file with the old one; silent losses are faults. Pure.
 
 use super::loss::{self, Elision};
 use super::{Allowances, FaultKind, form};
 
-/// Limits on what files may lose by a reply.
+/// Limits on what files may lose in a reply.
 #[derive(Debug, Clone, Default)]
 pub struct LossGuard {
     /// The losses that the user allows.
     pub allowances: Allowances,
-    /// The user's request: a file that it names may shrink.
+    /// The user's request; files that it names may shrink.
     pub query: String,
-    /// Texts that were written before the reply: lines that stand there are not lost.
+    /// Texts written before the reply; lines found in them are not lost.
     pub written: Vec<String>,
 }
 
-/// The losses of a file.
+/// The losses found in a file.
 #[derive(Debug, Default)]
 pub struct Loss {
-    /// Each with its line of the new text, from 1 on, or 0 where it is of all of it.
+    /// The faults, each with its line in the new text, starting at 1; 0 if it concerns the whole text.
     pub faults: Vec<(usize, FaultKind)>,
-    /// Ends of sentences whose subject is the file.
+    /// Warnings, as ends of sentences whose subject is the file.
     pub warnings: Vec<String>,
 }
 
 impl LossGuard {
-    /// A guard that lets everything pass, for what no model has written.
+    /// A guard that permits everything, for texts not written by a model.
     pub fn off() -> Self {
         Self {
             allowances: Allowances {
@@ -36,8 +36,8 @@ impl LossGuard {
         }
     }
 
-    /// Finds the losses of the file at `path` if `new` replaces `old`, which is `None` for a new file; `others` are
-    /// the other texts of the reply.
+    /// Finds the losses in the file at `path` if `new` replaces `old`, which is `None` for a new file; `others` are the
+    /// other texts in the reply.
     pub(super) fn loss<'t>(
         &'t self,
         path: &str,
@@ -48,7 +48,7 @@ impl LossGuard {
         let mut found = Loss::default();
         if let Some(old) = old {
             self.elisions(path, old, new, &mut found);
-            // A file that is cut shrinks, too.
+            // An elision also shrinks the file, and is reported only once.
             if found.faults.is_empty() {
                 found.faults.extend(self.shrinkage(path, old, new, others));
             }

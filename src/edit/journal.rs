@@ -1,8 +1,8 @@
-//! The journal of an application: what is under way.
+//! The journal of an application: records the operation in progress.
 //!
-//! Writes its files in a directory that no reply may write to. Guarantees that the journal is whole
-//! and on the disk before any of the project's files is changed, that the moment when the new tree
-//! counts is one rename, and that a journal which names what no run may change is not obeyed.
+//! Writes its files in a directory that no reply may write to. Guarantees that the journal is complete and on disk
+//! before any of the project's files is changed, that the new tree takes effect by a single rename, and that a journal
+//! naming paths that no run may change is rejected.
 //!
 //! ```text
 //! armed        new files are being written under staged names; the old tree counts, and is untouched
@@ -14,7 +14,7 @@
 //! ended        the same, and whoever started it has been told
 //! ```
 //!
-//! Each step is one rename. The journal is removed when nothing is left to do.
+//! Each transition is one rename. The journal is removed once nothing is left to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,28 +25,28 @@ use super::error::JournalError;
 use super::record::Record;
 use crate::sys::files::{IfThere as _, MIB, PathError};
 
-/// No journal is larger, in bytes.
+/// Maximum size of a journal, in bytes.
 const LARGEST: u64 = 64 * MIB;
 
-/// A journal that was still being written; it speaks of nothing that has happened.
+/// A journal that is still being written: nothing that it records has happened yet.
 const UNFINISHED: &str = ".code-commit-journal-new";
 
 /// The progress of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalState {
-    /// Nothing is in its place yet.
+    /// The new files are being staged; none is in place yet.
     Armed,
-    /// Everything is staged; some of it may be in its place.
+    /// All files are staged; some may be in place.
     Installing,
-    /// It is rolled back, and something staged may be left to remove.
+    /// The application is rolled back; staged files may remain to be removed.
     RolledBack,
-    /// Everything is in its place.
+    /// All files are in place.
     Installed,
-    /// And that is known: only leftovers remain to be removed.
+    /// All files are in place, and the caller was told; only leftovers remain to be removed.
     Ended,
 }
 
-/// The names of the journal's file; what is under way stands before what is done.
+/// The names of the journal's file in each state; states in progress come before final ones.
 const FILES: [(JournalState, &str); 5] = [
     (JournalState::Armed, ".code-commit-journal"),
     (JournalState::Installing, ".code-commit-journal-installing"),
@@ -64,17 +64,17 @@ impl JournalState {
 /// A journal on the disk.
 #[derive(Debug)]
 pub struct Journal {
-    /// None: there is no file, and nothing outlives the process.
+    /// The directory; `None` for a journal that is not written and does not outlive the process.
     directory: Option<PathBuf>,
     state: JournalState,
 }
 
 impl Journal {
-    /// Writes the journal, and sees that it is on the disk. From when this returns, whatever happens
-    /// is undone unless [`install`](Self::install) has returned too.
+    /// Writes the journal and syncs it to disk. Once this returns, whatever happens is undone unless
+    /// [`install`](Self::install) returns too.
     ///
     /// # Errors
-    /// When it cannot be written; then it is not there.
+    /// When the journal cannot be written; no journal exists then.
     pub fn arm(directory: &Path, record: &Record) -> Result<Self, JournalError> {
         let journal = Self {
             directory: Some(directory.to_path_buf()),
@@ -90,14 +90,14 @@ impl Journal {
             disk::sync(&disk::open(directory)?)
         };
         write().map(|()| journal).map_err(|error| {
-            // Should one be there all the same, it speaks of nothing that has happened.
+            // If a journal remains all the same, it records nothing that has happened.
             let _ = disk::remove_file(&unfinished);
             let _ = disk::remove_file(&path);
             PathError::of("write the journal", path)(error)
         })
     }
 
-    /// A journal that is not written down.
+    /// Creates a journal that is not written to disk.
     pub fn without_file() -> Self {
         Self {
             directory: None,
@@ -105,11 +105,10 @@ impl Journal {
         }
     }
 
-    /// Looks for a journal that an earlier process, or an earlier application, has left behind; the
-    /// one that is under way first.
+    /// Finds a journal left by an earlier process or application; one for an operation in progress comes first.
     ///
     /// # Errors
-    /// When there is one that cannot be read: then nothing is known about the tree.
+    /// When a journal cannot be read: the state of the tree is then unknown.
     pub fn find(directory: &Path) -> Result<Option<(Self, Record)>, JournalError> {
         let unfinished = directory.join(UNFINISHED);
         remove_if_there(&unfinished).map_err(PathError::of("remove the journal", unfinished))?;
@@ -130,22 +129,22 @@ impl Journal {
         self.state
     }
 
-    /// Makes the new tree the one that counts, and says when that was, by the clock that the file system itself
-    /// goes by: what changes later, is younger.
+    /// Makes the new tree take effect. Returns the time at which it did, by the clock of the file system, so that it
+    /// can be compared with later changes.
     ///
     /// # Errors
-    /// When the rename fails; the old tree then counts.
+    /// When the rename fails; the old tree then remains in effect.
     pub fn install(&mut self) -> Result<Stamp, JournalError> {
         self.advance(JournalState::Installed)?;
         let stat = self.path().and_then(|path| disk::stat(&path).ok());
-        // Where that cannot be told, everything later counts as somebody's change, and is looked at.
+        // If the time is unknown, all later changes count as made by others, and are examined.
         Ok(stat.as_ref().map(changed).unwrap_or_default())
     }
 
-    /// Notes how far the application has come, by one rename.
+    /// Records the progress of the application by one rename.
     ///
     /// # Errors
-    /// When the rename fails; what was noted before then counts.
+    /// When the rename fails; the previous state then remains recorded.
     pub fn advance(&mut self, state: JournalState) -> Result<(), JournalError> {
         if let (Some(path), Some(directory)) = (self.path(), &self.directory) {
             disk::rename(&path, &directory.join(state.file_name()))
@@ -158,7 +157,7 @@ impl Journal {
     /// Removes the journal, once there is nothing left to do.
     ///
     /// # Errors
-    /// When it cannot be removed; the next run then looks at it once more.
+    /// When it cannot be removed; the next run then examines it again.
     pub fn remove(&self) -> Result<(), JournalError> {
         let Some(path) = self.path() else {
             return Ok(());
@@ -172,7 +171,7 @@ impl Journal {
     }
 }
 
-/// Reads a journal, where there is one.
+/// Reads a journal, if it exists.
 fn read(path: &Path) -> Result<Option<Record>, JournalError> {
     let json = disk::read(path, LARGEST).if_there();
     json.and_then(|json| json.map(|json| Record::parse(&json)).transpose())
@@ -180,7 +179,7 @@ fn read(path: &Path) -> Result<Option<Record>, JournalError> {
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {
-    // A look first: removing what is not there fails where nothing can be written.
+    // Removing a missing file would fail on a read-only file system, so check first.
     let there = path.symlink_metadata().if_there()?;
     there.map_or(Ok(()), |_| disk::remove_file(path))
 }

@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use super::comments::{Language, LineKind};
 use crate::sys::diff::{self, Line, LineKind as Change};
 
-/// So many lines of code more than are added are removed where a comment stands for them.
+/// Minimum net number of code lines removed for a comment to count as their replacement.
 const LOST: usize = 5;
 
-/// A file of no more lines may shrink.
+/// Maximum number of lines of a file that may shrink freely.
 const SMALL: usize = 40;
 
-/// Brackets that the whole text of a comment stands in where it stands for code.
+/// Brackets that mark a comment as a placeholder if they enclose its whole text.
 const BRACKETS: [(char, char); 5] = [
     ('[', ']'),
     ('(', ')'),
@@ -20,19 +20,19 @@ const BRACKETS: [(char, char); 5] = [
     ('【', '】'),
 ];
 
-/// Code that has given way to a comment.
+/// Code that was replaced by a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elision {
-    /// The comment's line in the new text, from 1 on.
+    /// The comment's line in the new text, starting at 1.
     pub line: usize,
-    /// The lines of code removed, less those added.
+    /// The number of code lines removed, less those added.
     pub lost: usize,
-    /// True if the comment says that it stands for code; otherwise it may be about something else.
+    /// True if the comment is marked as a placeholder; otherwise it may be about something else.
     pub is_said: bool,
 }
 
-/// Where lines of code have given way to a comment, in a file at `path`: each unbroken run of changed lines is looked
-/// at by itself.
+/// Finds the code in the file at `path` that was replaced by comments. Each unbroken run of changed lines is examined
+/// on its own.
 pub fn elisions(path: &str, old: &str, new: &str) -> Vec<Elision> {
     let language = Language::of(path);
     let hunks = diff::hunks(old.as_bytes(), new.as_bytes()).unwrap_or_default();
@@ -56,7 +56,7 @@ pub fn elisions(path: &str, old: &str, new: &str) -> Vec<Elision> {
 /// A line with its number and kind.
 type Numbered<'t> = (usize, &'t str, LineKind);
 
-/// The lines of a run that are removed or added; `kinds` are those of all lines of the text that they stand in.
+/// The removed or added lines of a run; `kinds` are those of all lines of the old or new text.
 fn numbered<'t>(run: &[Line<'t>], change: Change, kinds: &[LineKind]) -> Vec<Numbered<'t>> {
     let lines = run.iter().filter(|line| line.kind == change);
     let numbered = lines.filter_map(|line| {
@@ -67,8 +67,7 @@ fn numbered<'t>(run: &[Line<'t>], change: Change, kinds: &[LineKind]) -> Vec<Num
     numbered.collect()
 }
 
-/// Returns whether a line is blank, or brackets alone: of such lines, a search for differences finds some alike
-/// anywhere.
+/// Returns whether a line is blank or consists of brackets alone: a diff finds such lines in common anywhere.
 fn says_nothing(line: &[u8]) -> bool {
     !line
         .iter()
@@ -86,7 +85,7 @@ fn elision(
     };
     let lost = code(removed).checked_sub(code(added));
     let lost = lost.filter(|lost| *lost >= LOST)?;
-    // Code that is commented out, or a comment that moves with it, stands for nothing.
+    // Commented-out code, or a comment that moves with its code, is not a placeholder.
     let had: HashSet<&str> = removed.iter().map(|(_, line, _)| bare(line)).collect();
     let are_one = |one: &Numbered<'_>, next: &Numbered<'_>| {
         one.0 + 1 == next.0 && [one.2, next.2] == [LineKind::Comment; 2]
@@ -110,7 +109,7 @@ fn elision(
     })
 }
 
-/// The line on which a comment, given by its lines, says that it stands for code.
+/// Returns the line on which a comment, given by its lines, is marked as a placeholder.
 fn stands_for_code(comment: &[(usize, &str)]) -> Option<usize> {
     let is_cut = |text: &str| {
         ["...", "…", "。。。", "⋯"]
@@ -123,7 +122,7 @@ fn stands_for_code(comment: &[(usize, &str)]) -> Option<usize> {
     cut.or(first).map(|(line, _)| *line)
 }
 
-/// A comment without its marks.
+/// The text of a comment without its markers.
 fn bare(comment: &str) -> &str {
     let text = comment.trim();
     let text = text.strip_prefix("<!--").unwrap_or(text);
@@ -137,13 +136,13 @@ fn is_in_brackets(text: &str) -> bool {
         && brackets.any(|(open, close)| text.starts_with(*open) && text.ends_with(*close))
 }
 
-/// The line counts before and after of a file of more than 40 lines of which at most a third is left.
+/// Returns the line counts before and after if a file of more than 40 lines shrinks to a third or less.
 pub fn shrinkage(old: &str, new: &str) -> Option<(usize, usize)> {
     let (before, after) = (old.lines().count(), new.lines().count());
     (before > SMALL && after * 3 <= before).then_some((before, after))
 }
 
-/// Returns whether at least half of the lines that `new` lacks stand in other texts.
+/// Returns whether at least half of the lines missing from `new` are found in other texts.
 pub fn is_moved<'t>(old: &'t str, new: &'t str, others: impl Iterator<Item = &'t str>) -> bool {
     let mut missing: HashMap<&str, usize> = HashMap::new();
     for line in lines(old) {
@@ -163,7 +162,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
 
-/// Returns whether a text names the file at `path`, by its path or its name, as a word.
+/// Returns whether a text mentions the file at `path`, by its path or name, as a word.
 pub fn names(text: &str, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_part = |c: char| c.is_alphanumeric() || c == '_';

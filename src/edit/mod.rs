@@ -1,18 +1,19 @@
 //! From untrusted text to changed files: parse, verify, apply.
 //!
-//! | module | what it is for |
+//! | module | purpose |
 //! |---|---|
-//! | `parse`, `spelling`, `rule`, `comparison`, `comments`, `loss`, `form`, `guard`, `executed`, [`verify`](PathPolicy) | from a reply to edits that may be applied; only looks |
+//! | `parse`, `spelling`, `rule`, [`verify`](PathPolicy) | from a reply to edits that may be applied; read-only |
+//! | `guard`, `loss`, `comments`, `form`, `comparison`, `executed` | detection of losses and other hidden effects |
 //! | `apply`, `operation`, `plan`, `stage`, `place` | from edits to the disk |
-//! | `journal`, `record` | what is under way |
-//! | `recovery`, `rollback` | what becomes of an application that was cut short |
-//! | `undo_log`, `changes`, `undo` | what was replaced, and the way back to it |
-//! | `beneath`, `disk`, `digest`, `attributes` | handles that stay below the root, the system's calls, what tells files apart, and what they have besides their content |
-//! | `error` | what can go wrong between verified edits and a tree in order |
+//! | `journal`, `record` | the operation in progress |
+//! | `recovery`, `rollback` | recovery from an application that was cut short |
+//! | `undo_log`, `changes`, `undo` | saved files, and their restoration |
+//! | `beneath`, `disk`, `digest`, `attributes` | handles confined to the root, system calls, file identity, attributes |
+//! | `error` | errors from applying, recovering and undoing |
 //!
-//! Guarantees that nothing of a reply is written that [`PathPolicy::verify`] has not passed: only it makes
-//! a [`VerifiedEdits`], and `apply` takes nothing else. What is undone or recovered is held
-//! against the spelling of paths again, and goes through the same handles.
+//! Guarantees that nothing of a reply is written that [`PathPolicy::verify`] has not passed: only it creates a
+//! [`VerifiedEdits`], and `apply` accepts nothing else. Undo and recovery check the spelling of paths again, and use
+//! the same handles.
 
 pub(crate) mod apply;
 pub(crate) mod attributes;
@@ -56,7 +57,7 @@ pub use rule::Rule;
 pub(crate) use spelling::PROTECTED_FILES;
 pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits, VerifyError};
 
-/// Applies `edits`. What they replace is kept in `undo_log` first.
+/// Applies `edits`. The files they replace are first saved in `undo_log`.
 ///
 /// # Errors
 /// When anything fails; the tree is then as it was before, unless the error says otherwise.
@@ -68,7 +69,7 @@ pub(crate) fn apply(
     if edits.edits().is_empty() {
         return Ok(None);
     }
-    // There is no way back behind this one: what an earlier one has left is to be in order first.
+    // This application cannot be undone past an earlier one, so leftovers of that must be recovered first.
     recovery::recover(tree)?;
     let steps: Vec<_> = edits.edits().iter().map(VerifiedEdit::operation).collect();
     let whole = ChangeSet {

@@ -4,13 +4,13 @@ use super::beneath::Root;
 use super::changes::Before;
 use super::digest::Present;
 
-/// Steps that are done all at once, or not at all.
+/// Operations that are carried out all or nothing.
 pub struct ChangeSet<'w, 's> {
-    /// File by file, sorted by path.
+    /// The operations on files, sorted by path.
     pub steps: &'w [FileOperation<'s>],
-    /// Directories to remove in the end, inner ones first, as far as they are empty.
+    /// Directories to remove at the end if empty, innermost first.
     pub directories: Vec<String>,
-    /// The safety net for a kill or a power cut.
+    /// Protection against a kill or a power cut.
     pub journalling: Journalling,
 }
 
@@ -18,7 +18,7 @@ pub struct ChangeSet<'w, 's> {
 pub struct FileOperation<'e> {
     /// The path, relative to the root.
     pub path: &'e str,
-    /// The operation.
+    /// The operation to perform.
     pub action: Operation<'e>,
     /// The file that is there now.
     pub present: Option<Present>,
@@ -26,24 +26,24 @@ pub struct FileOperation<'e> {
 
 /// An operation at a path.
 pub enum Operation<'e> {
-    /// A file with this content is written.
+    /// Writes a file with this content.
     Write(&'e str),
-    /// The file whose bytes are kept at `path`, relative to the root, is put back.
+    /// Restores the file whose bytes are saved at `path`, relative to the root.
     Restore {
         path: String,
         before: &'e Before,
-        /// The folder that holds `replaced`, where that is not looked for at its path.
+        /// A handle on the folder that contains `replaced`, if it is not looked up by path.
         held: Option<&'e Root>,
     },
-    /// The file is removed.
+    /// Removes the file.
     Remove,
 }
 
-/// Selects whether a kill or a power cut leaves nothing half done.
+/// Selects whether an application is protected against a kill or a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Journalling {
-    /// A journal says what is under way, and new files are on the disk before they count.
+    /// A journal records the operation in progress, and new files are synced before they take effect.
     On,
-    /// Neither: the last resort of a run that takes its edits back on a disk that takes no more.
+    /// No journal and no syncing: the last resort for reverting a run on a full disk.
     Off,
 }

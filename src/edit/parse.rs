@@ -1,7 +1,7 @@
-//! Finds the edits in a reply, by the contract's grammar. Pure.
+//! Parses the edits in a reply, by the contract's grammar. Pure.
 //!
-//! Guarantees that bodies are the reply's bytes exactly, and that no block ever swallows another:
-//! a line in a body that begins like a fence is a fault.
+//! Guarantees that bodies are exactly the reply's bytes, and that no block ever swallows another: a line in a body that
+//! begins like a fence is a fault.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -10,24 +10,24 @@ use memchr::{memchr, memchr_iter, memmem};
 use super::beneath::ancestors;
 use super::{EditKind, FaultKind, FileEdit, ReplyFault};
 
-/// A fence has at least this many carets.
+/// The shortest fence: three carets.
 const FENCE: &str = "^^^";
 
-/// The edits of a reply, and the faults of its grammar.
+/// The edits of a reply, and its syntax faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParsedReply {
-    /// The edits, at most one a path, sorted by path.
+    /// The edits, at most one per path, sorted by path.
     pub edits: Vec<FileEdit>,
-    /// The grammar's faults; a reply with one is not to be applied.
+    /// The syntax faults; a reply with any must not be applied.
     pub faults: Vec<ReplyFault>,
-    /// The paths that more than one block names; the last block counts.
+    /// The paths named by more than one block; the last block counts.
     pub repeated: Vec<String>,
-    /// The text outside of its blocks.
+    /// The text outside of blocks.
     pub prose: String,
 }
 
 impl ParsedReply {
-    /// The parsed form of a reply with these blocks, at most one a path; the paths are untrusted text.
+    /// A parsed reply with these blocks, at most one per path; the paths are untrusted text.
     pub fn of_files(mut edits: Vec<(String, EditKind)>) -> Self {
         edits.sort_by(|(one, _), (other, _)| one.cmp(other));
         let edits = edits.into_iter().map(|(path, kind)| FileEdit {
@@ -69,13 +69,13 @@ pub fn parse(reply: &str) -> ParsedReply {
     parser.finish()
 }
 
-/// A block that has been opened.
+/// An open block.
 struct OpenBlock<'r> {
     path: &'r str,
     carets: usize,
     /// The number of the opening line.
     line: usize,
-    /// Offset of the body.
+    /// The byte offset of the body.
     body: usize,
 }
 
@@ -90,14 +90,14 @@ struct Parser<'r> {
 }
 
 impl<'r> Parser<'r> {
-    /// Takes the lines up to the next fence.
+    /// Handles the lines up to the next fence.
     fn text(&mut self, text: &str) {
         if self.open.is_none() {
             self.prose.push_str(text);
         }
     }
 
-    /// Takes the next line that begins with a fence, by its number and its offset.
+    /// Handles the next fence line, given its number and offset.
     fn fence(&mut self, number: usize, start: usize, line: &'r str) {
         let text = line.strip_suffix('\n').unwrap_or(line);
         let rest = text.trim_start_matches('^');
@@ -132,7 +132,7 @@ impl<'r> Parser<'r> {
                     opened: open.line,
                 };
                 self.fault(number, fault);
-                // Most likely the block's end is missing: what follows is judged from here on.
+                // Most likely the end of the block is missing, so a new block is opened for what follows.
                 if !matches!(word, "end" | "delete") {
                     self.open(opening);
                 }
@@ -148,7 +148,7 @@ impl<'r> Parser<'r> {
     }
 
     fn edit(&mut self, block: &OpenBlock<'r>, kind: EditKind) {
-        // A block without a path is a fault already.
+        // A missing path has already been reported.
         if !block.path.is_empty() {
             self.edits.push(FileEdit {
                 path: block.path.to_owned(),
@@ -188,7 +188,7 @@ impl<'r> Parser<'r> {
     }
 }
 
-/// Faults for files that would have to be directories at the same time.
+/// Finds files that would also have to be directories.
 fn files_that_are_directories(edits: &[FileEdit]) -> Vec<ReplyFault> {
     let written = edits.iter();
     let written = written.filter(|edit| edit.kind != EditKind::Remove);

@@ -1,8 +1,7 @@
-//! One rename into place, and back.
+//! Renames that move one entry into place, or back.
 //!
-//! Renames within one directory, by its handle. Guarantees that nothing is overwritten that was not
-//! meant to be: what is new must not exist, and what is replaced or removed is kept under the staged
-//! name and checked there.
+//! Renames within one directory, by its handle. Guarantees that nothing is overwritten by mistake: a new name must not
+//! exist, and a replaced or removed file is kept under the staged name and checked there.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,29 +12,29 @@ use rustix::io::Errno;
 use super::digest::Present;
 use super::disk::{renameat, renameat_with, statat};
 
-/// Where something goes.
+/// An entry to move into place.
 pub struct StagedEntry<'p> {
     /// The directory of both names.
     pub directory: BorrowedFd<'p>,
-    /// The name that it is to have.
+    /// The final name.
     pub name: &'p str,
-    /// The name that the new file has until it is in place, and the old one from then on.
+    /// The staged name: the new file has it until it is in place, and the old file afterwards.
     pub staged: &'p str,
 }
 
 impl StagedEntry<'_> {
-    /// Gives what is staged its name, which must be free.
+    /// Moves the staged entry to its final name, which must be free.
     pub fn create(&self) -> io::Result<()> {
         Ok(self.rename_new(self.staged, self.name)?)
     }
 
-    /// Gives the staged file its name; what is `present` takes the staged one.
+    /// Moves the staged file to its final name, and the `present` file to the staged name.
     pub fn replace(&self, present: Present) -> io::Result<()> {
         self.exchange()?;
         self.check(present)
     }
 
-    /// Takes what is `present` out of the tree, by giving it the staged name.
+    /// Takes the `present` file out of the tree by moving it to the staged name.
     pub fn remove(&self, present: Present) -> io::Result<()> {
         self.rename_new(self.name, self.staged)?;
         self.check(present)
@@ -45,7 +44,7 @@ impl StagedEntry<'_> {
     pub fn rename_new(&self, old: &str, new: &str) -> Result<(), Errno> {
         let directory = self.directory;
         match renameat_with(directory, old, new, RenameFlags::NOREPLACE) {
-            // A file system without that flag: a look first is the next best.
+            // The file system does not support the flag: checking first is the next best.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match statat(directory, new) {
                 Err(Errno::NOENT) => renameat(directory, old, new),
                 Ok(_) => Err(Errno::EXIST),
@@ -55,7 +54,7 @@ impl StagedEntry<'_> {
         }
     }
 
-    /// The staged file takes the name of the one that is there, and that one the staged name.
+    /// Exchanges the staged file with the one in place.
     fn exchange(&self) -> Result<(), Errno> {
         let (directory, name, staged) = (self.directory, self.name, self.staged);
         match renameat_with(directory, staged, name, RenameFlags::EXCHANGE) {
@@ -64,8 +63,8 @@ impl StagedEntry<'_> {
         }
     }
 
-    /// The same on a file system that cannot exchange: a third name keeps the old file meanwhile.
-    /// Should one of the steps fail, the roll-back knows where it lies.
+    /// Exchanges the files on a file system without an exchange operation, keeping the old file under a third name in
+    /// between. If a step fails, the roll-back knows where to find it.
     fn exchange_in_turn(&self) -> Result<(), Errno> {
         let kept = kept_name(self.staged);
         self.rename_new(self.name, &kept)?;
@@ -73,13 +72,13 @@ impl StagedEntry<'_> {
         self.rename_new(&kept, self.staged)
     }
 
-    /// Returns whether what was taken out of the tree is the file that was verified.
+    /// Checks that the file taken out of the tree is the verified one.
     fn check(&self, present: Present) -> io::Result<()> {
         present.check(&statat(self.directory, self.staged)?)
     }
 }
 
-/// The name that keeps a file while another takes its place, where the two cannot be exchanged.
+/// The name of the old file while another takes its place, if the two cannot be exchanged.
 pub fn kept_name(staged: &str) -> String {
     format!("{staged}-old")
 }

@@ -1,8 +1,7 @@
 //! The plan of a change to the tree: its operations, and the renames that carry them out.
 //!
-//! Looks which directories are there, and has what is replaced kept in the undo log; changes nothing
-//! else. Guarantees that whatever gets into place does so by one rename, a new directory with all that
-//! is in it.
+//! Checks which directories exist, and saves files to be replaced in the undo log; changes nothing else. Guarantees
+//! that everything is moved into place by one rename, a new directory together with its contents.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
@@ -20,13 +19,13 @@ use super::spelling::PathScope;
 use super::undo_log::UndoLog;
 use crate::sys::parallel::in_parallel;
 
-/// An entry that gets into place by one rename: a file, or a new directory with all the files in it.
+/// An entry moved into place by one rename: a file, or a new directory with all its files.
 pub struct Unit<'e> {
-    /// Where it goes.
+    /// The final path.
     pub target: &'e str,
-    /// Where it is made: the same directory, under a name of its own.
+    /// The path where it is created: in the same directory, under a staged name.
     pub staged: String,
-    /// The steps that are part of it.
+    /// The operations that are part of it.
     pub steps: Range<usize>,
     /// True for a new directory.
     pub is_directory: bool,
@@ -34,20 +33,20 @@ pub struct Unit<'e> {
 
 /// The files to make, and the renames that put them in place.
 pub struct ApplyPlan<'e> {
-    /// The root below which all of it happens.
+    /// The root below which all files are changed.
     pub root: &'e Root,
     /// The operations.
     pub whole: &'e ChangeSet<'e, 'e>,
-    /// The time that every new file is to say it was written at.
+    /// The modification time for new files.
     pub now: SystemTime,
-    /// The renames, in the order of their steps.
+    /// The renames, in the order of their operations.
     pub units: Vec<Unit<'e>>,
-    /// For each step the path that its file is written to.
+    /// For each operation, the path that its file is written to.
     pub staged: Vec<String>,
 }
 
 impl<'e> ApplyPlan<'e> {
-    /// Looks which directories are there; changes nothing.
+    /// Plans the change set. Checks which directories exist; changes nothing.
     pub fn of(
         root: &'e Root,
         whole: &'e ChangeSet<'e, 'e>,
@@ -78,7 +77,7 @@ impl<'e> ApplyPlan<'e> {
                 return Err(apply_failed("change", step.path)(gone));
             }
             existing = missing.is_none().then_some(parent);
-            // Where nothing is to be and nothing is, no directory is to be made for it.
+            // Removing a missing file must not create its directories.
             let made = missing.filter(|_| !matches!(step.action, Operation::Remove));
             let target = made.unwrap_or(step.path);
             let unit = Unit {
@@ -94,7 +93,7 @@ impl<'e> ApplyPlan<'e> {
         Ok(plan)
     }
 
-    /// Returns whether a file lies in the new directory that is the last unit, and so becomes part of it.
+    /// Returns whether a file lies in the new directory of the last unit, and adds it there if so.
     fn joins_last_unit(&mut self, slot: usize, path: &str) -> bool {
         let Some(unit) = self.units.last_mut().filter(|unit| unit.is_directory) else {
             return false;
@@ -108,7 +107,7 @@ impl<'e> ApplyPlan<'e> {
         true
     }
 
-    /// Makes the journal's record. Saves the files to be replaced on the way.
+    /// Creates the journal's record. Saves the files to be replaced along the way.
     pub fn record(&self, mut undo_log: Option<&mut UndoLog<'_>>) -> Result<Record, ApplyError> {
         let steps = self.whole.steps;
         let digests = in_parallel(steps.len(), |slots| {
@@ -163,7 +162,7 @@ impl<'e> ApplyPlan<'e> {
     }
 }
 
-/// The outermost directory on the way to `directory`, itself included, that is not there.
+/// The outermost missing directory on the way to `directory`, which is included.
 fn first_missing<'p>(root: &Root, directory: &'p str) -> Result<Option<&'p str>, Errno> {
     for path in ancestors(directory).chain([directory]) {
         if if_there(root.directory(path))?.is_none() {
@@ -173,7 +172,7 @@ fn first_missing<'p>(root: &Root, directory: &'p str) -> Result<Option<&'p str>,
     Ok(None)
 }
 
-/// The path of `name` in the directory of `path`.
+/// The path of `name` in the same directory as `path`.
 fn beside(path: &str, name: &str) -> String {
     match split(path).0 {
         "" => name.to_owned(),

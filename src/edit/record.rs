@@ -1,7 +1,7 @@
 //! The records of a journal: each rename under way, and the data needed to undo it.
 //!
-//! Pure. Guarantees that what is read names nothing that no run may change: a journal may lie where a
-//! build can write.
+//! Pure. Guarantees that a parsed record names nothing that no run may change: a journal may lie where a build can
+//! write.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,19 +12,19 @@ use super::beneath::{ancestors, split};
 use super::digest::{Digest, Fingerprint, Stamp};
 use super::spelling::{self, PathScope};
 
-/// The beginning of the names of staged files.
+/// The prefix of staged names.
 pub const STAGED: &str = ".code-commit-";
-/// The version of the journal's form.
+/// Version of the journal's format.
 pub const VERSION: u32 = 2;
 
-/// One rename that is under way.
+/// A rename in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedUnit {
-    /// Where it goes, relative to the root.
+    /// The final path, relative to the root.
     pub target: String,
-    /// Where it is made, in the same directory.
+    /// The staged path, in the same directory.
     pub staged: String,
-    /// The change there.
+    /// The change at the final path.
     pub change: UnitChange,
 }
 
@@ -32,11 +32,11 @@ pub struct RecordedUnit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnitChange {
-    /// A file is made where none was.
+    /// A new file is created.
     Create { new: Digest },
-    /// A directory is made where none was.
+    /// A new directory is created.
     CreateDirectory { files: Vec<(String, Digest)> },
-    /// A file takes the place of another.
+    /// A file replaces another.
     Replace { old: Old, new: Digest },
     /// A file is removed.
     Remove { old: Option<Old> },
@@ -45,22 +45,22 @@ pub enum UnitChange {
 /// A file that is replaced or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Old {
-    /// Which file it is, in which state.
+    /// The identity and state of the file.
     pub fingerprint: Fingerprint,
 }
 
 /// The content of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// [`VERSION`].
+    /// The format version: [`VERSION`].
     pub version: u32,
-    /// The folder of the run that did it, relative to the root; none where it was no run.
+    /// The folder of the run that wrote it, relative to the root; `None` if it was not written by a run.
     pub folder: Option<String>,
-    /// The time that every new file says it was last written at.
+    /// The modification time of all new files.
     pub stamp: Stamp,
-    /// The renames that are under way.
+    /// The renames in progress.
     pub units: Vec<RecordedUnit>,
-    /// Directories to remove in the end, inner ones first, where they are empty.
+    /// Directories to remove at the end if empty, innermost first.
     pub directories: Vec<String>,
     /// The scope of the paths.
     #[serde(default, skip_serializing_if = "PathScope::is_reply")]
@@ -68,10 +68,10 @@ pub struct Record {
 }
 
 impl Record {
-    /// Reads what was written down as JSON.
+    /// Parses a record from JSON.
     ///
     /// # Errors
-    /// When it is something else, of another version, or names what no run may change.
+    /// When the JSON is not a record, has another version, or names something that no run may change.
     pub fn parse(json: &[u8]) -> io::Result<Self> {
         let record: Self = serde_json::from_slice(json)?;
         if record.version != VERSION {
@@ -86,7 +86,7 @@ impl Record {
         }
     }
 
-    /// The first thing that is named and no run may change: a journal may lie where a build can write.
+    /// Returns the first name that no run may change, if any: a journal may lie where a build can write.
     fn forbidden(&self) -> Option<String> {
         let is_run = |folder: &String| {
             let name = folder.strip_prefix("logs/");
@@ -119,7 +119,7 @@ impl Record {
             })
     }
 
-    /// The directories that are made, outer ones first.
+    /// The directories to be created, outermost first.
     pub fn new_directories(&self) -> BTreeSet<String> {
         let mut made = BTreeSet::new();
         for unit in &self.units {
@@ -133,7 +133,7 @@ impl Record {
     }
 }
 
-/// Returns whether this is a name beside `target` that only this program gives.
+/// Returns whether `staged` is a name next to `target` that only this program gives.
 fn is_staged(staged: &str, target: &str) -> bool {
     let ((parent, name), (expected, _)) = (split(staged), split(target));
     let number = name.strip_prefix(STAGED).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Puts the tree in order where an earlier application was cut short.
+//! Recovers the tree if an earlier application was cut short.
 //!
-//! Looks at what the journal names and at nothing else. Guarantees that a file which is neither the old one nor
-//! the reply's is not touched; that it may be cut short itself and started again; and that it puts nothing back
-//! before it knows that it can put back all of it.
+//! Examines only the files named in the journal. Guarantees that a file which is neither the old one nor the reply's is
+//! not touched; that recovery may itself be cut short and repeated; and that nothing is restored unless everything can
+//! be.
 
 use super::apply::Tree;
 use super::beneath::Root;
@@ -14,19 +14,19 @@ use super::undo_log::release;
 /// The outcome of a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovered {
-    /// It was cut short while it changed files; the tree is as it was before that.
+    /// The application was cut short while changing files; the old tree is restored.
     RolledBack,
-    /// It was cut short when all files were changed; the tree is the new one.
+    /// The application was cut short after all files were changed; the new tree stays.
     Completed,
 }
 
-/// Puts the tree in order, where an earlier process, or an earlier application, has left it otherwise.
+/// Recovers the tree if an earlier process or application was cut short.
 ///
 /// # Errors
-/// When that cannot be done without touching what is somebody else's; nothing is then put back.
+/// When that would require touching files changed by others; nothing is restored then.
 pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
     let mut recovered = None;
-    // One application may be under way while leftovers of the one before it are still there.
+    // An application may have been in progress while leftovers of the previous one remained.
     while let Some((mut journal, record)) = Journal::find(tree.journal)? {
         let root = Root::open(tree.root).map_err(recover_failed("."))?;
         let found = match journal.state() {
@@ -40,7 +40,7 @@ pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
             }
         };
         if let Some(folder) = &record.folder {
-            // What kept room for a run that was cut short.
+            // Frees the disk space reserved by a run that was cut short.
             release(&root, folder);
         }
         journal.remove()?;

@@ -1,8 +1,8 @@
-//! Undoes an application that was cut short, and removes what one that was not has left.
+//! Undoes an application that was cut short, and removes the leftovers of one that was completed.
 //!
-//! Looks at what the journal's record names and at nothing else. Guarantees that a file which is neither
-//! the old one nor the reply's is not touched; that it may be cut short itself and started again; and that
-//! it puts nothing back before it knows that it can put back all of it.
+//! Examines only the files named in the journal's record. Guarantees that a file which is neither the old one nor the
+//! reply's is not touched; that a roll-back may itself be cut short and repeated; and that nothing is restored unless
+//! everything can be.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,10 +19,10 @@ use super::journal::{Journal, JournalState};
 use super::place::{StagedEntry, kept_name};
 use super::record::{Record, RecordedUnit, UnitChange};
 
-/// Undoes what the record says was under way, however far it came.
+/// Undoes the recorded operations, however far they got.
 ///
 /// # Errors
-/// When that cannot be done without touching what is somebody else's; nothing is then put back.
+/// When that would require touching files changed by others; nothing is restored then.
 pub(super) fn roll_back(
     root: &Root,
     record: &Record,
@@ -30,7 +30,7 @@ pub(super) fn roll_back(
 ) -> Result<(), RecoverError> {
     if journal.state() == JournalState::Installing {
         put_all_back(root, record)?;
-        // Where that cannot be noted, what follows is done all the same: once more, if it must be.
+        // An error is ignored: the steps that follow may be repeated.
         let _ = journal.advance(JournalState::RolledBack);
     }
     for unit in &record.units {
@@ -39,7 +39,7 @@ pub(super) fn roll_back(
     Ok(())
 }
 
-/// Puts back what has got into its place.
+/// Moves back the units that are in place.
 fn put_all_back(root: &Root, record: &Record) -> Result<(), RecoverError> {
     let (mut moves, mut changed) = (Vec::new(), Vec::new());
     for unit in &record.units {
@@ -57,7 +57,7 @@ fn put_all_back(root: &Root, record: &Record) -> Result<(), RecoverError> {
     })
 }
 
-/// Where the versions of a file lie that stands in the way of a roll-back.
+/// Explains where to find the versions of a file that prevents a roll-back.
 fn explain(unit: &RecordedUnit, record: &Record) -> String {
     let RecordedUnit { target, staged, .. } = unit;
     let folder = record.folder.as_ref();
@@ -74,11 +74,10 @@ fn explain(unit: &RecordedUnit, record: &Record) -> String {
     }
 }
 
-/// Removes the files that were replaced or removed by an application that is done, and the directories
-/// that it was to remove.
+/// Removes the replaced and removed files of a completed application, and the directories that it should remove.
 ///
 /// # Errors
-/// When one of them cannot be removed.
+/// When a file or directory cannot be removed.
 pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), RecoverError> {
     for unit in &record.units {
         if matches!(
@@ -90,7 +89,7 @@ pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), Recov
     }
     for directory in &record.directories {
         match remove_at(root, directory, AtFlags::REMOVEDIR) {
-            // Something else is in it, or it is no directory any more: it is somebody else's.
+            // The directory is in use by others, or has become something else: leave it.
             Ok(())
             | Err(
                 Errno::NOTEMPTY
@@ -106,33 +105,33 @@ pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), Recov
     Ok(())
 }
 
-/// A way to put a unit back.
+/// The way to restore a unit.
 #[derive(Clone, Copy)]
 enum WayBack {
-    /// It never got into place, or was put back already.
+    /// Nothing to do: the unit was never in place, or is already restored.
     None,
-    /// The target takes the staged name, and is removed from there.
+    /// Move the target to the staged name, and remove it there.
     TargetToStaged,
-    /// The old file, which has the staged name, takes the target's place.
+    /// Move the old file from the staged name over the target.
     StagedOverTarget,
-    /// The same, where nothing is.
+    /// Move the old file from the staged name to the missing target.
     StagedToTarget,
-    /// The old file is kept under a third name.
+    /// Move the old file from the third name over the target.
     KeptOverTarget,
 }
 
-/// Finds out how far a unit came; `None` where it is in place, and was changed since.
+/// Determines how far a unit got; `None` if it was changed after it was put in place.
 fn way_back(root: &Root, unit: &RecordedUnit) -> io::Result<Option<WayBack>> {
     let (parent, name) = split(&unit.target);
     let staged = split(&unit.staged).1;
     let Some(directory) = if_there(root.directory(parent))? else {
-        // The unit is gone with its directory.
+        // The unit was removed together with its directory.
         return Ok(Some(WayBack::None));
     };
     let staged_there = exists(&directory, staged)?;
     let target_there = exists(&directory, name)?;
     Ok(match &unit.change {
-        // The staged name is free only once the unit is in place, or before it was made.
+        // The staged name is free only once the unit is in place, or before it was created.
         UnitChange::Create { .. } | UnitChange::CreateDirectory { .. }
             if staged_there || !target_there =>
         {
@@ -170,7 +169,7 @@ fn replaced(
     }
     let in_place = is_old(directory, staged, old)?
         || exists(directory, staged)? && !is_new(directory, staged, new)?;
-    // Something else than the verified file may have been taken out: it goes back too.
+    // A file other than the verified one may have been taken out; it is restored as well.
     Ok(if in_place {
         target_is_new.then_some(WayBack::StagedOverTarget)
     } else {
@@ -178,7 +177,7 @@ fn replaced(
     })
 }
 
-/// Returns whether a file is the one that the reply asked for.
+/// Returns whether a file has the content of the reply.
 fn is_new(directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
     match open_regular(directory.as_fd(), name)? {
         Some(file) => new.is_of(file),
@@ -186,7 +185,7 @@ fn is_new(directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
     }
 }
 
-/// Returns whether a directory has the reply's files and no others.
+/// Returns whether a directory contains no files other than the reply's.
 fn is_new_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> io::Result<bool> {
     let directories = directories_of(files);
     let mut names = directories.clone();
@@ -194,7 +193,7 @@ fn is_new_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> io::
     for directory in directories.into_iter().chain([""]) {
         let handle = match root.directory(&join(path, directory)) {
             Ok(handle) => handle,
-            // Somebody has removed a part of it.
+            // Part of the directory has been removed.
             Err(Errno::NOENT) => continue,
             Err(Errno::NOTDIR | Errno::LOOP) => return Ok(false),
             Err(errno) => return Err(errno.into()),
@@ -234,7 +233,7 @@ fn put_back(root: &Root, unit: &RecordedUnit, back: WayBack) -> Result<(), Errno
     }
 }
 
-/// Removes what has a unit's staged name. What is not there is as good as removed.
+/// Removes the entry with a unit's staged name, if it exists.
 fn remove_staged(root: &Root, unit: &RecordedUnit) -> Result<(), Errno> {
     let (parent, staged) = split(&unit.staged);
     let Some(directory) = if_there(root.directory(parent))? else {
@@ -251,7 +250,7 @@ fn remove_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> Resu
     for (file, _) in files {
         remove_at(root, &join(path, file), AtFlags::empty())?;
     }
-    // The inner ones first, which sort behind.
+    // Reverse order puts inner directories first.
     for directory in directories_of(files).into_iter().rev() {
         remove_at(root, &join(path, directory), AtFlags::REMOVEDIR)?;
     }
@@ -278,7 +277,7 @@ fn is_old(directory: &OwnedFd, name: &str, old: Fingerprint) -> Result<bool, Err
     Ok(if_there(statat(directory, name))?.is_some_and(|stat| old.is_of(&stat)))
 }
 
-/// The names in a directory, as far as they are text.
+/// The names in a directory, with invalid UTF-8 replaced.
 fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
     let names = Dir::read_from(directory)?.map(|entry| {
         let entry = entry?;
@@ -288,7 +287,7 @@ fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
     names.collect()
 }
 
-/// The directories on the way to `files`, outer ones first.
+/// The directories on the way to `files`, outermost first.
 fn directories_of(files: &[(String, Digest)]) -> BTreeSet<&str> {
     files.iter().flat_map(|(file, _)| ancestors(file)).collect()
 }

@@ -1,86 +1,86 @@
-//! The rules of the path policy, and how users are told of them. Plain data.
+//! The rules of the path policy, with their messages. Plain data.
 
-/// A rule that a path breaks; said as a sentence about paths, or about the one that stands before it.
+/// A rule broken by a path. The message is a sentence about paths in general, or about the path that precedes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Rule {
-    /// It is, or leads through, `.git`.
+    /// The path is, or leads through, `.git`.
     #[error("`.git` may not be changed")]
     ProtectedGit,
-    /// It is one of the protected files.
+    /// The path is a protected file.
     #[error("this file is protected")]
     ProtectedFile,
-    /// It is, or lies in, one of the protected directories.
+    /// The path is, or lies in, a protected directory.
     #[error("this directory is protected")]
     ProtectedDirectory,
-    /// It is the program that is running.
+    /// The path is the running program.
     #[error("the running program may not be changed")]
     ProtectedProgram,
-    /// git would ignore it.
+    /// The path is ignored by git.
     #[error("git ignores this path, so a change to it could not be reviewed")]
     Ignored,
-    /// It begins with a slash.
+    /// The path begins with a slash.
     #[error("a path must be relative to the project's root")]
     Absolute,
-    /// It begins with a tilde.
+    /// The path begins with a tilde.
     #[error("a path may not begin with `~`")]
     Tilde,
-    /// It has a `.` or `..` for a name.
+    /// The path contains `.` or `..` as a name.
     #[error("a path may not have `.` or `..` in it")]
     DotComponent,
-    /// It has an empty name: `a//b`, `a/`.
+    /// The path contains an empty name: `a//b`, `a/`.
     #[error("a path may not have `//` in it, or end with `/`")]
     EmptyComponent,
-    /// It has a backslash.
+    /// The path contains a backslash.
     #[error("a path may not have a backslash in it")]
     Backslash,
-    /// It has a colon: a drive, or an alternate data stream.
+    /// The path contains a colon, as for a drive or an alternate data stream.
     #[error("a path may not have a colon in it")]
     Colon,
-    /// It has a control character.
+    /// The path contains a control character.
     #[error("a path may not have control characters in it")]
     Control,
-    /// It has a character that is invisible, turns the text around, or passes for another.
+    /// The path contains a character that is invisible, changes the text direction, or resembles another.
     #[error("a path may not have characters that are invisible or look like others")]
     Unicode,
-    /// It is not in Unicode's composed form (NFC).
+    /// The path is not in Unicode's composed form (NFC).
     #[error("a path must be in Unicode's composed form (NFC)")]
     NotNfc,
-    /// It has a character that Windows takes in no name.
+    /// The path contains a character that Windows does not allow in names.
     #[error("a path may not have any of `<>\"|?*` in it")]
     BadChar,
-    /// A name ends with a dot or a blank.
+    /// A name ends with a dot or a space.
     #[error("a name may not end with a dot or a space")]
     TrailingDotSpace,
-    /// A name begins with a blank.
+    /// A name begins with a space.
     #[error("a name may not begin with a space")]
     LeadingSpace,
-    /// It has a name that Windows keeps for a device.
+    /// The path contains a name that Windows reserves for a device.
     #[error("Windows keeps this name for a device")]
     Reserved,
-    /// A name has more than 255 bytes, or the path more than 4,000.
+    /// A name is longer than 255 bytes, or the path longer than 4,000.
     #[error("the path, or a name in it, is too long")]
     NameTooLong,
-    /// A symbolic link is in the way.
+    /// The path leads to or through a symbolic link.
     #[error("a path may not lead to or through a symbolic link")]
     Symlink,
-    /// A directory is to be made where a file is.
+    /// A directory would be needed where a file exists.
     #[error("the path leads through something that is not a directory")]
     NotDirectory,
-    /// The entry there is no regular file.
+    /// The entry at the path is not a regular file.
     #[error("there is something here that is not a regular file")]
     NotRegular,
-    /// A nested repository or a submodule is in the way.
+    /// The path lies in a nested repository or a submodule.
     #[error("the path lies in another git repository")]
     NestedRepo,
-    /// It would be in a directory that git takes for a repository, with a configuration that names programs.
+    /// The file would make git take its directory for a repository, whose configuration may name programs.
     #[error(
         "the path lies in a directory that git would take for a repository: `HEAD` beside `objects`, `refs` or `commondir`"
     )]
     MadeRepo,
-    /// A mount point is in the way.
+    /// The path lies beyond a mount point.
     #[error("the path lies beyond a mount point")]
     CrossDevice,
-    /// Another file's name differs in letter case only.
+    /// The name differs from another only in letter case.
     #[error("another path differs from this one in letter case only")]
     CaseCollision,
 }

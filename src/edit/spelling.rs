@@ -1,8 +1,8 @@
-//! Checks on a path's spelling alone: its form, and the protected names. Pure.
+//! Checks on the spelling of a path alone: its form, and protected names. Pure.
 //!
-//! Guarantees that a path which passes is relative, of plain names, and means the same file on
-//! Linux, macOS and Windows, so that none of them is another spelling of a protected one. After
-//! git's `verify_path` and its tests (t1014, t0060, t7450), and Windows' naming rules.
+//! Guarantees that a path which passes is relative, consists of plain names, and denotes the same file on Linux, macOS
+//! and Windows, so that it cannot be another spelling of a protected path. Based on git's `verify_path` and its tests
+//! (t1014, t0060, t7450), and on the naming rules of Windows.
 
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
@@ -26,22 +26,22 @@ pub const PROTECTED_FILES: [&str; 6] = [
 /// ones hold the keys of other projects.
 pub const PROTECTED_DIRECTORIES: [&str; 3] = [CONFIG, "logs", "target"];
 
-/// Those that no agent may write to either.
+/// The directories that agents may not write to either.
 pub const CLOSED_DIRECTORIES: [&str; 2] = [CONFIG, "logs"];
 
-/// The writer that a path is checked for.
+/// The kind of writer that a path is checked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PathScope {
-    /// A reply's, which nobody looks at before they are made.
+    /// A reply, whose edits are applied without review.
     #[default]
     Reply,
-    /// An agent's tools': what its commands could change unseen, they may change so that it can be undone.
+    /// An agent's tools: they may change, reversibly, what the agent's commands could change unnoticed.
     Agent,
 }
 
 impl PathScope {
-    /// The narrowest one that allows these paths, of which each is allowed in one.
+    /// The narrowest scope that allows all of these paths, each of which some scope allows.
     pub fn of<'p>(mut paths: impl Iterator<Item = &'p str>) -> Self {
         if paths.any(|path| broken_rule(path, Self::Reply).is_some()) {
             Self::Agent
@@ -59,7 +59,7 @@ impl PathScope {
         *self == Self::Reply
     }
 
-    /// The directories below the root that are protected.
+    /// The protected directories below the root.
     pub fn directories(self) -> &'static [&'static str] {
         match self {
             Self::Reply => &PROTECTED_DIRECTORIES,
@@ -68,7 +68,7 @@ impl PathScope {
     }
 }
 
-/// Marks that may enclose a path as a whole.
+/// Pairs of characters that may enclose a path.
 const DECORATIONS: [(&str, &str); 9] = [
     ("[", "]"),
     ("(", ")"),
@@ -81,20 +81,20 @@ const DECORATIONS: [(&str, &str); 9] = [
     ("*", "*"),
 ];
 
-/// No file system in use takes longer names, in bytes.
+/// Maximum length of a name on common file systems, in bytes.
 const LONGEST_NAME: usize = 255;
-/// Linux' limit for a whole path is 4,096 bytes; the root's own path needs some of it.
+/// Maximum length of a path, in bytes: the limit on Linux is 4,096, which includes the root's own path.
 const LONGEST_PATH: usize = 4000;
 
-/// The rule that the spelling of `path` breaks; what is protected comes before what is odd.
+/// Returns the rule that the spelling of `path` breaks; protected paths are reported before malformed ones.
 pub fn broken_rule(path: &str, scope: PathScope) -> Option<Rule> {
     protected_rule(path, scope)
         .or_else(|| path_rule(path))
         .or_else(|| path.split('/').find_map(name_rule))
 }
 
-/// Returns the rule if `path` is a spelling of a protected one. Separators and names are read as any system might read
-/// them.
+/// Returns the rule if `path` is a spelling of a protected path, with separators and names interpreted as any system
+/// might.
 pub fn protected_rule(path: &str, scope: PathScope) -> Option<Rule> {
     let names = path.split(['/', '\\']).map(fold);
     let names: Vec<String> = names.filter(|name| !name.is_empty()).collect();
@@ -113,7 +113,7 @@ pub fn protected_rule(path: &str, scope: PathScope) -> Option<Rule> {
         } else if is_spelling_of(name, CONFIG) {
             Some(Rule::ProtectedDirectory)
         } else {
-            // Windows calls `.gitignore` so where `GITIGN~1` to `~4` are taken.
+            // The short name of `.gitignore` on Windows if `GITIGN~1` to `GITIGN~4` are taken.
             let is_hashed = name.starts_with("gi250a~");
             let is_ignore_file = is_hashed || is_spelling_of(name, ".gitignore");
             (are_files_protected && is_ignore_file).then_some(Rule::ProtectedFile)
@@ -121,9 +121,8 @@ pub fn protected_rule(path: &str, scope: PathScope) -> Option<Rule> {
     })
 }
 
-/// A name as the most forgiving file system would see it: compatibility forms resolved, invisible
-/// characters dropped (HFS+), lower case (APFS, NTFS), no alternate stream, no dots or blanks at
-/// the end (NTFS).
+/// Folds a name as the most lenient file system would: compatibility forms resolved, invisible characters dropped
+/// (HFS+), lower case (APFS, NTFS), no alternate stream, no trailing dots or spaces (NTFS).
 pub fn fold(name: &str) -> String {
     let lower = if name.is_ascii() {
         name.to_ascii_lowercase()
@@ -135,8 +134,8 @@ pub fn fold(name: &str) -> String {
     without_stream.trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// Returns whether a folded name is `protected`, or the short name that Windows gives it: up to six of its
-/// letters, `~` and a digit, and up to three letters of the extension.
+/// Returns whether a folded name is `protected` or its short name on Windows: up to six of its letters, `~` and a
+/// digit, and up to three letters of the extension.
 fn is_spelling_of(folded: &str, protected: &str) -> bool {
     let protected = protected.to_ascii_lowercase();
     if folded == protected {
@@ -148,14 +147,14 @@ fn is_spelling_of(folded: &str, protected: &str) -> bool {
     let before_dot = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
     let base = before_dot(protected.trim_start_matches('.'));
     let digits = before_dot(number);
-    // The protected names are ASCII.
+    // Protected names are ASCII.
     stem == &base[..base.len().min(6)]
         && !digits.is_empty()
         && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The path in one that has something around it as a whole: brackets, quotes, marks of Markdown, `file:`, or a remark
-/// behind it. What has such marks only inside, as `app/[slug]/page.tsx`, is a path.
+/// Returns the path inside brackets, quotes, Markdown markup, after `file:`, or before a remark, if there is one. Marks
+/// in the middle, as in `app/[slug]/page.tsx`, are part of the path.
 pub fn undecorated(path: &str) -> Option<&str> {
     let mut plain = path.trim();
     while let Some(inner) = without_decoration(plain) {
@@ -210,7 +209,7 @@ fn name_rule(name: &str) -> Option<Rule> {
     }
 }
 
-/// Names that Windows keeps for devices, whatever extension follows.
+/// Returns whether Windows reserves the name for a device, whatever its extension.
 fn is_device(name: &str) -> bool {
     let folded: String = name.nfkc().collect::<String>().to_ascii_lowercase();
     let base = folded.split('.').next().unwrap_or_default();
@@ -221,7 +220,7 @@ fn is_device(name: &str) -> bool {
     named.contains(&base) || number.is_some_and(is_digit)
 }
 
-/// Characters that hide, turn text around, or pass for a separator or a dot.
+/// Returns whether a character is invisible, changes the text direction, or resembles a separator or a dot.
 fn is_deceptive(c: char) -> bool {
     if c.is_ascii() {
         return false;

@@ -1,8 +1,8 @@
-//! Makes the new files, under their staged names: writes them, or brings back what was kept.
+//! Creates the new files under their staged names: writes them, or restores saved ones.
 //!
-//! Writes beside the targets, and in new directories that have staged names themselves. Guarantees that
-//! nothing is overwritten, that a file which is to replace another is private until it has that one's
-//! rights, and that what is brought back is what was kept.
+//! Writes next to the targets, and in new directories that are staged themselves. Guarantees that nothing is
+//! overwritten, that a file replacing another is private until it has the same permissions, and that a restored file
+//! has the saved content.
 
 use std::fs::{File, FileTimes};
 use std::io::{self, Seek as _};
@@ -22,10 +22,10 @@ use super::plan::ApplyPlan;
 use crate::project::run_folder::REPLACED;
 use crate::sys::counter::Counter;
 
-/// So many files are seen onto the disk one by one; for more, all of the file system is.
+/// Up to this many files are synced one by one; beyond that, the whole file system is.
 pub const FEW_FILES: usize = 8;
 
-/// Makes the new directories, under their staged names.
+/// Creates the new directories under their staged names.
 pub fn make_directories(plan: &ApplyPlan<'_>) -> Result<(), ApplyError> {
     let in_new = plan.units.iter().filter(|unit| unit.is_directory);
     let mut last = None;
@@ -70,8 +70,8 @@ pub fn stage(
     Ok(lost)
 }
 
-/// Makes a file that must not exist. One that is to replace another, or to be brought back, gets what that one had;
-/// says what it could not be given of it.
+/// Creates a file that must not exist. If it replaces or restores another, it gets that file's attributes; returns
+/// those that could not be carried over.
 fn stage_one(
     plan: &ApplyPlan<'_>,
     directory: BorrowedFd<'_>,
@@ -81,7 +81,7 @@ fn stage_one(
     let (file, lost) = match &step.action {
         Operation::Remove => return Ok(Vec::new()),
         Operation::Write(content) => {
-            // Private until it has its mode: the file that it replaces may be.
+            // Private until it has its mode: the file that it replaces may be private.
             let mode = if step.present.is_some() { 0o600 } else { 0o666 };
             let mut file = create_new(directory, name, mode)?;
             disk::write_all(&mut file, content.as_bytes())?;
@@ -112,7 +112,7 @@ fn stage_one(
             (file, lost)
         }
     };
-    // By this, the undo log tells what a build has not touched.
+    // The undo log compares this time to find files not touched by a build.
     disk::set_times(&file, FileTimes::new().set_modified(plan.now))?;
     if plan.whole.steps.len() <= FEW_FILES && plan.whole.journalling == Journalling::On {
         disk::sync(&file)?;
@@ -120,8 +120,8 @@ fn stage_one(
     Ok(lost)
 }
 
-/// The rights of a file that is brought back. Anybody may have made its record, so the disk says whose it is, and the
-/// most that it permits: what the file that keeps it permits, or the one that is in its place.
+/// The permissions and owner of a restored file. The record is untrusted, so the owner is taken from the disk, and the
+/// permissions are limited to those of the saved file and of the file being replaced.
 fn restored_rights(recorded: u32, kept: Rights, present: Option<Present>) -> Rights {
     let present = present.map(|present| present.rights);
     Rights {
@@ -130,7 +130,7 @@ fn restored_rights(recorded: u32, kept: Rights, present: Option<Present>) -> Rig
     }
 }
 
-/// Opens the file that is to be replaced.
+/// Opens the file that will be replaced.
 fn open_present(
     directory: BorrowedFd<'_>,
     name: &str,
@@ -142,7 +142,7 @@ fn open_present(
     Ok((file, stat))
 }
 
-/// A copy of a file that was kept, and that file itself.
+/// Restores a saved file; returns the new file and the saved one.
 fn bring_back(
     vault: &OwnedFd,
     path: &str,
@@ -162,7 +162,7 @@ fn bring_back(
     let file = if let Ok(copy) = copied {
         copy
     } else {
-        // The kept file itself takes no room.
+        // Links the saved file instead, which needs no space.
         if_there(disk::unlinkat(directory, name, AtFlags::empty()))?;
         disk::linkat(vault, kept, directory, name)?;
         source.try_clone()?

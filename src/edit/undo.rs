@@ -1,8 +1,7 @@
-//! Puts the project back as it was before a run.
+//! Restores the project to its state before a run.
 //!
-//! Looks at what the run's undo log names, and applies the inverse of all of it, journalled like any
-//! other application. Guarantees that nothing is done where a file is neither what the run left there
-//! nor what was there before it.
+//! Examines the files named in the run's undo log, and applies the inverse of all changes, journalled like any other
+//! application. Guarantees that nothing is done if a file is neither as the run left it nor as it was before.
 
 use rustix::fs::fstat;
 
@@ -19,7 +18,7 @@ use crate::sys::files::PathError;
 
 pub use super::operation::Journalling;
 
-/// Why a run was not undone; nothing was changed.
+/// Errors from undoing a run; nothing was changed.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum UndoError {
     /// Files are not as the run left them.
@@ -28,44 +27,42 @@ pub enum UndoError {
         "nothing was undone; keep your changes elsewhere, put these files back by hand, and undo again"
     ))]
     Changed(Vec<String>),
-    /// A file could not be looked at.
+    /// A file could not be examined.
     #[error(transparent)]
     #[diagnostic(help("make it readable; nothing was undone"))]
     Io(#[from] PathError),
-    /// It could not be carried out.
+    /// The inverse could not be applied.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Apply(#[from] ApplyError),
-    /// An earlier application could not be put in order first.
+    /// An earlier application could not be recovered first.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Recover(#[from] RecoverError),
 }
 
-/// A run that was undone.
+/// The result of undoing a run.
 #[derive(Debug)]
 pub struct Undone {
-    /// The files that were put back, and those that were removed; both empty where there was nothing
-    /// to do.
+    /// The files that were restored and those that were removed; both empty if there was nothing to do.
     pub edits: EditsRecord,
-    /// The application that undid it.
+    /// The application that undid the run.
     pub applied: Option<Applied>,
 }
 
-/// Returns whether there is anything to undo.
+/// Returns whether there is nothing to undo.
 ///
 /// # Errors
-/// As [`undo`].
+/// Same as for [`undo`].
 pub fn is_undone(tree: Tree<'_>, folder: &str, changes: &ChangeLog) -> Result<bool, UndoError> {
     inverse(tree, folder, changes, None).map(|(steps, _)| steps.is_empty())
 }
 
-/// Undoes the `changes` of the run in `folder`, relative to the root. What that replaces is kept in
-/// `undo_log`, if there is one. Without a journal, a kill leaves it half done: the last resort on a disk that
-/// takes no more.
+/// Undoes the `changes` of the run in `folder`, relative to the root. The replaced files are saved in `undo_log`, if
+/// given. Without a journal, a kill leaves the project half restored: the last resort on a full disk.
 ///
 /// # Errors
-/// When a file has changed since, or anything fails; the tree is then as it was.
+/// When a file has changed since the run, or any step fails; the tree is then unchanged.
 pub fn undo(
     tree: Tree<'_>,
     folder: &str,
@@ -74,11 +71,11 @@ pub fn undo(
     journalling: Journalling,
 ) -> Result<Undone, UndoError> {
     recovery::recover(tree)?;
-    // A run's own folder may have been moved meanwhile.
+    // The run's own folder may have been moved in the meantime.
     let own = undo_log.as_deref().filter(|log| log.folder() == folder);
     let held = own.and_then(|log| log.held().ok());
     let (steps, edits) = inverse(tree, folder, changes, held.as_ref())?;
-    // What has no journal is not logged either.
+    // Without a journal, nothing is logged either.
     let undo_log = undo_log.filter(|_| journalling == Journalling::On);
     if steps.is_empty() {
         let applied = None;
@@ -93,7 +90,7 @@ pub fn undo(
     Ok(Undone { edits, applied })
 }
 
-/// The operations that undo the changes, in the order of the paths.
+/// The operations that undo the changes, ordered by path.
 fn inverse<'c>(
     tree: Tree<'_>,
     folder: &str,

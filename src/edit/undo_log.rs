@@ -1,10 +1,9 @@
-//! The undo log of a run: the bytes that its replies replaced or removed, and the state that replaced them.
+//! The undo log of a run: the bytes that its replies replaced or removed, and the states that followed.
 //!
-//! Writes below the run's folder: `replaced/N`, a file each, and `changes.json`, which says what they
-//! are; and while the run goes on, a file that keeps room on the disk for taking its edits back. A file
-//! that holds an API key is kept beside the keys instead, and so is `changes.json` where a path holds
-//! one. Guarantees that the bytes are kept before they are replaced, and that no link that somebody
-//! planted is followed.
+//! Writes below the run's folder: the saved files as `replaced/N`, and `changes.json`, which describes them; and,
+//! during the run, a file that reserves disk space for reverting its edits. A file that contains an API key is saved
+//! next to the keys instead, as is `changes.json` if a path contains one. Guarantees that bytes are saved before they
+//! are replaced, and that no planted link is followed.
 
 use std::io::{self, BufReader, Seek as _};
 use std::ops::Range;
@@ -29,12 +28,12 @@ use crate::secret::Redactor;
 use crate::sys::files::{MIB, PathError};
 use crate::sys::parallel::in_parallel;
 
-/// No log of changes is larger, in bytes.
+/// Maximum size of `changes.json`, in bytes.
 const LARGEST: u64 = 16 * MIB;
-/// The bytes of a file that are read at once.
+/// Number of bytes of a file read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// The undo log of a run could not be read.
+/// An error from reading the undo log of a run.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error(transparent)]
 #[diagnostic(help("put the files back by hand: `replaced` in the run's folder holds them"))]
@@ -49,16 +48,16 @@ pub struct UndoLog<'r> {
     folder: String,
     redactor: &'r Redactor,
     changes: ChangeLog,
-    /// The same before what was noted last, until that is done.
+    /// The changes before the last entry, until that is confirmed or retracted.
     previous: Option<ChangeLog>,
-    /// True if a path holds a key.
+    /// True if a path contains a key.
     beside_keys: bool,
-    /// The number of files that are kept.
+    /// The number of saved files.
     kept: u32,
 }
 
 impl<'r> UndoLog<'r> {
-    /// The log of a run that has changed nothing yet.
+    /// Creates the log of a run that has changed nothing yet.
     pub fn new(root: &Path, own: Arc<RunFolder>, redactor: &'r Redactor) -> Self {
         Self {
             root: root.to_path_buf(),
@@ -77,12 +76,12 @@ impl<'r> UndoLog<'r> {
         &self.folder
     }
 
-    /// The run's folder as it was made, wherever it is now.
+    /// The run's folder by its original handle, even if it has been moved.
     pub(super) fn held(&self) -> io::Result<Root> {
         self.own.held().map(Root::at)
     }
 
-    /// The files that were saved, where one of them is there no more.
+    /// Returns the path of a saved file that no longer exists, if any.
     pub fn lost(&self) -> Option<String> {
         let files = self.changes.files.values();
         let mut kept =
@@ -95,7 +94,7 @@ impl<'r> UndoLog<'r> {
         &self.changes
     }
 
-    /// Keeps what `steps` replace or remove; for each where, and what it was.
+    /// Saves the files that `steps` replace or remove. Returns a record of each.
     pub(super) fn keep(
         &mut self,
         root: &Root,
@@ -151,7 +150,7 @@ impl<'r> UndoLog<'r> {
         kept.collect()
     }
 
-    /// The digest of a file, and whether it holds a key.
+    /// Returns the digest of a file, and whether it contains a key.
     fn examine(&self, directory: BorrowedFd<'_>, name: &str) -> io::Result<(Digest, bool)> {
         let mut file = open_regular(directory, name)?.ok_or_else(changed_meanwhile)?;
         let digest = Digest::of_file(file.try_clone()?)?;
@@ -162,7 +161,7 @@ impl<'r> UndoLog<'r> {
         Ok((digest, holds_key))
     }
 
-    /// The directory that keeps files; made where it is missing.
+    /// Opens the directory of saved files, creating it if missing.
     fn open_vault(&self, root: &Root, beside_keys: bool) -> io::Result<OwnedFd> {
         if beside_keys {
             return Ok(root.ensure_directory_of_ours(&vault(&self.folder, true))?);
@@ -170,12 +169,12 @@ impl<'r> UndoLog<'r> {
         Ok(self.open()?.ensure_directory_of_ours(REPLACED)?)
     }
 
-    /// The run's folder, if it is still there.
+    /// Opens the run's folder, if it still exists.
     fn open(&self) -> io::Result<Root> {
         self.own.open().map(Root::at)
     }
 
-    /// Notes what is about to be done, and writes that down.
+    /// Records the changes about to be made, and writes the log.
     pub(super) fn note(
         &mut self,
         steps: &[FileOperation<'_>],
@@ -204,8 +203,8 @@ impl<'r> UndoLog<'r> {
             .map_err(apply_failed("write", format!("{}/{CHANGES}", self.folder)))
     }
 
-    /// Takes back what was noted last: it was not done. Where that cannot be written down, the file says
-    /// too much, which undoing finds out by itself.
+    /// Removes the last entry, which was not carried out. If the log cannot be written, it lists too much, which undo
+    /// detects.
     pub(super) fn retract(&mut self) {
         let Some(previous) = self.previous.take() else {
             return;
@@ -218,12 +217,12 @@ impl<'r> UndoLog<'r> {
         }
     }
 
-    /// Keeps what was noted last: it is done.
+    /// Confirms the last entry, which was carried out.
     pub(super) fn confirm(&mut self) {
         self.previous = None;
     }
 
-    /// Keeps room on the disk for the journal and the log of taking it all back.
+    /// Reserves disk space for the journal and the log needed to revert the run.
     fn reserve(&self, size: usize) -> io::Result<()> {
         const LEAST: usize = 64 << 10;
         self.release();
@@ -232,18 +231,18 @@ impl<'r> UndoLog<'r> {
         disk::allocate(&file, (3 * size).max(LEAST))
     }
 
-    /// Gives that room free.
+    /// Releases the reserved disk space.
     pub fn release(&self) {
         if let Ok(folder) = self.own.held() {
             let _ = rustix::fs::unlinkat(folder, RESERVED, AtFlags::empty());
         }
     }
 
-    /// Looks what a build has made of the files that the run has changed, and notes that too: it is
-    /// the run's doing, and undone with it. What has not changed since `installed`, need not be looked at.
+    /// Records what a build has done to the files changed by the run: its changes count as the run's, and are undone
+    /// with it. Files unchanged since `installed` are skipped.
     ///
     /// # Errors
-    /// When the files cannot be looked at, or what was found not be written down.
+    /// When a file cannot be examined, or the log cannot be written.
     pub fn observe(&mut self, installed: Stamp) -> io::Result<()> {
         let root = Root::open(&self.root)?;
         let mut directory = OpenDirectory::default();
@@ -260,7 +259,7 @@ impl<'r> UndoLog<'r> {
         unseen.map_or(Ok(()), Err)
     }
 
-    /// Writes it down, and to the disk: without it, what was kept has no names. Gives its size in bytes.
+    /// Writes the log and syncs it to disk: without it, saved files have no names. Returns its size in bytes.
     fn save(&self) -> io::Result<usize> {
         let mut json = serde_json::to_vec(&self.changes)?;
         json.push(b'\n');
@@ -269,13 +268,13 @@ impl<'r> UndoLog<'r> {
             disk::sync(file)
         })?;
         if self.beside_keys {
-            // It may have been written beside the others before.
+            // An earlier version may be in the run's folder.
             let _ = self.remove(false);
         }
         Ok(json.len())
     }
 
-    /// Where it is written down.
+    /// Opens the directory that the log is written to.
     fn place(&self, beside_keys: bool) -> io::Result<OwnedFd> {
         if beside_keys {
             return self.open_vault(&Root::open(&self.root)?, true);
@@ -289,10 +288,10 @@ impl<'r> UndoLog<'r> {
     }
 }
 
-/// The file that keeps room on the disk while a run goes on.
+/// The file that reserves disk space during a run.
 const RESERVED: &str = ".reserved";
 
-/// Gives the room free that the run in `folder` has kept. The folder may be what a journal says, and lead anywhere.
+/// Releases the disk space reserved by the run in `folder`, an untrusted path that may come from a journal.
 pub(super) fn release(root: &Root, folder: &str) {
     if let Ok(folder) = root.directory_to_read(folder) {
         let _ = rustix::fs::unlinkat(folder, RESERVED, AtFlags::empty());
@@ -301,12 +300,12 @@ pub(super) fn release(root: &Root, folder: &str) {
 
 impl LoggedChange {
     fn add(&mut self, state: Option<Digest>) {
-        // A state that comes again is the latest again.
+        // A repeated state becomes the latest.
         self.after.retain(|other| *other != state);
         self.after.push(state);
     }
 
-    /// Notes the file's present state, where it is another one than was written last.
+    /// Records the file's current state if it differs from the last one written.
     fn look(
         &mut self,
         root: &Root,
@@ -320,7 +319,7 @@ impl LoggedChange {
             .and_then(|directory| statat(directory, name));
         let known = self.after.last().copied();
         match stat {
-            // No undoing finds its way there.
+            // Undo cannot reach such a path, so it is not recorded.
             Err(Errno::LOOP | Errno::XDEV) => {}
             Err(Errno::NOENT | Errno::NOTDIR) => self.add(None),
             Err(errno) => return Err(errno.into()),
@@ -335,7 +334,7 @@ impl LoggedChange {
     }
 }
 
-/// Where the undo log of the run in `folder` lies, if it has one.
+/// The path of the undo log of the run in `folder`, if it has one.
 pub fn locate(root: &Path, folder: &str) -> Option<PathBuf> {
     let places = [root.join(folder), root.join(vault(folder, true))];
     places
@@ -344,10 +343,10 @@ pub fn locate(root: &Path, folder: &str) -> Option<PathBuf> {
         .find(|path| path.symlink_metadata().is_ok_and(|found| found.is_file()))
 }
 
-/// Reads the undo log of the run in `folder`, relative to the root; `None` where it has none.
+/// Reads the undo log of the run in `folder`, relative to the root; `None` if it has none.
 ///
 /// # Errors
-/// When it cannot be read, or is not what this program writes.
+/// When it cannot be read, or is not in this program's format.
 pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError> {
     let Some(path) = locate(root, folder) else {
         return Ok(None);
@@ -356,7 +355,7 @@ pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError
         Ok(changes) if changes.schema != SCHEMA => {
             Err(io::Error::other("it is of another version of this program"))
         }
-        // It lies where a build may write, and comes with a repository that has a `logs` of its own.
+        // The log may have been written by a build, or have come with a repository that contains a `logs` directory.
         Ok(changes) => match changes.forbidden() {
             None => Ok(changes),
             Some(path) => Err(io::Error::other(format!(
@@ -370,22 +369,22 @@ pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError
     Ok(Some(read.map_err(PathError::of("read", path))?))
 }
 
-/// Gives a file a second name; or, where that cannot be, its bytes to a new file. A file that has
-/// several names already could be written to through one of them. Gives what is kept its mode, and says which.
+/// Saves a file by a hard link, or by a copy if that is not possible: a file with several names could be modified
+/// through another one. Returns the mode of the saved file.
 fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<u32> {
     let stat = statat(from, name)?;
     let is_only_name = stat.st_nlink <= 1;
     match is_only_name.then(|| linkat(from, name, to, kept)) {
         Some(Ok(())) => Ok(Rights::of(&stat).mode),
-        // There is something: nobody but us writes there.
+        // Only this program writes there, so an existing file is an error.
         Some(Err(Errno::EXIST)) => Err(Errno::EXIST.into()),
-        // Another file system, one without links, or somebody else's file.
+        // The file is on another file system, on one without links, or belongs to another user.
         Some(Err(_)) | None => copy(from, name, to, kept),
     }
 }
 
-/// Copies a file to one that must not exist, with its attributes as far as that can be, and to the disk. Says which mode
-/// the copy has.
+/// Copies a file to one that must not exist, with as many attributes as possible, and syncs it to disk. Returns the
+/// mode of the copy.
 fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<u32> {
     let mut source = open_regular(from, name)?.ok_or_else(changed_meanwhile)?;
     let mut copy = create_new(to.as_fd(), kept, 0o600)?;

@@ -1,7 +1,7 @@
-//! Holds each edit against the path policy: its spelling, and what lies on the disk.
+//! Checks each edit against the path policy: its spelling, and the state of the disk.
 //!
-//! Looks and never writes. Guarantees that a [`VerifiedEdits`] comes from here alone, and only of a
-//! reply without any fault; all faults of a reply are found, not only the first.
+//! Only reads. Guarantees that a [`VerifiedEdits`] is created only here, and only for a reply without faults; all
+//! faults of a reply are found, not just the first.
 
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
@@ -24,16 +24,16 @@ use super::{
 use crate::project::gitignore::IgnoreRules;
 use crate::sys::files::{self, IfThere as _, Links, PathError};
 
-/// The file identity that a system gives: device and inode.
+/// The identity of a file: device and inode.
 type FileId = (u64, u64);
 
-/// A device, and the number of a mount where the system tells.
+/// A device, and the mount ID if the system reports it.
 type Mount = (u64, Option<u64>);
 
-/// A larger file, in bytes, is not read to be compared with its new content.
+/// Maximum size of a file, in bytes, that is compared with its new content.
 const LARGEST_COMPARED: u64 = 64 << 20;
 
-/// An edit that may be applied. Only [`PathPolicy::verify`] makes one.
+/// An edit that may be applied; created only by [`PathPolicy::verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedEdit {
     edit: FileEdit,
@@ -59,7 +59,7 @@ impl VerifiedEdit {
     }
 }
 
-/// The edits of a reply, all of them allowed, sorted by path.
+/// The edits of an accepted reply, sorted by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifiedEdits {
     edits: Vec<VerifiedEdit>,
@@ -67,7 +67,7 @@ pub struct VerifiedEdits {
 }
 
 impl VerifiedEdits {
-    /// The edits, in the order of their paths.
+    /// The edits, ordered by path.
     pub fn edits(&self) -> &[VerifiedEdit] {
         &self.edits
     }
@@ -113,14 +113,14 @@ impl VerifiedEdits {
     }
 }
 
-/// The way out of a reply that is rejected.
+/// The hint for a rejected reply.
 pub(crate) const REJECTED: &str = "nothing of the reply was applied; run again, or say in the query what it got wrong; \
     `--reask N` asks again by itself";
 
-/// Why a reply is not verified.
+/// Errors from verifying a reply.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum VerifyError {
-    /// It breaks the grammar or the policy.
+    /// The reply breaks the grammar or the policy.
     #[error(transparent)]
     #[diagnostic(code("reply-rejected"), help("{REJECTED}"))]
     Rejected(#[from] Rejection),
@@ -130,7 +130,7 @@ pub enum VerifyError {
     Io(#[from] PathError),
 }
 
-/// Why a path may not be written to, or whether it may is not known.
+/// Reasons that a path may not be written to, or could not be checked.
 #[derive(Debug, thiserror::Error)]
 enum Obstacle {
     #[error(transparent)]
@@ -141,7 +141,7 @@ enum Obstacle {
     Rules(#[from] PathError),
 }
 
-/// The path policy of one project, as its disk is now.
+/// The path policy of one project, for the current state of its disk.
 pub struct PathPolicy {
     root: PathBuf,
     scope: PathScope,
@@ -152,7 +152,7 @@ pub struct PathPolicy {
     protected: Vec<(FileId, Rule)>,
     /// Directories that were looked up; true if one exists.
     directories: RefCell<HashMap<String, bool>>,
-    /// The names in each, by their folded form.
+    /// The names in each directory, by folded form.
     names: RefCell<HashMap<String, HashMap<String, String>>>,
 }
 
@@ -165,11 +165,11 @@ impl PathPolicy {
         Self::of(PathScope::Reply, root, program)
     }
 
-    /// The policy for an agent's tools: files that a reply may not touch, and those that git ignores, may be
-    /// written, with a warning; `.git` and the program's own directories may not.
+    /// The policy for an agent's tools: files that a reply may not touch, and files that git ignores, may be written
+    /// with a warning; `.git` and the program's own directories may not.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// Same as for [`load`](Self::load).
     pub fn load_for_agent(root: &Path, program: Option<&Path>) -> Result<Self, VerifyError> {
         Self::of(PathScope::Agent, root, program)
     }
@@ -200,7 +200,7 @@ impl PathPolicy {
         })
     }
 
-    /// The same policy, with this guard of what replaced files lose.
+    /// Sets the guard against losses in replaced files.
     #[must_use]
     pub fn guarded(self, guard: LossGuard) -> Self {
         Self { guard, ..self }
@@ -209,7 +209,7 @@ impl PathPolicy {
     /// Verifies a reply as a whole.
     ///
     /// # Errors
-    /// [`Rejection`] with everything that is wrong with the reply; or the disk could not be read.
+    /// [`Rejection`] with all faults of the reply, or an error from reading the disk.
     pub fn verify(&self, reply: ParsedReply) -> Result<VerifiedEdits, VerifyError> {
         let mut faults = reply.faults;
         faults.extend(collisions(&reply.edits, self.scope));
@@ -254,14 +254,14 @@ impl PathPolicy {
         Ok(verified)
     }
 
-    /// The path in one that has something around it, unless there is a file of that very name.
+    /// Returns the path inside a decorated one, unless a file of exactly that name exists.
     fn undecorated<'p>(&self, path: &'p str) -> Option<&'p str> {
         let plain = spelling::undecorated(path)?;
         let is_there = self.root.join(path).symlink_metadata().is_ok();
         (!is_there).then_some(plain)
     }
 
-    /// A warning about a path that no reply could write to.
+    /// Returns a warning if no reply could write to the path.
     fn beyond_replies(&self, path: &str) -> Result<Option<String>, PathError> {
         Ok(if self.scope == PathScope::Reply {
             None
@@ -275,7 +275,7 @@ impl PathPolicy {
         })
     }
 
-    /// Compares the new content of a file with the one that it replaces, if any. `edits` are those of the whole reply.
+    /// Compares the new content of a file with the old one, if any. `edits` are all edits of the reply.
     fn compare(
         &self,
         edit: &FileEdit,
@@ -315,7 +315,7 @@ impl PathPolicy {
         Ok(faults.collect())
     }
 
-    /// Looks at a path; an error where it may not be written to.
+    /// Checks a path on disk; returns an error if it may not be written to.
     fn look(&self, path: &str) -> Result<Option<Present>, Obstacle> {
         if let Some(rule) = spelling::broken_rule(path, self.scope) {
             return Err(rule.into());
@@ -354,14 +354,13 @@ impl PathPolicy {
         }
     }
 
-    /// Writes that leave a directory on their way which git takes for a repository, whether or not the reply makes it
-    /// one.
+    /// Finds edits that write below a directory that git takes for a repository, whether or not the reply makes it one.
     fn repositories(&self, edits: &[FileEdit]) -> Vec<ReplyFault> {
         let after = TreeAfter::of(&self.root, edits);
         let mut known: HashMap<&str, bool> = HashMap::new();
         let mut faults = Vec::new();
         for edit in edits.iter().filter(|edit| edit.kind != EditKind::Remove) {
-            // Those are told of already, and are not looked up on the disk.
+            // These are reported already, and are not looked up on disk.
             if spelling::broken_rule(&edit.path, self.scope).is_some() {
                 continue;
             }
@@ -384,7 +383,7 @@ impl PathPolicy {
         path == program || found.is_some() && found.map(file_id) == *program_id
     }
 
-    /// Returns whether there is a directory at `path`, which is "" for the root. Looks at every one once.
+    /// Returns whether `path`, which is "" for the root, is a directory. Each is looked up only once.
     fn directory(&self, path: &str) -> Result<bool, Obstacle> {
         if path.is_empty() {
             return Ok(true);
@@ -422,7 +421,7 @@ impl PathPolicy {
         Err(rule.into())
     }
 
-    /// Returns whether the directory has a name that differs from `name` in letter case or composition only.
+    /// Returns whether the directory contains a name that differs from `name` only in letter case or composition.
     fn collides(&self, directory: &str, name: &str) -> Result<bool, Obstacle> {
         if !self.directory(directory)? {
             return Ok(false);
@@ -437,13 +436,14 @@ impl PathPolicy {
     }
 }
 
-/// The names that make git take a directory for a repository, beside `HEAD`: folded, as git may find them in any case.
+/// The names that, next to `HEAD`, make git take a directory for a repository; folded because git may find them in any
+/// case.
 const REPOSITORY: [&str; 3] = ["objects", "refs", "commondir"];
 
-/// The tree that a reply leaves, as far as git may take parts of it for repositories.
+/// The tree after a reply, as needed to detect repositories.
 struct TreeAfter<'e> {
     root: &'e Path,
-    /// Directories, and the folded names of what tells a repository there.
+    /// Directories, with the folded names in them that indicate a repository.
     made: HashSet<(&'e str, String)>,
     removed: HashSet<&'e str>,
 }
@@ -481,7 +481,7 @@ impl<'e> TreeAfter<'e> {
     }
 }
 
-/// Paths of which no two may differ in letter case only, their directories included.
+/// Finds paths that differ from others, their directories included, only in letter case.
 fn collisions(edits: &[FileEdit], scope: PathScope) -> Vec<ReplyFault> {
     let mut spellings: HashMap<String, &str> = HashMap::new();
     let mut faults = Vec::new();
@@ -506,7 +506,7 @@ fn breach(edit: &FileEdit, rule: Rule) -> ReplyFault {
     }
 }
 
-/// The fault of a path with something around `plain`: what that may not be comes first.
+/// The fault of a path that decorates `plain`; a rule broken by `plain` takes precedence.
 fn misnamed(edit: &FileEdit, plain: &str, scope: PathScope) -> ReplyFault {
     let path = edit.path.clone();
     let rule = spelling::broken_rule(plain, scope);
@@ -536,7 +536,7 @@ fn read_names(directory: &Path) -> io::Result<HashMap<String, String>> {
     names.collect()
 }
 
-/// The mount that something lies on: the device alone does not tell a bind mount.
+/// The mount that a path lies on: the device alone does not distinguish bind mounts.
 fn mount_of(path: &Path, metadata: &Metadata) -> io::Result<Mount> {
     Ok((metadata.dev(), mount_id(path)?))
 }
@@ -550,7 +550,7 @@ fn mount_id(path: &Path) -> io::Result<Option<u64>> {
             let known = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
             Ok(known.then_some(stat.stx_mnt_id))
         }
-        // An old kernel, or a filter that does not know the call.
+        // The kernel is too old, or a filter rejects the call.
         Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => Ok(None),
         Err(errno) => Err(errno.into()),
     }

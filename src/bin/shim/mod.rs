@@ -1,6 +1,6 @@
 //! Starts `code-commit` under another name, which makes it one of its commands.
 //!
-//! Links nothing of the library, so that the program is on the disk only once.
+//! Does not link the library, so that the program is stored on disk only once.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -11,7 +11,7 @@ const PROGRAM: &str = "code-commit";
 /// The exit code of `code-commit` when it cannot start.
 const LOCAL_IO: u8 = 6;
 
-/// Becomes `code-commit` under this name; where that fails, says why.
+/// Replaces the process with `code-commit` under this name; prints an error if that fails.
 pub fn start_as(name: &str) -> ExitCode {
     let program = beside().unwrap_or_else(|| PROGRAM.into());
     let error = Command::new(&program)
@@ -22,12 +22,12 @@ pub fn start_as(name: &str) -> ExitCode {
         "error: cannot start `{}`: {error}\nhint: install `{PROGRAM}` beside `{name}`, or in a directory of `PATH`\n",
         program.display()
     );
-    // A closed stream is no error: EPIPE is ignored.
+    // A closed stream is not an error: EPIPE is ignored.
     let _ = io::stderr().write_all(message.as_bytes());
     ExitCode::from(LOCAL_IO)
 }
 
-/// The program in the directory of this one; otherwise `PATH` is searched for it.
+/// The program in the same directory as this one, if any; otherwise `PATH` is searched for it.
 fn beside() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.with_file_name(PROGRAM);
     program.is_file().then_some(program)
