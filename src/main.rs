@@ -1,5 +1,5 @@
-//! The `code-commit` binary: captures the world, runs, and exits. Under the name `dev` it is `code-commit dev`, and
-//! under the name `dev-agent` it is `code-commit orchestrate`.
+//! The `code-commit` binary: captures the environment, runs, and exits. Invoked as `dev`, it is `code-commit dev`;
+//! invoked as `dev-agent`, it is `code-commit orchestrate`.
 //!
 //! The only place that reads the environment, the clock, the current directory and the state of the terminal.
 //! Everything else is in the library.

@@ -1,4 +1,4 @@
-//! `dev-agent`: starts `code-commit` under the name `dev-agent`, which makes it `code-commit orchestrate`.
+//! `dev-agent`: starts `code-commit` under the name `dev-agent`, which selects the command `orchestrate`.
 
 mod shim;
 

@@ -1,4 +1,4 @@
-//! `dev`: starts `code-commit` under the name `dev`, which makes it `code-commit dev`.
+//! `dev`: starts `code-commit` under the name `dev`, which selects the command `dev`.
 
 mod shim;
 

@@ -1,4 +1,4 @@
-//! Applies operations to the disk, all or nothing, even if the program is killed part-way.
+//! Applies operations to the disk as one transaction, all or nothing, even if the program is killed part-way.
 //!
 //! Writes below the root, the journal, and the undo log. Each file is first written next to its target, under a staged
 //! name, and renamed into place once all files are written; so no other process ever sees half a file, and a full disk
@@ -44,7 +44,7 @@ pub struct Tree<'t> {
     pub staged: Option<&'t Counter>,
 }
 
-/// An application that has taken effect.
+/// The result of a transaction that has taken effect.
 #[derive(Debug)]
 pub struct Applied {
     /// Time at which it was complete.

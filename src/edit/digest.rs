@@ -94,7 +94,7 @@ impl Fingerprint {
     }
 }
 
-/// The file on the disk that an edit replaces or removes.
+/// The existing file that an edit replaces or removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Present {
     /// The identity and state of the file.

@@ -21,7 +21,7 @@ pub enum ApplyError {
     #[error("{error}; and not everything could be put back: {obstacle}")]
     #[diagnostic(help("{RECOVER}"))]
     NotRolledBack {
-        /// The first failure.
+        /// The original error.
         error: Box<ApplyError>,
         /// The error that prevented reverting the rest.
         obstacle: RecoverError,
@@ -30,7 +30,7 @@ pub enum ApplyError {
     #[error(transparent)]
     #[diagnostic(help("{AGAIN}"))]
     Journal(#[from] JournalError),
-    /// An earlier application could not be recovered; nothing was changed.
+    /// An earlier transaction could not be recovered; nothing was changed.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Earlier(#[from] RecoverError),

@@ -71,7 +71,7 @@ pub enum FaultKind {
         .path.escape_debug(), .below.escape_debug()
     )]
     FileAndDirectory { path: String, below: String },
-    /// A path is not allowed.
+    /// A path breaks a rule of the policy.
     #[error("`{}`: {rule}", .path.escape_debug())]
     Path { path: String, rule: Rule },
     /// A path is enclosed in quotes, brackets or the like.

@@ -6,7 +6,7 @@ use super::{Allowances, FaultKind, form};
 /// Limits on what files may lose in a reply.
 #[derive(Debug, Clone, Default)]
 pub struct LossGuard {
-    /// The losses that the user allows.
+    /// The losses permitted by the user.
     pub allowances: Allowances,
     /// The user's request; files that it names may shrink.
     pub query: String,

@@ -1,17 +1,17 @@
-//! The journal of an application: records the operation in progress.
+//! The journal of a transaction: records the operations in progress.
 //!
 //! Writes its files in a directory that no reply may write to. Guarantees that the journal is complete and on disk
 //! before any of the project's files is changed, that the new tree takes effect by a single rename, and that a journal
 //! naming paths that no run may change is rejected.
 //!
 //! ```text
-//! armed        new files are being written under staged names; the old tree counts, and is untouched
+//! armed        new files are being written under staged names; the old tree is in effect and untouched
 //!   │
-//! installing ─ roll back ─ rolled back: the old tree is there, and something staged may be left
+//! installing ─ roll back ─ rolled back: the old tree is restored; staged files may remain
 //!   │
-//! installed    the new tree counts; what it replaces may still be there under staged names
+//! installed    the new tree is in effect; replaced files may remain under staged names
 //!   │
-//! ended        the same, and whoever started it has been told
+//! ended        as installed, and the caller has been told
 //! ```
 //!
 //! Each transition is one rename. The journal is removed once nothing is left to do.
@@ -31,14 +31,14 @@ const LARGEST: u64 = 64 * MIB;
 /// A journal that is still being written: nothing that it records has happened yet.
 const UNFINISHED: &str = ".code-commit-journal-new";
 
-/// The progress of an application.
+/// The progress of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalState {
     /// The new files are being staged; none is in place yet.
     Armed,
     /// All files are staged; some may be in place.
     Installing,
-    /// The application is rolled back; staged files may remain to be removed.
+    /// The transaction is rolled back; staged files may remain to be removed.
     RolledBack,
     /// All files are in place.
     Installed,
@@ -105,7 +105,7 @@ impl Journal {
         }
     }
 
-    /// Finds a journal left by an earlier process or application; one for an operation in progress comes first.
+    /// Finds a journal left by an earlier process or transaction; one for a transaction in progress comes first.
     ///
     /// # Errors
     /// When a journal cannot be read: the state of the tree is then unknown.
@@ -124,7 +124,7 @@ impl Journal {
         Ok(None)
     }
 
-    /// The progress of the application.
+    /// The progress of the transaction.
     pub fn state(&self) -> JournalState {
         self.state
     }
@@ -141,7 +141,7 @@ impl Journal {
         Ok(stat.as_ref().map(changed).unwrap_or_default())
     }
 
-    /// Records the progress of the application by one rename.
+    /// Records the progress of the transaction by one rename.
     ///
     /// # Errors
     /// When the rename fails; the previous state then remains recorded.

@@ -8,7 +8,7 @@ use crate::sys::diff::{self, Line, LineKind as Change};
 /// Minimum net number of code lines removed for a comment to count as their replacement.
 const LOST: usize = 5;
 
-/// Maximum number of lines of a file that may shrink freely.
+/// Files of up to this many lines may shrink by any amount.
 const SMALL: usize = 40;
 
 /// Brackets that mark a comment as a placeholder if they enclose its whole text.

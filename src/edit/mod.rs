@@ -4,11 +4,11 @@
 //! |---|---|
 //! | `parse`, `spelling`, `rule`, [`verify`](PathPolicy) | from a reply to edits that may be applied; read-only |
 //! | `guard`, `loss`, `comments`, `form`, `comparison`, `executed` | detection of losses and other hidden effects |
-//! | `apply`, `operation`, `plan`, `stage`, `place` | from edits to the disk |
-//! | `journal`, `record` | the operation in progress |
-//! | `recovery`, `rollback` | recovery from an application that was cut short |
+//! | `apply`, `operation`, `plan`, `stage`, `place` | application of edits to the disk |
+//! | `journal`, `record` | the transaction in progress |
+//! | `recovery`, `rollback` | recovery from a transaction that was cut short |
 //! | `undo_log`, `changes`, `undo` | saved files, and their restoration |
-//! | `beneath`, `disk`, `digest`, `attributes` | handles confined to the root, system calls, file identity, attributes |
+//! | `beneath`, `disk`, `digest`, `attributes` | confined handles, system calls, file identity and attributes |
 //! | `error` | errors from applying, recovering and undoing |
 //!
 //! Guarantees that nothing of a reply is written that [`PathPolicy::verify`] has not passed: only it creates a
@@ -69,7 +69,7 @@ pub(crate) fn apply(
     if edits.edits().is_empty() {
         return Ok(None);
     }
-    // This application cannot be undone past an earlier one, so leftovers of that must be recovered first.
+    // An unfinished earlier transaction must be recovered first: afterwards it could no longer be undone.
     recovery::recover(tree)?;
     let steps: Vec<_> = edits.edits().iter().map(VerifiedEdit::operation).collect();
     let whole = ChangeSet {

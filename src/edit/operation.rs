@@ -20,7 +20,7 @@ pub struct FileOperation<'e> {
     pub path: &'e str,
     /// The operation to perform.
     pub action: Operation<'e>,
-    /// The file that is there now.
+    /// The file currently at the path, if any.
     pub present: Option<Present>,
 }
 
@@ -39,7 +39,7 @@ pub enum Operation<'e> {
     Remove,
 }
 
-/// Selects whether an application is protected against a kill or a power cut.
+/// Selects whether a transaction is protected against a kill or a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Journalling {
     /// A journal records the operation in progress, and new files are synced before they take effect.

@@ -31,7 +31,7 @@ pub struct Unit<'e> {
     pub is_directory: bool,
 }
 
-/// The files to make, and the renames that put them in place.
+/// The files to create, and the renames that move them into place.
 pub struct ApplyPlan<'e> {
     /// The root below which all files are changed.
     pub root: &'e Root,

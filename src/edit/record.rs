@@ -1,4 +1,4 @@
-//! The records of a journal: each rename under way, and the data needed to undo it.
+//! The records of a journal: each rename in progress, and the data needed to undo it.
 //!
 //! Pure. Guarantees that a parsed record names nothing that no run may change: a journal may lie where a build can
 //! write.

@@ -1,4 +1,4 @@
-//! Recovers the tree if an earlier application was cut short.
+//! Recovers the tree if an earlier transaction was cut short.
 //!
 //! Examines only the files named in the journal. Guarantees that a file which is neither the old one nor the reply's is
 //! not touched; that recovery may itself be cut short and repeated; and that nothing is restored unless everything can
@@ -14,19 +14,19 @@ use super::undo_log::release;
 /// The outcome of a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovered {
-    /// The application was cut short while changing files; the old tree is restored.
+    /// The transaction was cut short while changing files; the old tree is restored.
     RolledBack,
-    /// The application was cut short after all files were changed; the new tree stays.
+    /// The transaction was cut short after all files were changed; the new tree stays.
     Completed,
 }
 
-/// Recovers the tree if an earlier process or application was cut short.
+/// Recovers the tree if an earlier process or transaction was cut short; returns `None` if there was nothing to do.
 ///
 /// # Errors
 /// When that would require touching files changed by others; nothing is restored then.
 pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
     let mut recovered = None;
-    // An application may have been in progress while leftovers of the previous one remained.
+    // A transaction may have been in progress while leftovers of the previous one remained.
     while let Some((mut journal, record)) = Journal::find(tree.journal)? {
         let root = Root::open(tree.root).map_err(recover_failed("."))?;
         let found = match journal.state() {

@@ -1,4 +1,4 @@
-//! Undoes an application that was cut short, and removes the leftovers of one that was completed.
+//! Undoes a transaction that was cut short, and removes the leftovers of a completed one.
 //!
 //! Examines only the files named in the journal's record. Guarantees that a file which is neither the old one nor the
 //! reply's is not touched; that a roll-back may itself be cut short and repeated; and that nothing is restored unless
@@ -74,7 +74,7 @@ fn explain(unit: &RecordedUnit, record: &Record) -> String {
     }
 }
 
-/// Removes the replaced and removed files of a completed application, and the directories that it should remove.
+/// Removes the replaced and removed files of a completed transaction, and the directories that it should remove.
 ///
 /// # Errors
 /// When a file or directory cannot be removed.
@@ -185,7 +185,7 @@ fn is_new(directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
     }
 }
 
-/// Returns whether a directory contains no files other than the reply's.
+/// Returns whether a directory contains only the reply's files, unchanged; some may be missing.
 fn is_new_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> io::Result<bool> {
     let directories = directories_of(files);
     let mut names = directories.clone();

@@ -1,7 +1,7 @@
 //! Restores the project to its state before a run.
 //!
 //! Examines the files named in the run's undo log, and applies the inverse of all changes, journalled like any other
-//! application. Guarantees that nothing is done if a file is neither as the run left it nor as it was before.
+//! transaction. Guarantees that nothing is done if a file is neither as the run left it nor as it was before.
 
 use rustix::fs::fstat;
 
@@ -35,7 +35,7 @@ pub enum UndoError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Apply(#[from] ApplyError),
-    /// An earlier application could not be recovered first.
+    /// An earlier transaction could not be recovered.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Recover(#[from] RecoverError),
@@ -46,7 +46,7 @@ pub enum UndoError {
 pub struct Undone {
     /// The files that were restored and those that were removed; both empty if there was nothing to do.
     pub edits: EditsRecord,
-    /// The application that undid the run.
+    /// The transaction that undid the run.
     pub applied: Option<Applied>,
 }
 

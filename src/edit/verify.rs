@@ -527,7 +527,7 @@ fn file_id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
-/// The names in a directory, by their folded form.
+/// Reads the names in a directory, by folded form.
 fn read_names(directory: &Path) -> io::Result<HashMap<String, String>> {
     let names = fs::read_dir(directory)?.map(|entry| {
         let name = entry?.file_name().to_string_lossy().into_owned();

@@ -151,7 +151,7 @@ impl Accounts {
         self.accounts.get(self.active)
     }
 
-    /// The account for a vendor's models: the active one if it is of that vendor, or else the vendor's only one.
+    /// The account for a vendor's models: the active one if it belongs to that vendor, or else the vendor's only one.
     ///
     /// # Errors
     /// The names of the vendor's accounts, if there are several and none is active.

@@ -32,7 +32,7 @@ pub struct Baseline<'b> {
     pub hosts: &'b [AllowedHost],
 }
 
-/// A project that passes as it is.
+/// The result of a baseline build that passed.
 #[derive(Debug, Default)]
 pub struct Passed {
     /// The build; `None` if the tree has passed before.

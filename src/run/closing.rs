@@ -78,7 +78,7 @@ fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {
 /// Adds the whole change of the run to the outcome, as a unified diff.
 ///
 /// # Errors
-/// When the run failed, or its record of the change cannot be read.
+/// When the run failed, or the record of its changes cannot be read.
 pub fn with_diff(
     context: &Context<'_>,
     outcome: Result<Outcome, Failure>,

@@ -1,7 +1,7 @@
 //! The user's `.env`: variables for commands that talk to the user's servers.
 //!
-//! Reads that file, and git's index and ignore rules. Guarantees that the process's own environment takes precedence and
-//! is not changed, and that messages show nothing of the file but names, line numbers and system errors.
+//! Reads that file, and git's index and ignore rules. Guarantees that the process's own environment takes precedence
+//! and is not changed, and that messages show nothing of the file but names, line numbers and system errors.
 
 use std::borrow::Cow;
 use std::io;

@@ -189,7 +189,7 @@ pub struct GateChanged {
     repositories: Vec<Change>,
     /// True if git no longer ignores the key files.
     exposes_keys: bool,
-    /// The change, for the log.
+    /// The changes as text, for the log.
     pub diff: String,
 }
 

@@ -1,16 +1,16 @@
 //! Runs: the parts shared by the commands that start one, and past runs.
 //!
-//! | part | content |
+//! | modules | content |
 //! |---|---|
-//! | `context`, `outcome`, `problems` | the inputs of every command, its outcome, and reasons not to start |
+//! | `context`, `outcome`, `problems` | the inputs and outcome of every command, and the reasons not to start a run |
 //! | `ready`, `not_ready`, `env_file` | the checks before a run, and the user's `.env` |
-//! | `recovery`, `resumption` | the tree after a run that was cut short, and a run that is resumed |
+//! | `recovery`, `resumption` | recovery from a run that was cut short, and resumption of a run |
 //! | `selection`, `keys`, `accounts` | the models to ask, and the keys for them |
 //! | `code_base`, `sending`, `shown` | the code base as sent, its checks, and the files as the model saw them |
-//! | `active`, `served`, `tiers` | a run under way, and the model and the tier that answered |
-//! | `tree`, `gate` | the files that a run changes, and those that its builds must not |
+//! | `active`, `served`, `tiers` | a run in progress, and the model and tier that answered |
+//! | `tree`, `gate` | the files that a run changes, and those that its builds must not change |
 //! | `builds`, `baseline`, `passed_trees`, `proof` | builds, and the proof that the project passes |
-//! | `closing` | the warnings and the change in lines at the end |
+//! | `closing` | the warnings and line counts at the end of a run |
 //! | `past` | the runs recorded in `logs` |
 
 pub mod accounts;

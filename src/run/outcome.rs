@@ -77,7 +77,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Returns a suggestion for the user, and the state of the project's files.
+    /// Returns the hint for the error, with the state of the project's files.
     pub fn hint(&self) -> Option<String> {
         result::hint((self.advice)(&self.error), self.tree)
     }

@@ -32,7 +32,7 @@ pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The command `recover`: does what every run does first, and nothing else.
+/// The command `recover`: performs the recovery that every run begins with, and nothing else.
 ///
 /// # Errors
 /// When another run holds the lock, or the tree cannot be recovered.

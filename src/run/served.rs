@@ -74,7 +74,7 @@ pub fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelErro
 /// Returns the reply, unless it calls tools or pauses for them although none were offered.
 ///
 /// # Errors
-/// When it does.
+/// When the reply calls tools, or pauses for them, without having been offered any.
 pub fn without_calls_unless_offered(
     reply: Reply,
     request: &Request<'_>,

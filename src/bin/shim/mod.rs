@@ -1,4 +1,4 @@
-//! Starts `code-commit` under another name, which makes it one of its commands.
+//! Starts `code-commit` under another name, which selects one of its commands.
 //!
 //! Does not link the library, so that the program is stored on disk only once.
 

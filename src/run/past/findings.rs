@@ -1,4 +1,4 @@
-//! Finds the errors and warnings in a build's output, whatever tool wrote them. Pure.
+//! Finds errors and warnings in the output of a build, whichever tool wrote them. Pure.
 
 use std::sync::LazyLock;
 
@@ -30,7 +30,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The CSS class.
+    /// The CSS class for the HTML page.
     pub fn class(self) -> &'static str {
         if self == Self::Error { "e" } else { "w" }
     }
@@ -74,7 +74,7 @@ const ERRORS: [&str; 24] = [
     r"^\s*(?:✗|✘|✖|×|●) ",
     r"\bpanicked at\b",
     r"^thread '.*' has overflowed its stack",
-    // Python, JavaScript, Java, Ruby: the end of a stack trace, or its beginning.
+    // Python, JavaScript, Java, Ruby: the end or beginning of a stack trace.
     r"^Traceback \(most recent call last\)",
     r"^(?:Uncaught )?(?:[A-Za-z_][\w.]*)?(?:Error|Exception)(?: \[\w+\])?(?::|$)",
     r"^E   +\S",

@@ -112,7 +112,7 @@ impl PastStep {
 pub struct RunChanges {
     /// The changed files, sorted by path.
     pub files: Vec<FileChange>,
-    /// Reservations about the accuracy of the changes, in words.
+    /// Notes on changes that could not be reconstructed exactly.
     pub doubts: Vec<String>,
 }
 
@@ -535,7 +535,7 @@ pub fn stamp(name: &str) -> &str {
     name.get(..STAMP.len() - 1).unwrap_or(name)
 }
 
-/// Returns whether the name begins with a run's stamp: `2026-11-21-20-15-03-`.
+/// Returns whether the name begins with a run's time stamp: `2026-11-21-20-15-03-`.
 fn has_stamp(name: &str) -> bool {
     let fits = |(byte, form): (u8, u8)| match form {
         b'-' => byte == b'-',

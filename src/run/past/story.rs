@@ -4,7 +4,7 @@ use super::history::{IdleReply, PastStep};
 use crate::model::Purpose;
 use crate::record::step::{Action, BuildRecord};
 
-/// A part of a step's story.
+/// A part of a step, as shown to the user.
 #[derive(Debug, Clone, Copy)]
 pub enum Part<'p> {
     /// A model was asked and gave no reply.
