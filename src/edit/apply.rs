@@ -47,7 +47,7 @@ pub struct Tree<'t> {
 /// The result of a transaction that has taken effect.
 #[derive(Debug)]
 pub struct Applied {
-    /// Time at which it was complete.
+    /// Time at which the new tree took effect.
     pub installed: Stamp,
     /// The error that prevented replaced files from being removed; the next run removes them.
     pub left: Option<RecoverError>,

@@ -52,7 +52,7 @@ impl Rights {
 }
 
 /// Gives `new`, which is still private, the attributes of `old`, whose mode bits are `mode`, and these `rights`.
-/// Returns what could not be copied, as ends of sentences whose subject is the file.
+/// Returns what could not be copied, as sentence fragments to follow the file's name.
 ///
 /// # Errors
 /// When the mode of `new` cannot be set.

@@ -2,8 +2,8 @@
 
 use memchr::{memchr_iter, memmem};
 
-/// Describes changes throughout a file that a reviewer would not see in a diff, as ends of sentences whose subject is
-/// the file.
+/// Describes changes throughout a file that a reviewer would not see in a diff, as sentence fragments to follow the
+/// file's name.
 pub fn silent_changes(old: &[u8], new: &str) -> Vec<&'static str> {
     let Ok(old) = std::str::from_utf8(old) else {
         return vec!["was not UTF-8 text and is replaced as a whole"];

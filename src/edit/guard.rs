@@ -19,7 +19,7 @@ pub struct LossGuard {
 pub struct Loss {
     /// The faults, each with its line in the new text, starting at 1; 0 if it concerns the whole text.
     pub faults: Vec<(usize, FaultKind)>,
-    /// Warnings, as ends of sentences whose subject is the file.
+    /// Warnings, as sentence fragments to follow the file's name.
     pub warnings: Vec<String>,
 }
 

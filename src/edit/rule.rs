@@ -63,7 +63,7 @@ pub enum Rule {
     /// The path leads to or through a symbolic link.
     #[error("a path may not lead to or through a symbolic link")]
     Symlink,
-    /// A directory would be needed where a file exists.
+    /// A directory is needed where a file exists.
     #[error("the path leads through something that is not a directory")]
     NotDirectory,
     /// The entry at the path is not a regular file.

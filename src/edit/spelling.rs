@@ -36,7 +36,7 @@ pub enum PathScope {
     /// A reply, whose edits are applied without review.
     #[default]
     Reply,
-    /// An agent's tools: they may change, reversibly, what the agent's commands could change unnoticed.
+    /// An agent's tools, which may reversibly change files that the agent's commands could change unnoticed.
     Agent,
 }
 

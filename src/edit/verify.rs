@@ -77,7 +77,7 @@ impl VerifiedEdits {
         &self.warnings
     }
 
-    /// The paths, with the new content of those to be written; the others are to be removed.
+    /// The paths, with the new content of files to write; `None` for files to remove.
     pub fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.edits.iter().map(|VerifiedEdit { edit, .. }| {
             let content = match &edit.kind {
@@ -88,13 +88,13 @@ impl VerifiedEdits {
         })
     }
 
-    /// The paths to be written, with their content.
+    /// The paths of files to write, with their content.
     pub fn written(&self) -> impl Iterator<Item = (&str, &str)> {
         self.all()
             .filter_map(|(path, content)| Some((path, content?)))
     }
 
-    /// The paths to be removed.
+    /// The paths of files to remove.
     pub fn removed(&self) -> impl Iterator<Item = &str> {
         self.all()
             .filter_map(|(path, content)| content.is_none().then_some(path))

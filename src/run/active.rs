@@ -71,7 +71,7 @@ impl<'c> Run<'c> {
         })
     }
 
-    /// Reports to the user what was noticed before the run had its folder.
+    /// Records the models and reports the warnings from before the run had its folder.
     pub fn begin(&mut self, ready: &Ready<'_>) {
         self.note_models(&ready.models);
         if let Some(draft) = &ready.draft {

@@ -1,4 +1,4 @@
-//! The requirements for a run that are not met, in words.
+//! Unmet requirements for a run, and their messages.
 //!
 //! Pure. Guarantees that each problem comes with what the user can do about it.
 

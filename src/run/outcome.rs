@@ -18,7 +18,7 @@ pub struct Outcome {
     pub is_paged: bool,
     /// The same output as data for programs.
     pub data: Option<Value>,
-    /// Data for programs that is printed alone even when stdout gets text; failing to print it is an error.
+    /// Data for programs, printed instead of the text on stdout; failing to print it is an error.
     pub report: Option<Box<Value>>,
     /// The run's folder, relative to the directory of the command, if it has one.
     pub log: Option<String>,

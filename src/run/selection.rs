@@ -85,8 +85,8 @@ impl Models<'_> {
         other.map_or(&self.first, |(_, other)| other)
     }
 
-    /// The model for a query that follows an answer from the model `before`: what a fallback has written, the fallback
-    /// repairs.
+    /// The model for a query that follows an answer from the model `before`: repairs of a fallback's reply go to the
+    /// same fallback.
     pub fn model_after(&self, before: Option<&str>, step: &StepId) -> &SelectedModel<'_> {
         let selected = self.model(step);
         let is_asked = !self.is_replay && self.recorded_in(step).is_none();
@@ -219,9 +219,9 @@ impl Models<'_> {
         })
     }
 
-    /// Shows notices of models to be retired soon, and returns the warnings for the run's record: about models asked at
-    /// their vendors that are to be retired soon, and about unencrypted connections. Whether another server retires a
-    /// model is unknown, so that is only a notice.
+    /// Returns the warnings for the run's record: about models that their vendors will retire soon, and about
+    /// unencrypted connections. Models asked at other servers, which may keep them longer, only cause a notice to the
+    /// user.
     pub fn warnings(&self, context: &Context<'_>) -> Vec<String> {
         if self.is_replay {
             return Vec::new();

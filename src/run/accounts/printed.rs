@@ -19,16 +19,16 @@ const COMMAND_OUTPUT: usize = 64 << 10;
 /// Errors from running a command that should print a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandFailure {
-    /// It could not be started or its output could not be read; holds the system's message.
+    /// The command could not be started, or its output could not be read; holds the system's message.
     #[error("cannot be run: {0}")]
     NotRun(String),
-    /// It exceeded the time limit.
+    /// The command exceeded the time limit.
     #[error("did not end within {} s", COMMAND_TIME.as_secs())]
     TimedOut,
-    /// It exited with a failure code, or was killed by a signal (`None`).
+    /// The command exited with this code, or was killed by a signal (`None`).
     #[error("ended with {}", .0.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}")))]
     Failed(Option<i32>),
-    /// Its first line is not a key.
+    /// The first line of the output is not a key.
     #[error("prints a first line that {0}")]
     NoKey(KeyProblem),
 }

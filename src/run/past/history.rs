@@ -208,7 +208,7 @@ impl PastRun {
     }
 
     /// Returns whether the run may still be going on: it has no record and does not lock the project, so it cannot be
-    /// told from a killed run.
+    /// distinguished from a killed run.
     pub fn may_go_on(&self) -> bool {
         self.record.is_none() && !holds_project(&self.name)
     }
