@@ -133,7 +133,7 @@ impl Record {
     }
 }
 
-/// Returns whether `staged` is a name next to `target` that only this program gives.
+/// Returns whether `staged` is a staged name next to `target`, as only this program creates.
 fn is_staged(staged: &str, target: &str) -> bool {
     let ((parent, name), (expected, _)) = (split(staged), split(target));
     let number = name.strip_prefix(STAGED).unwrap_or_default();

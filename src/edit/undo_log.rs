@@ -259,7 +259,7 @@ impl<'r> UndoLog<'r> {
         unseen.map_or(Ok(()), Err)
     }
 
-    /// Writes the log and syncs it to disk: without it, saved files have no names. Returns its size in bytes.
+    /// Writes the log, which maps saved files to paths, and syncs it to disk. Returns its size in bytes.
     fn save(&self) -> io::Result<usize> {
         let mut json = serde_json::to_vec(&self.changes)?;
         json.push(b'\n');

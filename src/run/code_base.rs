@@ -188,7 +188,7 @@ fn read(root: &Path, paths: Vec<String>, all: bool) -> Result<(Vec<Rolled>, Vec<
     Ok((files, left_out))
 }
 
-/// Returns the reason to leave a file out by its path alone. An index may contain any path.
+/// Returns the reason to leave a file out, judged by its path alone. Paths from an index are untrusted.
 fn unwanted(path: &str, all: bool) -> Option<&'static str> {
     let mut names = path.split('/');
     let is = |name: &str, known: &str| name.eq_ignore_ascii_case(known);

@@ -38,7 +38,7 @@ fn is_inits(problem: &Error) -> bool {
 /// Maximum number of findings listed individually.
 const LISTED: usize = 20;
 
-/// Formats findings as a list, cut off after the first [`LISTED`].
+/// Formats findings as a list, cut off after the first `LISTED`.
 pub fn listed(findings: &[Finding]) -> String {
     let told = findings.iter().take(LISTED);
     let mut list: String = told.map(|finding| format!("\n    {finding}")).collect();

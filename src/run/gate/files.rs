@@ -198,7 +198,7 @@ fn read(file: File, room: usize) -> io::Result<GateFile> {
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         });
     }
-    // Of the mode, only the executable bit matters.
+    // Only the executable bit of the mode matters.
     let mode = if metadata.mode() & 0o111 == 0 {
         NEW_MODE
     } else {

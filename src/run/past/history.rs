@@ -68,7 +68,7 @@ pub struct PastStep {
     pub tools: Option<String>,
     /// The reply's changes relative to the state left by earlier steps.
     pub changes: Vec<FileChange>,
-    /// True if the model leads an orchestration: its text is addressed to the user, or a report.
+    /// True if the model leads an orchestration, so that its text is addressed to the user or is a report.
     pub is_orchestrators: bool,
 }
 
