@@ -30,7 +30,7 @@ const STAT_WIDTH: usize = 80;
 /// Matches a line that could be mistaken for the beginning of an entry.
 static ENTRY: LazyLock<Regex> = LazyLock::new(|| regex(r"^\[[0-9]{4}-[0-9]{2}-[0-9]{2}T"));
 
-/// The speakers of entries.
+/// The names of the speakers in entries.
 const SYSTEM: &str = "SYSTEM";
 const USER: &str = "USER";
 const AGENT: &str = "AGENT";
@@ -70,7 +70,7 @@ impl<'r> ChatLog<'r> {
         })
     }
 
-    /// Records a message of the program.
+    /// Records a message from the program.
     pub fn system(&self, text: &str) {
         self.append(SYSTEM, text);
     }
@@ -80,7 +80,7 @@ impl<'r> ChatLog<'r> {
         self.append(USER, text);
     }
 
-    /// Records a message of the agent.
+    /// Records a message from the agent.
     pub fn agent(&self, text: &str) {
         self.append(AGENT, text);
     }
@@ -169,7 +169,7 @@ impl Reporter for ChatLog<'_> {
     }
 }
 
-/// The entry for an event; `None` for transient events, which others follow, and for those that never occur in a run of
+/// The entry for an event; `None` for transient events that others follow, and for events that never occur in a run of
 /// `plan`.
 fn entry(event: &Event) -> Option<(&'static str, String)> {
     let log = |log: &Option<_>| log.as_ref().map(|log| format!("log: {log}"));

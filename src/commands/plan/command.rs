@@ -255,7 +255,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Works on a request; `None` continues the previous one. The project is locked only for that time.
+    /// Works on a request; `None` continues the previous one. Locks the project only while it works.
     fn work_on(
         &self,
         answers: AnswerSource<'_>,

@@ -2,7 +2,7 @@
 
 use super::types::{Criterion, Plan};
 
-/// Adds criteria that are not met yet, except known ones.
+/// Adds criteria as not yet met, skipping known ones.
 pub fn add_open<'d>(plan: &mut Plan, descriptions: impl IntoIterator<Item = &'d String>) {
     let known = &mut plan.acceptance_criteria;
     for description in descriptions {

@@ -12,9 +12,9 @@
 //! ## Execution Log            `### time - action`, `**Actions:**`, `**Tools:**`, `**Result:**`
 //! ```
 //!
-//! Guarantees that everything an edit does not change stays byte for byte, including line endings and a byte order
-//! mark; that changed items are written in normal form, every text but the goal on one line; and that no text turns
-//! into structure. Times are in milliseconds since 1970, and in UTC in the document.
+//! Guarantees that an edit preserves, byte for byte, everything that it does not change, including line endings and a
+//! byte order mark; that changed items are written in normal form, each text except the goal on one line; and that text
+//! never turns into structure. Times are in milliseconds since 1970; the document shows them in UTC.
 
 mod chunks;
 mod items;
@@ -103,7 +103,7 @@ impl PlanDocument {
         }
     }
 
-    /// Creates the document of a new plan.
+    /// Creates the document for a new plan.
     #[must_use]
     pub fn empty(now: i64) -> Self {
         let text = include_str!("document/empty.md").replace("{now}", &now.to_string());
@@ -259,8 +259,8 @@ impl PlanDocument {
             .splice(at..at + usize::from(known.is_some()), [new]);
     }
 
-    /// Replaces the items of a part, and adds its section if it is missing. Unchanged items keep their text, apart from
-    /// the numbers of tasks, and so does everything else.
+    /// Replaces the items of a part, and adds its section if it is missing. Unchanged items, apart from task numbers,
+    /// and all other text stay as they are.
     fn rewrite(&mut self, part: PlanPart, old: &[String], new: &[String]) {
         let start = match self.heading(part) {
             Some(at) => at + 1,

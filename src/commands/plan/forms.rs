@@ -17,7 +17,7 @@ pub const ANALYZE: &str = "analyze";
 
 /// The maximum number of tasks in a list.
 const MOST_TASKS: u32 = 100;
-/// The maximum number of tasks in a schema enforced by the server, since small models would not stop by themselves.
+/// The maximum number of tasks in a schema enforced by the server: small models might otherwise never stop.
 const MOST_TASKS_AT_ONCE: u32 = 20;
 /// The maximum length of a planned call's parameter, in bytes. Longer ones are dropped: the step supplies them itself.
 const LONGEST_PARAMETER: usize = 500;
@@ -87,12 +87,12 @@ impl TaskList {
         }
     }
 
-    /// The schema for a server to enforce: every list and text is bounded.
+    /// The schema for the server to enforce, with a limit on every list and text.
     fn schema(tools: &Toolbox<'_>) -> Value {
         let names = tools.specs().map(|spec| &*spec.name).chain([ANALYZE]);
         let names: Vec<&str> = names.collect();
         let parameters = tools.specs().flat_map(|spec| spec.parameters);
-        // Parameters of unbounded length are left out: they are known only once the step runs.
+        // Parameters of unlimited length are left out: they are known only once the step runs.
         let bounded = parameters
             .filter(|known| !matches!(known.kind, ParameterKind::Block | ParameterKind::Json(_)));
         let known: Map<String, Value> = bounded

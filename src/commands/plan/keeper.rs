@@ -47,7 +47,7 @@ impl PlanKeeper for Stages<'_, '_, '_> {
 }
 
 impl Stages<'_, '_, '_> {
-    /// Sets the time of decisions to now.
+    /// Stamps decisions with the current time.
     pub fn decided(&self, mut decisions: Vec<PlanDecision>) -> Vec<PlanDecision> {
         let now = self.context.clock.now().timestamp_millis();
         for decision in &mut decisions {

@@ -33,7 +33,7 @@ pub struct PlanOptions {
     pub build: BuildOptions,
     /// The hosts that builds and commands may reach in a strict sandbox.
     pub hosts: Vec<AllowedHost>,
-    /// The treatment of a failed step's changes: keep or revert.
+    /// The policy for a failed step's changes: keep or revert.
     pub on_failure: OnFailure,
     /// Access to files outside the project.
     pub outside: Outside,

@@ -11,7 +11,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-/// The description of the tool that begins a plan.
+/// The description of `initialize_plan`.
 pub static INITIALIZE_PLAN: ToolSpec = ToolSpec::new(
     "initialize_plan",
     "Give the plan its goal, and the criteria by which it is done. Use this when the plan has no goal yet.",
@@ -28,7 +28,7 @@ pub static INITIALIZE_PLAN: ToolSpec = ToolSpec::new(
     Effect::Writes,
 );
 
-/// The description of the tool that changes a plan.
+/// The description of `update_plan`.
 pub static UPDATE_PLAN: ToolSpec = ToolSpec::new(
     "update_plan",
     "Change the goal, add or complete criteria, or note decisions in the plan. Use this when requirements change or a \

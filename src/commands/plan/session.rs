@@ -89,8 +89,8 @@ fn make_folder(store: &PlanSessionStore<'_>, name: &str) -> Result<String, Sessi
     Err(SessionError::Exists { id })
 }
 
-/// The name of a session that begins at this time in this time zone, such as `2026-01-07T10:23:21.000MST`. A zone
-/// without an abbreviation is given by its offset.
+/// The name of a session that begins at this time in this time zone, such as `2026-01-07T10:23:21.000MST`. The UTC
+/// offset replaces a missing abbreviation.
 fn name(now: DateTime<FixedOffset>, zone: Option<&str>) -> String {
     let is_abbreviation = |zone: &&str| {
         let is_letter = |byte: u8| byte.is_ascii_alphabetic();

@@ -70,7 +70,7 @@ pub const PROTOCOL: ToolCalls = ToolCalls {
     no_tools: NO_TOOLS,
 };
 
-/// The dependencies of the stages of a request.
+/// The dependencies of a request's stages.
 pub struct Stages<'s, 'c, 'r> {
     /// The context of every command.
     pub context: &'s Context<'s>,
@@ -97,7 +97,7 @@ pub struct Stages<'s, 'c, 'r> {
 /// A step in progress.
 struct StepUnderWay<'t> {
     task: &'t PlanTask,
-    /// True if a tool was used before the step was resumed.
+    /// True if a tool call succeeded before the step was resumed.
     has_used_tools: bool,
     /// The number of claims that the step is done although no tool has succeeded.
     empty_words: Cell<u32>,
@@ -491,8 +491,8 @@ impl<'c> Stages<'_, 'c, '_> {
             .change(|state| state.version = Some(version))?)
     }
 
-    /// Returns `true` if the document already contains the stage's result, because a run was cut short right after
-    /// writing it.
+    /// Returns `true` if the document already contains the stage's result: an earlier run may have been cut short right
+    /// after writing it.
     ///
     /// # Errors
     /// If the document cannot be read or the session cannot be saved.

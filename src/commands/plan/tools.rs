@@ -125,7 +125,7 @@ pub struct PlanTools<'p, 'a> {
 }
 
 impl<'p> PlanTools<'p, '_> {
-    /// The tools, in the order in which they are described.
+    /// The tools, in the order in which they are described to the model.
     pub fn toolbox(self) -> Toolbox<'p>
     where
         Self: 'p,

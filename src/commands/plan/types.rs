@@ -34,14 +34,14 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
-    /// Not begun.
+    /// Not started.
     #[default]
     Planning,
     /// Work has begun.
     InProgress,
     /// Waiting for the user.
     Blocked,
-    /// All is done.
+    /// Everything is done.
     Completed,
     /// Abandoned.
     Failed,
@@ -155,10 +155,10 @@ pub struct PlanTask {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlanTaskStatus {
-    /// Not begun yet: `[ ]`
+    /// Not started: `[ ]`
     #[default]
     Todo,
-    /// Under way: `[~]`
+    /// In progress: `[~]`
     Active,
     /// Done: `[x]`
     Done,
@@ -258,9 +258,9 @@ pub(crate) fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanMetadata {
-    /// The time of its creation; 0 if unknown.
+    /// The time of creation; 0 if unknown.
     pub created_at: i64,
-    /// The time of its last save; 0 if unknown.
+    /// The time of the last save; 0 if unknown.
     pub updated_at: i64,
     /// The number of saves, counted from 1.
     pub version: u64,

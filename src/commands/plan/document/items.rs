@@ -112,7 +112,7 @@ fn read_list(list: &str) -> Vec<String> {
     texts.filter(|text| !text.is_empty()).collect()
 }
 
-/// Reads the time at the beginning of a text. Also returns the rest, without the dash before it.
+/// Reads the time at the beginning of a text. Also returns the rest, without the separator before it.
 fn read_time(text: &str) -> Option<(i64, &str)> {
     let (time, rest) = text.split_at_checked("2026-11-25 20:15".len())?;
     let time = NaiveDateTime::parse_from_str(&time.replace('T', " "), "%Y-%m-%d %H:%M").ok()?;

@@ -27,7 +27,7 @@ pub enum PlanStage {
     Execution,
     /// The work is summed up.
     Summary,
-    /// All of it is done.
+    /// All stages are complete.
     Done,
 }
 
