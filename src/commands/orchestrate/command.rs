@@ -244,7 +244,7 @@ impl Orchestration<'_, '_> {
                 self.summary.replace(summary);
                 Ok(())
             }
-            // The model cannot do anything else: starting another agent would end the work, too.
+            // The model has no other option left: starting another agent would end the work, too.
             Err(Objection::Words(_))
                 if specialists.lineage.borrow().kept.iterations >= MAX_REVIEWS =>
             {
@@ -255,7 +255,7 @@ impl Orchestration<'_, '_> {
         }
     }
 
-    /// The user's reply to the model's words, if they give one.
+    /// Asks the user to reply to the model; `None` if they do not.
     fn answer(&self) -> Result<Option<String>, Error> {
         loop {
             let Some(answer) = self.run.answer(PROMPT)? else {
@@ -326,8 +326,8 @@ impl Watcher for Orchestration<'_, '_> {
     }
 }
 
-/// The hint for an error that ends an orchestration. Refers to the report instead of `config.json`, which is not read
-/// here.
+/// The hint for an error that ends an orchestration. Points to the report rather than to `config.json`, which
+/// `orchestrate` does not read.
 pub(crate) fn advice(error: &Error) -> Option<String> {
     use AgentError::{Interrupted, LoopLimit, Model, OverBudget, ToolsFailed};
     match AgentError::of(error) {

@@ -1,8 +1,8 @@
 //! The configuration of an orchestration, from environment variables and command-line flags. Pure.
 //!
-//! Guarantees that everything missing or wrong is reported together, each with its variable but, except for numbers,
-//! without its value; that an accepted URL is encrypted or leads to this machine; and that an agent is polled at
-//! growing intervals until its time limit.
+//! Guarantees that all missing or wrong variables are reported together, by name and, except for numbers, without their
+//! values; that an accepted URL is encrypted or leads to this machine; and that an agent is polled at growing intervals
+//! until its time limit.
 
 use std::time::Duration;
 
@@ -38,11 +38,11 @@ const POLL_FACTOR: &str = "MCP_POLL_BACKOFF_FACTOR";
 const PROJECT: &str = "PROJECT_NAME";
 /// The agents' work directory.
 const WORKSPACE: &str = "WORKSPACE_DIR";
-/// The token that the publishing agent pushes with.
+/// The token for the publishing agent's `git push`.
 const GITHUB_TOKEN: &str = "GITHUB_TOKEN";
 /// The name of the commit's author.
 const AUTHOR_NAME: &str = "GIT_AUTHOR_NAME";
-/// The address of the commit's author.
+/// The email address of the commit's author.
 const AUTHOR_EMAIL: &str = "GIT_AUTHOR_EMAIL";
 
 const DEFAULT_MCP_URL: &str = "http://localhost:8000/mcp/sse";

@@ -1,4 +1,4 @@
-//! The instructions for the user at the end of an orchestration. Pure.
+//! Instructions for the user at the end of an orchestration. Pure.
 
 use super::branches::{REVIEW_LOG, WORKLOG, in_workspace};
 use super::lineage::BranchTracker;

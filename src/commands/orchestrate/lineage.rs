@@ -100,8 +100,8 @@ impl BranchTracker {
         self.kept.waiting_for = None;
     }
 
-    /// Records that the last agent started has succeeded, so that the work continues from its branch. For the reviewer,
-    /// this completes a review.
+    /// Records that the last agent started has succeeded, so that the work continues from its branch. If the agent is
+    /// the reviewer, this counts as a review.
     pub fn succeeded(&mut self, agent: Specialist) {
         if let Some(last) = self.kept.branches.last() {
             self.kept.latest_branch_id.clone_from(&last.id);

@@ -8,7 +8,7 @@ use crate::agent::tool::{CallFailure, ToolError};
 use crate::secret::Redactor;
 use crate::sys::text::one_line;
 
-/// The tools that the server must have.
+/// The tools that the server must provide.
 pub const TOOLS: [&str; 3] = [EXPLORE, GET_BRANCH, READ_FILE];
 
 const EXPLORE: &str = "parallel_explore";
@@ -43,8 +43,8 @@ pub struct Pantheon<'a> {
 }
 
 impl Pantheon<'_> {
-    /// Starts an agent on a new branch of `project`, cloned from `parent`; returns the new branch's id. The call is
-    /// never repeated if the server may have begun it.
+    /// Starts an agent on a new branch of `project`, cloned from `parent`; returns the new branch's id. The call is not
+    /// repeated if the server may have begun to process it.
     ///
     /// # Errors
     /// If no agent was started, or it is unknown whether one was.
@@ -149,7 +149,7 @@ fn state_in(mut answer: Value) -> BranchState {
     }
 }
 
-/// Returns `true` if the state is still the parent's, which a new branch begins with.
+/// Returns `true` if the state is still that of the parent, which a new branch starts with.
 fn is_parents(state: &Value) -> bool {
     let (snap, parent) = (&state["latest_snap_id"], &state["parent_id"]);
     !snap.is_null() && snap == parent
@@ -175,7 +175,7 @@ fn content_of(mut answer: Value) -> Result<String, String> {
             "its content is {}",
             one_line(&other.to_string(), SHOWN)
         )),
-        // An answer without a known field is the file itself, which may be JSON.
+        // Without a known field, the answer is the file itself, which may be JSON.
         None => Ok(text_of(answer)),
     }
 }

@@ -22,7 +22,8 @@ use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::{bounded, tail_of};
 use crate::sys::interrupt::Interrupted;
 
-/// The maximum length of a response or a file, in bytes: eight rounds of both fit into a window of 128,000 tokens.
+/// The maximum length of a response or a file, in bytes: eight rounds of both fit into a context window of 128,000
+/// tokens.
 const LONGEST_TEXT: usize = 12 << 10;
 /// The number of consecutive failed polls that ends the wait.
 const POLL_TRIES: u32 = 5;
@@ -220,8 +221,8 @@ impl Specialists<'_> {
         }
     }
 
-    /// A text of any length in the form shown to a model. Keys are redacted before the text is shortened, since a cut
-    /// through a key would leave part of it.
+    /// Prepares a text of any length for a model. Keys are redacted before the text is shortened, since a cut through a
+    /// key would leave part of it visible.
     pub(crate) fn shown(&self, text: &str) -> Result<String, AgentError> {
         let mut writer = self.redactor.writer(Excerpt::default());
         let written = writer.write_all(text.as_bytes());
