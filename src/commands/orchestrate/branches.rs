@@ -1,4 +1,4 @@
-//! Branches for specialists to work on, each of which begins as another one is. Plain data.
+//! Branches that specialists work on, each cloned from another one. Plain data.
 
 /// An agent that works on a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,10 +10,10 @@ pub enum Specialist {
 }
 
 impl Specialist {
-    /// All of them.
+    /// All specialists.
     pub const ALL: [Self; 2] = [Self::ClaudeCode, Self::Codex];
 
-    /// Its name, for models and servers.
+    /// The name used by models and servers.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude_code",
@@ -21,7 +21,7 @@ impl Specialist {
         }
     }
 
-    /// The one of this name.
+    /// The specialist with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|agent| agent.name() == name)
     }
@@ -30,16 +30,16 @@ impl Specialist {
 /// The state of the agent on a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchState {
-    /// The status in the server's own words, for people.
+    /// The status in the server's own words, for display.
     pub status: String,
     /// The progress.
     pub progress: BranchProgress,
-    /// The agent's answer, of any length and with whatever keys are in it; "" where it has given none.
+    /// The agent's response, neither shortened nor redacted; "" if it has given none.
     pub output: String,
 }
 
 impl BranchState {
-    /// One of a branch that is not done.
+    /// The state of a branch whose agent is still working.
     pub fn running(status: String) -> Self {
         Self {
             status,
@@ -52,7 +52,7 @@ impl BranchState {
 /// The progress of the agent on a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BranchProgress {
-    /// Working, or about to.
+    /// Working, or about to start.
     Running,
     /// Done.
     Succeeded,
@@ -60,12 +60,12 @@ pub enum BranchProgress {
     Failed,
 }
 
-/// The log of what was done, in the workspace.
+/// The file name of the work log in the workspace.
 pub const WORKLOG: &str = "worklog.md";
-/// The log of the last review, in the workspace.
+/// The file name of the last review's log in the workspace.
 pub const REVIEW_LOG: &str = "codex_review.log";
 
-/// The path of a file of a branch; a relative one lies in the workspace, whose path has no slash at its end.
+/// The path of a file on a branch. A relative one starts at the workspace, whose path has no trailing slash.
 pub fn in_workspace(workspace: &str, path: &str) -> String {
     if path.starts_with('/') {
         return path.to_owned();

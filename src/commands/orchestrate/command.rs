@@ -1,8 +1,8 @@
-//! The orchestrator `orchestrate`: two remote agents implement, review and fix a task until a review is clean, and the
-//! work is published.
+//! The `orchestrate` agent: two remote agents implement, review and fix a task until a review is clean; then the work
+//! is published.
 //!
-//! A profile: which parts of the engine it is made of, and in which order they work. Guarantees that a run that has its
-//! folder ends with a report, however it ends.
+//! Defines which parts of the engine the agent uses, and in which order. Guarantees that a run ends with a report once
+//! its folder exists, however it ends.
 
 use super::options::OrchestrateOptions;
 use std::cell::RefCell;
@@ -46,16 +46,16 @@ use crate::ui::input::{OpenUser, Typed};
 /// The command's name.
 const NAME: &str = "orchestrate";
 
-/// The prompt before the user's answers to the model.
+/// The prompt for the user's replies to the model.
 const PROMPT: &str = "you> ";
 
-/// The limit of failed calls in a row.
+/// The number of consecutive tool failures that ends the work.
 const TOOL_TRIES: u32 = 10;
 
-/// Has the task done, reviewed, and published.
+/// Has a task implemented, reviewed and published.
 ///
 /// # Errors
-/// If no review has passed it, or it was to be published and is not.
+/// If the work passes no review, or should have been published and was not.
 pub fn orchestrate(
     context: &Context<'_>,
     options: &OrchestrateOptions,
@@ -63,7 +63,7 @@ pub fn orchestrate(
 ) -> Result<Outcome, Failure> {
     let place = OrchestratePlace::open(context, options, open)?;
     let exchanges = ExchangeLog::before_run(context);
-    // Before the model is asked: a server that is not there is to cost nothing.
+    // Connects before the model is asked, so that an unreachable server costs nothing.
     let clock = RecordedClock::new(context.clock);
     let timeout = options.choice.timeout;
     let client = connect(context, &place.server, timeout, &exchanges, &clock)?;
@@ -113,20 +113,20 @@ pub fn orchestrate(
     }
 }
 
-/// An orchestration that has begun.
+/// An orchestration in progress.
 struct Orchestration<'o, 'c> {
     context: &'o Context<'o>,
     place: &'o OrchestratePlace<'o>,
     run: &'o AgentRun<'c>,
     exchanges: &'o ExchangeLog<'c>,
-    /// Measures how long agents take; in a replay, the recorded times.
+    /// Measures how long agents take; a replay uses the recorded times.
     clock: &'o RecordedClock<'o>,
-    /// The model's summary of the work that it has signed off.
+    /// The summary in the model's accepted final report.
     summary: RefCell<String>,
 }
 
 impl Orchestration<'_, '_> {
-    /// Works on the task, has the work published, and tells how that has ended.
+    /// Works on the task, has the work published, and returns the report with the result.
     fn carry_out(&self, client: &McpClient<'_>) -> (OrchestrationRecord, Result<(), Error>) {
         let place = self.place;
         let specialists = Specialists {
@@ -179,7 +179,7 @@ impl Orchestration<'_, '_> {
         (report, result)
     }
 
-    /// Lets the model lead the work, until it signs off and that counts.
+    /// Lets the model lead the work until its final report is accepted.
     fn work(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
         self.exchanges.begin(self.run.with(|run| run.log.clone()))?;
         specialists.tell_change().map_err(Error::from)?;
@@ -221,7 +221,7 @@ impl Orchestration<'_, '_> {
         Ok(())
     }
 
-    /// Checks the model's last words. Words that are not a report are for the user, if there is one.
+    /// Checks the model's last words. If they are not a report, the user can reply in an interactive run.
     fn ending(&self, ended: &Ended, specialists: &Specialists<'_>) -> Result<(), Objection> {
         let words = &ended.words;
         self.context.reporter.event(&Event::Words(words.clone()));
@@ -244,7 +244,7 @@ impl Orchestration<'_, '_> {
                 self.summary.replace(summary);
                 Ok(())
             }
-            // Nothing else is left to the model: another agent would end the work, too.
+            // The model has no other option left: starting another agent would end the work, too.
             Err(Objection::Words(_))
                 if specialists.lineage.borrow().kept.iterations >= MAX_REVIEWS =>
             {
@@ -255,7 +255,7 @@ impl Orchestration<'_, '_> {
         }
     }
 
-    /// The user's answer to the model's words, if they have one.
+    /// Asks the user to reply to the model; `None` if they do not.
     fn answer(&self) -> Result<Option<String>, Error> {
         loop {
             let Some(answer) = self.run.answer(PROMPT)? else {
@@ -269,8 +269,8 @@ impl Orchestration<'_, '_> {
         }
     }
 
-    /// Has what there is published, if it is to be: also where the reviews or the time were not enough. The agent's
-    /// report.
+    /// Has the work published if that is enabled and the work is done or has hit the limit of reviews or time. Returns
+    /// the agent's report; `None` if nothing was published.
     fn publish(
         &self,
         worked: &Result<(), Error>,
@@ -310,7 +310,7 @@ impl Watcher for Orchestration<'_, '_> {
         self.context.reporter.event(event);
     }
 
-    /// Keeps the branches in the run's folder, so that a run that is killed still tells where it was.
+    /// Saves the branches in the run's folder, so that even a killed run has a record of them.
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
         self.exchanges.check()?;
         let logged = self.run.with(|run| run.log.json(LINEAGE, &lineage.kept));
@@ -319,14 +319,15 @@ impl Watcher for Orchestration<'_, '_> {
 
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
         if self.place.recorded.is_some() {
-            // All that is waited for has happened already.
+            // Replays do not wait: everything has already happened.
             return self.context.interrupt.check();
         }
         self.context.interrupt.sleep(duration)
     }
 }
 
-/// The hint for an error that ends an orchestration: its report says how to go on, and it reads no `config.json`.
+/// The hint for an error that ends an orchestration. Points to the report rather than to `config.json`, which
+/// `orchestrate` does not read.
 pub(crate) fn advice(error: &Error) -> Option<String> {
     use AgentError::{Interrupted, LoopLimit, Model, OverBudget, ToolsFailed};
     match AgentError::of(error) {
@@ -338,7 +339,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
     }
 }
 
-/// The status of an orchestration with this result.
+/// The status of an orchestration that ended with this result.
 fn status(result: &Result<(), Error>) -> OrchestrationStatus {
     let Err(error) = result else {
         return OrchestrationStatus::Completed;

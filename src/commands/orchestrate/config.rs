@@ -1,8 +1,8 @@
-//! The configuration of an orchestration: the environment's variables and the command line's words for them. Pure.
+//! The configuration of an orchestration, from environment variables and command-line flags. Pure.
 //!
-//! Guarantees that all that is missing or wrong is told at once, each with its variable and without its value; that a
-//! URL which is taken is encrypted or leads to this machine; and that an agent is asked for ever less often until its
-//! time is over.
+//! Guarantees that all missing or wrong variables are reported together, by name and, except for numbers, without their
+//! values; that an accepted URL is encrypted or leads to this machine; and that an agent is polled at growing intervals
+//! until its time limit.
 
 use std::time::Duration;
 
@@ -16,53 +16,53 @@ use crate::sys::environment::Environment;
 
 /// The key of the Azure OpenAI resource.
 const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
-/// Its URL.
+/// The URL of the Azure OpenAI resource.
 const AZURE_URL: &str = "AZURE_OPENAI_BASE_URL";
-/// The deployment to ask, which is the model's name there.
+/// The deployment to use, which is the model's name at Azure.
 const AZURE_DEPLOYMENT: &str = "AZURE_OPENAI_DEPLOYMENT";
-/// The version of its API.
+/// The version of the Azure OpenAI API.
 const AZURE_VERSION: &str = "AZURE_OPENAI_API_VERSION";
-/// The MCP server.
+/// The URL of the MCP server.
 const MCP_URL: &str = "MCP_BASE_URL";
-/// The server's token.
+/// The token for the MCP server.
 const MCP_TOKEN: &str = "MCP_BEARER_TOKEN";
-/// The time until an agent is asked for again, for the first time.
+/// The delay before an agent is polled for the second time, in seconds.
 const POLL_INITIAL: &str = "MCP_POLL_INITIAL_SECONDS";
-/// The longest time until it is.
+/// The maximum delay between polls, in seconds.
 const POLL_MAX: &str = "MCP_POLL_MAX_SECONDS";
-/// The time limit of an agent.
+/// The time limit of an agent, in seconds.
 const POLL_TIMEOUT: &str = "MCP_POLL_TIMEOUT_SECONDS";
-/// By how much each wait is longer than the one before.
+/// The factor by which each delay is longer than the one before.
 const POLL_FACTOR: &str = "MCP_POLL_BACKOFF_FACTOR";
 /// The project's name on the server.
 const PROJECT: &str = "PROJECT_NAME";
-/// The agents' directory.
+/// The agents' work directory.
 const WORKSPACE: &str = "WORKSPACE_DIR";
-/// The token that the publishing agent pushes with.
+/// The token for the publishing agent's `git push`.
 const GITHUB_TOKEN: &str = "GITHUB_TOKEN";
 /// The name of the commit's author.
 const AUTHOR_NAME: &str = "GIT_AUTHOR_NAME";
-/// The address of the commit's author.
+/// The email address of the commit's author.
 const AUTHOR_EMAIL: &str = "GIT_AUTHOR_EMAIL";
 
 const DEFAULT_MCP_URL: &str = "http://localhost:8000/mcp/sse";
 const DEFAULT_WORKSPACE: &str = "/home/pan/workspace";
-/// The times of polling, each below the next one, with their defaults in seconds.
+/// The variables for the polling times, with their defaults in seconds. Each time must be shorter than the next.
 const POLL_TIMES: [(&str, f64); 3] = [
     (POLL_INITIAL, 2.0),
     (POLL_MAX, 30.0),
     (POLL_TIMEOUT, 10_800.0),
 ];
 const DEFAULT_FACTOR: f64 = 2.0;
-/// Fewer seconds would be a call after the other.
+/// The shortest time accepted, in seconds; less would mean polling without a pause.
 const SHORTEST: f64 = 0.001;
-/// More are no time to wait for: some thirty years.
+/// The longest time accepted, in seconds: some thirty years.
 const LONGEST: f64 = 1e9;
 
-/// The flags for the configuration.
+/// The command-line flags that affect the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigFlags {
-    /// The project's name on the server; blank is as if it were not given.
+    /// The project's name on the server; a blank one is ignored.
     pub project_name: Option<String>,
     /// Publishes nothing.
     pub no_publish: bool,
@@ -71,26 +71,26 @@ pub struct ConfigFlags {
 /// The configuration of an orchestration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentConfig {
-    /// The model; `None` where another one is asked.
+    /// The Azure deployment; `None` if another model is selected.
     pub azure: Option<AzureVariables>,
-    /// The server, and what travels there as `Authorization: Bearer`.
+    /// The MCP server, and the bearer token sent to it.
     pub mcp: (McpAddress, Option<ApiKey>),
-    /// The timing of requests for an agent's state.
+    /// The polling intervals and the time limit of an agent.
     pub polling: Polling,
     /// The project's name on the server, not blank.
     pub project: String,
-    /// The agents' directory: absolute, without slashes at its end.
+    /// The agents' work directory: an absolute path without a trailing slash.
     pub workspace: String,
-    /// The publishing agent's data; `None` to publish nothing.
+    /// The token and the author for publishing; `None` to publish nothing.
     pub publishing: Option<Publishing>,
 }
 
-/// The deployment of a model that the `AZURE_OPENAI_…` variables name.
+/// The model deployment that the `AZURE_OPENAI_…` variables name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AzureVariables {
-    /// The key of its resource.
+    /// The key of the Azure OpenAI resource.
     pub key: ApiKey,
-    /// It, with the server and the version of the API.
+    /// The deployment, with its server and API version.
     pub spec: ModelSpec,
 }
 
@@ -104,10 +104,11 @@ pub struct ConfigProblem {
 }
 
 impl AgentConfig {
-    /// Reads the environment, a `.env` file's variables included; not the model's where another one is asked.
+    /// Reads the environment, including variables from a `.env` file. The model's are skipped if another model is
+    /// selected.
     ///
     /// # Errors
-    /// With all that is missing or wrong.
+    /// Everything that is missing or wrong.
     pub fn read(
         environment: &Environment,
         flags: &ConfigFlags,
@@ -141,14 +142,14 @@ impl AgentConfig {
     }
 }
 
-/// The environment while it is read.
+/// The environment, with the problems found so far.
 struct Variables<'e> {
     environment: &'e Environment,
     problems: Vec<ConfigProblem>,
 }
 
 impl<'e> Variables<'e> {
-    /// Notes that a variable is not what it must be, and how to set it; gives nothing.
+    /// Records a problem with a variable and how to fix it. Always returns `None`.
     fn wrong<T>(&mut self, variable: &str, what: &str, how: &str) -> Option<T> {
         let (message, hint) = (
             format!("`{variable}` {what}"),
@@ -158,7 +159,7 @@ impl<'e> Variables<'e> {
         None
     }
 
-    /// The value of a variable, without the blanks around it.
+    /// The trimmed value of a variable; `None` if it is unset or blank, or not UTF-8, which is recorded as a problem.
     fn text(&mut self, variable: &str) -> Option<&'e str> {
         match self.environment.os(variable)?.to_str() {
             Some(text) => Some(text.trim()).filter(|text| !text.is_empty()),
@@ -166,7 +167,7 @@ impl<'e> Variables<'e> {
         }
     }
 
-    /// The value of a variable that must have one; `otherwise` is the way to do without.
+    /// The value of a required variable; `otherwise` is the hint for doing without it.
     fn required(&mut self, variable: &str, otherwise: &str) -> Option<&'e str> {
         let known = self.problems.len();
         let text = self.text(variable);
@@ -202,7 +203,7 @@ impl<'e> Variables<'e> {
         self.wrong(variable, what, "to something like `https://host/path`")
     }
 
-    /// A name that can be part of a URL as it is.
+    /// Checks that a name can be part of a URL without escaping.
     fn plain_name(&mut self, variable: &str, name: &'e str, how: &str) -> Option<&'e str> {
         if is_plain_in_url(name) {
             return Some(name);

@@ -1,4 +1,4 @@
-//! The instructions for the user at the end of an orchestration. Pure.
+//! Instructions for the user at the end of an orchestration. Pure.
 
 use super::branches::{REVIEW_LOG, WORKLOG, in_workspace};
 use super::lineage::BranchTracker;
@@ -7,8 +7,8 @@ use crate::record::orchestration::{
     OrchestrationRecord, OrchestrationSettings, OrchestrationStatus,
 };
 
-/// Tells the user in sentences what to do now, with the command that goes on unless all is done. The instructions of
-/// the report are not looked at.
+/// Writes the instructions for the user: what to do next and, unless everything is done, the command to continue.
+/// Ignores the report's own `instructions`.
 pub fn instructions(
     report: &OrchestrationRecord,
     settings: &OrchestrationSettings,
@@ -77,7 +77,7 @@ pub fn instructions(
     format!("{}:\n\n{}", told.join(" "), command(report, settings))
 }
 
-/// The command for a shell that goes on from the last branch that succeeded.
+/// The shell command that continues from the last branch that succeeded.
 fn command(report: &OrchestrationRecord, settings: &OrchestrationSettings) -> String {
     let mut words = vec![
         "dev-agent",
@@ -91,7 +91,7 @@ fn command(report: &OrchestrationRecord, settings: &OrchestrationSettings) -> St
     }
     let task = ["--task", &report.task];
     let command = shlex::try_join(words.iter().copied().chain(task));
-    // A task with a NUL in it is none that a command can have: it is asked for.
+    // A task that contains NUL cannot be an argument, so the command will ask for it.
     command
         .or_else(|_| shlex::try_join(words))
         .unwrap_or_default()

@@ -4,19 +4,19 @@ use serde_json::json;
 
 use crate::agent::conversation::HistoryMessage;
 
-/// The prompt, with `{workspace}` in the place of the directory.
+/// The system prompt, with the placeholder `{workspace}` for the work directory.
 const SYSTEM: &str = include_str!("../../../prompts/orchestrate_system.txt").trim_ascii_end();
 
-/// The form of a reply, for the protocol of the vendor's own tool calls.
+/// The reply format, for the protocol with native tool calls.
 pub const FORM: &str = "Use the tools that you are given, one call a turn. A reply without a tool call is the final \
                         report, a JSON object and nothing else; it ends the work.";
 
-/// The system prompt, for work in this directory of each branch.
+/// The system prompt for work in this directory on each branch.
 pub fn system_prompt(workspace: &str) -> String {
     SYSTEM.replace("{workspace}", workspace)
 }
 
-/// The beginning of the conversation: the task, the branch where the work begins, and its place, as JSON.
+/// The first messages of the conversation: the task, the start branch, the project and the workspace, as JSON.
 pub fn initial_messages(
     task: &str,
     branch: &str,

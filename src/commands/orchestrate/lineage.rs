@@ -1,6 +1,6 @@
-//! The branches of an orchestration, and the one that the work goes on from. Pure.
+//! The branches of an orchestration, and the one from which the work continues. Pure.
 //!
-//! Guarantees that nothing is cloned but the last branch that succeeded, so that the work is one line from the branch
+//! Guarantees that only the last branch that succeeded is cloned, so that the work forms a single line from the branch
 //! where it began.
 
 use std::time::Duration;
@@ -11,20 +11,20 @@ use crate::record::orchestration::{BranchRecord, Lineage, ReviewVerdict};
 use crate::record::seconds::Seconds;
 use crate::sys::text::one_line;
 
-/// The limit of an unknown branch's id in a message, in characters.
+/// The maximum length of an unknown branch's id in a message, in characters.
 const SHOWN: usize = 80;
 
-/// The branches of a piece of work.
+/// Tracks the branches of an orchestration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BranchTracker {
-    /// The branches, as they are kept.
+    /// The branches, in the form in which they are saved.
     pub kept: Lineage,
-    /// The runs that are no longer waited for and not known to have ended, by their branches.
+    /// The branches whose agents are no longer waited for, although they are not known to have ended.
     left: Vec<String>,
 }
 
 impl BranchTracker {
-    /// Tracks work that begins at this branch.
+    /// Creates a tracker for work that begins at this branch.
     pub fn new(start: &str) -> Self {
         Self {
             kept: Lineage {
@@ -36,22 +36,22 @@ impl BranchTracker {
         }
     }
 
-    /// The branch that the next one begins as.
+    /// The branch to clone next: the last one that succeeded, or the start branch.
     pub fn latest(&self) -> &str {
         &self.kept.latest_branch_id
     }
 
-    /// The last run that succeeded: its agent and its branch.
+    /// The agent and the branch of the last run that succeeded.
     pub fn last_success(&self) -> Option<(Specialist, &str)> {
         let mut records = self.kept.branches.iter();
         let record = records.find(|record| record.id == self.latest())?;
         Some((Specialist::named(&record.agent)?, &record.id))
     }
 
-    /// Checks that a branch may be cloned; a blank one stands for the right one.
+    /// Checks that a branch may be cloned; a blank id means the one that may.
     ///
     /// # Errors
-    /// If it may not: names the one that may.
+    /// If the branch may not be cloned. The error names the one that may.
     pub fn check_parent(&self, branch: &str) -> Result<(), CallFailure> {
         let (branch, latest) = (branch.trim(), self.latest());
         if branch.is_empty() || branch == latest {
@@ -73,7 +73,7 @@ impl BranchTracker {
         self.kept.start_branch_id == branch || records.any(|record| record.id == branch)
     }
 
-    /// An agent was started on a new branch, and is waited for.
+    /// Records that an agent was started on a new branch and is being waited for.
     pub fn started(&mut self, id: &str, parent: &str, agent: Specialist) {
         self.left
             .extend(self.kept.waiting_for.replace(id.to_owned()));
@@ -87,7 +87,7 @@ impl BranchTracker {
         });
     }
 
-    /// The branch that is waited for has this status after that time.
+    /// Records the status of the current branch, and how long it has been waited for.
     pub fn seen(&mut self, status: &str, waited: Duration) {
         if let Some(record) = self.kept.branches.last_mut() {
             status.clone_into(&mut record.status);
@@ -95,13 +95,13 @@ impl BranchTracker {
         }
     }
 
-    /// The agent on the branch that is waited for has succeeded or failed.
+    /// Records that the current agent has succeeded or failed.
     pub fn ended(&mut self) {
         self.kept.waiting_for = None;
     }
 
-    /// The work goes on from the branch on which an agent was started last: it has succeeded. A review has come back
-    /// where that is the reviewer.
+    /// Records that the last agent started has succeeded, so that the work continues from its branch. If the agent is
+    /// the reviewer, this counts as a review.
     pub fn succeeded(&mut self, agent: Specialist) {
         if let Some(last) = self.kept.branches.last() {
             self.kept.latest_branch_id.clone_from(&last.id);
@@ -109,7 +109,7 @@ impl BranchTracker {
         self.kept.iterations += u32::from(agent == Specialist::Codex);
     }
 
-    /// Notes the verdict in the log of a review on this branch; `true` if that is news.
+    /// Records the verdict of a review on this branch; returns `true` if it is new.
     pub fn reviewed(&mut self, branch: &str, verdict: ReviewVerdict) -> bool {
         let mut records = self.kept.branches.iter_mut();
         let reviewer = Specialist::Codex.name();
@@ -117,7 +117,7 @@ impl BranchTracker {
         record.is_some_and(|record| record.verdict.replace(verdict) != Some(verdict))
     }
 
-    /// The branches whose agents may be at work: those that were waited for and are not known to have ended.
+    /// The branches whose agents may still be working, since they are not known to have ended.
     pub fn working(&self) -> impl Iterator<Item = &str> {
         let branches = self.left.iter().chain(&self.kept.waiting_for);
         branches.map(|branch| &**branch)

@@ -1,17 +1,18 @@
-//! An agent that has two specialists implement, review and fix on branches, until a review is clean.
+//! The `orchestrate` command: an agent that has two specialists implement, review and fix a task on branches until a
+//! review is clean.
 //!
-//! | part | what it is for |
+//! | module | contents |
 //! |---|---|
-//! | [`branches`], [`pantheon`] | where specialists work, and the server that has it |
-//! | [`lineage`] | which branch the work goes on from |
-//! | [`config`] | what it is set to |
-//! | [`specialists`] | has one work on a new branch, and waits until that is done |
-//! | [`tools`], [`instructions`] | what the model that leads the work has, and what it is told |
-//! | [`report`], [`review`] | its final report, and whether that counts |
-//! | [`publish`], [`handover`] | having the work published, and what the user is told at the end |
+//! | [`branches`], [`pantheon`] | the branches that specialists work on, and the server that hosts them |
+//! | [`lineage`] | the branch from which the work continues |
+//! | [`config`] | the configuration |
+//! | [`specialists`] | running a specialist on a new branch, and waiting for it to finish |
+//! | [`tools`], [`instructions`] | the tools and the instructions of the model that leads the work |
+//! | [`report`], [`review`] | checking that model's final report against the last review |
+//! | [`publish`], [`handover`] | publishing the work, and the closing instructions for the user |
 //!
-//! Guarantees that the work is one line of branches, each the clone of the last one that succeeded, and that none
-//! counts as done that no review has passed.
+//! Guarantees that the branches form a single line, each cloned from the last one that succeeded, and that work does
+//! not count as done unless a review has passed it.
 
 pub(crate) mod args;
 pub mod branches;

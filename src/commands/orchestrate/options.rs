@@ -8,16 +8,16 @@ use crate::run::context::ModelChoice;
 /// The options of an orchestration.
 #[derive(Debug, Clone)]
 pub struct OrchestrateOptions {
-    /// The branch to begin from; `None` in a replay alone.
+    /// The branch to start from; `None` only in a replay.
     pub parent_branch: Option<Uuid>,
-    /// The task, not blank; `None` to ask the user for it.
+    /// The task, not blank; `None` asks the user for it.
     pub task: Option<String>,
-    /// Asks for nothing but the task.
+    /// Asks the user for nothing but the task.
     pub headless: bool,
     /// True if standard input is a terminal.
     pub stdin_is_terminal: bool,
-    /// The flags for the configuration.
+    /// The command-line flags that affect the configuration.
     pub config: ConfigFlags,
-    /// The choice of a model, or of a recorded run.
+    /// The model to use, or the recorded run to replay.
     pub choice: ModelChoice,
 }

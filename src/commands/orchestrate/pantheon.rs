@@ -1,4 +1,4 @@
-//! Branches on a Pantheon server, by three of its tools.
+//! Branches on a Pantheon server, accessed through three of its tools.
 
 use serde_json::{Value, json};
 
@@ -8,21 +8,21 @@ use crate::agent::tool::{CallFailure, ToolError};
 use crate::secret::Redactor;
 use crate::sys::text::one_line;
 
-/// The tools that the server must have.
+/// The tools that the server must provide.
 pub const TOOLS: [&str; 3] = [EXPLORE, GET_BRANCH, READ_FILE];
 
 const EXPLORE: &str = "parallel_explore";
 const GET_BRANCH: &str = "get_branch";
 const READ_FILE: &str = "branch_read_file";
 
-/// The server's words for an agent that is done.
+/// The statuses that the server reports for an agent that has succeeded.
 const SUCCEEDED: [&str; 4] = ["succeed", "finished", "ready_for_manifest", "manifesting"];
 const FAILED: &str = "failed";
 
-/// The places of an agent's answer; the first that is there counts.
+/// JSON pointers to an agent's response; the first one with text counts.
 const OUTPUTS: [&str; 3] = ["/output", "/latest_snap/output", "/manifest/summary"];
 
-/// The places of a file's content.
+/// JSON pointers to a file's content; the first one that exists counts.
 const CONTENTS: [&str; 5] = [
     "/content",
     "/file_content",
@@ -31,23 +31,23 @@ const CONTENTS: [&str; 5] = [
     "/file/content",
 ];
 
-/// The limit of an answer without a branch in a message, in characters.
+/// The maximum length of a server's answer in a message, in characters.
 const SHOWN: usize = 500;
 
-/// Branches on a server.
+/// A client for the branches on a Pantheon server.
 pub struct Pantheon<'a> {
     /// The server.
     pub tools: &'a dyn McpTools,
-    /// Redacts the keys.
+    /// Redacts known keys.
     pub redactor: &'a Redactor,
 }
 
 impl Pantheon<'_> {
-    /// Starts an agent on a new branch of `project` that begins as `parent` is; returns the new branch's id. Never done
-    /// twice for one call.
+    /// Starts an agent on a new branch of `project`, cloned from `parent`; returns the new branch's id. The call is not
+    /// repeated if the server may have begun to process it.
     ///
     /// # Errors
-    /// If no agent was started, or it is not known whether one was.
+    /// If no agent was started, or it is unknown whether one was.
     pub fn start(
         &self,
         agent: Specialist,
@@ -74,17 +74,17 @@ impl Pantheon<'_> {
     /// The state of the agent on a branch.
     ///
     /// # Errors
-    /// If that cannot be told.
+    /// If the server does not report the state.
     pub fn state(&self, branch: &str) -> Result<BranchState, ToolError> {
         let arguments = json!({"branch_id": branch});
         let answer = self.call(GET_BRANCH, arguments, Repeat::Always)?;
         Ok(state_in(answer))
     }
 
-    /// Reads a file of a branch.
+    /// Reads a file on a branch.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read.
     pub fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
         let arguments = json!({"branch_id": branch, "file_path": path});
         let answer = self.call(READ_FILE, arguments, Repeat::Always)?;
@@ -102,10 +102,10 @@ impl Pantheon<'_> {
     }
 }
 
-/// The kind of failure if the server refuses.
+/// The code of a failure that the server reports.
 const MCP_ERROR: &str = "mcp_error";
 
-/// The model is told what the server says; a server that is gone, or a signal, ends the work.
+/// Converts a server error: most are reported to the model, but a lost connection or a signal ends the work.
 fn told(error: McpError) -> ToolError {
     if error.is_lost() {
         return error.into();
@@ -113,7 +113,7 @@ fn told(error: McpError) -> ToolError {
     ToolError::failed(CallFailure::new(MCP_ERROR, error.to_string(), ""))
 }
 
-/// The new branch's id: at the top, in `branch`, or in the first of `branches`.
+/// The new branch's id: at the top level, in `branch`, or in the first of `branches`.
 fn id_in(answer: &Value) -> Option<&str> {
     let places = [answer, &answer["branch"], &answer["branches"][0]];
     let ids = places
@@ -123,7 +123,7 @@ fn id_in(answer: &Value) -> Option<&str> {
     ids.find(|id| !id.is_empty())
 }
 
-/// The state in an answer, at the top or in `branch`. Large texts are taken out of it, not copied.
+/// The state in an answer, at the top level or in `branch`. Large texts are moved, not copied.
 fn state_in(mut answer: Value) -> BranchState {
     if answer.get("status").is_none()
         && let Some(branch) = answer.get_mut("branch")
@@ -149,16 +149,16 @@ fn state_in(mut answer: Value) -> BranchState {
     }
 }
 
-/// Returns `true` if a state is still that of the parent, which the branch began as.
+/// Returns `true` if the state is still that of the parent, which a new branch starts with.
 fn is_parents(state: &Value) -> bool {
     let (snap, parent) = (&state["latest_snap_id"], &state["parent_id"]);
     !snap.is_null() && snap == parent
 }
 
-/// A file's content: the answer itself, or the first text of the names that servers give it.
+/// A file's content: the first of the known fields, or else the answer itself.
 ///
 /// # Errors
-/// The answer's own words.
+/// A description of the problem.
 fn content_of(mut answer: Value) -> Result<String, String> {
     if !answer["error"].is_null() || answer["status"] == "error" {
         return Err(one_line(&answer.to_string(), SHOWN));
@@ -175,7 +175,7 @@ fn content_of(mut answer: Value) -> Result<String, String> {
             "its content is {}",
             one_line(&other.to_string(), SHOWN)
         )),
-        // A file that is JSON is the answer itself.
+        // Without a known field, the answer is the file itself, which may be JSON.
         None => Ok(text_of(answer)),
     }
 }
@@ -186,7 +186,7 @@ fn is_text(encoding: &str) -> bool {
         .any(|text| encoding.eq_ignore_ascii_case(text))
 }
 
-/// A text as it is, and other JSON as it is written; of nothing, nothing.
+/// Converts a value to text: a string as it is, `null` to an empty text, and anything else to JSON.
 fn text_of(value: Value) -> String {
     match value {
         Value::String(text) => text,

@@ -1,6 +1,6 @@
-//! Having the work published, and what the agent says of it.
+//! Has the work published by an agent, and checks the agent's report.
 //!
-//! The one place where the token goes into a prompt. Guarantees that nothing counts as published without a repository,
+//! The only module that puts the token into a prompt. Guarantees that nothing counts as published without a repository,
 //! a branch and a commit.
 
 use serde_json::{Map, Value};
@@ -11,25 +11,25 @@ use crate::agent::AgentError;
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::secret::ApiKey;
 
-/// The prompt, with names in braces in the place of what differs.
+/// The prompt, with placeholders in braces.
 const PROMPT: &str = include_str!("../../../prompts/orchestrate_publish.txt").trim_ascii_end();
 
-/// The publishing agent's data.
+/// The token and the author for the publishing agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Publishing {
-    /// By which it may push; `None` in a replay, where nobody does.
+    /// The token for `git push`; `None` in a replay, which pushes nothing.
     pub token: Option<ApiKey>,
-    /// The author's name; `None` leaves it to git's configuration there.
+    /// The author's name; `None` uses the agent's git configuration.
     pub author_name: Option<String>,
-    /// The author's address; `None` leaves it to git's configuration there.
+    /// The author's email address; `None` uses the agent's git configuration.
     pub author_email: Option<String>,
 }
 
 impl Publishing {
-    /// The prompt, with the token in it, for a task in the user's words and the directory of the work in each branch.
+    /// The prompt, including the token, for a task in the user's words and the work directory on each branch.
     pub fn prompt(&self, task: &str, workspace: &str) -> String {
         let token = self.token.as_ref().map_or("", ApiKey::expose);
-        // The task last: braces in it are its own.
+        // The task comes last, so that no braces in it are replaced.
         PROMPT
             .replace("{token}", &quoted(token))
             .replace("{workspace}", workspace)
@@ -57,15 +57,15 @@ impl Publishing {
 
 /// Quotes a word for a shell command.
 fn quoted(word: &str) -> String {
-    // What has a NUL in it is no word; no variable of an environment has.
+    // Only NUL cannot be quoted, and no environment variable contains one.
     shlex::try_quote(word).unwrap_or_default().into_owned()
 }
 
-/// Characters that may stand around a value in a line of a report.
+/// Characters that may surround a value in a line of a report.
 const MARKS: &[char] = &['*', '`', '_', '"', ' ', '\t'];
 
-/// Sees that an answer tells where the work is now: in the last JSON object that has a `repository`, or, where there is
-/// none, in lines such as `branch: fix-login`.
+/// Checks that a response says where the work is now: in the last JSON object with a `repository` or, without one, in
+/// lines such as `branch: fix-login`.
 fn check_report(answer: &str) -> Result<(), String> {
     if answer.trim().is_empty() {
         return Err("the agent has given no report".to_owned());
@@ -100,7 +100,7 @@ fn last_object(answer: &str) -> Option<Map<String, Value>> {
     last
 }
 
-/// All lines that have a label, less marks such as Markdown's.
+/// Collects all labelled lines, without Markdown marks around labels and values.
 fn lines(answer: &str) -> Map<String, Value> {
     let labelled = answer.lines().filter_map(|line| line.split_once(':'));
     let fields = labelled.map(|(label, value)| {
@@ -115,11 +115,12 @@ fn is_hash(value: &str) -> bool {
     (7..=40).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Has the work published from the last branch that succeeded, and goes on from there. The agent's report.
+/// Has the work published from the last branch that succeeded, and continues from the new branch. Returns the agent's
+/// report.
 ///
 /// # Errors
-/// Failed: when the agent has not published it, does not say where, or takes too long. Fatal: what ends the work else,
-/// such as a signal.
+/// Failed if the agent does not publish the work, does not say where, or exceeds its time limit. Fatal for anything
+/// else that ends the work, such as a signal.
 pub fn publish(specialists: &Specialists<'_>, prompt: &str) -> Result<ToolOutput, ToolError> {
     const AGENT: Specialist = Specialist::ClaudeCode;
     let FinishedBranch { id, response, .. } = match specialists.run(AGENT, prompt) {

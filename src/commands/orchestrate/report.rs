@@ -1,7 +1,7 @@
-//! The final report of the model that leads the work, and whether it counts.
+//! The final report of the model that leads the work, and the conditions for accepting it.
 //!
-//! Reads one file of a branch. Guarantees that work counts as done only
-//! where the last run that succeeded is a review whose log does not say otherwise.
+//! Reads one file on a branch. Guarantees that work counts as done only if the last run that succeeded is a review
+//! whose log reports no issues.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,16 +17,16 @@ use crate::record::orchestration::ReviewVerdict;
 /// The model's final report.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FinalReport {
-    /// The work.
+    /// The summary of the work.
     pub summary: String,
     is_finished: bool,
 }
 
 impl FinalReport {
-    /// Reads a reply that is a report: a JSON object, alone or in one code fence.
+    /// Parses a report: a JSON object, alone or in one code fence.
     ///
     /// # Errors
-    /// The mistake, for the model.
+    /// A description of the mistake, for the model.
     pub fn read(reply: &str) -> Result<Self, String> {
         let text = json!({"type": "string"});
         let form = json!({"type": "object", "required": ["is_finished", "task", "summary"],
@@ -48,11 +48,11 @@ impl FinalReport {
     }
 }
 
-/// Checks that a review has passed the work of a model's final report. If none has, the report counts as a reply that
-/// is not understood.
+/// Checks that a review has passed the work before the model's final report is accepted. If none has, the report counts
+/// as a malformed reply.
 ///
 /// # Errors
-/// The objection; and what ends the work while the review's log is read.
+/// The objection to the report, or an error from reading the review's log that ends the work.
 pub fn ending(specialists: &Specialists<'_>) -> Result<(), Objection> {
     let lineage = specialists.lineage.borrow().clone();
     let branch = match lineage.last_success() {

@@ -1,4 +1,4 @@
-//! The verdict of a review's log. Pure.
+//! The verdict in a review's log. Pure.
 
 use std::sync::LazyLock;
 
@@ -8,14 +8,15 @@ use crate::record::orchestration::ReviewVerdict;
 use crate::secret::escapes::without_escapes;
 use crate::sys::text::regex;
 
-/// A verdict's label, and what stands behind it on its line.
+/// Matches a verdict's label and the rest of its line.
 static VERDICT: LazyLock<Regex> =
     LazyLock::new(|| regex(r#"(?i)\bverdict["*_`]*[ \t]*:(?<said>[^\n]*)"#));
 
-/// Characters that may stand around a verdict: marks of Markdown and JSON.
+/// Characters that may surround a verdict: punctuation of Markdown and JSON.
 const MARKS: &[char] = &['*', '_', '`', '"', ',', '.', '}', ' ', '\t', '\r'];
 
-/// The verdict behind the log's first `VERDICT:`: clean if that is `CLEAN` and nothing more. `None` if there is none.
+/// The verdict after the log's first `VERDICT:`; `None` if the log has no verdict. Clean only if it says `CLEAN` and
+/// nothing else.
 pub fn verdict_of(log: &str) -> Option<ReviewVerdict> {
     let log = without_escapes(log);
     let said = VERDICT.captures(&log)?;

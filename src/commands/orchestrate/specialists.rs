@@ -1,7 +1,8 @@
-//! Runs a specialist on a branch of its own, and waits until it is done.
+//! Runs a specialist on its own branch, and waits until it has finished.
 //!
-//! Asks the clock and sleeps by what it is given. Guarantees that the lineage is told before each wait and after each
-//! run, and that an answer is bounded and has no known key in it; however long it was, there is no second copy of it.
+//! Accesses the clock and sleeps only through its dependencies. Guarantees that the lineage is reported before each
+//! wait and after each run; that a response is of bounded length and contains no known key; and that even a long
+//! response is never copied.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -21,68 +22,70 @@ use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::{bounded, tail_of};
 use crate::sys::interrupt::Interrupted;
 
-/// The limit of an answer or a file, in bytes: eight rounds of them fit into a window of 128,000 tokens.
+/// The maximum length of a response or a file, in bytes: eight rounds of both fit into a context window of 128,000
+/// tokens.
 const LONGEST_TEXT: usize = 12 << 10;
-/// The number of failed polls in a row that ends the wait.
+/// The number of consecutive failed polls that ends the wait.
 const POLL_TRIES: u32 = 5;
-/// The limit of a failed agent's answer, in bytes.
+/// The maximum length of a failed agent's response in an error, in bytes.
 const END: usize = 4 << 10;
 
-/// Observes the specialists, and lets time pass.
+/// Observes the specialists, and sleeps between polls.
 pub trait Watcher {
-    /// Hears of an event.
+    /// Receives an event.
     fn event(&self, event: &Event);
 
-    /// The lineage has changed: an agent was started, or has ended, or the work goes on from another branch.
+    /// Receives the lineage after a change: an agent is starting, has started or has ended, or the work continues from
+    /// another branch.
     ///
     /// # Errors
-    /// If that cannot be kept.
+    /// If the change cannot be saved.
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError>;
 
-    /// Waits for so long.
+    /// Sleeps for this duration.
     ///
     /// # Errors
-    /// If a signal comes.
+    /// If a signal arrives.
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted>;
 }
 
-/// The result of an agent on a branch.
+/// The result of an agent that has succeeded on a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedBranch {
     /// The branch's id.
     pub id: String,
     /// Its last status.
     pub status: String,
-    /// The agent's answer, without keys and no longer than [`LONGEST_TEXT`].
+    /// The agent's response, without known keys and no longer than [`LONGEST_TEXT`].
     pub response: String,
 }
 
 /// The specialists, and the branches they work on.
 pub struct Specialists<'a> {
-    /// The server that has the branches.
+    /// The server that hosts the branches.
     pub branches: Pantheon<'a>,
     /// Observes the work.
     pub watcher: &'a dyn Watcher,
     /// Measures how long an agent takes.
     pub clock: &'a dyn Clock,
-    /// Redacts the keys.
+    /// Redacts known keys.
     pub redactor: &'a Redactor,
-    /// The times between polls of a branch.
+    /// The intervals between polls of a branch, and the time limit.
     pub polling: Polling,
-    /// The project that the branches are of.
+    /// The project that the branches belong to.
     pub project: &'a str,
-    /// The directory of each branch in which the work is, without a slash at its end.
+    /// The work directory on each branch, without a trailing slash.
     pub workspace: &'a str,
-    /// The branches.
+    /// The branches so far.
     pub lineage: RefCell<BranchTracker>,
 }
 
 impl Specialists<'_> {
-    /// Has an agent work on a clone of the last branch that succeeded, from which the work goes on then; `parent` is
-    /// that one or blank.
+    /// Has an agent work on a clone of the last branch that succeeded, and continues the work from the clone. `parent`
+    /// is the id of the branch to clone, or blank.
     ///
     /// # Errors
-    /// As [`run`](Self::run) does; and when another branch is to be cloned, before anything is started.
+    /// Those of [`run`](Self::run). If `parent` is any other branch, fails before anything is started.
     pub fn execute(
         &self,
         agent: Specialist,
@@ -96,15 +99,15 @@ impl Specialists<'_> {
         Ok(finished)
     }
 
-    /// Has an agent work on a clone of the last branch that succeeded. The work does not go on from there.
+    /// Has an agent work on a clone of the last branch that succeeded. The work does not continue from the clone.
     ///
     /// # Errors
-    /// Failed: when nothing was started as far as is known, or the agent has failed, or the server does not tell how it
-    /// is getting on. Fatal: when it takes too long, or a signal comes. Where it is not known to have ended, it stays
-    /// what is waited for.
+    /// Failed if no agent is known to have started, the agent has failed, or the server does not report its state.
+    /// Fatal if the agent exceeds its time limit, or a signal arrives. An agent that is not known to have ended is
+    /// still recorded as waited for.
     pub fn run(&self, agent: Specialist, prompt: &str) -> Result<FinishedBranch, ToolError> {
         let parent = self.lineage.borrow().latest().to_owned();
-        // A kill meanwhile must not lose that there may be an agent.
+        // Recorded before the call, so that a kill does not hide an agent that may have started.
         self.lineage.borrow_mut().kept.starting = Some(agent.name().to_owned());
         self.tell_change()?;
         let started = self.branches.start(agent, prompt, &parent, self.project);
@@ -127,20 +130,20 @@ impl Specialists<'_> {
         Ok(finished)
     }
 
-    /// The work goes on from the branch on which an agent was started last.
+    /// Continues the work from the branch on which the last agent was started.
     ///
     /// # Errors
-    /// If that cannot be kept.
+    /// If the change cannot be saved.
     pub fn go_on_from_last(&self, agent: Specialist) -> Result<(), AgentError> {
         self.lineage.borrow_mut().succeeded(agent);
         self.tell_change()
     }
 
-    /// Reads a file of a branch, of any length and with whatever keys are in it; a relative path lies in the
-    /// workspace. What the log of a review says is noted.
+    /// Reads a file on a branch, neither shortened nor redacted. A relative path starts at the workspace. The verdict
+    /// in a review's log is recorded.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read.
     pub fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
         let path = in_workspace(self.workspace, path);
         let content = self.branches.read(branch, &path)?;
@@ -166,7 +169,7 @@ impl Specialists<'_> {
             let state = self.branches.state(id);
             let waited = self.clock.elapsed().saturating_sub(began);
             let state = match state {
-                // The agent works on, whatever goes wrong when it is asked for.
+                // A failed poll does not mean that the agent has stopped working.
                 Err(ToolError::Failed(_)) if failures + 1 < POLL_TRIES => {
                     failures += 1;
                     BranchState::running(std::mem::take(&mut last))
@@ -218,8 +221,8 @@ impl Specialists<'_> {
         }
     }
 
-    /// A text of any length as a model is shown it: without keys, and bounded after that, since a cut through a key
-    /// would leave a part of it.
+    /// Prepares a text of any length for a model. Keys are redacted before the text is shortened, since a cut through a
+    /// key would leave part of it visible.
     pub(crate) fn shown(&self, text: &str) -> Result<String, AgentError> {
         let mut writer = self.redactor.writer(Excerpt::default());
         let written = writer.write_all(text.as_bytes());
@@ -242,7 +245,7 @@ impl Specialists<'_> {
         failed("branch_failed", message, hint)
     }
 
-    /// The error for a branch whose state the server does not tell.
+    /// The error for a branch whose state the server does not report.
     fn unknown(&self, id: &str, agent: Specialist, error: ToolError) -> ToolError {
         let ToolError::Failed(failure) = error else {
             return error;
@@ -261,10 +264,10 @@ impl Specialists<'_> {
         })
     }
 
-    /// Reports the state of the branches.
+    /// Reports the lineage to the watcher.
     ///
     /// # Errors
-    /// If that cannot be kept.
+    /// If the lineage cannot be saved.
     pub fn tell_change(&self) -> Result<(), AgentError> {
         self.watcher.changed(&self.lineage.borrow())
     }

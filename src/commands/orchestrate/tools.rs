@@ -1,7 +1,7 @@
-//! The tools of the model that leads the work: having a specialist work, and reading a file of a branch.
+//! The tools of the model that leads the work: running a specialist, and reading a file on a branch.
 //!
-//! Guarantees that no agent is started once as many reviews came back as may, and that nothing is read but branches of
-//! this work.
+//! Guarantees that no agent is started once the limit of reviews is reached, and that only branches of this work are
+//! read.
 
 use serde_json::json;
 
@@ -16,10 +16,10 @@ use crate::record::tool::Verb;
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 
-/// The limit of reviews.
+/// The maximum number of reviews.
 pub const MAX_REVIEWS: u32 = 8;
 
-/// The limit of a wrong name in a message, in characters.
+/// The maximum length of a wrong name in a message, in characters.
 const SHOWN: usize = 80;
 
 /// The description of `execute_agent`.
@@ -60,7 +60,7 @@ pub static READ_ARTIFACT: ToolSpec = ToolSpec::new(
     Effect::Reads,
 );
 
-/// Has a specialist work on a new branch.
+/// The tool `execute_agent`: has a specialist work on a new branch.
 pub struct ExecuteAgent<'s, 'a>(pub &'s Specialists<'a>);
 
 impl Tool for ExecuteAgent<'_, '_> {
@@ -91,7 +91,7 @@ impl Tool for ExecuteAgent<'_, '_> {
     }
 }
 
-/// Reads a file of a branch.
+/// The tool `read_artifact`: reads a file on a branch.
 pub struct ReadArtifact<'s, 'a>(pub &'s Specialists<'a>);
 
 impl Tool for ReadArtifact<'_, '_> {

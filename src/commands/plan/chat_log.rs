@@ -1,8 +1,8 @@
-//! `chat_history.log`: everything that the user was shown and has said in a session, entry by entry.
+//! `chat_history.log`: everything that the user was shown or typed in a session, entry by entry.
 //!
-//! Appends to that file, and never changes what is in it. Guarantees that an entry begins on a line of its own,
-//! whatever was cut short before it, that no text within an entry looks like the beginning of another or moves a
-//! reader's cursor, and that no known key is written.
+//! Only appends to that file. Guarantees that every entry begins on a new line, even after one that was cut short; that
+//! no text within an entry looks like the beginning of another or contains terminal control characters; and that no
+//! known key is written.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -24,35 +24,36 @@ use crate::sys::text::{printable, regex};
 /// The file's name, in a session's folder.
 pub const CHAT_LOG: &str = "chat_history.log";
 
-/// The width of the table of changes.
+/// The width of the table of changes, in columns.
 const STAT_WIDTH: usize = 80;
 
-/// The beginning of an entry, as far as a line can be mistaken for one.
+/// Matches a line that could be mistaken for the beginning of an entry.
 static ENTRY: LazyLock<Regex> = LazyLock::new(|| regex(r"^\[[0-9]{4}-[0-9]{2}-[0-9]{2}T"));
 
-/// The speakers of entries.
+/// The names of the speakers in entries.
 const SYSTEM: &str = "SYSTEM";
 const USER: &str = "USER";
 const AGENT: &str = "AGENT";
 const TOOL_CALL: &str = "TOOL_CALL";
 const TOOL_RESULT: &str = "TOOL_RESULT";
 
-/// A session's log, and a reporter of what it records. A write that fails ends nothing: the first failure is a warning.
+/// A session's chat log, which passes on the events that it records. Failed writes are not fatal: only the first one is
+/// reported, as a warning.
 pub struct ChatLog<'r> {
     file: File,
     path: PathBuf,
     clock: &'r dyn Clock,
     redactor: &'r Redactor,
-    /// Shows the events.
+    /// Receives the events once they are recorded.
     inner: &'r dyn Reporter,
     has_failed: Cell<bool>,
 }
 
 impl<'r> ChatLog<'r> {
-    /// Opens the log at `path`, and makes it where it is missing. Who calls it holds the session.
+    /// Opens the log at `path`, and creates it if it is missing. The caller must hold the session's lock.
     ///
     /// # Errors
-    /// If it is no file, a link included, or cannot be opened.
+    /// If the path is not a regular file, which includes links, or cannot be opened.
     pub fn open(
         path: &Path,
         clock: &'r dyn Clock,
@@ -69,7 +70,7 @@ impl<'r> ChatLog<'r> {
         })
     }
 
-    /// Records a message of the program.
+    /// Records a message from the program.
     pub fn system(&self, text: &str) {
         self.append(SYSTEM, text);
     }
@@ -79,7 +80,7 @@ impl<'r> ChatLog<'r> {
         self.append(USER, text);
     }
 
-    /// Records a message of the agent.
+    /// Records a message from the agent.
     pub fn agent(&self, text: &str) {
         self.append(AGENT, text);
     }
@@ -90,7 +91,7 @@ impl<'r> ChatLog<'r> {
         self.append_redacted(TOOL_CALL, &format!("{name}({arguments})"));
     }
 
-    /// Records an event that is shown.
+    /// Records an event without passing it on.
     pub fn record(&self, event: &Event) {
         match event {
             Event::Tool {
@@ -108,14 +109,14 @@ impl<'r> ChatLog<'r> {
         }
     }
 
-    /// Records the plan that was shown: the whole document.
+    /// Records that the plan was shown, with the whole document.
     pub fn plan_shown(&self, document: &str) {
         let document = document.strip_suffix('\n').unwrap_or(document);
         self.agent(&format!("Here's the current plan:\n\n---\n{document}\n---"));
     }
 
     fn append(&self, speaker: &str, text: &str) {
-        // Before anything else: what changes a text could cut a key.
+        // Redacted first, since any other change to the text could split a key.
         self.append_redacted(speaker, &self.redactor.text(text));
     }
 
@@ -131,7 +132,7 @@ impl<'r> ChatLog<'r> {
         }
     }
 
-    /// Writes an entry; ends the one before it, where a kill or a full disk has cut that short.
+    /// Writes an entry on a new line, even if a kill or a full disk has cut the previous one short.
     fn write(&self, entry: &str) -> io::Result<()> {
         let mut last = [b'\n'];
         if let Some(end) = self.file.metadata()?.len().checked_sub(1) {
@@ -142,7 +143,7 @@ impl<'r> ChatLog<'r> {
     }
 }
 
-/// A text as it stands in an entry.
+/// Formats a text for an entry.
 fn content(text: &str) -> String {
     let lines = text.lines().map(|line| printable(line, &['\t']));
     let lines = lines.enumerate().map(|(at, line)| match at {
@@ -154,7 +155,7 @@ fn content(text: &str) -> String {
 
 impl Reporter for ChatLog<'_> {
     fn event(&self, event: &Event) {
-        // First, so that a kill cannot leave out what was seen.
+        // Recorded first, so that a kill cannot lose an event that was shown.
         self.record(event);
         self.inner.event(event);
     }
@@ -168,8 +169,8 @@ impl Reporter for ChatLog<'_> {
     }
 }
 
-/// The entry for an event; `None` for what only moves on the screen, since other events follow, and for what no run of
-/// a plan tells of.
+/// The entry for an event; `None` for transient events that others follow, and for events that never occur in a run of
+/// `plan`.
 fn entry(event: &Event) -> Option<(&'static str, String)> {
     let log = |log: &Option<_>| log.as_ref().map(|log| format!("log: {log}"));
     let text = match event {
@@ -234,7 +235,7 @@ fn joined(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A text, and lines below it.
+/// Appends lines to a text.
 fn with_lines(text: &str, lines: impl IntoIterator<Item = String>) -> String {
     joined([text.to_owned()].into_iter().chain(lines))
 }

@@ -1,7 +1,7 @@
-//! The agent `plan`: a request is made a list of steps by a local model, worked off step by step, and summed up in a
+//! The `plan` agent: a model breaks a request down into steps, carries them out one by one, and sums up the work in a
 //! plan that the user reads, corrects and owns.
 //!
-//! A profile: the parts of the engine it is made of, and the order in which they work.
+//! Defines which parts of the engine the agent uses, and in which order.
 
 use super::options::PlanOptions;
 use std::cell::{Cell, RefCell};
@@ -39,13 +39,13 @@ use crate::ui::tui::{Menu, Submission};
 /// The command's name.
 const NAME: &str = "plan";
 
-/// The question to the user: `spec/plan-prompts.md`, 4.3.2.
+/// The opening question to the user: `spec/plan-prompts.md`, 4.3.2.
 const QUESTION: &str = "What would you like to build?";
 
-/// Works on one request, or on what is asked for at the terminal.
+/// Works on one request, or on the requests that the user types at the terminal.
 ///
 /// # Errors
-/// If the last request was not done.
+/// If the last request was not completed.
 pub fn plan(
     context: &Context<'_>,
     options: &PlanOptions,
@@ -74,15 +74,16 @@ pub fn plan(
     }
 }
 
-/// Works on one request, or on what is asked for at the terminal, in one session; the options for another session, where
-/// the user goes on with that.
+/// Works on one request, or on the requests typed at the terminal, in one session. Also returns the options for the
+/// next session if the user switches to another.
 fn in_session(
     context: &Context<'_>,
     home: &Path,
     options: PlanOptions,
     user: Option<&User>,
 ) -> Result<(Outcome, Option<PlanOptions>), Failure> {
-    // One that cannot be gone on with is told before a server is asked; a new one is made when all else is there.
+    // A session that cannot be resumed is reported before any server is contacted; a new one is created only once
+    // everything else is ready.
     let is_resumed = options.session != SessionChoice::New;
     let open = || open_session(context, home, &options);
     let resumed = is_resumed.then(open).transpose()?;
@@ -115,12 +116,12 @@ fn in_session(
         let outcome = worker.serve()?;
         Ok((outcome, worker.next))
     });
-    // Who calls this shows it.
+    // Recorded in the chat log only: the caller shows the outcome.
     chat.record(&ended(&done));
     done
 }
 
-/// The last event that the user is shown.
+/// The final event of a run, for the chat log.
 fn ended<T>(done: &Result<(Outcome, T), Failure>) -> Event {
     match done {
         Ok((Outcome { summary, log, .. }, _)) => Event::Finished {
@@ -135,14 +136,14 @@ fn ended<T>(done: &Result<(Outcome, T), Failure>) -> Event {
     }
 }
 
-/// Works on requests, one after the other.
+/// Works on requests, one after another.
 struct Worker<'w> {
     context: &'w Context<'w>,
     options: PlanOptions,
     place: PlanPlace<'w>,
     chat: &'w ChatLog<'w>,
     user: Option<&'w User>,
-    /// The options for the session that the user goes on with.
+    /// The options for the session to switch to; `None` to stay in this one.
     next: Option<PlanOptions>,
 }
 
@@ -230,7 +231,7 @@ impl Talker for Worker<'_> {
 }
 
 impl Worker<'_> {
-    /// Works on the request of the command line or of a recorded run, or on what the user asks for.
+    /// Works on the request from the command line or from a recorded run, or on those that the user types.
     fn serve(&mut self) -> Result<Outcome, Failure> {
         self.document().make().map_err(NotReady::of)?;
         let request = self.options.request.clone();
@@ -254,7 +255,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Works on a request, or goes on with what was asked for before. Between requests, others may have the project.
+    /// Works on a request; `None` continues the previous one. Locks the project only while it works.
     fn work_on(
         &self,
         answers: AnswerSource<'_>,
@@ -317,7 +318,7 @@ impl Worker<'_> {
         run.finish(result)
     }
 
-    /// Goes through the stages, from the one that the session has come to.
+    /// Runs the remaining stages, starting with the session's current one.
     fn work(
         &self,
         stages: &Stages<'_, '_, '_>,
@@ -367,7 +368,7 @@ impl Worker<'_> {
                 self.context.reporter.event(&Event::Shown(shown));
                 Err(error)
             }
-            // Why a step has failed is why the run ends, unless the user ends it.
+            // A failed step's error takes precedence over the summary's, unless the user interrupted the run.
             (Err(error), Err(unsummed)) if !matches!(unsummed, AgentError::Interrupted(_)) => {
                 stages
                     .run
@@ -375,7 +376,7 @@ impl Worker<'_> {
                 stages.conclude(end)?;
                 Err(error)
             }
-            // A resume sums it up.
+            // The stage stays the same, so that a resumed session writes the summary.
             (_, Err(unsummed)) => return Err(unsummed),
             (Ok(()), Ok(shown)) => Ok(shown),
         };
@@ -384,7 +385,7 @@ impl Worker<'_> {
         shown
     }
 
-    /// Sums up what was done, unless that stands in the plan already; what is shown of it.
+    /// Sums up the work unless the plan already contains the summary; returns the text to show.
     fn sum_up(
         &self,
         stages: &Stages<'_, '_, '_>,
@@ -403,7 +404,7 @@ impl Worker<'_> {
         stages.sum_up(said, end)
     }
 
-    /// Checks that there is a plan, and that a model may repair it if it is damaged.
+    /// Creates the plan document if it is missing. Fails if it cannot be read and only the user can repair it.
     fn check_plan(&self) -> Result<(), NotReady> {
         let document = self.document();
         document.make().map_err(NotReady::of)?;
@@ -413,7 +414,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Returns `true` if the session has open steps.
+    /// Returns `true` if the session has a request in progress or open steps.
     fn is_open(&self) -> Result<bool, Error> {
         let is_under_way = self
             .place
@@ -442,7 +443,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The plan as it stands in the run's record.
+    /// The plan's entry in the run record.
     fn record(&self) -> PlanRecord {
         let plan = self.document().read().map(|document| document.plan());
         let plan = plan.unwrap_or_default();

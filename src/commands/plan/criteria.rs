@@ -1,8 +1,8 @@
-//! The criteria of a plan: those that a model brings, and those that it says hold. Pure.
+//! Changes to a plan's criteria: adding those that a model proposes, and ticking those that it reports as met. Pure.
 
 use super::types::{Criterion, Plan};
 
-/// Adds criteria that do not hold yet, except known ones.
+/// Adds criteria as not yet met, skipping known ones.
 pub fn add_open<'d>(plan: &mut Plan, descriptions: impl IntoIterator<Item = &'d String>) {
     let known = &mut plan.acceptance_criteria;
     for description in descriptions {
@@ -15,8 +15,7 @@ pub fn add_open<'d>(plan: &mut Plan, descriptions: impl IntoIterator<Item = &'d 
     }
 }
 
-/// Ticks the criteria that are said to hold, except those that a command decides on. Returns the objections to the
-/// others.
+/// Ticks the criteria reported as met, except those that a command decides. Returns the objections to the others.
 pub fn tick(plan: &mut Plan, said: &[Criterion]) -> Vec<String> {
     let completed = said.iter().filter(|written| written.completed);
     let objections = completed.filter_map(|written| {
@@ -29,7 +28,7 @@ pub fn tick(plan: &mut Plan, said: &[Criterion]) -> Vec<String> {
     objections.collect()
 }
 
-/// Says of the criteria that are described so whether they hold.
+/// Marks the criteria with this description as met or not met.
 pub fn set_completed(plan: &mut Plan, description: &str, completed: bool) {
     let criteria = plan.acceptance_criteria.iter_mut();
     for criterion in criteria.filter(|criterion| criterion.is(description)) {
@@ -37,7 +36,7 @@ pub fn set_completed(plan: &mut Plan, description: &str, completed: bool) {
     }
 }
 
-/// The objection to ticking a criterion that is said to hold; `known` are the plan's criteria.
+/// The objection to ticking a criterion that is reported as met; `known` are the plan's criteria.
 pub fn objection(known: &[Criterion], written: &Criterion) -> Option<String> {
     let mut known = known.iter();
     let Some(known) = known.find(|criterion| criterion.is(&written.description)) else {

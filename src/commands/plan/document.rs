@@ -3,18 +3,18 @@
 //! ```text
 //! ---                         front matter: status, createdAt, updatedAt, version
 //! # Plan: …                   the goal's first line
-//! **Status:** in_progress     counts more than that of the front matter
+//! **Status:** in_progress     takes precedence over the front matter
 //! ## Goal                     any lines
 //! ## Acceptance Criteria      `- [x] description *(notes)*`
 //! ## Decisions Made           `### title`, `**Rationale:**`, `**Alternatives considered:**`, `**Decided:**`
 //! ## Decisions Rejected       `### title`, `**Rationale:**`, `**Alternative:**`, `**Rejected:**`
-//! ## Tasks                    `1. [ ] description` and `**Tool:** name {…}`, only where there are tasks
+//! ## Tasks                    `1. [ ] description` and `**Tool:** name {…}`, only if there are tasks
 //! ## Execution Log            `### time - action`, `**Actions:**`, `**Tools:**`, `**Result:**`
 //! ```
 //!
-//! Guarantees that what an edit does not change stays byte for byte, line ends and a byte order mark included; that
-//! the items it changes are in normal form, all but the goal in one line; and that no text becomes structure. Times are
-//! in milliseconds since 1970, and UTC in the document.
+//! Guarantees that an edit preserves, byte for byte, everything that it does not change, including line endings and a
+//! byte order mark; that changed items are written in normal form, each text except the goal on one line; and that text
+//! never turns into structure. Times are in milliseconds since 1970; the document shows them in UTC.
 
 mod chunks;
 mod items;
@@ -27,13 +27,13 @@ use crate::sys::text::BYTE_ORDER_MARK;
 /// Errors from reading a plan document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanDocumentError {
-    /// The user has not yet resolved a merge conflict. Holds the line of the first marker, counted from 1.
+    /// The document contains an unresolved merge conflict. Holds the line of the first marker, counted from 1.
     #[error("line {0} is a conflict marker of git")]
     ConflictMarkers(usize),
-    /// None of a plan's headings is there: the document is something else, or damaged.
+    /// The document has none of a plan's headings: it is something else, or damaged.
     #[error("it has no heading of a plan, like `## Goal`")]
     NoHeading,
-    /// The document must be repaired or replaced. Holds what is wrong with it.
+    /// The document must be repaired or replaced. Holds a description of the damage.
     #[error("{0}")]
     Damaged(String),
 }
@@ -46,24 +46,24 @@ pub fn retry_prompt(error: &PlanDocumentError, now: i64) -> String {
         .replace("{now}", &now.to_string())
 }
 
-/// A plan as its file.
+/// A plan document, parsed so that its text can be reproduced byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanDocument {
     /// The byte order mark, or "".
     mark: &'static str,
-    /// The line end for what is written.
+    /// The line ending of added text.
     end: &'static str,
-    /// The lines of the front matter, with the blank ones above it.
+    /// The lines of the front matter, including blank lines above it.
     front: Vec<String>,
-    /// The text below it.
+    /// The text below the front matter.
     chunks: Vec<Chunk>,
 }
 
 impl PlanDocument {
-    /// Reads a document.
+    /// Parses a document.
     ///
     /// # Errors
-    /// If the bytes are not a plan, or have conflict markers.
+    /// If the bytes are not a plan, or contain conflict markers.
     pub fn parse(bytes: &[u8]) -> Result<Self, PlanDocumentError> {
         check_length(bytes.len())?;
         let damaged = |at: usize, what| {
@@ -103,7 +103,7 @@ impl PlanDocument {
         }
     }
 
-    /// The document of a new plan.
+    /// Creates the document for a new plan.
     #[must_use]
     pub fn empty(now: i64) -> Self {
         let text = include_str!("document/empty.md").replace("{now}", &now.to_string());
@@ -112,7 +112,7 @@ impl PlanDocument {
         Self::of("", &lines, front, chunks(&lines[front..]))
     }
 
-    /// Reads the plan that the document says.
+    /// Extracts the plan from the document.
     pub fn plan(&self) -> Plan {
         let number = |key| self.front_value(key).and_then(|text| text.parse().ok());
         let updated_at = number("updatedAt").unwrap_or_default();
@@ -150,7 +150,7 @@ impl PlanDocument {
         version.and_then(|text| text.parse().ok()).unwrap_or(1)
     }
 
-    /// The status below the title counts more than that of the front matter.
+    /// The plan's status. The line below the title takes precedence over the front matter.
     fn status(&self) -> PlanStatus {
         let below = self.items(PlanPart::Title).find_map(items::status);
         below
@@ -171,7 +171,7 @@ impl PlanDocument {
     pub fn recent(&self, entries: usize) -> String {
         let mut recent = self.clone();
         let mut over = self.items(PlanPart::Log).count().saturating_sub(entries);
-        // The blank lines behind an entry go with it.
+        // Blank lines after a dropped entry are dropped with it.
         let mut is_over = false;
         recent.chunks.retain(|chunk| {
             if chunk.kind != ChunkKind::Blank {
@@ -183,7 +183,7 @@ impl PlanDocument {
         recent.text()
     }
 
-    /// Changes the plan in the document; `false` if nothing has changed. The metadata are left to [`save`](Self::save).
+    /// Applies a change to the plan; returns `false` if it changes nothing. [`save`](Self::save) updates the metadata.
     pub fn edit(&mut self, change: impl FnOnce(&mut Plan)) -> bool {
         let before = self.plan();
         let mut after = before.clone();
@@ -212,10 +212,10 @@ impl PlanDocument {
         true
     }
 
-    /// Prepares the document for being written: completes the front matter, and counts the version.
+    /// Prepares the document for writing: completes the front matter and increments the version.
     ///
     /// # Errors
-    /// If it has become too long to be read again; it must not be written then.
+    /// If the document has become too long to be read again. It must not be written then.
     pub fn save(&mut self, now: i64) -> Result<(), PlanDocumentError> {
         let (now, version) = (now.to_string(), self.version().saturating_add(1));
         for (key, value) in [("status", self.status().word()), ("createdAt", &now)] {
@@ -259,8 +259,8 @@ impl PlanDocument {
             .splice(at..at + usize::from(known.is_some()), [new]);
     }
 
-    /// Puts the items of a part in the place of the former ones, and adds the part where it is missing. Where an item
-    /// does not change, and in all other text, nothing does.
+    /// Replaces the items of a part, and adds its section if it is missing. Unchanged items, apart from task numbers,
+    /// and all other text stay as they are.
     fn rewrite(&mut self, part: PlanPart, old: &[String], new: &[String]) {
         let start = match self.heading(part) {
             Some(at) => at + 1,
@@ -304,7 +304,7 @@ impl PlanDocument {
         self.chunks.splice(start..start, body);
     }
 
-    /// Adds a section behind those that stand before it, and gives the place below its heading.
+    /// Adds a section after those that precede it in a document; returns the index below its heading.
     fn add_section(&mut self, part: PlanPart) -> usize {
         let is_before = |chunk: &Chunk| chunk.part.is_some_and(|other| other < part);
         let last = self.chunks.iter().rposition(is_before);
@@ -320,14 +320,16 @@ impl PlanDocument {
     }
 }
 
-/// The text behind the colon of a line of the front matter with this key.
+/// The value of a front matter line with this key.
 fn front_line<'l>(line: &'l str, key: &str) -> Option<&'l str> {
     let value = line.strip_prefix(key)?.trim_start().strip_prefix(':')?;
     Some(value.trim())
 }
 
+/// Checks the length of a document, in bytes.
+///
 /// # Errors
-/// If a document of this length is too long to be read.
+/// If the length exceeds 1 MiB, the most that can be read.
 fn check_length(bytes: usize) -> Result<(), PlanDocumentError> {
     if bytes as u64 > MIB {
         let what = format!("it has {bytes} bytes, more than 1 MiB");

@@ -1,11 +1,11 @@
-//! Ends of a plan's steps: their errors, and the part that the session keeps. Pure.
+//! Results of a plan's steps: their errors, and the form in which the session saves them. Pure.
 
 use super::session::{StepsEnd, WorkEnd};
 use super::types::PlanTask;
 use crate::agent::AgentError;
 use crate::agent::protocol::Fault;
 
-/// Returns `true` if the step has failed, so that the work is summed up. Otherwise it can be resumed as it is.
+/// Returns `true` if the error is final, so that the work is summed up; after any other error, the step can be resumed.
 pub fn are_over(error: &AgentError) -> bool {
     matches!(
         error,
@@ -16,7 +16,7 @@ pub fn are_over(error: &AgentError) -> bool {
     )
 }
 
-/// The end of the steps, for the session.
+/// Converts the result of the steps for the session.
 pub fn end_of(executed: &Result<(), AgentError>) -> StepsEnd {
     let (end, why) = match executed {
         Ok(()) => (WorkEnd::Done, String::new()),
@@ -27,7 +27,7 @@ pub fn end_of(executed: &Result<(), AgentError>) -> StepsEnd {
     StepsEnd { end, why }
 }
 
-/// The error of a step that has failed for this reason.
+/// The error for a step that failed for this reason.
 pub fn step_failed(task: &PlanTask, reason: String) -> AgentError {
     AgentError::StepFailed {
         step: task.step,
@@ -35,7 +35,7 @@ pub fn step_failed(task: &PlanTask, reason: String) -> AgentError {
     }
 }
 
-/// The error of a reply that is not of its stage's form.
+/// The error for a reply that does not have its stage's form.
 pub fn not_understood(problem: String) -> AgentError {
     AgentError::NotUnderstood {
         tries: 1,

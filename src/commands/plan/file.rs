@@ -1,8 +1,7 @@
-//! The plan's document on the disk, which the user may edit at any time.
+//! The plan document on disk, which the user may edit at any time.
 //!
-//! Reads and replaces that file, and copies it beside itself before anything that cannot be read is replaced.
-//! Guarantees that a change is made to what stands there now, that the file is whole at any time, and that no known key
-//! is in what is written.
+//! Reads and replaces that file; a document that cannot be read is first copied beside it. Guarantees that a change
+//! applies to the file's current content, that the file is complete at all times, and that no known key is written.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
@@ -15,26 +14,27 @@ use crate::sys::atomic_file;
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 
-/// No more is read, in bytes: what is no plan for its length is still copied and mended.
+/// The maximum number of bytes read. Higher than a plan's own limit, so that an overlong document can be copied and
+/// repaired.
 const MOST_READ: u64 = 64 * MIB;
 
 /// The maximum number of copies of damaged documents kept.
 const COPIES: usize = 100;
 
-/// The plan's document.
+/// The file of a plan document.
 #[derive(Clone, Copy)]
 pub struct PlanFile<'p> {
-    /// Its path.
+    /// The path of the file.
     pub path: &'p Path,
-    /// True in a session's folder: only the user may read it.
+    /// True in a session's folder, where only the user may read the file.
     pub is_private: bool,
-    /// Gives the time of a save.
+    /// Supplies the time of each save.
     pub clock: &'p dyn Clock,
-    /// Redacts the keys.
+    /// Redacts known keys.
     pub redactor: &'p Redactor,
 }
 
-/// Errors from reading and writing the plan's document.
+/// Errors from reading and writing the plan document.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PlanFileError {
     /// The file cannot be read or written.
@@ -55,36 +55,36 @@ pub enum PlanFileError {
     },
 }
 
-/// A file that cannot be the plan's.
+/// Errors from choosing a file for the plan.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub(crate) enum NoPlanFile {
-    /// The path leads out of the project.
+    /// The path leads out of the project, into a reserved directory, or to a link or a directory.
     #[error("`{}` is no file of the project", .0.display())]
     #[diagnostic(code("usage"), help("{ANOTHER}"))]
     Outside(PathBuf),
-    /// The session's plan is another.
+    /// The session already has another plan file.
     #[error("the session's plan is `{}`, not `{}`", .known.display(), .path.display())]
     #[diagnostic(
         code("usage"),
         help("leave `--plan-file` out: the session knows its plan")
     )]
     Elsewhere {
-        /// The file that is named.
+        /// The requested file.
         path: PathBuf,
-        /// The plan.
+        /// The session's plan file.
         known: PathBuf,
     },
-    /// The file is no plan.
+    /// The file exists and is not a plan.
     #[error("`{}` is there, and is no plan: it has no heading of one, like `## Goal`", .0.display())]
     #[diagnostic(code("usage"), help("{ANOTHER}"))]
     NoPlan(PathBuf),
 }
 
-/// The way out where a file cannot be the plan.
+/// The hint for a file that cannot hold the plan.
 const ANOTHER: &str = "name another file, in a directory of the project that is there; not a link";
 
 impl PlanFileError {
-    /// The damage of the document; `None` if only the user can repair it.
+    /// The damage that a model may repair; `None` if only the user can.
     pub fn damage(&self) -> Option<&PlanDocumentError> {
         match self {
             Self::File(_) => None,
@@ -95,10 +95,10 @@ impl PlanFileError {
 }
 
 impl PlanFile<'_> {
-    /// Makes the document, an empty one, where there is none.
+    /// Creates an empty document if the file does not exist.
     ///
     /// # Errors
-    /// If it cannot be made, or is not to be written to.
+    /// If the file cannot be created or is read-only.
     pub fn make(&self) -> Result<(), PlanFileError> {
         match self.permissions()? {
             Some(permissions) if permissions.readonly() => {
@@ -117,19 +117,19 @@ impl PlanFile<'_> {
         Ok(found.map(|found| found.permissions()))
     }
 
-    /// The content of the file, whatever it is.
+    /// Reads the file's content, valid or not.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read.
     pub fn bytes(&self) -> Result<Vec<u8>, PlanFileError> {
         let content = files::read(self.path, Links::Refused, MOST_READ);
         Ok(content.map_err(PathError::of("read", self.path))?)
     }
 
-    /// The document as it is now.
+    /// Reads the current document.
     ///
     /// # Errors
-    /// If it cannot be read, or is no plan.
+    /// If the file cannot be read or is not a plan.
     pub fn read(&self) -> Result<PlanDocument, PlanFileError> {
         PlanDocument::parse(&self.bytes()?).map_err(self.unreadable())
     }
@@ -139,10 +139,10 @@ impl PlanFile<'_> {
         |source| PlanFileError::Unreadable { path, source }
     }
 
-    /// Changes the document as it is now, and saves it.
+    /// Applies a change to the current document and saves it.
     ///
     /// # Errors
-    /// If it cannot be read or written; it is then as it was.
+    /// If the file cannot be read or written. It is unchanged then.
     pub fn change(&self, change: impl FnOnce(&mut Plan)) -> Result<(), PlanFileError> {
         let mut document = self.read()?;
         if !document.edit(change) {
@@ -152,10 +152,10 @@ impl PlanFile<'_> {
         self.write(&document)
     }
 
-    /// Puts another document in the place of one that cannot be read; where that has been copied to.
+    /// Replaces a document that cannot be read; returns the path of its copy.
     ///
     /// # Errors
-    /// If it cannot be copied or replaced; it is then as it was.
+    /// If the file cannot be copied or replaced. It is unchanged then.
     pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
         let content = self.bytes()?;
         let copy = self
@@ -165,7 +165,7 @@ impl PlanFile<'_> {
         Ok(copy)
     }
 
-    /// Copies the document beside itself, under a name that is free.
+    /// Copies the document to an unused name beside it.
     fn copy(&self, content: &[u8]) -> io::Result<PathBuf> {
         let others = (2..=COPIES).map(|nth| format!(".damaged-{nth}"));
         for ending in [".damaged".to_owned()].into_iter().chain(others) {
@@ -185,7 +185,7 @@ impl PlanFile<'_> {
     fn write(&self, document: &PlanDocument) -> Result<(), PlanFileError> {
         let text = document.text();
         let text = self.redactor.text(&text);
-        // In the project, it stays whose it is.
+        // A file in the project keeps its permissions.
         let kept = self.permissions()?.filter(|_| !self.is_private);
         let write = |file: &mut File| {
             file.write_all(text.as_bytes())?;

@@ -1,8 +1,8 @@
-//! The replies of stages without tools: the list of tasks that planning ends with, and the summary that
-//! tells what was done. Pure.
+//! Reply forms of the stages that use no tools: the task list that results from planning, and the summary of the work.
+//! Pure.
 //!
-//! Guarantees that what stands in one line of the plan document is one line, printable and of bounded length. What the
-//! model claims is not held against anything here.
+//! Guarantees that a text meant for one line of the plan document is a single printable line of bounded length. The
+//! model's claims are not verified here.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,24 +12,24 @@ use crate::agent::protocol::structured::Structured;
 use crate::agent::schema;
 use crate::agent::tool::{ParameterKind, Toolbox};
 
-/// The tool of a task that needs none.
+/// The tool name of a task that needs no tool.
 pub const ANALYZE: &str = "analyze";
 
-/// The largest number of tasks in a list.
+/// The maximum number of tasks in a list.
 const MOST_TASKS: u32 = 100;
-/// The largest number where the server enforces the schema: small models would not come to an end.
+/// The maximum number of tasks in a schema enforced by the server: small models might otherwise never stop.
 const MOST_TASKS_AT_ONCE: u32 = 20;
-/// The largest length of a planned call's parameter, in bytes; a longer one is left to the step itself.
+/// The maximum length of a planned call's parameter, in bytes. Longer ones are dropped: the step supplies them itself.
 const LONGEST_PARAMETER: usize = 500;
 
-/// Criteria, as texts.
+/// The JSON schema of criteria as plain texts.
 pub const CRITERIA: &str =
     r#"{"type": "array", "maxItems": 20, "items": {"type": "string", "maxLength": 300}}"#;
-/// Criteria, and whether each is met.
+/// The JSON schema of criteria with their state.
 pub const CRITERION_UPDATES: &str = r#"{"type": "array", "maxItems": 20, "items": {"type": "object",
     "properties": {"description": {"type": "string", "maxLength": 300}, "completed": {"type": "boolean"}},
     "required": ["description"], "additionalProperties": false}}"#;
-/// Decisions, with their reasons.
+/// The JSON schema of decisions with their reasons.
 pub const DECISIONS: &str = r#"{"type": "array", "maxItems": 8, "items": {"type": "object",
     "properties": {"title": {"type": "string", "maxLength": 200}, "rationale": {"type": "string", "maxLength": 300},
     "alternatives": {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 100}}},
@@ -38,15 +38,15 @@ pub const DECISIONS: &str = r#"{"type": "array", "maxItems": 8, "items": {"type"
 /// The result of planning.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TaskList {
-    /// The tasks in their order: at least one, at most 100.
+    /// The tasks in order: 1 to 100.
     pub task_list: Vec<PlanTask>,
-    /// The criteria for all being done: lines.
+    /// The acceptance criteria, one line each.
     #[serde(default, deserialize_with = "lines")]
     pub acceptance_criteria: Vec<String>,
 }
 
 impl TaskList {
-    /// Reads the object of a reply.
+    /// Reads a reply's JSON object.
     ///
     /// # Errors
     /// A description of the mistake, for the model.
@@ -62,7 +62,7 @@ impl TaskList {
         Ok(list)
     }
 
-    /// The tasks as a plan has them; `tools` are the known ones.
+    /// Converts the list to a plan's tasks, numbered from 1. A tool that is not among `tools` becomes `analyze`.
     pub fn tasks(self, tools: &Toolbox<'_>) -> Vec<PlanTask> {
         let tasks = self.task_list.into_iter().zip(1..);
         let tasks = tasks.map(|(task, step)| PlanTask {
@@ -76,7 +76,7 @@ impl TaskList {
         tasks.collect()
     }
 
-    /// The protocol by which it is asked for; its tasks are done with these tools.
+    /// The protocol for requesting a list of tasks that use these tools.
     pub fn protocol(tools: &Toolbox<'_>) -> Structured<'static> {
         Structured {
             schema: Self::schema(tools),
@@ -87,12 +87,12 @@ impl TaskList {
         }
     }
 
-    /// The schema for a server to enforce: every list and text is bounded.
+    /// The schema for the server to enforce, with a limit on every list and text.
     fn schema(tools: &Toolbox<'_>) -> Value {
         let names = tools.specs().map(|spec| &*spec.name).chain([ANALYZE]);
         let names: Vec<&str> = names.collect();
         let parameters = tools.specs().flat_map(|spec| spec.parameters);
-        // What has no bound is not known before the step itself.
+        // Parameters of unlimited length are left out: they are known only once the step runs.
         let bounded = parameters
             .filter(|known| !matches!(known.kind, ParameterKind::Block | ParameterKind::Json(_)));
         let known: Map<String, Value> = bounded
@@ -114,21 +114,21 @@ impl TaskList {
     }
 }
 
-/// The result of the last stage.
+/// The result of the summary stage.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct WorkSummary {
     /// The entry for the plan's log.
     pub log_entry: LogEntry,
-    /// The criteria that the model says are met, or are not.
+    /// The criteria that the model reports as met or not met.
     #[serde(default)]
     pub acceptance_criteria_updates: Vec<Criterion>,
-    /// Decisions made on the way.
+    /// Decisions made during the work.
     #[serde(default)]
     pub decisions_made: Vec<PlanDecision>,
 }
 
 impl WorkSummary {
-    /// Reads the object of a reply.
+    /// Reads a reply's JSON object.
     ///
     /// # Errors
     /// A description of the mistake, for the model.
@@ -136,7 +136,7 @@ impl WorkSummary {
         schema::read(reply, &Self::schema())
     }
 
-    /// The protocol by which it is asked for.
+    /// The protocol for requesting a summary.
     pub fn protocol() -> Structured<'static> {
         Structured {
             schema: Self::schema(),

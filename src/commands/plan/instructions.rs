@@ -1,7 +1,7 @@
-//! The instructions of the plan agent: `AGENTS.md`, the form of its replies, and examples.
+//! The instructions of the plan agent: `AGENTS.md`, the reply format, and examples.
 //!
-//! Reads the `AGENTS.md` of the user and of the project, and nothing else. Guarantees that what is given is UTF-8,
-//! bounded, and holds no known key.
+//! Reads only the `AGENTS.md` of the user and of the project. Guarantees that the instructions are UTF-8, of bounded
+//! length, and free of known keys.
 
 use std::path::{Path, PathBuf};
 
@@ -11,25 +11,25 @@ use crate::sys::files;
 
 /// The specification's template, for users who have no `AGENTS.md`.
 const TEMPLATE: &str = include_str!("../../../prompts/plan_agents.md").trim_ascii_end();
-/// The form of a reply, in the specification's words.
+/// The reply format, in the specification's words.
 pub const RESPONSE_FORMAT: &str =
     include_str!("../../../prompts/plan_response_format.txt").trim_ascii_end();
-/// The specification's examples of replies, a blank line between them.
+/// The specification's examples of replies, separated by blank lines.
 pub const EXAMPLES: &str = include_str!("../../../prompts/plan_examples.txt").trim_ascii_end();
 
-/// The heading above what the project's authors say.
+/// The heading above the project's instructions.
 const PROJECT_HEADING: &str = "# Project Instructions";
 
-/// The content of `AGENTS.md`.
+/// The combined content of the `AGENTS.md` files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instructions {
-    /// The user's file, and the project's behind it; no blank lines around it.
+    /// The user's file followed by the project's, without surrounding blank lines.
     pub text: String,
-    /// The reason for not using the project's file, if that is not an error.
+    /// The reason for ignoring the project's file; `None` unless it was ignored.
     pub warning: Option<String>,
 }
 
-/// An `AGENTS.md` is not as it must be.
+/// An `AGENTS.md` that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[error("`{}` cannot be used: {reason}", .path.display())]
 #[diagnostic(help("make it a readable file of at most 64 KiB of UTF-8, or move it away"))]
@@ -47,8 +47,8 @@ impl InstructionsProblem {
     }
 }
 
-/// The instructions of the user whose `HOME` that is, and of the project in `root`. Where the user has no `AGENTS.md`,
-/// or nothing in it, the template takes its place. A project's file that is a link is not followed, with a warning.
+/// Reads the instructions of the user with this home directory and of the project in `root`. A template replaces a
+/// missing or blank file of the user. A project's file that is a link is ignored, with a warning.
 ///
 /// # Errors
 /// If a file cannot be read, is not UTF-8, or is larger than 64 KiB.

@@ -1,6 +1,7 @@
-//! Changes to the plan: those that the model asks for by its tools, and the ticks of criteria.
+//! Changes to the plan that the model requests through its tools, and the ticking of criteria.
 //!
-//! A criterion is ticked by its description, never after a failure; one with a command is ticked by that alone.
+//! Criteria are identified by their description, and never ticked after a failure. A criterion with a command is ticked
+//! only by that command's result.
 
 use serde_json::json;
 
@@ -24,10 +25,10 @@ impl PlanKeeper for Stages<'_, '_, '_> {
             let known = plan.acceptance_criteria.clone();
             let written = update.acceptance_criteria.iter();
             add_open(plan, written.map(|written| &written.description));
-            // What the step is said to have reached holds when the step is done.
+            // Claims made during a step take effect when the step is done.
             let written = update.acceptance_criteria.into_iter();
             for written in written.filter(|written| written.completed) {
-                // What it has just brought itself, a model does not tick with the same words.
+                // Only earlier criteria count: a model must not add and tick one in the same call.
                 if let Some(objection) = objection(&known, &written) {
                     told += &format!("; {objection}");
                     continue;
@@ -46,7 +47,7 @@ impl PlanKeeper for Stages<'_, '_, '_> {
 }
 
 impl Stages<'_, '_, '_> {
-    /// Decisions as of now.
+    /// Stamps decisions with the current time.
     pub fn decided(&self, mut decisions: Vec<PlanDecision>) -> Vec<PlanDecision> {
         let now = self.context.clock.now().timestamp_millis();
         for decision in &mut decisions {
@@ -55,10 +56,10 @@ impl Stages<'_, '_, '_> {
         decisions
     }
 
-    /// Runs the commands of the criteria that have one, and ticks those whose command ends with 0.
+    /// Runs the commands of the criteria that have one. A criterion is met if its command exits with code 0.
     ///
     /// # Errors
-    /// If the run is over, or the plan cannot be changed.
+    /// If a fatal error ends the run, or the plan cannot be changed.
     pub fn check_criteria(&self) -> Result<(), AgentError> {
         let criteria = self.read()?.plan().acceptance_criteria;
         for criterion in criteria {

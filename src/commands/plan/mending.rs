@@ -1,4 +1,4 @@
-//! A plan that cannot be read any more: it is set aside, and a model is asked once for what it was meant to be.
+//! Repairs a damaged plan: the document is copied aside, and a model is asked once to restore it.
 
 use super::document::{PlanDocument, PlanDocumentError, retry_prompt};
 use super::session::PlanStage;
@@ -16,14 +16,14 @@ const FORMATTER: &str =
 /// The request to the model.
 const ASKED: &str = "Reply with the whole plan in that format, and nothing else.";
 
-/// The limit of a damaged plan in a prompt, in bytes.
+/// The maximum length of a damaged plan in a prompt, in bytes.
 const MOST_SENT: usize = 32 << 10;
 
 impl Stages<'_, '_, '_> {
-    /// Mends the plan where it is damaged; by an empty one, where the model cannot.
+    /// Repairs the plan if it is damaged; replaces it with an empty one if the model cannot repair it.
     ///
     /// # Errors
-    /// If it cannot be read or replaced, or the run is over.
+    /// If the document cannot be read or replaced, or a fatal error ends the run.
     pub fn mend(&self) -> Result<(), AgentError> {
         let Err(problem) = self.document.read() else {
             return Ok(());
@@ -39,7 +39,7 @@ impl Stages<'_, '_, '_> {
             Err(error) => return Err(error),
         };
         if self.document.read().is_ok() {
-            // The user has mended it meanwhile.
+            // The user has repaired it in the meantime.
             return Ok(());
         }
         let (by, is_lost) = match &mended {
@@ -49,7 +49,7 @@ impl Stages<'_, '_, '_> {
         let document = mended.unwrap_or_else(|| PlanDocument::empty(now));
         let copy = self.document.replace(&document).map_err(Error::from)?;
         if is_lost {
-            // There are no steps any more that could be gone on with.
+            // An empty plan has no steps to continue with.
             let kept = &self.place.kept;
             kept.change(|state| state.enter(PlanStage::Planning))?;
         }
@@ -85,7 +85,7 @@ impl Stages<'_, '_, '_> {
     }
 }
 
-/// A document without the fence that models put around it.
+/// Strips the code fence that models put around a document.
 fn unfenced(reply: &str) -> &str {
     let inner = reply.trim().strip_prefix("```").and_then(|rest| {
         let (_, rest) = rest.split_once('\n')?;

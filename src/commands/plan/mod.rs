@@ -1,7 +1,7 @@
-//! `code-commit plan`: the agent that works off a plan.
+//! The `plan` command: an agent that makes a plan and carries it out step by step.
 //!
-//! Holds everything that is the agent's own: the plan and its document, the stages of a request, their instructions and
-//! reply forms, sessions and the chat log. The loop and the tools are [`crate::agent`]'s.
+//! Contains what is specific to this agent: the plan and its document, the stages of a request, their instructions and
+//! reply forms, sessions and the chat log. The agent loop and the tools are in [`crate::agent`].
 
 pub(crate) mod args;
 pub mod chat_log;

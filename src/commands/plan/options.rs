@@ -13,27 +13,27 @@ use crate::run::context::ModelChoice;
 /// The options of the plan agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanOptions {
-    /// The request. A blank one goes on with the plan; `None` asks the user at the terminal.
+    /// The request. A blank one continues the existing plan; `None` asks the user at the terminal.
     pub request: Option<String>,
-    /// Stops once the plan is made.
+    /// Stops once the plan has been made.
     pub plan_only: bool,
     /// The session to work in.
     pub session: SessionChoice,
-    /// The document in the project, if it is to be there.
+    /// The path of the plan document in the project; `None` keeps it in the session's folder.
     pub plan_file: Option<PathBuf>,
-    /// The choice of models, or of a recorded run.
+    /// The models to use, or the recorded run to replay.
     pub choice: ModelChoice,
     /// Allows everything without asking.
     pub yes: bool,
-    /// Pulls missing models.
+    /// Pulls models that Ollama does not have.
     pub pull: bool,
     /// The gate that a step must pass.
     pub gate: StepGate,
-    /// The options of builds.
+    /// Build options.
     pub build: BuildOptions,
     /// The hosts that builds and commands may reach in a strict sandbox.
     pub hosts: Vec<AllowedHost>,
-    /// The fate of a failed step's changes.
+    /// The policy for a failed step's changes: keep or revert.
     pub on_failure: OnFailure,
     /// Access to files outside the project.
     pub outside: Outside,

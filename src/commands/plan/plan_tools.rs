@@ -1,6 +1,6 @@
-//! The tools `initialize_plan` and `update_plan`: what an agent itself may say of the plan that it works by.
+//! The tools `initialize_plan` and `update_plan`, which let an agent change its own plan.
 //!
-//! Reads arguments alone; who keeps the plan decides what of it is done.
+//! Only parses arguments; the [`PlanKeeper`] decides which changes to apply.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -11,7 +11,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-/// The description of the tool that begins a plan.
+/// The description of `initialize_plan`.
 pub static INITIALIZE_PLAN: ToolSpec = ToolSpec::new(
     "initialize_plan",
     "Give the plan its goal, and the criteria by which it is done. Use this when the plan has no goal yet.",
@@ -28,7 +28,7 @@ pub static INITIALIZE_PLAN: ToolSpec = ToolSpec::new(
     Effect::Writes,
 );
 
-/// The description of the tool that changes a plan.
+/// The description of `update_plan`.
 pub static UPDATE_PLAN: ToolSpec = ToolSpec::new(
     "update_plan",
     "Change the goal, add or complete criteria, or note decisions in the plan. Use this when requirements change or a \
@@ -57,30 +57,30 @@ pub static UPDATE_PLAN: ToolSpec = ToolSpec::new(
     Effect::Writes,
 );
 
-/// The changes to a plan; an empty field stays as it is.
+/// Changes to a plan. An empty field leaves its part unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PlanUpdate {
     /// The new goal.
     pub goal: Option<String>,
-    /// Criteria to add, or to mark.
+    /// Criteria to add, or to mark as met.
     pub acceptance_criteria: Vec<Criterion>,
-    /// Decisions for something.
+    /// Decisions in favour of an option.
     pub decisions_made: Vec<PlanDecision>,
-    /// Decisions against something.
+    /// Decisions against an option.
     pub decisions_rejected: Vec<PlanDecision>,
 }
 
-/// Keeps the plan.
+/// Applies changes to the plan.
 pub trait PlanKeeper {
-    /// Changes the plan, and returns a report of what was done.
+    /// Changes the plan, and returns a report of the changes.
     ///
     /// # Errors
-    /// If that may not be, or cannot be kept.
+    /// If a change is refused or cannot be saved.
     fn update(&self, update: PlanUpdate) -> Result<String, ToolError>;
 }
 
-/// Begins the plan.
+/// The tool `initialize_plan`.
 #[derive(Clone, Copy)]
 pub struct InitializePlan<'a>(pub &'a dyn PlanKeeper);
 
@@ -109,7 +109,7 @@ impl Tool for InitializePlan<'_> {
     }
 }
 
-/// Changes the plan.
+/// The tool `update_plan`.
 #[derive(Clone, Copy)]
 pub struct UpdatePlan<'a>(pub &'a dyn PlanKeeper);
 
@@ -121,7 +121,7 @@ impl Tool for UpdatePlan<'_> {
 }
 
 impl PlanUpdate {
-    /// Checks that it says something wherever it is to.
+    /// Checks that the update contains a change and no blank text.
     fn checked(mut self) -> Result<Self, ToolError> {
         if let Some(goal) = &mut self.goal {
             *goal = goal.trim().to_owned();
@@ -140,7 +140,7 @@ impl PlanUpdate {
     }
 }
 
-/// The arguments as what they stand for; their types are checked already.
+/// Deserializes the arguments, whose types have already been checked.
 fn read<T: DeserializeOwned>(arguments: &Arguments) -> Result<T, ToolError> {
     let read = serde_json::from_value(arguments.to_value());
     read.map_err(|error| ToolError::failed(error.to_string()))

@@ -1,5 +1,5 @@
-//! Measuring how reliably a model keeps to the form of a step's replies: it is asked again and again, and its replies
-//! are read but not carried out. Changes nothing in the project.
+//! Measures how reliably a model keeps to the reply form of a step: asks it repeatedly, and parses its replies without
+//! carrying them out. Changes nothing in the project.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use crate::sys::error::Error;
 
 /// The task for the model.
 const TASK: &str = "Current task: Read README.md to understand the project";
-/// The plan that it is shown: `spec/plan-prompts.md`, 11.3.
+/// The plan shown to the model: `spec/plan-prompts.md`, 11.3.
 const PLAN: &str = "# Current Plan\n\nTest plan";
 
-/// Asks as often as is wanted, and reports the percentage of well-formed replies.
+/// Asks the model the requested number of times, and reports the percentage of well-formed replies.
 ///
 /// # Errors
-/// If too few are, or the model cannot be asked.
+/// If too few replies are well-formed, or the model cannot be asked.
 pub fn reliability(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -84,7 +84,7 @@ pub fn reliability(
             )));
         }
     }
-    // Rounded down: 95 % are not reached by less.
+    // Rounded down, so that anything below 95 % does not pass as 95 %.
     let percent = u8::try_from(kept * 100 / u32::from(wanted.number)).unwrap_or(100);
     let text = Some(format!("Reliability: {percent}%\n"));
     let at_least = wanted.at_least;
@@ -100,7 +100,7 @@ pub fn reliability(
     })
 }
 
-/// Nobody looks on.
+/// A [`Listener`] that ignores everything.
 struct Unheard;
 
 impl Listener for Unheard {

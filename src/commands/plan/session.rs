@@ -1,4 +1,5 @@
-//! The sessions of an agent that works by a plan: a folder each, with the plan's document beside the session's file.
+//! Sessions of the plan agent. Each has a folder with `session.json` and, unless the project holds it, the plan
+//! document.
 
 mod form;
 
@@ -14,12 +15,12 @@ use crate::agent::session::{Session, SessionError, SessionStore};
 
 pub use self::form::{PlanSessionFile, PlanStage, PlanState, StepsEnd, WorkEnd};
 
-/// Sessions that may begin within a millisecond.
+/// The maximum number of sessions that begin in the same millisecond.
 const MOST_AT_ONCE: u32 = 1000;
 
-/// A session with a plan, held by this process for as long as this lives.
+/// A session with a plan, locked by this process for as long as the value lives.
 pub type PlanSession = Session<PlanSessionFile>;
-/// All sessions of the agent's home.
+/// The sessions in the agent's home directory.
 pub type PlanSessionStore<'r> = SessionStore<'r, PlanSessionFile>;
 
 impl PlanSession {
@@ -34,11 +35,11 @@ impl PlanSession {
     }
 }
 
-/// A new session, which is there for others from now on: named by the time, by the user's clock, and the abbreviation
-/// of their time zone, where that is known.
+/// Creates a session and saves it, which makes it visible to other processes. Its name is the user's local time, with
+/// the abbreviation of the time zone if that is known.
 ///
 /// # Errors
-/// If it cannot be written or locked. Nothing of it is left then.
+/// If the session cannot be written or locked. Its folder is removed then.
 pub fn create(
     store: &PlanSessionStore<'_>,
     now: DateTime<FixedOffset>,
@@ -62,7 +63,7 @@ pub fn create(
     begun
 }
 
-/// The path of a session's document, for onlookers: also while another process uses the session.
+/// The path of a session's document, for reading. Works while another process uses the session.
 ///
 /// # Errors
 /// If there is no session of exactly that name, or it is damaged.
@@ -71,7 +72,7 @@ pub fn document(store: &PlanSessionStore<'_>, id: &str) -> Result<PathBuf, Sessi
     Ok(file.document(&store.path().join(id), Path::new(&file.state.directory)))
 }
 
-/// Makes a folder of this name, or of the next that is free, and returns its name.
+/// Creates a folder with this name or the next unused one, and returns its name.
 fn make_folder(store: &PlanSessionStore<'_>, name: &str) -> Result<String, SessionError> {
     let more = (2..=MOST_AT_ONCE).map(|nth| format!("{name}-{nth}"));
     for id in [name.to_owned()].into_iter().chain(more) {
@@ -88,8 +89,8 @@ fn make_folder(store: &PlanSessionStore<'_>, name: &str) -> Result<String, Sessi
     Err(SessionError::Exists { id })
 }
 
-/// The name of a session that begins at this time, in the zone of this name: `2026-01-07T10:23:21.000MST`. A zone
-/// without an abbreviation is told by its offset.
+/// The name of a session that begins at this time in this time zone, such as `2026-01-07T10:23:21.000MST`. The UTC
+/// offset replaces a missing abbreviation.
 fn name(now: DateTime<FixedOffset>, zone: Option<&str>) -> String {
     let is_abbreviation = |zone: &&str| {
         let is_letter = |byte: u8| byte.is_ascii_alphabetic();

@@ -1,4 +1,4 @@
-//! Showing a plan, and the sessions.
+//! Shows a plan, and lists the sessions.
 
 use super::document::PlanDocument;
 use super::file::PlanFile;
@@ -11,7 +11,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
 
-/// Shows the plan of a session, of the last one of the project where none is named.
+/// Shows the plan of a session; `None` selects the project's last one.
 ///
 /// # Errors
 /// If there is no such session, or its plan cannot be read.
@@ -37,7 +37,7 @@ pub fn show(context: &Context<'_>, session: Option<&str>) -> Result<Outcome, Fai
 /// Lists the sessions.
 ///
 /// # Errors
-/// If they cannot be read.
+/// If the sessions cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     sessions::list::<PlanSessionFile>(context, &PLAN, &home(context)?, KEEPS_ALL)
 }

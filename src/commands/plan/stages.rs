@@ -1,7 +1,7 @@
-//! The stages of a request that the model carries out: the plan is made, and worked off step by step.
+//! The stages of a request that the model carries out: making the plan, and executing it step by step.
 //!
-//! The model's claims are checked against what the program knows: a step that needs a tool is not done by
-//! words, and what was changed must build.
+//! Checks the model's claims against known facts: a step that needs a tool cannot be completed by words alone, and a
+//! step that may have changed files must build.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -41,28 +41,28 @@ use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::excerpt::text::bounded;
 
-/// The script that proves a step.
+/// The script that must pass before a step that may have changed files counts as done.
 pub const BUILD_SCRIPT: &str = "build.sh";
-/// The limit of calls in a step.
+/// The maximum number of model calls in a step.
 const CALLS_OF_A_STEP: u32 = 10;
-/// The number of user messages, results included, that a step's prompt has.
+/// The maximum number of user messages, tool results included, in a step's prompt.
 const MESSAGES: usize = 5;
-/// The limit of claims that a step is done without the tool that it needs.
+/// The number of claims of completion without a required tool call after which a step fails.
 const EMPTY_WORDS: u32 = 3;
-/// The number of log entries to send if not all of them fit.
+/// The number of latest log entries to send if the whole log does not fit.
 const FEWER_ENTRIES: usize = 10;
-/// The limit of a failed build's output in a prompt, in bytes.
+/// The maximum length of a failed build's output in a prompt, in bytes.
 const BUILD_OUTPUT: usize = 8 << 10;
 
 /// The role of the planning model: `spec/plan-prompts.md`, 3.4.
 const PLANNER: &str = "You are a planning model. Break requests into executable steps.";
 pub const WORKER: &str = "Execute the current task step.";
 
-/// The answer to a model that only describes what it would do: `spec/plan-prompts.md`, 12.3.
+/// The reply to a model that only describes what it would do: `spec/plan-prompts.md`, 12.3.
 const USE_TOOLS: &str = "When the user asks you to perform an action (read, write, create, etc.), you MUST use tools. \
                          Do not describe what you would do - actually do it using tool_calls.";
 
-/// The protocol of the steps.
+/// The protocol of the steps' replies.
 pub const PROTOCOL: ToolCalls = ToolCalls {
     keys: &CLAUDE_CODE,
     format: RESPONSE_FORMAT,
@@ -70,46 +70,46 @@ pub const PROTOCOL: ToolCalls = ToolCalls {
     no_tools: NO_TOOLS,
 };
 
-/// The dependencies of the stages of a request.
+/// The dependencies of a request's stages.
 pub struct Stages<'s, 'c, 'r> {
     /// The context of every command.
     pub context: &'s Context<'s>,
     /// The user's options.
     pub options: &'s PlanOptions,
-    /// The agent's surroundings.
+    /// The session, models, limits and other resources of the agent.
     pub place: &'s PlanPlace<'c>,
-    /// The run that the work is done in.
+    /// The run that records the work.
     pub run: &'s AgentRun<'r>,
     /// The plan.
     pub document: PlanFile<'s>,
-    /// The commands that only look, and how they are run.
+    /// Recognises commands that run without a shell and without the user's consent.
     pub harmless: &'s dyn Fn(&str) -> Option<AllowedCommand>,
-    /// Names files for what commands print.
+    /// Chooses a new output file for each command.
     pub output_files: &'s dyn Fn() -> PathBuf,
-    /// True if there was a `build.sh` when the run began.
+    /// True if `build.sh` existed when the run began.
     pub has_gate: bool,
     /// True if the current step may have changed files.
     pub may_have_changed: Cell<bool>,
-    /// The criteria of which the model has said in it that they hold.
+    /// The criteria that the model has reported as met during the current step.
     pub claimed: RefCell<Vec<Criterion>>,
 }
 
-/// A step that is under way.
+/// A step in progress.
 struct StepUnderWay<'t> {
     task: &'t PlanTask,
-    /// True if a tool was used before the step was resumed.
+    /// True if a tool call succeeded before the step was resumed.
     has_used_tools: bool,
-    /// The number of claims that it is done without one.
+    /// The number of claims that the step is done although no tool has succeeded.
     empty_words: Cell<u32>,
-    /// The build that has failed last.
+    /// The last failed build.
     failed: RefCell<Option<FailedBuild>>,
 }
 
 impl<'c> Stages<'_, 'c, '_> {
-    /// Makes a list of steps of a request, and writes it into the plan.
+    /// Has a model break a request down into steps, and writes them into the plan.
     ///
     /// # Errors
-    /// If there is no such list, or it cannot be written.
+    /// If the model gives no valid list of steps, or the plan cannot be written.
     pub fn plan(&self, request: &str) -> Result<(), AgentError> {
         let mut said = Conversation::default();
         said.request(&self.context.redactor.text(request));
@@ -127,10 +127,10 @@ impl<'c> Stages<'_, 'c, '_> {
         })
     }
 
-    /// Works off the steps that are to be done, one after the other, until one fails.
+    /// Executes the open steps in order until one fails.
     ///
     /// # Errors
-    /// If one is not done.
+    /// If a step is not completed.
     pub fn execute(&self, conversation: &mut Conversation) -> Result<(), AgentError> {
         while let Some(task) = self.next_task()? {
             self.run.begin_part();
@@ -146,7 +146,7 @@ impl<'c> Stages<'_, 'c, '_> {
                     note_status(plan, &task, PlanTaskStatus::Done);
                 })?,
                 Err(error) if are_over(error) => {
-                    // Why it has failed is told before whether that could be noted.
+                    // The step's own error takes precedence over a failure to record its status.
                     let _ = self.set_status(&task, PlanTaskStatus::Failed);
                     self.take_back();
                 }
@@ -161,10 +161,10 @@ impl<'c> Stages<'_, 'c, '_> {
         self.change(|plan| note_status(plan, task, status))
     }
 
-    /// The end of the steps in a run that was cut short after them.
+    /// Restores the saved result of the steps after a run was cut short before the summary.
     ///
     /// # Errors
-    /// If they are not done.
+    /// If the steps failed or were stopped.
     pub fn ended_before(&self, ended: StepsEnd) -> Result<(), AgentError> {
         let StepsEnd { end, why } = ended;
         match (end, self.next_task()?) {
@@ -185,7 +185,7 @@ impl<'c> Stages<'_, 'c, '_> {
         Ok(())
     }
 
-    /// The step that is to be done next, as the document has it now.
+    /// The next open step in the current document.
     fn next_task(&self) -> Result<Option<PlanTask>, AgentError> {
         let tasks = self.read()?.plan().tasks;
         Ok(tasks.into_iter().find(PlanTask::is_open))
@@ -223,7 +223,7 @@ impl<'c> Stages<'_, 'c, '_> {
                 temperature: Some(0.2),
                 env: self.run.env(),
             };
-            // What was begun before is gone on with, where it was this.
+            // A resumed step continues its conversation instead of stating the task again.
             agent.work_on(conversation, is_new.then_some(&*line))
         });
         match ended {
@@ -243,7 +243,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// Checks that the step is done.
+    /// Checks the model's claim that the step is done.
     fn ending(
         &self,
         step: &StepUnderWay<'_>,
@@ -285,7 +285,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// Builds, where that is to be proved; `None` where it passes.
+    /// Runs the build if the step requires one; `None` if it passes or is not required.
     fn failed_build(&self) -> Result<Option<FailedBuild>, AgentError> {
         let is_there = self.context.project.root().join(BUILD_SCRIPT).is_file();
         let is_wanted = self.options.gate == StepGate::Build && (is_there || self.has_gate);
@@ -306,7 +306,7 @@ impl<'c> Stages<'_, 'c, '_> {
         self.run.build(how).map_err(AgentError::from)
     }
 
-    /// Takes back what the step has written, where that is wanted. Where it cannot be, that is a warning.
+    /// Reverts the step's changes if the options say so. Failing to do so is only a warning.
     fn take_back(&self) {
         if self.options.on_failure == OnFailure::Revert
             && let Err(error) = self.run.revert_part()
@@ -316,10 +316,10 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// Asks a model for an object, in a conversation of its own.
+    /// Asks a model for a JSON object, in a separate conversation.
     ///
     /// # Errors
-    /// If there is none of the form.
+    /// If the model gives no object of the required form.
     pub fn ask(
         &self,
         purpose: &Purpose,
@@ -330,14 +330,14 @@ impl<'c> Stages<'_, 'c, '_> {
     ) -> Result<Value, AgentError> {
         let brief = || self.brief(purpose, sentence);
         let words = self.ask_apart(purpose, temperature, TRIES, protocol, brief, said)?;
-        // The protocol has seen to it that it is JSON.
+        // The protocol accepts nothing but JSON.
         Ok(serde_json::from_str(&words).unwrap_or_default())
     }
 
-    /// Asks a model for words, in a conversation of its own.
+    /// Asks a model for a text, in a separate conversation.
     ///
     /// # Errors
-    /// If it gives none.
+    /// If the model gives no valid reply.
     pub fn ask_apart<'b>(
         &self,
         purpose: &Purpose,
@@ -366,10 +366,10 @@ impl<'c> Stages<'_, 'c, '_> {
 
     fn brief(&self, purpose: &Purpose, sentence: &str) -> Brief<'_> {
         Brief {
-            // A blank line stands between it and how to reply.
+            // The extra newline leaves a blank line before the reply format.
             instructions: format!("{}\n", self.place.instructions),
             context: vec![self.model_and(purpose, sentence), self.document_shown(None)],
-            // A log entry is written by none.
+            // The summary is written without tools.
             tools: if *purpose == Purpose::SUMMARY {
                 Toolbox::new()
             } else {
@@ -379,14 +379,14 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// The prompt of a model's entry, followed by a sentence about its task.
+    /// The prompt in the model's table entry, followed by a sentence about the task.
     pub fn model_and(&self, purpose: &Purpose, sentence: &str) -> String {
         place::model_and(&self.place.models.of(purpose).spec, sentence)
     }
 
-    /// The plan as the models are told it; with so many entries of its log, if not all of them.
+    /// The plan as shown to models, with only the latest `entries` of its log; `None` keeps them all.
     fn document_shown(&self, entries: Option<usize>) -> String {
-        // What cannot be read now ends the work where it is to be changed.
+        // A read error does not end the work here: the next change to the document reports it.
         let document = self.document.read();
         let text = document.map_or_else(
             |error| format!("({error})"),
@@ -398,7 +398,7 @@ impl<'c> Stages<'_, 'c, '_> {
         format!("# Current Plan\n\n{}", self.context.redactor.text(&text))
     }
 
-    /// The part of a conversation that is sent for this purpose.
+    /// Selects the part of a conversation to send for this purpose.
     pub fn memory<'m>(
         &'m self,
         purpose: &Purpose,
@@ -417,8 +417,8 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// Uses what says which calls may be carried out: all but what would change the plan by itself or concerns the
-    /// agent's own files; and what may do harm only if the user says so.
+    /// Calls `work` with the permissions for tool calls: the agent's own files and direct changes to the plan document
+    /// are off limits, and calls that may do harm need the user's consent.
     pub fn permitted<T>(&self, work: impl FnOnce(&dyn Permissions) -> T) -> T {
         let root = self.context.project.root();
         let is_harmless = |command: &str| (self.harmless)(command).is_some();
@@ -444,7 +444,7 @@ impl<'c> Stages<'_, 'c, '_> {
         })
     }
 
-    /// The source of permission.
+    /// The source of the user's consent.
     fn consent(&self) -> Consent {
         match (self.options.yes, self.run.is_interactive()) {
             (true, _) => Consent::Given,
@@ -453,7 +453,7 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// The tools of the steps.
+    /// The tools available in steps.
     pub fn tools(&self) -> Toolbox<'_> {
         let root = self.context.project.root();
         let tools = PlanTools {
@@ -469,7 +469,7 @@ impl<'c> Stages<'_, 'c, '_> {
         tools.toolbox()
     }
 
-    /// Runs commands, the harmless ones without a shell.
+    /// The tool that runs commands; harmless ones run without a shell.
     pub fn command(&self) -> RunCommand<'_, 'c> {
         RunCommand {
             processes: &self.place.processes,
@@ -479,10 +479,10 @@ impl<'c> Stages<'_, 'c, '_> {
         }
     }
 
-    /// Records the document's version before the end of a stage is written into it.
+    /// Saves the document's version before the result of a stage is written into it.
     ///
     /// # Errors
-    /// If it cannot be read, or that not be kept.
+    /// If the document cannot be read or the session cannot be saved.
     pub fn note_version(&self) -> Result<(), AgentError> {
         let version = self.read()?.plan().metadata.version;
         Ok(self
@@ -491,47 +491,48 @@ impl<'c> Stages<'_, 'c, '_> {
             .change(|state| state.version = Some(version))?)
     }
 
-    /// Returns `true` if the end of the stage is in the document already: a run may be cut short before it knows.
+    /// Returns `true` if the document already contains the stage's result: an earlier run may have been cut short right
+    /// after writing it.
     ///
     /// # Errors
-    /// If it cannot be read, or what is known of it not be kept.
+    /// If the document cannot be read or the session cannot be saved.
     pub fn is_written(&self) -> Result<bool, AgentError> {
         let Some(before) = self.place.kept.state(|state| state.version) else {
             return Ok(false);
         };
         let is_written = self.read()?.plan().metadata.version > before;
         if !is_written {
-            // Others may write into it before that is done.
+            // A change made by others in the meantime must not be taken for the stage's result.
             self.place.kept.change(|state| state.version = None)?;
         }
         Ok(is_written)
     }
 
-    /// The document as it is now.
+    /// Reads the current document.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the document cannot be read.
     pub fn read(&self) -> Result<PlanDocument, AgentError> {
         Ok(self.document.read().map_err(Error::from)?)
     }
 
-    /// Changes the document as it is now.
+    /// Applies a change to the current document.
     ///
     /// # Errors
-    /// If it cannot be changed.
+    /// If the document cannot be changed.
     pub fn change(&self, change: impl FnOnce(&mut Plan)) -> Result<(), AgentError> {
         Ok(self.document.change(change).map_err(Error::from)?)
     }
 }
 
-/// Notes how far a step has come. The user may have moved it meanwhile, and one that they have reworded or removed is
-/// another.
+/// Records the status of a step. The step is found by its description, since the user may have moved it; a step that
+/// they have reworded or removed is left alone.
 fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
-    // The document has it in one line, once its status is noted.
+    // Compared word by word, since the document joins a description into one line when the status is written.
     let words = || task.description.split_whitespace();
     let same = plan.tasks.iter_mut();
     let same = same.filter(|known| known.description.split_whitespace().eq(words()));
-    // Of several, the one that is under way; before that, the one that was chosen.
+    // Of several matches, the nearest one is activated; after that, the active one is updated.
     let is_other = |known: &PlanTask| {
         status != PlanTaskStatus::Active && known.status != PlanTaskStatus::Active
     };
@@ -552,7 +553,7 @@ impl Permissions for NoteChanges<'_> {
     fn decide(&self, call: &ToolCall) -> Permission {
         let decided = self.permissions.decide(call);
         let changes = match call.tool.effect {
-            // What is written into the plan is no file of the project.
+            // Tools that update the plan take no path: they do not change the project's files.
             Effect::Writes => call.tool.takes(ParameterKind::Path),
             Effect::Runs => {
                 let mut commands = call.of_kind(ParameterKind::Command);
@@ -567,7 +568,7 @@ impl Permissions for NoteChanges<'_> {
     }
 }
 
-/// Returns `true` if a tool was used since the step began.
+/// Returns `true` if a tool call has succeeded since the step began.
 fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
     let since = history.iter().rposition(|said| said.content == step);
     let since = since.and_then(|at| history.get(at..)).unwrap_or_default();
@@ -575,7 +576,7 @@ fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
     since.iter().any(|said| is_result(said) && !said.is_failed)
 }
 
-/// A task as lists show it.
+/// Converts a task for display in a list.
 fn shown(task: &PlanTask) -> Task {
     Task {
         status: match task.status {

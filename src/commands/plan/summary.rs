@@ -1,7 +1,6 @@
-//! The last stage: what was done is summed up, corrected by the user, and written into the plan's log.
+//! The last stage: the work is summed up, corrected by the user, and added to the plan's log.
 //!
-//! The model tells what was done; the program answers for the facts: which tools were used, how it ended, and which
-//! criteria hold.
+//! The model describes the work; the program supplies the facts: the tools used, the outcome, and the criteria met.
 
 use super::criteria::{objection, tick};
 use super::ends::not_understood;
@@ -20,18 +19,18 @@ const SUMMARIZER: &str = "You are a summarizer. Create concise log entries for w
 /// The request to the model.
 const ASKED: &str = "Write the log entry for what was just done.";
 
-/// The question of the specification.
+/// The question in the specification's words.
 const LOOKS_CORRECT: &str = "Does this summary look correct? (yes/no/edit): ";
 
-/// The signs of the ends of work, in their order.
+/// The sign of each [`WorkEnd`], in the order of its variants.
 const SIGNS: [&str; 3] = ["✓", "🚧", "❌"];
 
 impl Stages<'_, '_, '_> {
-    /// Sums up what was said in the steps, and writes that into the plan, with how far it has come; gives what is to be
-    /// shown of it still.
+    /// Has the steps' messages summed up, and writes the summary and the plan's progress into the document. Returns the
+    /// text that is still to be shown.
     ///
     /// # Errors
-    /// If there is none, or it cannot be written.
+    /// If the model gives no summary, or it cannot be written.
     pub fn sum_up(&self, said: &[HistoryMessage], end: WorkEnd) -> Result<String, AgentError> {
         let mut conversation = Conversation {
             history: said.to_vec(),
@@ -90,7 +89,7 @@ impl Stages<'_, '_, '_> {
         WorkSummary::read(&words).map_err(not_understood)
     }
 
-    /// The user's own words in the place of the model's.
+    /// Replaces the model's words with the user's own.
     fn edit(&self, summary: &mut WorkSummary) -> Result<(), AgentError> {
         let entry = &mut summary.log_entry;
         for (prompt, text) in [
@@ -105,7 +104,7 @@ impl Stages<'_, '_, '_> {
         Ok(())
     }
 
-    /// The summary as the specification prints it; its facts are the program's.
+    /// Formats the summary as specified. Its facts come from the program.
     fn shown(
         &self,
         summary: &mut WorkSummary,
@@ -138,10 +137,10 @@ impl Stages<'_, '_, '_> {
         ))
     }
 
-    /// Records the plan's progress where no summary does.
+    /// Records the plan's progress when there is no summary.
     ///
     /// # Errors
-    /// If it cannot be noted.
+    /// If the document cannot be changed.
     pub fn conclude(&self, end: WorkEnd) -> Result<(), AgentError> {
         self.change(|plan| conclude(plan, end))
     }
@@ -158,8 +157,8 @@ fn conclude(plan: &mut Plan, end: WorkEnd) {
     };
 }
 
-/// The tools that were used, each once, in their order. The build is none, and what has failed or was not allowed was
-/// not used.
+/// The tools used, without duplicates, in order of first use. Calls that failed or were refused do not count, nor does
+/// the build.
 fn tools_used(said: &[HistoryMessage]) -> Vec<String> {
     let mut tools: Vec<String> = Vec::new();
     let used = |said: &&HistoryMessage| said.role == Role::Tool && !said.is_failed;

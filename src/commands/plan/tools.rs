@@ -1,4 +1,4 @@
-//! The tools of an agent that works by a plan: the profile's words over the engine's tools.
+//! The tools of the plan agent: the engine's tools under the names and descriptions of this agent.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::agent::tools::write::WriteFile;
 use crate::record::tool::Verb;
 use crate::sys::interrupt::Interrupt;
 
-/// Names that models call as if they were tools, each with the answer.
+/// Names that models mistake for tools, each with the reply to the model.
 pub const NO_TOOLS: &[(&str, &str)] = &[(
     super::forms::ANALYZE,
     "`analyze` is no tool but a step that needs none: think, and say in a `response` what you have found",
@@ -112,20 +112,20 @@ pub struct PlanTools<'p, 'a> {
     pub outside: Outside,
     /// Writes the project's files.
     pub files: &'p dyn Files,
-    /// Runs commands: in the foreground alone.
+    /// Runs commands, only in the foreground.
     pub command: RunCommand<'p, 'a>,
-    /// Ends a search or a listing.
+    /// Interrupts a search or a listing.
     pub interrupt: &'p Interrupt,
-    /// The changes of the run.
+    /// The changes made in the run so far.
     pub changes: &'p dyn ChangesSoFar,
-    /// Keeps the plan.
+    /// Applies changes to the plan.
     pub keeper: &'p dyn PlanKeeper,
-    /// Answers questions; `None` if nobody does.
+    /// Answers questions; `None` if no one can.
     pub user: Option<&'p dyn User>,
 }
 
 impl<'p> PlanTools<'p, '_> {
-    /// The tools, in the order in which they are described.
+    /// The tools, in the order in which they are described to the model.
     pub fn toolbox(self) -> Toolbox<'p>
     where
         Self: 'p,
@@ -198,7 +198,7 @@ impl<'p> PlanTools<'p, '_> {
     }
 }
 
-/// The same tools for who only reads what calls them: none does anything, and nobody is asked.
+/// The same tools without those that ask the user, for parsing calls only: they do nothing when run.
 pub fn described() -> Toolbox<'static> {
     let specs = [
         &READ_FILE,
@@ -238,7 +238,7 @@ fn check_encoding(arguments: &Arguments) -> Result<(), String> {
     ))
 }
 
-/// Directories are made by whoever writes; where they are not to be, the file's must be there.
+/// Checks that the file's directory exists, unless `create_directories` lets the tool create it.
 fn check_directory(tool: &WriteFile<'_>, arguments: &Arguments) -> Result<(), String> {
     let FileAccess { root, outside, .. } = tool.0;
     let place = ResolvedPath::of(root, arguments.get("file_path"), outside)?;

@@ -1,7 +1,6 @@
-//! The plan that an agent keeps: what is to be reached, what was decided, the tasks, and what was done. Plain data;
-//! beside it what an agent that works by it is told, uses and keeps.
+//! The plan that an agent works from: its goal, criteria, decisions, tasks and log. Plain data.
 //!
-//! As JSON, a plan has the fields' names in camel case; times are in milliseconds since 1970, UTC.
+//! In JSON, field names are in camel case; times are in milliseconds since 1970, UTC.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -15,19 +14,19 @@ use crate::sys::text::one_line;
 pub struct Plan {
     /// The status.
     pub status: PlanStatus,
-    /// The goal, in one or more lines; "" if it is not known.
+    /// The goal, in one or more lines; "" if unknown.
     pub goal: String,
-    /// The criteria for the goal.
+    /// The conditions for reaching the goal.
     pub acceptance_criteria: Vec<Criterion>,
-    /// Decisions for something.
+    /// Decisions in favour of an option.
     pub decisions_made: Vec<PlanDecision>,
-    /// Decisions against something.
+    /// Decisions against an option.
     pub decisions_rejected: Vec<PlanDecision>,
-    /// The steps of the latest request, in the order in which they are to be done.
+    /// The steps of the latest request, in order of execution.
     pub tasks: Vec<PlanTask>,
     /// The log of the work, the latest entry last.
     pub execution_log: Vec<LogEntry>,
-    /// The program's notes about the plan itself.
+    /// Metadata about the plan itself, kept by the program.
     pub metadata: PlanMetadata,
 }
 
@@ -35,16 +34,16 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
-    /// Not begun.
+    /// Not started.
     #[default]
     Planning,
-    /// Something was done.
+    /// Work has begun.
     InProgress,
     /// Waiting for the user.
     Blocked,
-    /// All is done.
+    /// Everything is done.
     Completed,
-    /// Given up.
+    /// Abandoned.
     Failed,
 }
 
@@ -58,12 +57,12 @@ impl PlanStatus {
         (Self::Failed, "failed"),
     ];
 
-    /// Its word in a document.
+    /// The word for the status in a document.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// The status of the word that a text begins with, in any case; of an unknown one, planning.
+    /// Parses the status word at the beginning of a text, ignoring case; an unknown word means `Planning`.
     pub(crate) fn of(text: &str) -> Self {
         let text = text.to_lowercase().replace([' ', '-'], "_");
         let mut all = Self::ALL.into_iter();
@@ -72,13 +71,13 @@ impl PlanStatus {
     }
 }
 
-/// A condition for a goal.
+/// A condition for reaching a goal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Criterion {
-    /// The condition. It identifies a criterion, case and blanks aside.
+    /// The condition. Identifies the criterion, ignoring case and blanks.
     #[serde(deserialize_with = "stated")]
     pub description: String,
-    /// True if it holds.
+    /// True if the condition is met.
     #[serde(default)]
     pub completed: bool,
     /// Notes; may be "".
@@ -87,7 +86,7 @@ pub struct Criterion {
 }
 
 impl Criterion {
-    /// The command that alone decides whether it holds: that of a note `check: COMMAND`, in backticks or not.
+    /// The command that alone decides if the criterion is met, from a note `check: COMMAND` with or without backticks.
     pub fn check(&self) -> Option<&str> {
         let (name, command) = self.notes.split_once(':')?;
         let command = command.trim();
@@ -101,7 +100,7 @@ impl Criterion {
         (is_check && !command.is_empty()).then_some(command)
     }
 
-    /// Returns `true` if it has this description, ignoring case and blanks.
+    /// Returns `true` if the criterion has this description, ignoring case and blanks.
     pub fn is(&self, description: &str) -> bool {
         let words = |text: &str| {
             let words: Vec<_> = text.split_whitespace().map(str::to_lowercase).collect();
@@ -111,7 +110,7 @@ impl Criterion {
     }
 }
 
-/// A decision for something or against it.
+/// A decision for or against an option.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanDecision {
     /// The decision, in one line.
@@ -127,7 +126,7 @@ pub struct PlanDecision {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub alternatives: Vec<String>,
-    /// The time of the decision; a document has it to the minute.
+    /// The time of the decision; a document stores it to the minute.
     #[serde(default)]
     pub timestamp: i64,
 }
@@ -135,16 +134,16 @@ pub struct PlanDecision {
 /// A step of the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanTask {
-    /// Its place in the list, from 1 on.
+    /// The position in the list, counted from 1.
     #[serde(skip_deserializing)]
     pub step: usize,
     /// The work to do.
     #[serde(deserialize_with = "stated")]
     pub description: String,
-    /// The tool that it needs; `analyze` where it needs none.
+    /// The tool that the task needs; `analyze` if it needs none.
     #[serde(deserialize_with = "stated")]
     pub tool: String,
-    /// The tool's parameters, as far as they were known when the plan was made.
+    /// The tool's parameters that were known at planning time.
     #[serde(default)]
     pub params: Map<String, Value>,
     /// The status.
@@ -156,28 +155,28 @@ pub struct PlanTask {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlanTaskStatus {
-    /// Not begun yet: `[ ]`
+    /// Not started: `[ ]`
     #[default]
     Todo,
-    /// Under way: `[~]`
+    /// In progress: `[~]`
     Active,
     /// Done: `[x]`
     Done,
     /// Failed: `[!]`
     Failed,
-    /// Left out: `[-]`
+    /// Skipped: `[-]`
     Skipped,
 }
 
 impl PlanTask {
-    /// Returns `true` if it is still to be done.
+    /// Returns `true` unless the task is done or skipped.
     pub fn is_open(&self) -> bool {
         !matches!(self.status, PlanTaskStatus::Done | PlanTaskStatus::Skipped)
     }
 }
 
 impl PlanTaskStatus {
-    /// Each status with its mark in the brackets, and its name, as in JSON.
+    /// Each status with its mark in a checkbox and its name in JSON.
     const ALL: [(Self, char, &str); 5] = [
         (Self::Todo, ' ', "todo"),
         (Self::Active, '~', "active"),
@@ -186,17 +185,17 @@ impl PlanTaskStatus {
         (Self::Skipped, '-', "skipped"),
     ];
 
-    /// Its name, as in JSON.
+    /// The name of the status in JSON.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].2
     }
 
-    /// Its mark in the brackets.
+    /// The mark of the status in a checkbox.
     pub(crate) fn mark(self) -> char {
         Self::ALL[self as usize].1
     }
 
-    /// The status of this mark; of an unknown one, to do.
+    /// Parses the mark in a checkbox; an unknown mark means `Todo`.
     pub(crate) fn of(mark: char) -> Self {
         let mark = mark.to_ascii_lowercase();
         let is_done = matches!(mark, '\u{2713}' | '\u{2714}');
@@ -207,11 +206,11 @@ impl PlanTaskStatus {
     }
 }
 
-/// The work for a request.
+/// A log entry about the work for a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogEntry {
-    /// The time; a document has it to the minute.
+    /// The time; a document stores it to the minute.
     #[serde(default)]
     pub timestamp: i64,
     /// The work, in one line.
@@ -232,10 +231,10 @@ pub struct LogEntry {
     pub tools_used: Vec<String>,
 }
 
-/// The largest length of a line of the plan, in characters.
+/// The maximum length of a line of the plan, in characters.
 const LONGEST_LINE: usize = 1000;
 
-/// A text as a line of the plan; `None` if it is blank.
+/// Converts a text to a line of the plan; `None` if it is blank.
 pub fn line(text: &str) -> Option<String> {
     Some(one_line(text, LONGEST_LINE)).filter(|line| !line.is_empty())
 }
@@ -249,19 +248,19 @@ fn stated_or_blank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     Ok(line(&String::deserialize(deserializer)?).unwrap_or_default())
 }
 
-/// Reads texts as lines, without blank ones.
+/// Deserializes a list of texts as single lines, dropping blank ones.
 pub(crate) fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     Ok(texts.iter().filter_map(|text| line(text)).collect())
 }
 
-/// The program's notes about a plan.
+/// Metadata about a plan, kept by the program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanMetadata {
-    /// The time of its creation; 0 if unknown.
+    /// The time of creation; 0 if unknown.
     pub created_at: i64,
-    /// The time of its last save; 0 if unknown.
+    /// The time of the last save; 0 if unknown.
     pub updated_at: i64,
     /// The number of saves, counted from 1.
     pub version: u64,

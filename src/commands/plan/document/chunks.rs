@@ -1,7 +1,7 @@
-//! The chunks that a plan document consists of: headings, items, and the text between them. Pure.
+//! Splits a plan document into chunks: headings, items, and the text between them. Pure.
 //!
-//! Guarantees that the chunks together are the text, byte for byte; that code blocks and comments are not structure;
-//! and that one which never ends is plain text: it hides nothing.
+//! Guarantees that the chunks add up to the text, byte for byte; that code blocks and comments are not read as
+//! structure; and that a block without an end counts as plain text, so that it hides nothing.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use regex::Regex;
 use crate::sys::fences::Fence;
 use crate::sys::text::regex;
 
-/// A part of the document with a heading of its own, in the order in which parts stand there.
+/// A part of the document with its own heading. The variants are in document order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanPart {
     Title,
@@ -23,7 +23,7 @@ pub enum PlanPart {
 }
 
 impl PlanPart {
-    /// Each part with its heading, which goes on in the title, and its text as long as there is nothing to say.
+    /// Each part with its heading (for the title, only a prefix) and its placeholder text.
     const WORDS: [(Self, &str, &str); 7] = [
         (Self::Title, "# Plan:", "[Goal to be defined]"),
         (Self::Goal, "## Goal", "[User will provide goal]"),
@@ -47,22 +47,22 @@ impl PlanPart {
         Self::WORDS.into_iter().map(|(part, _, _)| part)
     }
 
-    /// Its heading; the title's goes on.
+    /// The heading of the part; for the title, only a prefix.
     pub fn heading(self) -> &'static str {
         Self::WORDS[self as usize].1
     }
 
-    /// Its text as long as there is nothing to say; "" for the tasks, which are missing then.
+    /// The text that stands in for missing items; "" for the tasks, which have no placeholder.
     pub fn placeholder(self) -> &'static str {
         Self::WORDS[self as usize].2
     }
 
-    /// Returns `true` if its items stand line by line, and not as paragraphs.
+    /// Returns `true` if items are on adjacent lines, `false` if they are separated by blank lines.
     pub fn is_list(self) -> bool {
         matches!(self, Self::Goal | Self::Criteria | Self::Tasks)
     }
 
-    /// The part that a line is the heading of.
+    /// Parses the heading of a part; `None` for any other line.
     pub fn of(line: &str) -> Option<Self> {
         let (level, words) = heading(line)?;
         let words = match level {
@@ -74,13 +74,13 @@ impl PlanPart {
     }
 }
 
-/// Some lines of a document.
+/// Adjacent lines of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// The part that they belong to; `None` for a section of the user's own.
+    /// The part that the lines belong to; `None` outside of a plan's own sections.
     pub part: Option<PlanPart>,
     pub kind: ChunkKind,
-    /// The lines, their ends included.
+    /// The lines, including their line endings.
     pub raw: String,
 }
 
@@ -89,9 +89,9 @@ pub struct Chunk {
 pub enum ChunkKind {
     /// A heading of the first or second level.
     Heading,
-    /// An item of its part; of the goal, a line or a code block.
+    /// An item of its part; in the goal, a line or a code block.
     Item,
-    /// A line that says that there is nothing yet.
+    /// A placeholder line, such as `[No decisions yet]`.
     Placeholder,
     /// A blank line.
     Blank,
@@ -104,19 +104,19 @@ impl Chunk {
         Self { part, kind, raw }
     }
 
-    /// Returns `true` if it is of that part and kind.
+    /// Returns `true` if the chunk has this part and kind.
     pub fn is(&self, part: PlanPart, kind: ChunkKind) -> bool {
         self.part == Some(part) && self.kind == kind
     }
 
-    /// Gives a task this number.
+    /// Renumbers a task.
     pub fn number(&mut self, step: usize) {
         static MARKER: LazyLock<Regex> = LazyLock::new(|| regex(r"^\s*([-*+]|[0-9]+[.)])"));
         self.raw = MARKER.replace(&self.raw, format!("{step}.")).into_owned();
     }
 }
 
-/// The number of lines of the front matter, the blank ones above it included; `None` where it does not end.
+/// The number of lines in the front matter, including blank lines above it; `None` if the closing line is missing.
 pub fn front_matter(lines: &[&str]) -> Option<usize> {
     let is_mark = |line: &str| line.trim_end() == "---";
     let first = lines.iter().position(|line| !line.trim().is_empty());
@@ -129,11 +129,11 @@ pub fn front_matter(lines: &[&str]) -> Option<usize> {
     is_mark(lines[end]).then_some(end + 1)
 }
 
-/// Splits the text below the front matter. Of two headings of a part, the first one counts.
+/// Splits the text below the front matter. If a part has two headings, the first one counts.
 pub fn chunks(lines: &[&str]) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
     let mut part = None;
-    // A block without an end is none, nor is any below it: looking for each end again would take too long.
+    // After a block without an end, no others are recognised: searching for the end of each would take too long.
     let mut blocks_end = true;
     let mut at = 0;
     while let Some(line) = lines.get(at) {
@@ -176,7 +176,7 @@ pub fn chunks(lines: &[&str]) -> Vec<Chunk> {
     chunks
 }
 
-/// The kind of a line that stands in no block.
+/// The kind of a line outside of blocks.
 fn kind_of(part: Option<PlanPart>, line: &str) -> ChunkKind {
     let is_indented = line.starts_with("  ") || line.starts_with('\t');
     let listed = list_item(line).map(|(_, text)| text);
@@ -184,7 +184,7 @@ fn kind_of(part: Option<PlanPart>, line: &str) -> ChunkKind {
         Some(PlanPart::Title) => field(line).is_some_and(|(name, _)| name == "status"),
         Some(PlanPart::Goal) => true,
         Some(PlanPart::Criteria) => listed.is_some(),
-        // Lists below a task are part of it.
+        // An indented list below a task is part of that task.
         Some(PlanPart::Tasks) => listed.is_some() && !is_indented,
         Some(_) => heading(line).is_some_and(|(level, title)| level == 3 && !title.is_empty()),
         None => false,
@@ -197,7 +197,8 @@ fn kind_of(part: Option<PlanPart>, line: &str) -> ChunkKind {
     }
 }
 
-/// The item that other text belongs to: in an entry, all of it; in a list, indented lines up to one with a field.
+/// The index of the item that a line of text belongs to. An entry includes all text below it; a list item includes
+/// indented lines up to and including a field.
 fn item_above(
     chunks: &[Chunk],
     part: Option<PlanPart>,
@@ -219,7 +220,7 @@ fn item_above(
     above.filter(|at| chunks[*at].kind == ChunkKind::Item)
 }
 
-/// The level and the words of a heading.
+/// Parses a heading into its level and its text.
 pub fn heading(line: &str) -> Option<(usize, &str)> {
     let line = line.trim_end();
     let words = line.trim_start_matches('#');
@@ -228,14 +229,14 @@ pub fn heading(line: &str) -> Option<(usize, &str)> {
     ((1..=6).contains(&level) && is_heading).then(|| (level, words.trim()))
 }
 
-/// A list item's mark and its text; a box is one where a blank follows it.
+/// A list item: the mark in its checkbox and its text. Brackets count as a checkbox only before a blank or the end.
 static ITEM: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?s)^\s*(?:[-*+]|[0-9]{1,9}[.)])(?:\s*\[\s*([^\s\]]?)\x{fe0f}?\s*\](?:\s+|$)|\s+)(.*?)\s*$",
     )
 });
 
-/// The mark in the box of a list item, a blank where it has none, and its text.
+/// Parses a list item into the mark in its checkbox, a blank if it has none, and its text.
 pub fn list_item(text: &str) -> Option<(char, &str)> {
     let found = ITEM.captures(text)?;
     let mark = found.get(1).and_then(|mark| mark.as_str().chars().next());
@@ -243,17 +244,17 @@ pub fn list_item(text: &str) -> Option<(char, &str)> {
     (!text.is_empty()).then_some((mark.unwrap_or(' '), text))
 }
 
-/// A line `**Name:** text`; the colon may stand behind the asterisks.
+/// A line `**Name:** text`; the colon may follow the asterisks.
 static FIELD: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^\s*\*\*([^*:]+)(?::\*\*|\*\*\s*:)\s*(.*?)\s*$"));
 
-/// The name, in lower case, and the text of a field.
+/// Parses a field into its name, in lower case, and its text.
 pub fn field(line: &str) -> Option<(String, &str)> {
     let (_, [name, text]) = FIELD.captures(line)?.extract();
     Some((name.trim().to_lowercase(), text))
 }
 
-/// Texts that stand for "nothing yet", with or without brackets around them.
+/// Placeholder texts; in a document, they may be enclosed in brackets.
 const PLACEHOLDERS: [&str; 7] = [
     "User will provide goal",
     "Clear goal description",
@@ -264,7 +265,7 @@ const PLACEHOLDERS: [&str; 7] = [
     "No actions taken yet",
 ];
 
-/// Returns `true` if a line only says that there is nothing yet.
+/// Returns `true` if a line is a placeholder.
 pub fn is_placeholder(line: &str) -> bool {
     PLACEHOLDERS.contains(&line.trim_matches(|c: char| c.is_whitespace() || "[]".contains(c)))
 }

@@ -1,8 +1,8 @@
-//! The items of a plan document: the status, the goal, each criterion, decision, task and log entry, read from the
-//! user's text and written in normal form. Pure.
+//! Reads and writes the items of a plan document: the status, the goal, criteria, decisions, tasks and log entries.
+//! Items are read from the user's text and written in normal form. Pure.
 //!
-//! Guarantees that text written here is not read as structure: all but the goal is one line, and a line of the goal
-//! that would be structure gets a `\` in front.
+//! Guarantees that text written here is never read back as structure: every text but the goal is on one line, and a
+//! line of the goal that looks like structure is prefixed with `\`.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ use crate::commands::plan::types::{
 use crate::sys::fences::Fence;
 use crate::sys::text::{regex, with_unix_line_ends};
 
-/// The text of the first field whose name begins with this; "" where there is none.
+/// The text of the first field whose name begins with `name`; "" if there is no such field.
 fn text_of<'e>(entry: &'e str, name: &str) -> &'e str {
     let mut fields = entry.lines().filter_map(field);
     let found = fields.find(|(known, _)| known.starts_with(name));
@@ -69,7 +69,7 @@ pub fn task(step: usize, item: &str) -> PlanTask {
     }
 }
 
-/// Reads a decision; `saved` is the time of one without a time.
+/// Reads a decision. `saved` is the timestamp if it has none.
 pub fn decision(entry: &str, saved: i64) -> PlanDecision {
     let times = ["decided", "rejected"].map(|name| read_time(text_of(entry, name)));
     PlanDecision {
@@ -84,7 +84,7 @@ pub fn decision(entry: &str, saved: i64) -> PlanDecision {
     }
 }
 
-/// Reads a log entry; `saved` is the time of one without a time.
+/// Reads a log entry. `saved` is the timestamp if it has none.
 pub fn log_entry(entry: &str, saved: i64) -> LogEntry {
     let title = title_of(entry);
     let (timestamp, action) = read_time(title).unwrap_or((saved, title));
@@ -106,13 +106,13 @@ fn title_of(entry: &str) -> &str {
         .map_or("", |(_, title)| title)
 }
 
-/// Reads texts that commas separate.
+/// Reads a comma-separated list.
 fn read_list(list: &str) -> Vec<String> {
     let texts = list.split(',').map(|text| text.trim().to_owned());
     texts.filter(|text| !text.is_empty()).collect()
 }
 
-/// Reads the time that a text begins with, and the text behind it and a dash.
+/// Reads the time at the beginning of a text. Also returns the rest, without the separator before it.
 fn read_time(text: &str) -> Option<(i64, &str)> {
     let (time, rest) = text.split_at_checked("2026-11-25 20:15".len())?;
     let time = NaiveDateTime::parse_from_str(&time.replace('T', " "), "%Y-%m-%d %H:%M").ok()?;
@@ -123,7 +123,7 @@ fn read_time(text: &str) -> Option<(i64, &str)> {
     ))
 }
 
-/// The line of the title of a plan with this goal.
+/// The title line for a plan with this goal.
 pub fn title(goal: &str) -> String {
     let first = joined(goal.trim().lines().next().unwrap_or_default());
     let title = Some(&*first).filter(|title| !title.is_empty());
@@ -131,7 +131,7 @@ pub fn title(goal: &str) -> String {
     harmless(&format!("{} {title}", PlanPart::Title.heading()))
 }
 
-/// Writes the items of a part, each in normal form: lines without the end of the last one.
+/// Writes the items of a part in normal form, each without its last line ending.
 pub fn write(part: PlanPart, plan: &Plan) -> Vec<String> {
     let made = |decision| write_decision(decision, "Alternatives considered", "Decided");
     let rejected = |decision| write_decision(decision, "Alternative", "Rejected");
@@ -151,17 +151,18 @@ pub fn write(part: PlanPart, plan: &Plan) -> Vec<String> {
     items.iter().map(|item| harmless(item)).collect()
 }
 
-/// A text that the document stays readable with, and that does not end a comment which the user has left open.
+/// Replaces NUL, which would make the document unreadable, and `-->`, which could end a comment that the user has left
+/// open.
 fn harmless(text: &str) -> String {
     text.replace("-->", "-- >").replace('\0', "\u{fffd}")
 }
 
-/// A text without the indent of its lines.
+/// Trims each line of a text.
 fn trimmed(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join("\n")
 }
 
-/// A text in one line.
+/// Joins a text into one line.
 fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -172,13 +173,13 @@ fn write_goal(goal: &str) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Writes a line of the goal. A line that only lacks the escape to be structure gets one more.
+/// Writes a line of the goal, with an escape if it would be read as structure or as an escaped line.
 fn escaped(line: &str) -> String {
     let escape = if is_structure(line) { r"\" } else { "" };
     format!("{escape}{line}")
 }
 
-/// Reads a line of the goal.
+/// Removes the escape from a line of the goal.
 fn unescape(line: &str) -> &str {
     let rest = line.strip_prefix('\\').filter(|rest| is_structure(rest));
     rest.unwrap_or(line)
@@ -239,7 +240,7 @@ fn write_entry<'f>(title: &str, fields: impl Iterator<Item = (&'f str, String)>)
     format!("### {}{}", joined(title), lines.collect::<String>())
 }
 
-/// Writes texts with commas between them, and semicolons in the place of their own.
+/// Writes a comma-separated list. Commas within a text become semicolons.
 fn write_list(texts: &[String]) -> String {
     let texts = texts.iter().map(|text| joined(text).replace(',', ";"));
     texts.collect::<Vec<_>>().join(", ")

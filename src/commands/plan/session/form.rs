@@ -1,4 +1,4 @@
-//! The form of `session.json`: the specification's fields, and ours behind them. Pure.
+//! The format of `session.json`: the specification's fields, followed by our own. Pure.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,10 @@ use crate::agent::session::{
 };
 use crate::secret::Redactor;
 
-/// The document, unless it is in the project.
+/// The name of the document in the session's folder.
 pub(super) const DOCUMENT: &str = "plan_doc.md";
 
-/// Stages of a request, one after the other.
+/// The stages of a request, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanStage {
@@ -27,62 +27,62 @@ pub enum PlanStage {
     Execution,
     /// The work is summed up.
     Summary,
-    /// All of it is done.
+    /// All stages are complete.
     Done,
 }
 
-/// State that a resume needs. A field that a file lacks has its default.
+/// The state needed to resume. A missing field has its default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlanState {
-    /// The project's root, as it stands in files.
+    /// The project's root, with known keys redacted, and escaped if it is not UTF-8.
     #[serde(rename = "workingDirectory")]
     pub(crate) directory: String,
     /// The document's path in the project, relative to its root; `None` if it is in the session's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_file: Option<String>,
-    /// All that was asked for in the session, in its order.
+    /// All requests of the session, in order.
     pub requests: Vec<String>,
-    /// The stage of the last request that is under way.
+    /// The current stage of the last request.
     pub stage: PlanStage,
-    /// Conversation of the steps, of all requests.
+    /// The conversation of the steps of all requests.
     pub conversation: Conversation,
-    /// Index of the first message of the last request's steps.
+    /// The index of the first message of the last request's steps.
     pub from: usize,
-    /// End of these steps, as long as it is not summed up.
+    /// The result of these steps, until it has been summed up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<StepsEnd>,
-    /// The document's version, as it was before what ends the stage was written into it: a later one has that.
+    /// The document's version before the stage's result is written into it; a later version contains the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
 }
 
-/// End of a request's steps.
+/// The outcome of a request's steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkEnd {
-    /// All are done, and what they changed builds.
+    /// All steps are done, and their changes build.
     Done,
-    /// The user has stopped them.
+    /// The user has stopped the steps.
     Stopped,
-    /// One has failed.
+    /// A step has failed.
     Failed,
 }
 
-/// End of a request's steps, with its reason.
+/// The outcome of a request's steps, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepsEnd {
-    /// The end.
+    /// The outcome.
     pub end: WorkEnd,
-    /// Reason for not being done; "" if they are.
+    /// The reason for stopping or failing; "" if all steps are done.
     pub why: String,
 }
 
-/// Messages of earlier requests that are kept.
+/// The maximum number of messages kept from earlier requests.
 const KEPT: usize = 40;
 
 impl PlanState {
-    /// Another stage begins.
+    /// Enters another stage.
     pub fn enter(&mut self, stage: PlanStage) {
         self.stage = stage;
         self.version = None;
@@ -96,15 +96,15 @@ impl PlanState {
                 self.requests.push(request.to_owned());
                 self.enter(PlanStage::Planning);
             }
-            // The user has added steps, or wants one that has failed to be done again.
+            // The user has added steps, or wants to retry a failed one.
             None if self.stage == PlanStage::Done => self.enter(PlanStage::Execution),
-            // Nothing was asked for: the steps are those that the user has written.
+            // Without a request, the steps are those that the user has written.
             None if self.stage == PlanStage::Planning && self.requests.is_empty() => {
                 self.enter(PlanStage::Execution);
             }
             None => return,
         }
-        // What was said before is told the model in the plan, and by the last messages alone.
+        // The model knows earlier requests only from the plan and the last messages.
         let history = &mut self.conversation.history;
         history.retain(|said| !said.is_fault);
         history.drain(..history.len().saturating_sub(KEPT));
@@ -112,8 +112,8 @@ impl PlanState {
         self.from = history.len();
     }
 
-    /// State as it is written, without keys. Texts are redacted one by one: whatever a key looks like,
-    /// what is written can be read.
+    /// A copy of the state without keys. Each text is redacted on its own, so that the file stays valid whatever a key
+    /// looks like.
     fn redacted(&self, redactor: &Redactor) -> Self {
         let text = |text: &String| redactor.text(text).into_owned();
         Self {
@@ -132,23 +132,23 @@ impl PlanState {
     }
 }
 
-/// A whole file.
+/// The content of `session.json`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanSessionFile {
     pub(crate) id: String,
     #[serde(with = "ts_milliseconds")]
     pub(crate) started_at: DateTime<Utc>,
-    /// The model of the execution; blank where a file of another program's does not say.
+    /// The model that executes the steps; "" if another program's file does not name it.
     #[serde(default)]
     pub model: String,
-    /// Progress of the session.
+    /// The progress of the session.
     #[serde(serialize_with = "status")]
     pub status: SessionState,
-    /// State that a resume needs.
+    /// The state needed to resume.
     #[serde(flatten)]
     pub state: PlanState,
-    /// Fields of later versions and of other programs.
+    /// Unknown fields, from later versions or other programs.
     #[serde(flatten)]
     pub(crate) other: Map<String, Value>,
 }
@@ -216,7 +216,7 @@ impl SessionForm for PlanSessionFile {
     }
 }
 
-/// The fields of a file that a list needs.
+/// The fields of a session file that a listing shows.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutlinedPlan {
