@@ -2,10 +2,9 @@
 //!
 //! Starts `bwrap` with this program inside, which starts the command and reports how it ends. Guarantees that a
 //! sandboxed command sees neither the keys, under whatever name their folder is mounted, nor other processes; that it
-//! cannot write to protected files, git's settings and hooks, or this program's own files; that it cannot have a
-//! known user service run anything outside; that all of it ends with the sandbox; and, in strict mode, that it has no
-//! network, reaches no service of the machine, sees no credentials in their known places, and writes to the project
-//! alone.
+//! cannot write to protected files, git's settings and hooks, or this program's own files; that it cannot have a known
+//! user service run anything outside; that all of it ends with the sandbox; and, in strict mode, that it has no network,
+//! reaches no service of the machine, sees no credentials in their known places, and writes only to the project.
 
 mod arguments;
 mod elsewhere;
@@ -319,8 +318,7 @@ impl Sandbox {
         }
     }
 
-    /// Passes bubblewrap the system call filter in strict mode. The returned pipe must stay open until bwrap has
-    /// started.
+    /// Passes bubblewrap the system call filter in strict mode. The returned pipe must stay open until bwrap starts.
     #[cfg(target_os = "linux")]
     fn add_filter(&self, command: &mut Command) -> io::Result<Option<PipeReader>> {
         if self.mode != SandboxMode::Strict {
@@ -444,8 +442,7 @@ impl Sandbox {
         (!self.policy.root.starts_with(directory)).then_some(directory)
     }
 
-    /// Empties all hidden paths, under every name they are mounted at. Must come last, so that no mount reveals them
-    /// again.
+    /// Empties all hidden paths, under every name they are mounted at. Comes last, so that no mount reveals them.
     fn add_hidden(&self, list: &mut Vec<OsString>, mounts: &MountTable, others: &[PathBuf]) {
         let hidden = self.hidden(others).into_iter();
         for name in hidden.flat_map(|path| mounts.names(&path)) {
