@@ -2,9 +2,9 @@
 //!
 //! Starts `bwrap` with this program inside, which starts the command and reports how it ends. Guarantees that a
 //! sandboxed command sees neither the keys, under whatever name their folder is mounted, nor other processes; that it
-//! cannot write to protected files, git's settings and hooks, or this program's own files; that it cannot have a known
-//! user service run anything outside; that all of it ends with the sandbox; and, in strict mode, that it has no network,
-//! reaches no service of the machine, sees no credentials in their known places, and writes only to the project.
+//! cannot write to protected files, git's settings and hooks, or this program's own files; that it cannot make a known
+//! user service run anything outside; that all of it ends with the sandbox; and, in strict mode, that it has no
+//! network, reaches no service of the machine, sees no credentials in known places, and writes only to the project.
 
 mod arguments;
 mod elsewhere;
