@@ -145,7 +145,7 @@ impl Repository {
     }
 }
 
-/// Returns whether git stops searching upwards here: it takes a `.git` that is not a directory for a repository, or fails.
+/// Returns whether git stops searching upwards here. A `.git` that is not a directory is a repository, or makes git fail.
 pub(super) fn is_top(directory: &Path) -> bool {
     let dot_git = directory.join(DOT_GIT);
     match dot_git.symlink_metadata() {
