@@ -145,7 +145,7 @@ impl Repository {
     }
 }
 
-/// Returns whether git stops searching upwards here. A `.git` that is not a directory is a repository, or makes git fail.
+/// Returns whether git stops searching upwards here. A `.git` that is not a directory is a repository or an error.
 pub(super) fn is_top(directory: &Path) -> bool {
     let dot_git = directory.join(DOT_GIT);
     match dot_git.symlink_metadata() {
