@@ -1,9 +1,8 @@
-//! Runs the project's `build.sh`: the one place that starts it.
+//! Runs the project's `build.sh`; nothing else starts it.
 //!
-//! Touches the script's processes and nothing else; what the script prints goes to a writer as
-//! it comes. Guarantees that the run goes on when the script has ended, even if a process still holds
-//! its output; that its time is limited; that what it has started ends with it; and that it does not see
-//! the variables that it is not to see.
+//! Touches only the script's processes and streams their output to a writer. Guarantees that the run continues once
+//! the script has ended, even if a process still holds its output; that its running time is limited; that everything
+//! it started ends with it; and that hidden variables are removed from its environment.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -27,13 +26,13 @@ use crate::sys::files::{self, IfThere as _, Links};
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::parallel::joined;
 
-/// The script's name, below the project's root.
+/// Name of the script in the project's root.
 pub const BUILD_SCRIPT: &str = "build.sh";
-/// The command that starts it, in the project's root.
+/// Command that starts the script from the project's root.
 const PROGRAM: &str = "./build.sh";
 
-/// The script that `code-commit init` writes where it does not know the kind of project. What proves nothing must not
-/// pass.
+/// Script that `code-commit init` writes for unknown kinds of project. It fails: a check that tests nothing must
+/// not pass.
 pub const PLACEHOLDER: &str = "\
 #!/bin/sh
 # Exits with 0 only if the project builds and its tests pass.
@@ -43,58 +42,58 @@ echo \"build.sh: replace this with the commands that build and test the project\
 exit 1
 ";
 
-/// Processes that the script leaves running (a filter on its output, a job in the background) may go on
-/// printing as long as it does not pause for longer than this,
+/// Longest pause in the output of processes that outlive the script (an output filter, a background job) before the
+/// rest of it is abandoned.
 const PAUSE: Duration = Duration::from_secs(1);
-/// and for no longer than this in all.
+/// Longest time to keep reading such output after the script has ended.
 const AFTERMATH: Duration = Duration::from_secs(10);
 
-/// Why build.sh cannot be started as it is.
+/// Reasons why `build.sh` cannot be started.
 #[derive(Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum ScriptProblem {
-    /// There is none.
+    /// `build.sh` does not exist.
     #[error("`build.sh` is missing")]
     #[diagnostic(help(
         "run `code-commit init`, or write a `build.sh` in the project's root that exits with 0 when the project builds and passes its tests"
     ))]
     Missing,
-    /// It is something else than a file.
+    /// `build.sh` is not a regular file.
     #[error("`build.sh` is not a file")]
     #[diagnostic(help("make `build.sh` a script"))]
     NotAFile,
-    /// It cannot be read.
+    /// `build.sh` cannot be read.
     #[error("`build.sh` cannot be read: {0}")]
     #[diagnostic(help("make it readable"))]
     Unreadable(String),
-    /// It has no execute permission.
+    /// `build.sh` is not executable.
     #[error("`build.sh` is not executable")]
     #[diagnostic(help("run `chmod +x build.sh`"))]
     NotExecutable,
-    /// Nobody has written it yet.
+    /// `build.sh` is still the placeholder that `code-commit init` wrote.
     #[error("`build.sh` is still the one that `code-commit init` wrote, which always fails")]
     #[diagnostic(help("write the commands that build and test the project into `build.sh`"))]
     Placeholder,
-    /// Its first line names no interpreter.
+    /// The first line does not name an interpreter.
     #[error("`build.sh` does not begin with a `#!` line")]
     #[diagnostic(help("make its first line `#!/bin/sh` or the like"))]
     NoShebang,
-    /// Its first line ends with a carriage return, which becomes part of the interpreter's name.
+    /// The first line ends with a carriage return, which becomes part of the interpreter's name.
     #[error("the `#!` line of `build.sh` ends with CRLF")]
     #[diagnostic(help(
         "save it with LF line endings, for example by `sed -i 's/\\r$//' build.sh`"
     ))]
     CrlfShebang,
-    /// The interpreter is not there.
+    /// The interpreter does not exist or is not executable.
     #[error("the interpreter of `build.sh`, `{0}`, is no program on this machine")]
     #[diagnostic(help("install it, or name another one in its first line"))]
     NoInterpreter(String),
 }
 
-/// Looks whether build.sh can be started, before anything depends on it. `path` is the `PATH` that
+/// Checks that `build.sh` can be started, before anything depends on it. `path` is the `PATH` that
 /// `env` would search.
 ///
 /// # Errors
-/// When it cannot be started, with the reason.
+/// Returns the reason when the script cannot be started.
 pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
     let script = root.join(BUILD_SCRIPT);
     let unreadable = |error: io::Error| ScriptProblem::Unreadable(error.to_string());
@@ -103,7 +102,7 @@ pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
     if !metadata.is_file() {
         return Err(ScriptProblem::NotAFile);
     }
-    // Not only whether anybody may: root may without any bit, and others not with any.
+    // The mode bits alone are not enough: root needs only one of them, and for others the set bits may not apply.
     if metadata.permissions().mode() & 0o111 == 0 || !is_executable(&script) {
         return Err(ScriptProblem::NotExecutable);
     }
@@ -127,7 +126,7 @@ fn inspect_shebang(beginning: &str, path: Option<&OsStr>) -> Result<(), ScriptPr
     let mut words = interpreter.split_whitespace();
     let program = words.next().unwrap_or_default();
     let is_env = Path::new(program).file_name() == Some(OsStr::new("env"));
-    // `env` looks its first word up; with options or assignments it is left to find out itself.
+    // `env` searches for its first word; its options and assignments are not interpreted here.
     let is_looked_up = |name: &&str| is_env && !name.starts_with('-') && !name.contains(['=', '/']);
     let is_found = |name: &str| {
         let mut directories = std::env::split_paths(path.unwrap_or_default());
@@ -146,51 +145,51 @@ fn is_executable(program: &Path) -> bool {
     program.is_file() && access(program, Access::EXEC_OK).is_ok()
 }
 
-/// The end of a build.
+/// Outcome of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuildStatus {
-    /// With this exit code.
+    /// The script exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// The script was killed by this signal.
     Signaled(i32),
-    /// By this program, when its time was over.
+    /// The script was stopped when this time limit expired.
     TimedOut(Duration),
 }
 
 impl BuildStatus {
-    /// Returns whether the build passed: its exit code is 0, whatever it printed.
+    /// Returns whether the build passed, that is, exited with 0, whatever it printed.
     pub fn passed(self) -> bool {
         self == Self::Exited(0)
     }
 }
 
-/// A build that was run. That it failed is no error.
+/// Report of a completed build. A failed build is not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildReport {
-    /// Its end.
+    /// Outcome of the build.
     pub status: BuildStatus,
-    /// Its duration.
+    /// Duration of the build.
     pub took: Duration,
-    /// True if a process that it started still held its output, the rest of which is not known.
+    /// True if a process that the build started still held its output, so that the output may be incomplete.
     pub left_behind: bool,
 }
 
-/// Why a build could not be run, or not to its end.
+/// Errors from running a build.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum BuildError {
-    /// It could not be started.
+    /// The script could not be started.
     #[error("cannot start `build.sh`: {problem}")]
     #[diagnostic(forward(problem))]
     Unfit { problem: ScriptProblem },
-    /// The system did not start it, or could not tell how it ended.
+    /// The operating system could not start the script or report how it ended.
     #[error("cannot run `{}`: {source}", .path.display())]
     #[diagnostic(help("{NO_PROCESS}"))]
     Io { path: PathBuf, source: io::Error },
-    /// Its output could not be logged.
+    /// The output could not be written to the log.
     #[error("cannot log the output of `build.sh`: {0}")]
     #[diagnostic(help("{NO_ROOM}"))]
     Log(#[source] io::Error),
-    /// It could not be sandboxed; nothing of it was started.
+    /// The sandbox could not be set up; nothing was started.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Sandbox(SandboxProblem),
@@ -209,30 +208,30 @@ impl From<SandboxProblem> for BuildError {
     }
 }
 
-/// The build script of a project, and how it is run.
+/// The build script of a project and the settings to run it with.
 pub struct BuildScript<'a> {
-    /// The project's root.
+    /// Project root.
     pub root: &'a Path,
-    /// `PATH`, for the interpreter's sake.
+    /// `PATH`, used to find the interpreter.
     pub path: Option<&'a OsStr>,
-    /// The time that it may run.
+    /// Time limit for the script.
     pub timeout: Duration,
-    /// Tells how long it takes.
+    /// Clock that measures the build's duration.
     pub clock: &'a dyn Clock,
-    /// Ends it early.
+    /// Interrupt that ends the build early.
     pub interrupt: &'a Interrupt,
-    /// The variables that it does not get.
+    /// Environment of the script.
     pub env: &'a ChildEnv,
-    /// Its sandbox, if any.
+    /// Sandbox to run the script in, if any.
     pub sandbox: Option<&'a Sandbox>,
 }
 
 impl BuildScript<'_> {
-    /// Runs `./build.sh` to its end, and writes what it prints, both streams in the order they
-    /// come, to `output`.
+    /// Runs `./build.sh` to its end and writes both of its output streams, interleaved as they arrive,
+    /// to `output`.
     ///
     /// # Errors
-    /// When it cannot be started, its output cannot be written, or a signal ends the run.
+    /// When the script cannot be started, its output cannot be written, or a signal ends the run.
     pub fn run(&self, output: &mut (dyn Write + Send)) -> Result<BuildReport, BuildError> {
         let started = self.clock.elapsed();
         let (status, left_behind) = thread::scope(|scope| {
@@ -243,7 +242,7 @@ impl BuildScript<'_> {
             None => BuildStatus::TimedOut(self.timeout),
             Some(CommandStatus::Exited(code)) => BuildStatus::Exited(code),
             Some(CommandStatus::Signaled(signal)) => BuildStatus::Signaled(signal),
-            // Nothing but SIGKILL ends a sandbox from inside.
+            // Only SIGKILL ends a sandbox from inside.
             Some(CommandStatus::Lost) => BuildStatus::Signaled(Signal::KILL.as_raw()),
             Some(CommandStatus::NotStarted(number)) => {
                 return Err(self.unfit(io::Error::from_raw_os_error(number)));
@@ -256,7 +255,7 @@ impl BuildScript<'_> {
         })
     }
 
-    /// Without a sandbox, a thread does: `$PPID` is this program.
+    /// Starts the supervisor: in the sandbox if there is one, else on a thread, so that `$PPID` is this program.
     fn start_supervisor<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -268,7 +267,7 @@ impl BuildScript<'_> {
             .map_err(|source| self.failed(source))
     }
 
-    /// Runs the script; gives how it has ended, unless it ran out of time, and whether its output is still held.
+    /// Runs the script. Returns its status, `None` after a timeout, and whether a process still holds its output.
     fn supervised<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -278,13 +277,13 @@ impl BuildScript<'_> {
         let request = SpawnRequest {
             grace: GRACE,
             words: vec![PROGRAM.to_owned()],
-            // What they print belongs to the build.
+            // The output of leftover processes belongs to the build.
             streams: Streams::Output,
             leftovers: Leftovers::Stay,
         };
         let started = Running::start(child, &request, self.clock);
         let (mut running, mut pump) = started.map_err(|source| self.failed(source))?;
-        // Where the log cannot be written, nobody reads on: the script's next word ends it.
+        // If the log cannot be written, the reader stops, and the script's next write ends the script.
         let logging = thread::Builder::new()
             .spawn_scoped(scope, move || pump.run(|chunk, _| output.write_all(chunk)))
             .map_err(|source| self.failed(source))?;
@@ -296,7 +295,7 @@ impl BuildScript<'_> {
         } else {
             running.stop();
         }
-        // However it ended, nothing of it goes on running, and nobody waits for more of its output.
+        // However the build ended, none of its processes may keep running, and no more output is awaited.
         drop(running);
         let logged = joined(logging);
         waited.map_err(|source| self.failed(source))?;
@@ -304,7 +303,7 @@ impl BuildScript<'_> {
         Ok((status, !is_closed))
     }
 
-    /// Why the script cannot be started, as far as that can be told.
+    /// Returns why the script cannot be started, as precisely as [`inspect`] can determine.
     fn unfit(&self, source: io::Error) -> BuildError {
         match inspect(self.root, self.path) {
             Err(problem) => BuildError::Unfit { problem },
@@ -312,7 +311,7 @@ impl BuildScript<'_> {
         }
     }
 
-    /// The system's error, unless a signal came.
+    /// Returns the I/O error, or the interruption if a signal arrived.
     fn failed(&self, source: io::Error) -> BuildError {
         let path = self.root.join(BUILD_SCRIPT);
         let came = self.interrupt.check().err();

@@ -1,7 +1,7 @@
-//! The environment of builds, commands and servers: this program's own, with some variables left out and some added.
+//! The environment of builds, commands and servers: this program's own, minus hidden variables and plus a few of ours.
 //!
-//! Pure but for the command that it is applied to. Guarantees that git, whichever command starts it, runs nothing that
-//! a clone has brought.
+//! Pure except for [`apply`](ChildEnv::apply), which modifies a command. Guarantees that git, whichever command starts
+//! it, runs nothing that came with a clone.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::sys::environment::Environment;
 use crate::sys::git;
 
-/// The differences between a command's environment and this program's.
+/// Differences between a command's environment and this program's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChildEnv {
     hidden: Vec<OsString>,
@@ -17,7 +17,7 @@ pub struct ChildEnv {
 }
 
 impl ChildEnv {
-    /// The environment of a command without the variables in `hidden`; `environment` is this program's.
+    /// Creates the environment of a command without the variables in `hidden`; `environment` is this program's.
     #[must_use]
     pub fn new(environment: &Environment, hidden: Vec<OsString>) -> Self {
         Self {
@@ -26,7 +26,7 @@ impl ChildEnv {
         }
     }
 
-    /// Has the command started in it.
+    /// Applies the differences to a command that is about to be started.
     pub fn apply(&self, command: &mut Command) {
         for variable in &self.hidden {
             command.env_remove(variable);

@@ -1,6 +1,6 @@
-//! Open files that are handed from one process to another, over a socket pair.
+//! Passes open file descriptors from one process to another over a socket pair.
 //!
-//! Guarantees that what is received is closed in whatever this process starts, on Linux.
+//! Guarantees, on Linux, that received descriptors are not inherited by the programs that this process starts.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -12,22 +12,22 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// The number of are handed over at once, at the most.
+/// Maximum number of descriptors per message.
 const MAX: usize = 3;
 
 #[cfg(target_os = "linux")]
 const SENDING: SendFlags = SendFlags::NOSIGNAL;
-/// Rust's runtime ignores the signal.
+/// Outside Linux there is no such flag; Rust's runtime ignores SIGPIPE.
 #[cfg(not(target_os = "linux"))]
 const SENDING: SendFlags = SendFlags::empty();
 
 #[cfg(target_os = "linux")]
 const RECEIVING: RecvFlags = RecvFlags::CMSG_CLOEXEC;
-/// Elsewhere than on Linux, whoever starts a command gives them away.
+/// Outside Linux there is no such flag; programs started while the descriptors are open inherit them.
 #[cfg(not(target_os = "linux"))]
 const RECEIVING: RecvFlags = RecvFlags::empty();
 
-/// Hands these over, with a byte that carries them.
+/// Sends descriptors, together with one byte that carries them.
 pub(super) fn send(line: &UnixStream, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -38,7 +38,7 @@ pub(super) fn send(line: &UnixStream, fds: &[BorrowedFd<'_>]) -> io::Result<()> 
     Ok(())
 }
 
-/// Waits for such a byte, and gives what it carries; nothing where the other end is closed instead.
+/// Waits for such a byte and returns its descriptors; empty if the other end was closed.
 pub(super) fn receive(line: &UnixStream) -> io::Result<Vec<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

@@ -1,9 +1,9 @@
-//! Which hosts a sandboxed command may reach, and what it asks the proxy for. Pure.
+//! The hosts that a sandboxed command may reach, and the parsing of its requests to the proxy. Pure.
 //!
-//! Guarantees that a request is read in one way or refused, and that what is sent on is written anew from what was
-//! read; that a host is allowed by the very name and port that the user gave; and that a name that leads to an
-//! address that is not public (this machine's, the local network's, a cloud's metadata) is of no use unless that
-//! address is allowed itself.
+//! Guarantees that a request is either read unambiguously or refused, and that what is forwarded is written anew from
+//! the parsed request; that only the exact names and ports that the user gave are allowed; and that a name which
+//! resolves to an address that is not public (this machine, the local network, a cloud's metadata service) is refused
+//! unless that address is allowed too.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,15 +11,15 @@ use std::str::FromStr;
 
 use httparse::{EMPTY_HEADER, Header, Status};
 
-/// The ports of a host that was allowed without one.
+/// Ports allowed for a host that was given without one.
 const USUAL_PORTS: [u16; 2] = [80, 443];
-/// The number of header lines a request may have.
+/// Maximum number of header lines in a request.
 const MAX_HEADERS: usize = 64;
-/// Headers that concern only the connection to the proxy, or are written anew.
+/// Headers that apply only to the connection to the proxy, or are written anew.
 const NOT_SENT_ON: &str =
     "host connection proxy-connection proxy-authorization keep-alive te trailer upgrade";
 
-/// A host by its name, in lower case, or by its address.
+/// A host, given by its lower-case name or by its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HostName {
     Domain(String),
@@ -27,7 +27,7 @@ pub(super) enum HostName {
 }
 
 impl HostName {
-    /// Reads it as URLs have it: an IPv6 address stands in brackets.
+    /// Parses a host as it appears in a URL, where an IPv6 address is enclosed in brackets.
     fn parse(text: &str) -> Option<Self> {
         let bracketed = text
             .strip_prefix('[')
@@ -45,14 +45,14 @@ impl HostName {
             (1..=63).contains(&label.len())
                 && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
-        // Resolvers take `127.1` and `0x7f000001` for addresses.
+        // Resolvers accept `127.1` and `0x7f000001` as addresses.
         let last = name.rsplit('.').next().unwrap_or_default();
         let is_number = last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit());
         let is_name = name.len() <= 253 && name.split('.').all(is_label) && !is_number;
         is_name.then_some(Self::Domain(name))
     }
 
-    /// Returns the name that the user would have to allow.
+    /// Formats the name as the user would have to allow it: with the port, unless it is a usual one.
     fn with_unusual_port(&self, port: u16) -> String {
         if USUAL_PORTS.contains(&port) {
             self.to_string()
@@ -72,7 +72,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// Reads `HOST` or `HOST:PORT`.
+/// Parses `HOST` or `HOST:PORT`.
 fn parse_authority(text: &str) -> Option<(HostName, Option<u16>)> {
     let (name, port) = match text.rsplit_once(':') {
         Some((name, port)) if !text.ends_with(']') => {
@@ -85,15 +85,15 @@ fn parse_authority(text: &str) -> Option<(HostName, Option<u16>)> {
     Some((HostName::parse(name)?, port))
 }
 
-/// A host that may be reached.
+/// A host that commands may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedHost {
     name: HostName,
-    /// `None`: the usual ones.
+    /// Allowed port; `None` means the usual ports.
     port: Option<u16>,
 }
 
-/// Error for text that is not the name of a host.
+/// Error for text that is not a host name or address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write a host's name or address, without wildcards, and a port if it is not 80 or 443, like `crates.io` or `127.0.0.1:8080`"
@@ -103,7 +103,7 @@ pub struct NotAHost;
 impl FromStr for AllowedHost {
     type Err = NotAHost;
 
-    /// Reads `NAME` or `NAME:PORT`.
+    /// Parses `NAME` or `NAME:PORT`.
     fn from_str(text: &str) -> Result<Self, NotAHost> {
         let (name, port) = parse_authority(text).ok_or(NotAHost)?;
         Ok(Self { name, port })
@@ -118,18 +118,18 @@ impl AllowedHost {
         self.name == *host && is_port
     }
 
-    /// Returns whether this is the very host of that name, whatever its ports.
+    /// Returns whether `name` denotes this host, whatever its ports.
     pub(super) fn is_named(&self, name: &str) -> bool {
         HostName::parse(name).as_ref() == Some(&self.name)
     }
 }
 
-/// Returns whether the host may be asked for.
+/// Returns whether commands may request this host and port.
 pub(super) fn is_allowed(hosts: &[AllowedHost], host: &HostName, port: u16) -> bool {
     hosts.iter().any(|allowed| allowed.allows(host, port))
 }
 
-/// Returns whether a host that may be asked for may also lead to this address.
+/// Returns whether an allowed host may also resolve to this address.
 pub(super) fn may_lead_to(
     hosts: &[AllowedHost],
     host: &HostName,
@@ -141,8 +141,8 @@ pub(super) fn may_lead_to(
     is_public(address) || is_localhost || is_allowed(hosts, &HostName::Address(address), port)
 }
 
-/// Returns whether anybody's host may have this address: it is none of this machine, a local network or a cloud's
-/// inside.
+/// Returns whether an address is public, that is, not reserved for this machine, a local network or a cloud's internal
+/// services.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
@@ -151,7 +151,7 @@ fn is_public(address: IpAddr) -> bool {
                 (a, b, c),
                 (0 | 224.., ..) | (100, 64..=127, _) | (192, 0, 0) | (198, 18 | 19, _)
             );
-            // The last one is a cloud's metadata, though it looks public.
+            // 168.63.129.16 serves a cloud's metadata, though it looks public.
             !(is_special
                 || address.is_private()
                 || address.is_loopback()
@@ -159,32 +159,32 @@ fn is_public(address: IpAddr) -> bool {
                 || address == Ipv4Addr::new(168, 63, 129, 16))
         }
         IpAddr::V6(address) => match address.segments() {
-            // An IPv4 address behind a translator.
+            // An IPv4 address behind a NAT64 translator.
             [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
                 let [.., a, b, c, d] = address.octets();
                 is_public(Ipv4Addr::new(a, b, c, d).into())
             }
-            // Special purposes and tunnels.
+            // Special-purpose addresses and tunnels.
             [0x2001, ..=0x1ff, ..] | [0x2002, ..] => false,
             [first, ..] => first & 0xe000 == 0x2000,
         },
     }
 }
 
-/// A request to the proxy.
+/// A parsed request to the proxy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ProxyRequest {
     pub host: HostName,
     pub port: u16,
-    /// The head to be sent on, and how many bytes of a body follow; `None`: the host is spoken to directly.
+    /// Head to forward and the number of body bytes that follow; `None` for a tunnel to the host.
     pub plain: Option<(Vec<u8>, u64)>,
 }
 
 impl ProxyRequest {
-    /// Reads what has come so far: the request and the length of its head, or `None` where that is not all of it.
+    /// Parses the bytes received so far: returns the request and the length of its head, or `None` if it is incomplete.
     ///
     /// # Errors
-    /// When it is no request that a proxy understands.
+    /// When the proxy does not support the request.
     pub fn read(received: &[u8]) -> Result<Option<(Self, usize)>, Denial> {
         let mut headers = [EMPTY_HEADER; MAX_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
@@ -244,8 +244,8 @@ fn is_sent_on(header: &Header<'_>) -> bool {
     !others.any(|other| header.name.eq_ignore_ascii_case(other))
 }
 
-/// Returns the number of bytes of a body that follow a head; only what says so plainly can be told from a second
-/// request.
+/// Returns the number of body bytes that follow a head. Anything but a single `Content-Length` is refused, because the
+/// body could not be told from a second request.
 fn body_length(headers: &[Header<'_>]) -> Result<u64, Denial> {
     let named = |name: &'static str| {
         let is_it = move |header: &&Header<'_>| header.name.eq_ignore_ascii_case(name);
@@ -264,7 +264,7 @@ fn body_length(headers: &[Header<'_>]) -> Result<u64, Denial> {
     }
 }
 
-/// Why the proxy does not do what it is asked for.
+/// Reasons why the proxy denies a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Denial {
     #[error("this is a proxy for `CONNECT HOST:PORT` and `GET http://HOST/PATH`")]
@@ -295,12 +295,12 @@ pub(super) enum Denial {
 }
 
 impl Denial {
-    /// Returns whether the user could have allowed it.
+    /// Returns whether allowing the host or its address would have permitted the request.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::NotAllowed { .. } | Self::NotPublic { .. })
     }
 
-    /// The whole answer to the request. Many programs show nothing but its first line, so that says why.
+    /// Formats the full response. Its first line states the reason, because many programs show nothing else.
     pub fn response(&self) -> String {
         let status = match self {
             Self::Malformed => 400,

@@ -1,7 +1,7 @@
-//! Running other programs: `build.sh` and an agent's commands, both by one runner, and the sandbox around them.
+//! Running other programs: one runner for `build.sh` and for an agent's commands, and the sandbox around them.
 //!
-//! A command is started, watched and ended by its [`supervisor`], which is a process in the sandbox, one beside
-//! the command, or a thread of this program; in each case, `runner` waits for it and reads its output.
+//! A command is started, watched and ended by its [`supervisor`], which is a process inside the sandbox, a process
+//! beside the command, or a thread of this program. In each case, `runner` waits for it and reads its output.
 //! A strict sandbox reaches the network only through `proxy`.
 
 pub(crate) mod build_script;

@@ -1,9 +1,9 @@
-//! The output of a command, on its way from a pipe to where it is kept.
+//! Captures the output of a command from its pipe.
 //!
 //! Touches the pipe, and a file for the output of a command that may run in the background. Guarantees that the pipe is
-//! read to its end whatever becomes of such a file, so that no command waits for it; that the file and the memory hold
-//! a bounded beginning and end of an output, with what was left out counted, and no credentials; that nobody but the
-//! user may read the file; and that a reader who follows along sees what was printed.
+//! read to its end even if the file cannot be written, so that no command blocks on it; that file and memory hold
+//! a bounded beginning and end of the output, with the omitted part counted and credentials removed; that only the
+//! user may read the file; and that a reader who follows along sees the output as it is printed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -24,29 +24,29 @@ use crate::sys::files;
 use crate::sys::interrupt::is_readable_within;
 use crate::sys::text::line_end;
 
-/// The bytes read at once.
+/// Number of bytes read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// Reads a command's output. To be [run](Self::run) on a thread of its own.
+/// Reads a command's output. Must be [run](Self::run) on its own thread.
 pub(super) struct Pump {
     reader: PipeReader,
     stop: PipeReader,
     progress: SyncSender<()>,
 }
 
-/// The other end of a [`Pump`]. When this is dropped, the pump stops, even if a process still holds
+/// Controls a [`Pump`]. Dropping the handle stops the pump, even if a process still holds
 /// the pipe.
 pub(super) struct PumpHandle {
-    /// Tells of what was read; closed when all was.
+    /// Signals that output was read; closed at the end of the output.
     progress: Receiver<()>,
     _stop: PipeWriter,
 }
 
 impl Pump {
-    /// One that reads from `reader`.
+    /// Creates a pump that reads from `reader`.
     ///
     /// # Errors
-    /// When there can be no more pipes.
+    /// When no more pipes can be created.
     pub fn new(reader: PipeReader) -> io::Result<(Self, PumpHandle)> {
         let (stop, stopper) = io::pipe()?;
         let (teller, progress) = sync_channel(1);
@@ -62,11 +62,11 @@ impl Pump {
         Ok((pump, handle))
     }
 
-    /// Gives all that comes to `take`, with whether more is there already. When this returns, all was read; the
-    /// handle is told so when the pump is dropped.
+    /// Passes each chunk of output to `take`, with a flag that is true if more is already available. Returns when all
+    /// output has been read; the handle learns of the end when the pump is dropped.
     ///
     /// # Errors
-    /// Those of `take`, which end it.
+    /// Those of `take`, which stop the pump.
     pub fn run(&mut self, mut take: impl FnMut(&[u8], bool) -> io::Result<()>) -> io::Result<()> {
         let mut chunk = vec![0; CHUNK];
         while self.wait() {
@@ -75,29 +75,29 @@ impl Pump {
                 Ok(amount) => {
                     let more = is_readable_within(self.reader.as_fd(), Duration::ZERO);
                     take(&chunk[..amount], more)?;
-                    // Where one is not heard yet, it will do.
+                    // A full channel already holds a signal that has not been received; one is enough.
                     let _ = self.progress.try_send(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // An output that cannot be read has ended as far as we are concerned.
+                // Output that cannot be read is treated as ended.
                 Err(_) => break,
             }
         }
         Ok(())
     }
 
-    /// Waits until there is something to read; `false` when the pump is to stop.
+    /// Waits until there is something to read; returns `false` when the pump must stop.
     fn wait(&self) -> bool {
         let mut fds = [&self.stop, &self.reader].map(|fd| PollFd::new(fd, PollFlags::IN));
-        // A wait that a signal has ended is begun again by the next read.
+        // A wait that a signal interrupted is repeated after the next read.
         let _ = poll(&mut fds, None);
         fds[0].revents().is_empty()
     }
 }
 
 impl PumpHandle {
-    /// Waits until all was read, for as long as nothing pauses for longer than `pause`, and until `is_late`.
-    /// `false` where some is left.
+    /// Waits until all output has been read, the output pauses for longer than `pause`, or `is_late` returns true.
+    /// Returns `false` if some output may remain.
     pub fn drain(&self, pause: Duration, is_late: impl Fn() -> bool) -> bool {
         while !is_late() {
             match self.progress.recv_timeout(pause) {
@@ -109,7 +109,7 @@ impl PumpHandle {
     }
 }
 
-/// The kinds of credentials that commands have printed. All clones are of the same.
+/// Kinds of credentials that commands have printed. Clones share their contents.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CredentialKinds(Arc<Mutex<BTreeSet<&'static str>>>);
 
@@ -118,7 +118,7 @@ impl CredentialKinds {
         self.lock().extend(kinds);
     }
 
-    /// Those that were added since this was asked last.
+    /// Returns the kinds added since the last call.
     pub fn take(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.lock()).into_iter().collect()
     }
@@ -128,31 +128,31 @@ impl CredentialKinds {
     }
 }
 
-/// The output of a command, bounded, in memory and in a file: whole up to [`Excerpt::LIMIT`], else its beginning and
-/// its end. Cloning is cheap; all clones are of the same.
+/// The bounded output of a command, in memory and in a file: complete up to [`Excerpt::LIMIT`], otherwise its beginning
+/// and its end. Cloning is cheap, and clones share their contents.
 #[derive(Debug, Clone)]
 pub(super) struct CapturedOutput(Arc<Mutex<Captured>>);
 
 #[derive(Debug)]
 struct Captured {
-    /// Has the beginning, as it comes; in the end, all that is kept.
+    /// File that receives the beginning as it is printed and, when the output ends, the whole excerpt.
     file: File,
-    /// Let go of when the file has it all.
+    /// Excerpt of the output; `None` once the file holds all of it.
     excerpt: Option<Excerpt>,
-    /// The beginning of a line that has not ended, which is not in these yet.
+    /// Incomplete last line, which is in neither the file nor the excerpt yet.
     pending: Vec<u8>,
     total: u64,
-    /// Why the file does not have it.
+    /// Error that kept the output from being written to the file.
     fault: Option<io::Error>,
 }
 
 impl CapturedOutput {
     const LIMIT: u64 = Excerpt::LIMIT as u64;
 
-    /// Nothing so far, in a file that is not there yet.
+    /// Creates an empty output and its file.
     ///
     /// # Errors
-    /// When it is there, or cannot be made.
+    /// When the file already exists or cannot be created.
     pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self::new(files::create_new(path, 0o600)?))
     }
@@ -167,7 +167,7 @@ impl CapturedOutput {
         })))
     }
 
-    /// The output so far; what is not UTF-8 is replaced. Where the file does not have it, a line says so.
+    /// Returns the output so far, with invalid UTF-8 replaced. A last line says so if the file could not be written.
     pub fn text(&self) -> String {
         let captured = self.lock();
         let text = match &captured.excerpt {
@@ -184,22 +184,22 @@ impl CapturedOutput {
         }
     }
 
-    /// Takes in all that a pump reads, less what `redactor` knows and what looks like a credential. Adds the kinds of
-    /// these to `kinds`; without it, they stay.
+    /// Captures everything that a pump reads, without the secrets that `redactor` knows and without likely credentials.
+    /// Adds the kinds of the latter to `kinds`; if that is `None`, likely credentials stay.
     pub fn fill(&self, mut pump: Pump, redactor: &Redactor, kinds: Option<&CredentialKinds>) {
         let censor = Censor::new(self.clone()).opened(kinds.is_none());
         let kinds = kinds.cloned().unwrap_or_default();
         let mut writer = redactor.writer(censor);
         let mut told = 0;
-        // Writing does not fail: see below.
+        // Writing to the captured output never fails; see `write` below.
         let _ = pump.run(|chunk, more| {
             writer.write_all(chunk)?;
             if !more {
-                // What nothing follows for long is to be seen all the same.
+                // A reader must see output that stays without a successor for long, such as a prompt.
                 writer.release()?;
                 self.lock().pending = writer.inner().pending().to_vec();
             }
-            // What goes on in the background may not end before the run does.
+            // Reported here as well as at the end, because a background command may outlast the run.
             let found = writer.inner().kinds();
             if found.len() > told {
                 told = found.len();
@@ -215,14 +215,14 @@ impl CapturedOutput {
         self.lock().finish();
     }
 
-    /// A thread that panicked while it held this has left it whole.
+    /// Locks the output. A poisoned lock is usable: a panic leaves no partial update.
     fn lock(&self) -> MutexGuard<'_, Captured> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Captured {
-    /// Gives the file what it is to have in the end, for people to read.
+    /// Writes the final excerpt to the file, for people to read.
     fn finish(&mut self) {
         if self.fault.is_none() && self.total > CapturedOutput::LIMIT {
             self.fault = self.rewrite().err();
@@ -239,7 +239,7 @@ impl Captured {
     }
 
     fn read(&self) -> io::Result<Vec<u8>> {
-        // No more than was kept, whatever somebody else has done to the file.
+        // Reads at most what was stored, even if another process has extended the file.
         let length = self.file.metadata()?.len().min(2 * CapturedOutput::LIMIT);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
         self.file.read_exact_at(&mut bytes, 0)?;
@@ -248,7 +248,7 @@ impl Captured {
 }
 
 impl Write for CapturedOutput {
-    /// Takes everything: a command whose output cannot be kept goes on all the same.
+    /// Accepts all bytes: a command keeps running even if its output cannot be stored.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut captured = self.lock();
         let room = Self::LIMIT.saturating_sub(captured.total);

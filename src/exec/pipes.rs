@@ -1,7 +1,7 @@
-//! A program that is spoken to through pipes, by lines, for as long as this one likes.
+//! A long-running program that exchanges lines with this one over pipes.
 //!
-//! Touches that program. Guarantees that no wait is longer than was said, that a signal ends each, and that the
-//! program and its process group are gone when this is dropped; one with a supervisor, and all that it has started.
+//! Touches that program. Guarantees that no wait exceeds its limit, that a signal ends every wait, and that dropping
+//! the handle ends the program and its process group or, with a supervisor, everything that it started.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -24,37 +24,37 @@ use super::supervisor::{GRACE, SupervisorPlace};
 use super::wire::{CommandStatus, Leftovers, Notice, SpawnRequest, Streams};
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
-/// The end of its stderr that is kept, in bytes.
+/// Number of bytes kept from the end of stderr.
 const LAST_WORDS: usize = 2000;
-/// The interval at which its end is looked for.
+/// Interval at which the program is polled for its end.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A program that runs.
+/// A running program, connected by pipes.
 #[derive(Debug)]
 pub struct PipedProgram {
     host: Host,
     stdin: Option<PipeWriter>,
     stdout: PipeReader,
     last_words: Arc<Mutex<Vec<u8>>>,
-    /// Closes when all has been read that it says on stderr.
+    /// Closed when stderr has been read to its end.
     stderr_end: Receiver<()>,
 }
 
-/// The process that has started a program.
+/// Parent process of the program.
 #[derive(Debug)]
 enum Host {
     /// This process.
     Own(Child),
-    /// A supervisor, which has said how the program has ended if it has.
+    /// A supervisor, and the program's status once it was reported.
     Supervisor(SupervisedChild, Option<CommandStatus>),
 }
 
 impl PipedProgram {
-    /// Starts a program with these words as its name and arguments, in a process group of its own, in
+    /// Starts a program, given as its name and arguments, in its own process group and with
     /// this environment.
     ///
     /// # Errors
-    /// The system's; of kind [`ErrorKind::InvalidInput`] where there are no words.
+    /// Those of spawning a process; of kind [`ErrorKind::InvalidInput`] if `words` is empty.
     pub fn start(words: &[String], env: &ChildEnv) -> io::Result<Self> {
         let (program, arguments) = words.split_first().ok_or(ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -66,11 +66,11 @@ impl PipedProgram {
         })
     }
 
-    /// Starts one with a supervisor beside it, which ends all that comes of it, daemons too, however this process
-    /// ends. `own` is this program's file; where there is none, or processes cannot be looked for, there is no supervisor.
+    /// Starts a program with a supervisor, which ends all of its descendants, even daemons, however this process ends.
+    /// `own` is this program's executable; if it is `None`, or processes cannot be listed, there is no supervisor.
     ///
     /// # Errors
-    /// Those of [`start`](Self::start); of kind [`ErrorKind::Interrupted`] where a signal came.
+    /// Those of [`start`](Self::start); of kind [`ErrorKind::Interrupted`] if a signal arrived.
     pub fn start_supervised(
         words: &[String],
         env: &ChildEnv,
@@ -98,7 +98,7 @@ impl PipedProgram {
         })
     }
 
-    /// One that `start` starts with the other ends of its pipes.
+    /// Creates the pipes and lets `start` start the program with their other ends.
     fn start_with(
         start: impl FnOnce(PipeReader, PipeWriter, PipeWriter) -> io::Result<Host>,
     ) -> io::Result<Self> {
@@ -119,7 +119,7 @@ impl PipedProgram {
         ] {
             pipe.map_or(Ok(()), |pipe| ioctl_fionbio(pipe, true))?;
         }
-        // It ends when the last one has closed stderr, and nobody waits for that.
+        // The thread is not joined: it ends when the last process that holds stderr closes it.
         thread::Builder::new().spawn(move || {
             keep_end(stderr, &last_words);
             drop(at_end);
@@ -127,10 +127,10 @@ impl PipedProgram {
         Ok(program)
     }
 
-    /// Writes all of this to its stdin; `left` says how long that may still take.
+    /// Writes all bytes to the program's stdin; `left` returns the time left for that.
     ///
     /// # Errors
-    /// The system's, [`ErrorKind::TimedOut`], or one of kind [`ErrorKind::Interrupted`] where a signal came.
+    /// Those of the pipe; of kind [`ErrorKind::TimedOut`], or [`ErrorKind::Interrupted`] if a signal arrived.
     pub fn write(
         &mut self,
         mut bytes: &[u8],
@@ -153,12 +153,12 @@ impl PipedProgram {
         Ok(())
     }
 
-    /// Writes as much of this as it takes at once.
+    /// Writes as many of the bytes as the pipe accepts without blocking.
     pub fn write_at_once(&mut self, bytes: &[u8]) {
         let _ = self.stdin.as_mut().map(|stdin| stdin.write(bytes));
     }
 
-    /// Reads what has come from its stdout, waiting for something to come; 0 at the end.
+    /// Waits for output on the program's stdout and reads it; returns 0 at the end.
     ///
     /// # Errors
     /// Those of [`write`](Self::write).
@@ -181,17 +181,17 @@ impl PipedProgram {
         }
     }
 
-    /// The end of what it has said on stderr: all of it, where that ends within `limit`, or so far.
+    /// Returns the end of stderr: complete if stderr closes within `limit`, else what has arrived so far.
     pub fn last_words(&self, limit: Duration) -> String {
-        // Nothing is ever sent.
+        // The channel carries no messages; only its closing matters.
         let _ = self.stderr_end.recv_timeout(limit);
         let words = self.last_words.lock();
         let words = words.unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&words).into_owned()
     }
 
-    /// Closes its stdin, and has it end: by itself, or it is asked to after `limit`, and ended after as long again. Gives
-    /// its exit code, if it has one.
+    /// Closes stdin and waits `limit` for the program to end, then asks it to end, waits as long again and kills
+    /// it. Returns its exit code, if it has one.
     pub fn end(&mut self, limit: Duration) -> Option<i32> {
         self.stdin = None;
         if !self.host.has_ended_within(limit) {
@@ -228,11 +228,11 @@ impl Host {
         }
     }
 
-    /// Ends it; its exit code, if it has one.
+    /// Kills the program and returns its exit code, if it has one.
     fn end(&mut self) -> Option<i32> {
         match self {
             Self::Own(child) => {
-                // What it has started may still be there; as long as it is not waited for, its number is its own.
+                // Its descendants may still be running. Its process ID stays reserved until it is waited for.
                 signal(child, Signal::KILL);
                 child.wait().ok()?.code()
             }
@@ -254,7 +254,7 @@ fn has_ended_within(child: &Child, limit: Duration) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let mut waited = Duration::ZERO;
     loop {
-        // Where it cannot be asked for, it has been waited for.
+        // An error means that the child has already been waited for.
         if !matches!(waitid(WaitId::Pid(pid), options), Ok(None)) {
             return true;
         }
@@ -280,12 +280,12 @@ impl Drop for PipedProgram {
     }
 }
 
-/// Runs a program without input and returns its stdout and its exit code, if it has one; `left` says how
-/// long it may still take.
+/// Runs a program without input and returns its stdout and its exit code, if it has one; `left` returns the
+/// time left.
 ///
 /// # Errors
-/// Those of [`PipedProgram::start`] and [`PipedProgram::read`]; of kind [`ErrorKind::FileTooLarge`] where it writes more
-/// than `max_bytes`. It is ended then.
+/// Those of [`PipedProgram::start`] and [`PipedProgram::read`]; of kind [`ErrorKind::FileTooLarge`] if the program
+/// writes more than `max_bytes`, which ends it.
 pub fn output(
     words: &[String],
     max_bytes: usize,

@@ -1,10 +1,10 @@
 //! The commands of a session, in the foreground and in the background.
 //!
-//! Starts each with a supervisor process of its own (see [`supervisor`](crate::exec::supervisor)), in a sandbox where
-//! there is one, and keeps what it prints in a file. Guarantees that none outlives the session, however that ends
-//! (but see [`subreaper`] for one that ends its supervisor); that a command that prints without end costs little
-//! of disk and memory; that no key reaches the disk; and that nobody waits for longer than was said, give or take the
-//! seconds that a command has to end.
+//! Starts each with its own supervisor process (see [`supervisor`](crate::exec::supervisor)), in a sandbox if there is
+//! one, and stores its output in a file. Guarantees that no command outlives the session, however that ends (see
+//! [`subreaper`] for a command that kills its supervisor); that a command with endless output uses little disk and
+//! memory; that no key is written to disk; and that no wait exceeds its limit by more than the few seconds that a
+//! command has to end.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -34,47 +34,47 @@ use crate::sys::text::{line_end, one_line};
 pub use super::process_error::{NoSuchProcess, ProcessError};
 pub use super::wire::CommandStatus;
 
-/// The shell that command lines are given to.
+/// Shell that runs command lines.
 pub const SHELL: &str = "/bin/sh";
-/// The characters of a command that a list shows.
+/// Maximum number of characters of a command shown in a list.
 const SHOWN: usize = 100;
-/// The characters in the name of a background command, and their number.
+/// Characters in the name of a background command, and the length of the name.
 const DIGITS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH: u32 = 6;
-/// The interval at which a follower is told the output.
+/// Interval at which a follower receives output.
 const TICK: Duration = Duration::from_millis(200);
-/// The end of the output that a follower is told, in bytes.
+/// Number of bytes from the end of the output that a follower receives.
 const FOLLOWED: usize = 8 << 10;
 
-/// Is told the end of what a command has printed.
+/// Callback that receives the end of a command's output.
 pub type Follower<'a> = Box<dyn Fn(&str) + 'a>;
 
-/// The environment that commands run in.
+/// Settings to start commands with.
 pub struct SpawnOptions<'a> {
-    /// The project's root, which is their directory.
+    /// Project root, the working directory of commands.
     pub root: &'a Path,
-    /// This program's own file, for the supervisor; without it there are no commands.
+    /// This program's executable, which runs the supervisor; without it, commands cannot be run.
     pub program: Option<&'a Path>,
-    /// Their environment.
+    /// Environment of commands.
     pub env: ChildEnv,
-    /// Tells how long they take.
+    /// Clock that measures their durations.
     pub clock: &'a dyn Clock,
-    /// Ends what runs in the foreground.
+    /// Interrupt that ends a command in the foreground.
     pub interrupt: &'a Interrupt,
-    /// The redactor for their output.
+    /// Redactor for their output.
     pub redactor: &'a Redactor,
-    /// Their sandbox, if any.
+    /// Sandbox to run commands in, if any.
     pub sandbox: Option<Sandbox>,
-    /// Follows what a command in the foreground prints: it is told the end of it, now and then and at last.
+    /// Follower of the foreground command: it receives the end of the output at intervals and once more at the end.
     pub follower: Option<Follower<'a>>,
 }
 
 /// A command to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invocation<'i> {
-    /// By the shell: `sh -c`. What does not end in time goes on in the background.
+    /// A line for `sh -c`. After its timeout, it continues in the background.
     Shell(&'i str),
-    /// A program and its arguments, as they are. What does not end in time is ended, and no list shows it.
+    /// A program and its arguments, passed unchanged. After its timeout, it is ended; it is never listed.
     Words(&'i [String]),
 }
 
@@ -94,73 +94,73 @@ impl Invocation<'_> {
     }
 }
 
-/// The outcome of running a command.
+/// Outcome of running a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ran {
-    /// It has ended.
+    /// The command has ended.
     Ended {
-        /// Its end.
+        /// How it ended.
         status: CommandStatus,
-        /// Its output, both streams: its beginning and its end, where it is long.
+        /// Output of both streams; if long, only its beginning and its end.
         output: String,
     },
-    /// It goes on in the background.
+    /// The command continues in the background.
     InBackground {
-        /// Its name there.
+        /// Name of the background process.
         id: String,
-        /// Its output so far.
+        /// Output so far.
         output: String,
     },
-    /// Somebody has asked for a stop, and it was ended.
+    /// The user asked to stop the command, and it was ended.
     Stopped {
-        /// Its output until then.
+        /// Output until then.
         output: String,
     },
-    /// It did not end in time, and was ended.
+    /// The command reached its timeout and was ended.
     TimedOut {
-        /// Its output until then.
+        /// Output until then.
         output: String,
     },
 }
 
-/// The state of a command's process.
+/// State of a command's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessState {
-    /// It has not ended yet.
+    /// The process is running.
     Running,
-    /// It has ended so.
+    /// The process has ended with this status.
     Ended(CommandStatus),
 }
 
-/// A command that was put in the background.
+/// Report on a background command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The state of its process.
+    /// State of the process.
     pub state: ProcessState,
-    /// The command, as it was given.
+    /// The command as given.
     pub command: String,
-    /// Its duration, or the time so far.
+    /// Duration, or the time so far.
     pub took: Duration,
-    /// Its output so far.
+    /// Output so far.
     pub output: String,
 }
 
-/// The same in a line.
+/// One-line summary of a background command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// The name by which an agent asks for it.
+    /// Name by which an agent refers to the process.
     pub id: String,
-    /// The state of its process.
+    /// State of the process.
     pub state: ProcessState,
-    /// Its duration, or the time so far.
+    /// Duration, or the time so far.
     pub took: Duration,
-    /// The command in one line, cut where it is long.
+    /// The command on one line, truncated if long.
     pub command: String,
 }
 
-/// A command that was started.
+/// A started command.
 struct Process<'c> {
-    /// As it was given, less what is secret.
+    /// The command as given, with secrets redacted.
     command: String,
     running: Running<'c>,
     output: CapturedOutput,
@@ -183,7 +183,7 @@ impl Process<'_> {
         }
     }
 
-    /// The output so far, with a note on processes left running.
+    /// Returns the output so far, with a note on processes left running.
     fn text(&self) -> String {
         let mut text = self.output.text();
         let left_behind = self.running.left_behind();
@@ -201,21 +201,21 @@ impl Process<'_> {
     }
 }
 
-/// The commands of a session. When this is dropped, none is left.
+/// The commands of a session. Dropping this ends all of them.
 pub struct Processes<'a> {
     options: SpawnOptions<'a>,
-    /// This program, open, so that it is the same whatever becomes of its path: it may be what is worked on.
+    /// This program's executable. Held open so that it stays the same even if its path changes: it may be the project.
     program: Option<File>,
-    /// Those in the background by their names, in the order in which they were started.
+    /// Background processes with their names, in the order in which they were started.
     background: Vec<(String, Process<'a>)>,
-    /// Likely credentials in their output; `None`: these are left in.
+    /// Kinds of likely credentials found in the output; `None` if those are not removed.
     credentials: Option<CredentialKinds>,
-    /// The time that they have to end by themselves.
+    /// Time that commands have to end by themselves.
     grace: Duration,
 }
 
 impl<'a> Processes<'a> {
-    /// No commands so far.
+    /// Creates a session without commands.
     pub fn new(mut options: SpawnOptions<'a>) -> Self {
         options.sandbox = options.sandbox.map(Sandbox::with_new_repositories);
         Self {
@@ -229,26 +229,26 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// The same whose commands have so long to end by themselves once they are to end.
+    /// Sets the time that commands have to end by themselves once they are asked to.
     #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// The same where what looks like a credential stays in what is printed, if `shown`. Keys never do.
+    /// Sets whether likely credentials stay in the output. Known keys are always removed.
     #[must_use]
     pub fn showing_credentials(mut self, shown: bool) -> Self {
         self.credentials = (!shown).then(CredentialKinds::default);
         self
     }
 
-    /// Runs a command, and waits for its end, for `timeout` at the most. What it prints is kept in `output_file`,
-    /// which must not be there yet. To be called by a thread that lives as long as this: a sandbox ends with the
-    /// thread that has started it.
+    /// Runs a command and waits up to `timeout` for its end. Stores its output in `output_file`, which must not exist
+    /// yet. The calling thread must live as long as `self`, because a sandbox ends with the thread that
+    /// started it.
     ///
     /// # Errors
-    /// When it cannot be started, its output cannot be kept, or a signal came before it was.
+    /// When the command cannot be started, its output cannot be stored, or a signal arrived before the start.
     pub fn run(
         &mut self,
         invocation: Invocation<'_>,
@@ -303,8 +303,8 @@ impl<'a> Processes<'a> {
         Ran::InBackground { id, output }
     }
 
-    /// Lets the user have saved key files anew. Where a command still runs, all stays as it is: what it sees
-    /// was set up with the old ones.
+    /// Accepts key files that the user has saved since. Does nothing while a command is running, because its sandbox
+    /// was set up with the old files.
     fn renew_sandbox(&mut self) {
         let mut all_over = true;
         for (_, process) in &mut self.background {
@@ -316,13 +316,13 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// The kinds of credentials removed from the output since the last call.
+    /// Returns the kinds of credentials removed from the output since the last call.
     pub fn new_credentials(&self) -> Vec<&'static str> {
         let credentials = self.credentials.as_ref();
         credentials.map(CredentialKinds::take).unwrap_or_default()
     }
 
-    /// Which connections were refused since this was asked last: each once, in sentences without an end.
+    /// Returns the refused connections since the last call, each once, as sentences without a full stop.
     pub fn new_refusals(&self) -> Vec<String> {
         let sandbox = self.options.sandbox.as_ref();
         sandbox.map_or_else(Vec::new, Sandbox::new_refusals)
@@ -331,14 +331,14 @@ impl<'a> Processes<'a> {
     /// Reports on a background process and its output so far.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When there is no process with this name.
     pub fn read(&mut self, id: &str) -> Result<Report, NoSuchProcess> {
         let process = self.named(id)?;
         process.running.update();
         Ok(process.report())
     }
 
-    /// All background processes, in the order in which they were started; those that have ended too.
+    /// Lists all background processes, even ended ones, in the order in which they were started.
     pub fn list(&mut self) -> Vec<Listed> {
         let list = self.background.iter_mut().map(|(id, process)| {
             process.running.update();
@@ -352,11 +352,11 @@ impl<'a> Processes<'a> {
         list.collect()
     }
 
-    /// Ends a background process and all that it has started, and says how it ended. One that has ended
-    /// already is left as it is.
+    /// Ends a background process and everything that it started, and reports on it. A process that has already ended
+    /// is left unchanged.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When there is no process with this name.
     pub fn kill(&mut self, id: &str) -> Result<Report, NoSuchProcess> {
         let process = self.named(id)?;
         process.running.stop();
@@ -430,14 +430,14 @@ impl<'a> Processes<'a> {
         .map_err(|error| self.failed(error))
     }
 
-    /// The system's error, unless a signal came.
+    /// Returns the I/O error, or the interruption if a signal arrived.
     fn failed(&self, error: io::Error) -> ProcessError {
         let came = self.options.interrupt.check().err();
         came.map_or(ProcessError::Io(error), ProcessError::Interrupted)
     }
 
-    /// A name that no other process of the session has. It depends on what was run alone, so that a run that
-    /// is played again gives the same.
+    /// Generates a name that is unique in the session. It depends only on the commands run so far, so that a
+    /// replayed run produces the same names.
     fn new_id(&self, command: &str, output_file: &Path) -> String {
         let is_known = |id: &String| self.background.iter().any(|(known, _)| known == id);
         let mut ids = (0..).map(|turn| nth_id(command, output_file, turn));
@@ -447,7 +447,7 @@ impl<'a> Processes<'a> {
 
 impl Drop for Processes<'_> {
     fn drop(&mut self) {
-        // All at once, so that their seconds do not add up.
+        // All are asked before any is waited for, so that their grace periods do not add up.
         for (_, process) in &self.background {
             process.running.ask_to_end();
         }
@@ -480,8 +480,8 @@ fn not_started(words: &[String], source: io::Error) -> ProcessError {
     ProcessError::NotStarted { program, source }
 }
 
-/// The name of a command whose output is in this file. The file's directory has the time in it, and does not
-/// count. Each turn gives another.
+/// Derives the name of a command whose output is in this file. The file's directory contains the time and is
+/// ignored. Each `turn` gives a different name.
 fn nth_id(command: &str, output_file: &Path, turn: u64) -> String {
     let file = output_file.file_name().unwrap_or_default();
     let words = [

@@ -1,4 +1,4 @@
-//! Why a command could not be run, and that there is none of a name. Pure.
+//! Errors from running commands and from looking up background processes. Pure.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,51 +6,51 @@ use std::path::PathBuf;
 use super::sandbox::SandboxProblem;
 use crate::sys::interrupt::Interrupted;
 
-/// The way out where the system starts no process.
+/// Hint for when no process can be started.
 pub(super) const NO_PROCESS: &str = "see that the machine can start another process";
-/// The way out where something cannot be written.
+/// Hint for when a file cannot be written.
 pub(super) const NO_ROOM: &str = "see that the disk has room and the directory is writable";
 
-/// Why a command could not be run, or not to its end.
+/// Errors from running a command.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ProcessError {
     /// The program could not be started.
     #[error("cannot start `{program}`: {source}")]
     #[diagnostic(help("name a program that is there"))]
     NotStarted {
-        /// The program's name, or the shell's.
+        /// Name of the program or the shell.
         program: String,
-        /// The system's error.
+        /// Error from the operating system.
         source: io::Error,
     },
-    /// There is no program to supervise it.
+    /// The path of this program's executable, which would supervise the command, is unknown.
     #[error("no command can be run: the path of this program is not known")]
     #[diagnostic(help("start this program from its own file"))]
     NoSupervisor,
-    /// Processes that it leaves running could not be found.
+    /// Processes left running could not be found, because `/proc` belongs to another container.
     #[error("no command can be run: `/proc` does not show this container's processes")]
     #[diagnostic(help(
         "mount `/proc` in the container, as `unshare --mount-proc` does, or let bubblewrap work"
     ))]
     ForeignProc,
-    /// The system did not start its supervisor.
+    /// The supervisor could not be started.
     #[error("cannot run a command: {0}")]
     #[diagnostic(help("{NO_PROCESS}"))]
     Io(#[source] io::Error),
-    /// The file for its output could not be made.
+    /// The output file could not be created.
     #[error("cannot write `{}`: {source}", .path.display())]
     #[diagnostic(help("{NO_ROOM}"))]
     Output {
-        /// Where the output was to be kept.
+        /// Path of the output file.
         path: PathBuf,
-        /// The system's error.
+        /// Error from the operating system.
         source: io::Error,
     },
-    /// It could not be sandboxed; nothing of it was started.
+    /// The sandbox could not be set up; nothing was started.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Sandbox(SandboxProblem),
-    /// A signal came, and the command was ended.
+    /// A signal arrived, and the command was ended.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
@@ -65,13 +65,13 @@ impl From<SandboxProblem> for ProcessError {
     }
 }
 
-/// There is no background process of that name.
+/// Error for a name that no background process has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no background process `{id}`: {}", listed(.known))]
 pub struct NoSuchProcess {
     /// The requested name.
     pub id: String,
-    /// Those that there are, in the order in which they were started.
+    /// Names of the existing processes, in the order in which they were started.
     pub known: Vec<String>,
 }
 

@@ -1,9 +1,9 @@
-//! A command's processes, as its supervisor sees them: the one that it has started, the leader, and all that come
-//! of it.
+//! The processes of a command, as its supervisor sees them: the leader, which it started, and the leader's
+//! descendants.
 //!
-//! Touches `/proc` and those processes. A supervisor that is a process of its own adopts those that have lost
-//! their parents, so on Linux nothing escapes it. Guarantees that the leader stays a zombie until it is
-//! [reaped](ProcessTree::reap_leader), so that the number of its group is not given away while signals are sent to it.
+//! Touches `/proc` and those processes. A supervisor with its own process adopts orphaned descendants, so on Linux
+//! none escapes it. Guarantees that the leader stays a zombie until it is [reaped](ProcessTree::reap_leader), so that
+//! its process group ID is not reused while signals are sent to it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,12 +19,12 @@ use crate::sys::files::{Links, MIB, read};
 
 const ENDED: WaitIdOptions = WaitIdOptions::EXITED.union(WaitIdOptions::NOWAIT);
 
-/// Which processes belong to a command.
+/// Set of processes that belong to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// The leader's process group: for a supervisor that has other children too.
+    /// The leader's process group, for a supervisor that has other children too.
     Group,
-    /// All descendants, and all that this process has adopted. The group alone where there is no Linux.
+    /// All descendants, including adopted ones; outside Linux, only the group.
     Descendants,
 }
 
@@ -36,12 +36,12 @@ pub(super) struct ProcessTree {
 }
 
 impl ProcessTree {
-    /// The processes that come of this child of ours, which leads a process group.
+    /// Creates the tree of a child of this process that leads a process group.
     pub fn of(leader: Pid, scope: Scope) -> Self {
         Self { leader, scope }
     }
 
-    /// The leader's end, if it has ended.
+    /// Returns the leader's status, or `None` while it runs.
     pub fn leader_status(self) -> Option<CommandStatus> {
         match waitid(WaitId::Pid(self.leader), ENDED.union(WaitIdOptions::NOHANG)) {
             Ok(status) => status.map(|status| match status.exit_status() {
@@ -53,11 +53,11 @@ impl ProcessTree {
         }
     }
 
-    /// Waits for the leader's end; and reaps others, whose parents have ended.
+    /// Waits for the leader to end, and reaps adopted processes meanwhile.
     pub fn wait_for_leader(self) {
         while self.leader_status().is_none() {
-            // An end that is none of the others' is the leader's; or one that cannot be told, and would be found
-            // again at once.
+            // If nothing could be reaped, the process that ended is the leader, or the wait for any process would
+            // return again immediately. Either way, wait for the leader itself.
             if self.scope == Scope::Group
                 || waitid(WaitId::All, ENDED).is_ok() && reap(&self.descendants()) == 0
             {
@@ -66,20 +66,20 @@ impl ProcessTree {
         }
     }
 
-    /// Reaps the leader, if it has ended. No signal may be sent after that.
+    /// Reaps the leader if it has ended. No signal may be sent after that.
     pub fn reap_leader(self) {
         let _ = waitpid(Some(self.leader), WaitOptions::NOHANG);
     }
 
-    /// The number of processes left besides the leader.
+    /// Returns the number of processes left besides the leader.
     pub fn others(self) -> u64 {
         if !cfg!(target_os = "linux") {
             return test_kill_process_group(self.leader).is_ok().into();
         }
         let others = match self.scope {
             Scope::Group => {
-                // Only counted: should `/proc` show another container's processes, somebody waits for nothing, and
-                // no longer than a grace.
+                // Used only as a count. If `/proc` shows another container's processes, the worst effect is an
+                // unnecessary wait for the grace period.
                 let is_other = |process: &ProcessInfo| {
                     let ProcessInfo { number, group, .. } = *process;
                     group == Some(self.leader) && number != self.leader && !process.has_ended
@@ -94,31 +94,31 @@ impl ProcessTree {
         others as u64
     }
 
-    /// Returns whether all have ended.
+    /// Returns whether all processes have ended.
     pub fn is_over(self) -> bool {
         self.leader_status().is_some() && self.others() == 0
     }
 
-    /// Returns whether there is nobody left to wait for. A leader that has ended has waited for those of its group that
-    /// it wanted to, and their ends are for others to see.
+    /// Returns whether there is nothing left to wait for. With [`Scope::Group`], that is when the leader has ended: it
+    /// has waited for the group members it needed, and other processes reap the rest.
     pub fn is_settled(self) -> bool {
         self.leader_status().is_some() && (self.scope == Scope::Group || self.others() == 0)
     }
 
-    /// Sends a signal to all, to each once: some take a second SIGTERM for an order to leave everything as it is.
+    /// Sends a signal to each process exactly once: some programs treat a second SIGTERM as an order to skip cleanup.
     pub fn signal(self, signal: Signal) {
-        // Fails where nobody is left, which is as good.
+        // Fails if the group is empty, which needs no handling.
         let _ = kill_process_group(self.leader, signal);
         let descendants = self.descendants().into_iter();
         for process in descendants.map(|found| found.number).chain([self.leader]) {
-            // A group of number 0 would be one outside of this process's container. A child has none such.
+            // Group 0 would be outside this process's container; children of this process are never in one.
             if getpgid(Some(process)) != Ok(self.leader) {
                 let _ = kill_process(process, signal);
             }
         }
     }
 
-    /// All but the leader; none where the group is all there is.
+    /// Returns all descendants except the leader; empty with [`Scope::Group`].
     fn descendants(self) -> Vec<ProcessInfo> {
         if self.scope == Scope::Group {
             return Vec::new();
@@ -130,25 +130,25 @@ impl ProcessTree {
     }
 }
 
-/// A process, as Linux' `/proc` shows it.
+/// A process, as Linux shows it in `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProcessInfo {
     pub number: Pid,
     pub parent: Option<Pid>,
     pub group: Option<Pid>,
-    /// `None` where it is led by a process that this one cannot see, outside of its container, say.
+    /// Session ID; `None` if the session leader is not visible, for example outside this container.
     pub session: Option<Pid>,
     pub has_ended: bool,
 }
 
 impl ProcessInfo {
-    /// Reads what the file `stat` of a process says.
+    /// Parses the contents of a process's `stat` file.
     fn parse(stat: &str) -> Option<Self> {
-        // Of a process that is just being reaped, the kernel gives -1.
+        // The kernel reports -1 for a process that is being reaped.
         let positive = |number: &i32| *number > 0;
         let parse = |word: &str| word.parse().ok().filter(positive).and_then(Pid::from_raw);
         let number = parse(stat.split(' ').next()?)?;
-        // Between the two stands its name, which may hold anything.
+        // The process name, which may contain any character, is in parentheses between the two parts.
         let mut rest = stat.get(stat.rfind(") ")? + 2..)?.split(' ');
         Some(Self {
             number,
@@ -159,10 +159,10 @@ impl ProcessInfo {
         })
     }
 
-    /// All that there are; none where there is no Linux.
+    /// Lists all processes; empty outside Linux.
     pub fn all() -> Vec<Self> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        // All other names are the kernel's own.
+        // Entries with other names belong to the kernel.
         let is_number = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
         let processes = entries.filter(|entry| is_number(&entry.file_name()));
         let stats = processes
@@ -173,7 +173,7 @@ impl ProcessInfo {
     }
 }
 
-/// Those of `all` that `is_first` holds for, and all that come of them.
+/// Returns the processes for which `is_first` returns true, and all of their descendants.
 pub(super) fn with_descendants(
     all: &[ProcessInfo],
     is_first: impl Fn(&ProcessInfo) -> bool,
@@ -189,7 +189,7 @@ pub(super) fn with_descendants(
     found
 }
 
-/// Reaps those that have ended and are children of this process, and counts them.
+/// Reaps the processes that have ended and are children of this one, and returns their number.
 pub(super) fn reap(processes: &[ProcessInfo]) -> usize {
     let own = Some(getpid());
     let ended = processes

@@ -1,11 +1,11 @@
-//! The proxy through which commands in a strict sandbox reach the hosts that were allowed, and nothing else.
+//! The proxy through which commands in a strict sandbox reach the allowed hosts, and nothing else.
 //!
-//! The supervisor opens its port, on the sandbox's own loopback interface, before the command is started, and
-//! hands the open port to the program: a socket stays in the network where it was made. The program takes the
-//! connections, on threads of their own, and reaches the hosts from outside. Touches the network. Guarantees that a
-//! connection leads to one host, which is allowed, at an address that was checked after the name was resolved, and
-//! carries one request or one tunnel; that there are no more than a number of connections at a time; and that
-//! nothing of it outlives the sandbox but a wait of seconds.
+//! Before it starts the command, the supervisor opens a port on the sandbox's own loopback interface and passes the
+//! open socket to this program: a socket stays in the network namespace where it was created. The program accepts
+//! connections, each on its own thread, and connects to the hosts from outside. Touches the network. Guarantees that
+//! a connection leads to one allowed host, at an address checked after name resolution, and carries one request or
+//! one tunnel; that the number of simultaneous connections is limited; and that nothing outlives the sandbox except a
+//! wait of a few seconds.
 
 use std::io::{self, Read, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
@@ -21,46 +21,46 @@ use super::descriptors;
 use super::hosts::{AllowedHost, Denial, HostName, ProxyRequest, is_allowed, may_lead_to};
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
-/// Where it is, in each sandbox: nobody else has a port in there when it is opened.
+/// Port of the proxy in every sandbox. It is always free: the supervisor opens it before any command starts.
 const PORT: u16 = 3128;
-/// The variables by which programs know a proxy, and those by which they know what to reach without it.
+/// Environment variables that name a proxy, and those that list the hosts to reach without it.
 const VARIABLES: &str = "http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY";
 const EXCEPTIONS: [&str; 2] = ["no_proxy", "NO_PROXY"];
-/// The sandbox's own hosts, as variables and as URLs have them.
+/// The sandbox's own hosts, as environment variables and as URLs spell them.
 const LOOPBACK: [(&str, &str); 3] = [
     ("localhost", "localhost"),
     ("127.0.0.1", "127.0.0.1"),
     ("::1", "[::1]"),
 ];
-/// The number of connections there are at a time; more wait.
+/// Maximum number of simultaneous connections; further clients wait.
 const MAX_CONNECTIONS: usize = 64;
-/// The interval between checks whether a connection has ended.
+/// Interval between checks whether a connection has ended.
 const TICK: Duration = Duration::from_millis(20);
-/// The time the head of a request may be, and how long it may take to come.
+/// Maximum size of a request's head in bytes, and the time in which it must arrive.
 const MAX_HEAD: usize = 16 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(5);
-/// The number of a host's addresses that are tried, and the time for each.
+/// Maximum number of a host's addresses to try, and the time limit for each.
 const MAX_ADDRESSES: usize = 4;
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// The time a host may not take what is sent, which would outlive the sandbox. A client may take its time.
+/// Write timeout towards a host, since a blocked write would outlive the sandbox. Clients have no timeout.
 const WRITE_TIME: Duration = Duration::from_secs(60);
-/// The number of refusals that are reported.
+/// Maximum number of refusals to report.
 const MAX_REFUSALS: usize = 20;
 
-/// The hosts that the commands of a run may reach, and what they were refused.
+/// The hosts that the commands of a run may reach, and the refused requests.
 #[derive(Debug)]
 pub(super) struct HostProxy {
     hosts: Vec<AllowedHost>,
     refusals: Mutex<Refusals>,
-    /// Each connection holds one more of it.
+    /// Counter of open connections: each holds a clone of the `Arc`.
     connections: Arc<()>,
 }
 
-/// The hosts that were refused, each once.
+/// Messages about refused requests, each once.
 #[derive(Debug, Default)]
 struct Refusals {
     all: Vec<String>,
-    /// The number of them that were told.
+    /// Number of messages that have been reported.
     told: usize,
 }
 
@@ -73,8 +73,8 @@ impl HostProxy {
         }
     }
 
-    /// The environment variables that commands need. What they serve themselves they reach without the proxy; what
-    /// is allowed by such a name is outside.
+    /// Returns the environment variables that commands need. They exempt the sandbox's own loopback hosts from the
+    /// proxy, unless the user has allowed such a name: then it means the host outside.
     pub fn variables(&self) -> impl Iterator<Item = [String; 2]> {
         let url = format!("http://{}:{PORT}", Ipv4Addr::LOCALHOST);
         let is_own = |(_, host): &&(&str, &str)| !self.hosts.iter().any(|one| one.is_named(host));
@@ -91,7 +91,7 @@ impl HostProxy {
         proxies.chain(exceptions)
     }
 
-    /// Returns the refusals that have not been reported yet: sentences without a full stop.
+    /// Returns the refusals that have not been reported yet, as sentences without a full stop.
     pub fn new_refusals(&self) -> Vec<String> {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let new = refusals.all[refusals.told..].to_vec();
@@ -107,11 +107,11 @@ impl HostProxy {
         }
     }
 
-    /// Waits, on a thread of its own, for the port of a sandbox, and serves it. Gives the end of the line over which
-    /// that is to come, for the supervisor: when it is closed, the sandbox is over.
+    /// Serves a sandbox on a separate thread, once its port arrives. Returns the other end of the line, over which the
+    /// supervisor sends the port; when that end is closed, the sandbox is over.
     ///
     /// # Errors
-    /// The system's.
+    /// When the line or the thread cannot be created.
     pub fn start(self: &Arc<Self>) -> io::Result<UnixStream> {
         let (line, theirs) = UnixStream::pair()?;
         let proxy = Arc::clone(self);
@@ -124,7 +124,7 @@ impl HostProxy {
             return Ok(());
         };
         let port = TcpListener::from(port);
-        // Who has knocked may be gone again.
+        // `accept` must not block: a client that connected may be gone again.
         port.set_nonblocking(true)?;
         let never = Interrupt::never()?;
         loop {
@@ -144,22 +144,22 @@ impl HostProxy {
                         proxy.answer(&client);
                         drop(connection);
                     };
-                    // Where there can be no thread, there is no connection.
+                    // If no thread can be started, the connection is closed.
                     let _ = thread::Builder::new().spawn(serve);
                 }
-                // There may be too many open files; some will be closed.
+                // Too many files may be open; retry after some have been closed.
                 Err(_) => thread::sleep(TICK),
             }
         }
     }
 
-    /// Does what a client asks for, or says why not.
+    /// Serves a client's request, or responds with the reason for the denial.
     fn answer(&self, mut client: &TcpStream) {
         if let Err(denial) = self.relay(client) {
             if denial.is_refusal() {
                 self.remember(&denial);
             }
-            // Whoever is gone need not know.
+            // A client that has disconnected does not need the response.
             let _ = client.write_all(denial.response().as_bytes());
         }
         let _ = client.shutdown(Shutdown::Both);
@@ -169,7 +169,7 @@ impl HostProxy {
         let (request, rest) = read_request(client)?;
         let server = self.reach(&request.host, request.port)?;
         for end in [client, &server] {
-            // Who has gone meanwhile is noticed soon enough.
+            // Fails if an end has disconnected, which the exchange will notice.
             let _ = end.set_nodelay(true);
         }
         let _ = server.set_write_timeout(Some(WRITE_TIME));
@@ -177,7 +177,7 @@ impl HostProxy {
         Ok(())
     }
 
-    /// Connects to a host, if that is allowed. The name of another one is not even resolved.
+    /// Connects to a host if it is allowed. Names that are not allowed are not even resolved.
     fn reach(&self, host: &HostName, port: u16) -> Result<TcpStream, Denial> {
         if !is_allowed(&self.hosts, host, port) {
             let host = host.clone();
@@ -187,7 +187,7 @@ impl HostProxy {
         self.connect(host, port, found)
     }
 
-    /// Connects to the first of these addresses that the host may lead to and that answers.
+    /// Connects to the first of the addresses that responds and that the host may resolve to.
     fn connect(
         &self,
         host: &HostName,
@@ -213,10 +213,10 @@ impl HostProxy {
     }
 }
 
-/// Opens the port inside, and hands it over. What is returned is to be held until the sandbox is over.
+/// Opens the port inside the sandbox and passes it on. The returned stream must be kept until the sandbox is over.
 ///
 /// # Errors
-/// The system's.
+/// When the port cannot be opened or sent.
 pub(super) fn listen(line: OwnedFd) -> io::Result<UnixStream> {
     let line = UnixStream::from(line);
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;
@@ -239,7 +239,7 @@ fn unreachable(host: &HostName, port: u16, reason: &dyn std::fmt::Display) -> De
     }
 }
 
-/// The request of a client, and what has come of what follows its head.
+/// Reads a client's request, and returns it with any bytes received after its head.
 fn read_request(mut client: &TcpStream) -> Result<(ProxyRequest, Vec<u8>), Denial> {
     let began = Instant::now();
     let mut received = Vec::new();
@@ -262,7 +262,7 @@ fn read_request(mut client: &TcpStream) -> Result<(ProxyRequest, Vec<u8>), Denia
     }
 }
 
-/// Has client and server talk until one of them is done. `rest` is what the client has said already.
+/// Relays data between client and server until one of them is done. `rest` is data already received from the client.
 fn exchange(client: &TcpStream, server: &TcpStream, plain: Option<(Vec<u8>, u64)>, rest: &[u8]) {
     let end_both = || {
         for end in [client, server] {
@@ -287,8 +287,8 @@ fn exchange(client: &TcpStream, server: &TcpStream, plain: Option<(Vec<u8>, u64)
             let mut from_client = rest.chain(client);
             let limit = plain.map_or(u64::MAX, |(_, body)| body);
             let _ = io::copy(&mut from_client.by_ref().take(limit), &mut to_server);
-            // What comes behind a body is another request: it needs a connection of its own. Else this ends when
-            // the client does, or when all has been answered.
+            // Data after a body would be another request, which needs its own connection. Otherwise this read waits
+            // until the client disconnects or the response is complete.
             let _ = from_client.read(&mut [0]);
         }
         end_both();

@@ -1,7 +1,7 @@
-//! A command that runs, be it a build or an agent's: waiting for its end, reading its output, and ending it.
+//! Waits for a running command, reads its output and ends it. Used for builds and for an agent's commands alike.
 //!
-//! Touches the line to the supervisor. Guarantees that no wait takes longer than was said, give or take
-//! the seconds that a command has to end, and that nothing of a command is left that has been ended.
+//! Touches only the line to the supervisor. Guarantees that no wait exceeds its limit by more than the few
+//! seconds that a command has to end, and that nothing remains of a command that was ended.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -16,30 +16,30 @@ use super::wire::{CommandStatus, Leftovers, Notice, SpawnRequest};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
-/// The time the rest of an output may take to be read when nobody is left who could write it.
+/// Time limit for reading the rest of the output after the supervisor is gone.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
 
-/// The status of a command that has ended, and its duration.
+/// Status and duration of a command that has ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ending {
     pub status: CommandStatus,
     pub took: Duration,
 }
 
-/// The stage of a command's life.
+/// Stage of a command's life.
 #[derive(Debug, Clone, Copy)]
 enum Stage {
     Running,
-    /// It has ended; what it has left running may not have.
+    /// The command has ended, but processes that it left running may still exist.
     Ending(Ending),
-    /// Nothing of it is left.
+    /// No process of the command is left.
     Over(Ending),
 }
 
-/// A command that was started.
+/// A started command.
 pub(super) struct Running<'c> {
     clock: &'c dyn Clock,
-    /// When, by that clock.
+    /// Start time on that clock.
     started: Duration,
     leftovers: Leftovers,
     child: SupervisedChild,
@@ -49,10 +49,10 @@ pub(super) struct Running<'c> {
 }
 
 impl<'c> Running<'c> {
-    /// Has a supervisor start a command. Its output is to be read by the pump, on another thread.
+    /// Starts a command through a supervisor. The returned pump must read its output on another thread.
     ///
     /// # Errors
-    /// The system's; of kind [`io::ErrorKind::InvalidInput`] where the request is too long.
+    /// Those of starting it; of kind [`io::ErrorKind::InvalidInput`] if the request is too long.
     pub fn start(
         child: SupervisedChild,
         request: &SpawnRequest,
@@ -61,7 +61,7 @@ impl<'c> Running<'c> {
         let (reader, writer) = io::pipe()?;
         let (reading, pump) = Pump::new(reader)?;
         let started = clock.elapsed();
-        // The writer is closed when this returns; else the output would never come to its end.
+        // The writer is closed on return; otherwise the output would never end.
         child.start(request, &[writer.as_fd()])?;
         let running = Self {
             clock,
@@ -75,7 +75,7 @@ impl<'c> Running<'c> {
         Ok((running, reading))
     }
 
-    /// Takes in what the supervisor has said.
+    /// Processes all pending notices from the supervisor.
     pub fn update(&mut self) {
         while !self.is_over() {
             match self.child.receive() {
@@ -90,26 +90,26 @@ impl<'c> Running<'c> {
         }
     }
 
-    /// Nothing more will come.
+    /// Closes the command once the supervisor can send no more notices.
     fn close(&mut self) {
         self.child.end();
         self.stage = Stage::Over(self.ending().unwrap_or(Ending {
             status: CommandStatus::Lost,
             took: self.since_start(),
         }));
-        // Who has escaped its supervisor may still hold the pipe; it is not waited for.
+        // A process that escaped the supervisor may still hold the pipe, so the wait for the rest is limited.
         self.drain(LAST_OUTPUT, LAST_OUTPUT);
     }
 
-    /// Waits until the command has ended, or has had its time; and until nothing of it is left, if that is to end.
+    /// Waits until the command has ended or `limit` has passed; with [`Leftovers::End`], until no process is left.
     ///
     /// # Errors
-    /// When a signal came, or nobody can wait. The command still runs.
+    /// When a signal arrived or waiting failed. The command is still running.
     pub fn wait(&mut self, limit: Duration, interrupt: &Interrupt) -> io::Result<()> {
         self.wait_ticking(limit, interrupt, Duration::MAX, || ())
     }
 
-    /// The same; whenever `tick` has passed, `look` is called.
+    /// Waits like [`wait`](Self::wait), and calls `look` every `tick`.
     ///
     /// # Errors
     /// Those of [`wait`](Self::wait).
@@ -120,7 +120,7 @@ impl<'c> Running<'c> {
         tick: Duration,
         mut look: impl FnMut(),
     ) -> io::Result<()> {
-        // Once it has ended, what it has left running has its seconds.
+        // After the command has ended, its leftovers get their grace period.
         let last = limit.saturating_add(GRACE * 2 + TEAR_DOWN);
         loop {
             self.update();
@@ -139,19 +139,19 @@ impl<'c> Running<'c> {
         }
     }
 
-    /// Waits for the rest of the output, for as long as it does not pause for longer than `pause`, and for `limit`
-    /// at the most; `false` where some may be left.
+    /// Waits for the rest of the output, for at most `limit` and until it pauses for longer than `pause`.
+    /// Returns `false` if some may remain.
     pub fn drain(&self, pause: Duration, limit: Duration) -> bool {
         let deadline = self.clock.elapsed() + limit;
         self.pump.drain(pause, || self.clock.elapsed() >= deadline)
     }
 
-    /// Asks it and what it has started to end.
+    /// Asks the command and its descendants to end.
     pub fn ask_to_end(&self) {
         self.child.ask_to_end();
     }
 
-    /// Ends it, after it has been asked to.
+    /// Ends the command after it has been asked to.
     pub fn end(&mut self) {
         let deadline = self.clock.elapsed() + GRACE + TEAR_DOWN;
         loop {
@@ -166,18 +166,18 @@ impl<'c> Running<'c> {
         }
     }
 
-    /// Asks it to end, and ends it.
+    /// Asks the command to end, then ends it.
     pub fn stop(&mut self) {
         self.ask_to_end();
         self.end();
     }
 
-    /// Returns whether nothing of it is left.
+    /// Returns whether no process of the command is left.
     pub fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Over(_))
     }
 
-    /// Returns its ending, or `None` while it runs.
+    /// Returns the status and duration, or `None` while the command runs.
     pub fn ending(&self) -> Option<Ending> {
         match self.stage {
             Stage::Running => None,
@@ -185,7 +185,7 @@ impl<'c> Running<'c> {
         }
     }
 
-    /// Returns the time it took, or has taken so far.
+    /// Returns the command's duration, or the time so far.
     pub fn took(&self) -> Duration {
         self.ending()
             .map_or_else(|| self.since_start(), |ending| ending.took)
@@ -195,7 +195,7 @@ impl<'c> Running<'c> {
         self.clock.elapsed().saturating_sub(self.started)
     }
 
-    /// Returns the number of processes it has left running, which were ended.
+    /// Returns the number of processes that the command left running and that were ended.
     pub fn left_behind(&self) -> u64 {
         self.left_behind
     }

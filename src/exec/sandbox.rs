@@ -1,10 +1,10 @@
-//! Sandboxes builds and commands, by bubblewrap: `bwrap`, which Linux distributions have.
+//! Runs builds and commands in a sandbox made by bubblewrap (`bwrap`), which Linux distributions package.
 //!
-//! Starts `bwrap` with this program inside it, which starts the command and tells how it ends. Guarantees
-//! that a command which was started here sees neither the keys, under whatever name the folder is mounted, nor other
-//! processes; that it writes neither to what is protected, nor to git's settings and hooks, nor to this program's
-//! own files; that it has no known service of the user's run anything outside; that all of it ends with the sandbox; and, where it is strict, that it has no network, reaches no service of the machine, sees no
-//! credentials in their known places, and writes to the project alone.
+//! Starts `bwrap` with this program inside, which starts the command and reports how it ends. Guarantees that a
+//! sandboxed command sees neither the keys, under whatever name their folder is mounted, nor other processes; that it
+//! cannot write to protected files, git's settings and hooks, or this program's own files; that it cannot make a known
+//! user service run anything outside; that all of it ends with the sandbox; and, in strict mode, that it has no
+//! network, reaches no service of the machine, sees no credentials in known places, and writes only to the project.
 
 mod arguments;
 mod elsewhere;
@@ -47,18 +47,18 @@ use crate::sys::files::{Links, open};
 use crate::sys::identity::{FileIdentity, identity};
 use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 
-/// The program that makes sandboxes.
+/// Program that creates sandboxes.
 const BWRAP: &str = "bwrap";
-/// The sandbox's private directory for temporary files.
+/// Private directory for temporary files in the sandbox.
 const TEMPORARY: &str = "/tmp";
-/// Capabilities denied to everything in a lenient sandbox, even to root: looking under the mounts that cover the keys,
-/// reaching files or memory other than by name, changing the kernel.
+/// Capabilities dropped in a lenient sandbox, even for root: they would allow looking under the mounts that cover the
+/// keys, reaching files or memory other than by name, or changing the kernel.
 const FORBIDDEN: &str = "CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_MKNOD CAP_SYS_RAWIO \
     CAP_SYS_MODULE CAP_SYS_BOOT";
-/// Directories that are empty, and the build's own, in a strict sandbox. Through the sockets in some of
-/// them a process could have others do what it may not.
+/// Directories that are empty and private in a strict sandbox. Sockets in some of them would let a process have others
+/// do what the sandbox forbids.
 const PRIVATE: [&str; 4] = [TEMPORARY, "/var/tmp", "/dev/shm", "/run"];
-/// The directory below `/run` that programs run from on NixOS.
+/// Directory below `/run` from which NixOS runs programs.
 const NIX_SYSTEM: &str = "/run/current-system";
 
 /// The extent to which builds and commands are sandboxed.
@@ -74,68 +74,68 @@ pub enum SandboxMode {
     Off,
 }
 
-/// The way out where there is no sandbox.
+/// Hint for when sandboxing fails.
 const MEND: &str = "mend the cause, or use `--sandbox off`";
 
-/// Why a command cannot be sandboxed.
+/// Errors from sandboxing a command.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum SandboxProblem {
-    /// There is no `bwrap`.
+    /// `bwrap` is not installed.
     #[error("bubblewrap (`bwrap`) is not installed")]
     #[diagnostic(help("{MEND}"))]
     NotInstalled,
-    /// It is there, and does not work here.
+    /// `bwrap` is installed but does not work here.
     #[error("bubblewrap does not work here: {0}")]
     #[diagnostic(help("{MEND}"))]
     Unusable(String),
-    /// Something is not where it was: what was to be hidden or kept may be somewhere else.
+    /// A watched path has changed, so that a hidden or protected file may now be elsewhere.
     #[error("`{}` was made, moved or replaced while the run went on", .0.display())]
     #[diagnostic(help(
         "see who did that, build.sh or a command perhaps, and put it back as it was"
     ))]
     Moved(PathBuf),
-    /// The system refused something else.
+    /// Another I/O error.
     #[error("bubblewrap cannot be started: {0}")]
     #[diagnostic(help("{MEND}"))]
     Io(#[from] io::Error),
-    /// A signal came.
+    /// A signal arrived.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
 }
 
-/// A way to sandbox commands.
+/// A configured sandbox, in which commands can be started.
 #[derive(Debug)]
 pub struct Sandbox {
     bwrap: PathBuf,
-    /// This program, to be started inside. Open, so that it is the same whatever becomes of its path.
+    /// This program, to be started inside. Held open so that it stays the same even if its path changes.
     program: File,
-    /// Its path, and those of its other names beside it: nothing inside may write there.
+    /// Paths of this program and of its other names in the same directory: read-only inside.
     own: Vec<PathBuf>,
     policy: SandboxPolicy,
     mode: SandboxMode,
-    /// Other paths that must stay as they are, existing or not: directories that are hidden, and settings that git
-    /// would take from new files.
+    /// Other paths that must not change, existing or not: hidden directories, and settings files that git would
+    /// read if they were created.
     watched: Vec<PathBuf>,
-    /// The keys of other projects in this one.
+    /// Key folders of other projects inside this one.
     nested_keys: Vec<PathBuf>,
-    /// The identities of the policy's paths at the start.
+    /// Identities of the policy's paths at the start.
     identities: BTreeMap<PathBuf, FileIdentity>,
-    /// Where the key files led then.
+    /// Targets of the key files at the start.
     key_targets: Vec<KeyTarget>,
-    /// True if repositories may appear in the project during a run: they become read-only at once. Otherwise nothing is
-    /// sandboxed from then on.
+    /// True if commands may create repositories in the project: those become read-only for later commands. Otherwise
+    /// a new repository prevents further commands.
     keeps_new_repositories: bool,
-    /// The proxy through which a strict sandbox reaches the network.
+    /// Proxy through which a strict sandbox reaches the network.
     proxy: Option<Arc<HostProxy>>,
 }
 
 impl Sandbox {
-    /// Looks for `bwrap` in the directories of `path`; relative ones, and those in the project, are
-    /// passed over. `mode` is not to be [`SandboxMode::Off`], which is taken for the lenient one.
+    /// Looks for `bwrap` in the directories of `path`, skipping relative ones and those in the project. `mode` must not
+    /// be [`SandboxMode::Off`], which is treated as lenient.
     ///
     /// # Errors
-    /// When it is not there.
+    /// When `bwrap` is not found.
     pub fn find(
         path: Option<&OsStr>,
         program: &Path,
@@ -153,7 +153,7 @@ impl Sandbox {
         };
         let own = own_files(program);
         let program = open(program, Links::Followed)?;
-        // It is to be inherited by bwrap, which starts it by its number.
+        // bwrap inherits the descriptor and starts the program by its number.
         fcntl_setfd(&program, FdFlags::empty()).map_err(io::Error::from)?;
         let nested = Nested::find(&policy.root, &policy.keys);
         let mut sandbox = Self {
@@ -173,7 +173,7 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// The same whose commands may reach these hosts, if it is a strict one, and no others.
+    /// Lets commands in a strict sandbox reach these hosts, and no others.
     #[must_use]
     pub fn with_hosts(self, hosts: &[AllowedHost]) -> Self {
         let is_strict = self.mode == SandboxMode::Strict && !hosts.is_empty();
@@ -183,14 +183,14 @@ impl Sandbox {
         }
     }
 
-    /// Which connections were refused since this was asked last: each once, in sentences without an end.
+    /// Returns the refused connections since the last call, each once, as sentences without a full stop.
     pub fn new_refusals(&self) -> Vec<String> {
         let proxy = self.proxy.as_ref();
         proxy.map_or_else(Vec::new, |proxy| proxy.new_refusals())
     }
 
-    /// The same for commands that may make repositories below the project's root. What was made cannot be
-    /// written to by those that come later.
+    /// Lets commands create repositories below the project's root. Later commands cannot write to the new
+    /// repositories.
     #[must_use]
     pub fn with_new_repositories(self) -> Self {
         Self {
@@ -199,10 +199,10 @@ impl Sandbox {
         }
     }
 
-    /// Sees whether what is to be hidden or kept is still where it was.
+    /// Checks that hidden and protected paths are still where they were.
     ///
     /// # Errors
-    /// When it is not.
+    /// When one of them has changed.
     pub fn check_unmoved(&self) -> Result<(), SandboxProblem> {
         let repositories = match self.mode {
             SandboxMode::Strict => self.nested_repositories(),
@@ -211,7 +211,7 @@ impl Sandbox {
         let now = self.identities_with(repositories);
         let is_changed = |path: &&PathBuf| match self.identities.get(*path) {
             Some(then) => now.get(*path) != Some(then),
-            // All else was looked at in the beginning, whether it was there or not.
+            // Every other path was recorded at the start, whether it existed or not.
             None => !self.keeps_new_repositories,
         };
         match self.identities.keys().chain(now.keys()).find(is_changed) {
@@ -224,8 +224,8 @@ impl Sandbox {
         Nested::find(&self.policy.root, &self.policy.keys).repositories
     }
 
-    /// Returns the identities of everything that must stay what and where it is during a run; `repositories` count in a
-    /// strict sandbox only.
+    /// Returns the identities of everything that must not change during a run; `repositories` are passed in strict mode
+    /// only.
     fn identities_with(&self, repositories: Vec<PathBuf>) -> BTreeMap<PathBuf, FileIdentity> {
         let policy = &self.policy;
         let places = [&policy.root, &policy.keys].into_iter();
@@ -245,10 +245,10 @@ impl Sandbox {
         identities
     }
 
-    /// Takes the key files for what they are now, as far as they are where they were: their user has saved
-    /// them. To be called while nothing is sandboxed. Nothing that was sandboxed can have done that: it cannot
-    /// rename over what is mounted, and what it can do, to carry off a file's directory or lead a link to
-    /// somewhere else, is still noticed.
+    /// Accepts the key files as they are now, provided that they are in the same place: the user has saved
+    /// them. Call this only while nothing is sandboxed. A sandboxed command cannot have caused the change: it cannot
+    /// rename over a mount point, and moving a file's directory or redirecting a link
+    /// is still detected.
     pub fn renew(&mut self) {
         let keys = self.policy.key_files.iter().zip(&self.key_targets);
         for (file, _) in keys.filter(|(file, then)| key_target(file) == **then) {
@@ -257,7 +257,7 @@ impl Sandbox {
         }
     }
 
-    /// Sees whether it works.
+    /// Checks that the sandbox works.
     ///
     /// # Errors
     /// When it does not.
@@ -265,10 +265,10 @@ impl Sandbox {
         self.enter(interrupt, &ChildEnv::default()).map(drop)
     }
 
-    /// Starts the sandbox, with nothing in it yet.
+    /// Starts the sandbox without a command.
     ///
     /// # Errors
-    /// When it does not work here.
+    /// When the sandbox does not work here.
     pub(super) fn enter(
         &self,
         interrupt: &Interrupt,
@@ -278,7 +278,7 @@ impl Sandbox {
         let mut arguments = self.arguments();
         loop {
             match self.enter_with(&arguments, interrupt, env) {
-                // Other projects, say, may have come or gone meanwhile.
+                // Retry if the arguments changed meanwhile, for example because another project came or went.
                 Err(SandboxProblem::Unusable(reason)) => {
                     let before = std::mem::replace(&mut arguments, self.arguments());
                     if before == arguments {
@@ -318,14 +318,14 @@ impl Sandbox {
         }
     }
 
-    /// Has bubblewrap filter system calls, where it is strict; what it reads must be open until it is started.
+    /// Passes bubblewrap the system call filter in strict mode. The returned pipe must stay open until bwrap starts.
     #[cfg(target_os = "linux")]
     fn add_filter(&self, command: &mut Command) -> io::Result<Option<PipeReader>> {
         if self.mode != SandboxMode::Strict {
             return Ok(None);
         }
         let (reader, mut writer) = io::pipe()?;
-        // A pipe holds more than this.
+        // The filter fits into the pipe's buffer, so this cannot block.
         writer.write_all(&syscalls::filter()?)?;
         fcntl_setfd(&reader, FdFlags::empty())?;
         let number = reader.as_raw_fd().to_string();
@@ -333,7 +333,7 @@ impl Sandbox {
         Ok(Some(reader))
     }
 
-    /// bubblewrap's arguments, in the order in which they are carried out.
+    /// Returns bubblewrap's arguments, in the order in which it applies them.
     fn arguments(&self) -> Vec<OsString> {
         let mut list = Vec::new();
         let mounts = MountTable::read();
@@ -342,12 +342,12 @@ impl Sandbox {
             SandboxMode::Auto | SandboxMode::Off => self.add_lenient(&mut list, &mounts, &others),
             SandboxMode::Strict => self.add_strict(&mut list, &mounts, &others),
         }
-        // The kernel's settings are the whole machine's.
+        // Kernel settings apply to the whole machine.
         add(&mut list, "--ro-bind", &["/proc/sys", "/proc/sys"]);
-        // This program's part inside is the first process in there: what it holds, nobody else holds, and
+        // As the first process, this program is safe inside: no other process can obtain its descriptors, and
         // no signal from inside ends it.
         add(&mut list, "--unshare-pid", &["--as-pid-1"]);
-        // Who shares a terminal with others can type for them.
+        // A process that shares a terminal can inject input into it.
         add(&mut list, "--new-session", &["--die-with-parent"]);
         add(&mut list, "--chdir", &[&self.policy.root]);
         list
@@ -356,7 +356,7 @@ impl Sandbox {
     fn add_lenient(&self, list: &mut Vec<OsString>, mounts: &MountTable, others: &[PathBuf]) {
         let SandboxPolicy { root, git, .. } = &self.policy;
         add(list, "--dev-bind", &["/", "/"]);
-        // What is mounted cannot be renamed.
+        // A mount point cannot be renamed, so these directories stay in place.
         let services = self.hidden_services();
         let sockets = services.iter().filter(|path| !path.is_dir());
         let directories: BTreeSet<_> = sockets.filter_map(|path| path.parent()).collect();
@@ -408,16 +408,16 @@ impl Sandbox {
         let (old, new): (Vec<PathBuf>, Vec<PathBuf>) =
             nested.partition(|git| self.identities.contains_key(git));
         let mut closed = with_linked(std::iter::once(&self.policy.git).chain(&old));
-        // A file in the project names a folder elsewhere: what is no repository is not to be shown again.
+        // A `.git` file can name any folder elsewhere; unless that is a repository, it must not become visible.
         closed.retain(|path| resolved(path).starts_with(root) || path.join("HEAD").is_file());
         closed.extend(present(&self.inside()).filter(|path| path.starts_with(root)));
         closed.extend_from_slice(&self.policy.read_only);
         add_read_only(list, mounts, &closed);
         for path in with_linked(&new) {
             let path = resolved(&path);
-            // The command that has made it is not to be shown anything by a link.
+            // The command that created it must not use a link to make something outside visible.
             if path.starts_with(root) {
-                // What still runs may remove it meanwhile.
+                // `-try`, because a running command may remove it meanwhile.
                 add(list, "--ro-bind-try", &[&path, &path]);
             }
         }
@@ -430,19 +430,19 @@ impl Sandbox {
         add(list, "--cap-drop", &["ALL"]);
     }
 
-    /// What git runs, what judges a build, and this program.
+    /// Returns git's settings and hooks, the protected files and this program's files.
     fn inside(&self) -> Vec<PathBuf> {
         let policy = &self.policy;
         [&*policy.settings(), &policy.protected, &self.own].concat()
     }
 
-    /// The directory of this program's own files, unless the project is in there.
+    /// Returns the directory of this program's own files, unless it contains the project.
     fn own_directory(&self) -> Option<&Path> {
         let directory = self.own.first()?.parent()?;
         (!self.policy.root.starts_with(directory)).then_some(directory)
     }
 
-    /// Has everything empty that is hidden, by whatever name. Later than all else: nothing is to show it again.
+    /// Empties all hidden paths, under every name they are mounted at. Comes last, so that no mount reveals them.
     fn add_hidden(&self, list: &mut Vec<OsString>, mounts: &MountTable, others: &[PathBuf]) {
         let hidden = self.hidden(others).into_iter();
         for name in hidden.flat_map(|path| mounts.names(&path)) {
@@ -453,7 +453,7 @@ impl Sandbox {
         }
     }
 
-    /// The user's services that are there, but for those that are allowed.
+    /// Returns the user's services that exist, except allowed ones.
     fn hidden_services(&self) -> Vec<PathBuf> {
         let mut found = services::found(&self.policy.services);
         let allowed = self.allowed_sockets();
@@ -469,7 +469,7 @@ impl Sandbox {
         sockets.map(|path| resolved(path)).collect()
     }
 
-    /// Hides these services. A strict sandbox need not: no socket leads out of it.
+    /// Hides these services. Not needed in a strict sandbox, where no socket leads outside.
     fn add_services(&self, list: &mut Vec<OsString>, mounts: &MountTable, services: &[PathBuf]) {
         for name in services.iter().flat_map(|path| mounts.names(path)) {
             add_empty(list, &name);
@@ -480,7 +480,7 @@ impl Sandbox {
         }
     }
 
-    /// Returns the hidden paths, with links resolved: a link among the key files leads out of the folder with the keys.
+    /// Returns the hidden paths, with links resolved, since a linked key file lies outside the key folder.
     fn hidden(&self, others: &[PathBuf]) -> Vec<PathBuf> {
         let SandboxPolicy { root, keys, .. } = &self.policy;
         let mut wanted = self.policy.hidden.clone();
@@ -493,7 +493,7 @@ impl Sandbox {
         let mut hidden = vec![resolved(keys)];
         for path in wanted.iter().map(|path| resolved(path)) {
             let is_hidden = hidden.iter().any(|directory| path.starts_with(directory));
-            // A directory that holds the project cannot be empty.
+            // A directory that contains the project cannot be emptied.
             if path.exists() && !is_hidden && !root.starts_with(&path) {
                 hidden.push(path);
             }
@@ -502,12 +502,12 @@ impl Sandbox {
     }
 }
 
-/// Returns the paths outside the policy that must stay as they are.
+/// Returns the paths outside the policy that must not change.
 fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<PathBuf> {
     let directories = policy.hidden.iter().map(|path| resolved(path));
     let mut watched: Vec<PathBuf> = directories.filter(|path| path.is_dir()).collect();
     watched.extend(nested.keys.iter().cloned());
-    // A strict sandbox lets nobody write beside them.
+    // In a strict sandbox, new files cannot be created next to them.
     if mode != SandboxMode::Strict {
         let settings = policy.settings().into_iter();
         watched.extend(settings.filter(|path| path.symlink_metadata().is_err()));
@@ -519,7 +519,7 @@ fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<Pa
 fn complaint(errors: &mut PipeReader) -> String {
     let mut text = vec![0; 2048];
     let mut length = 0;
-    // One read: should something else still hold the other end, it is not waited for.
+    // A single read: if another process still holds the other end, there is no wait for it.
     if is_readable_within(errors.as_fd(), Duration::ZERO) {
         length = errors.read(&mut text).unwrap_or_default();
     }

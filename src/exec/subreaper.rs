@@ -1,11 +1,11 @@
-//! Ends what is left of a command outside of a sandbox whose supervisor was lost, by a SIGKILL of the command's, say;
-//! and what a build outside of a sandbox has left in sessions of its own.
+//! Ends the leftovers of an unsandboxed command whose supervisor was lost, for example to a SIGKILL from the command;
+//! and processes that an unsandboxed build left in sessions of their own.
 //!
-//! Touches `/proc`, and the processes that it finds there. They are known by their session, which is their
-//! supervisor's. Those that have made one of their own are found by their parents; where these have ended, by having
-//! become children of this process, if it is a [subreaper](install), in sessions that are new since. Guarantees
-//! that no other process is taken for one of them. Where there is no Linux, nothing is looked for: what has
-//! ended its supervisor goes on there. And nobody finds what ends its supervisor and this program both.
+//! Touches `/proc` and the processes found there. Leftovers are recognised by their session, which is their
+//! supervisor's. Those that created their own session are found through their parents or, if these have ended, as
+//! children that this process has adopted as a [subreaper](install), in sessions that are new since. Guarantees that no
+//! other process is mistaken for a leftover. Outside Linux, nothing is searched for, so a command that kills its
+//! supervisor goes on there. A command that kills both its supervisor and this program is never found.
 
 use std::collections::HashSet;
 use std::process::{Child, Command};
@@ -18,43 +18,43 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, 
 
 use super::process_tree::{ProcessInfo, reap, with_descendants};
 
-/// The interval at which processes that are to end are looked at, and the number of looks: for two seconds.
+/// Interval between checks of processes that must end, and the number of checks: 2 seconds in all.
 const TICK: Duration = Duration::from_millis(10);
 const TURNS: u32 = 200;
 
-/// The sessions that were there before orphans were adopted.
+/// Sessions that existed before this process adopted orphans.
 static EARLIER: OnceLock<HashSet<Option<Pid>>> = OnceLock::new();
 
-/// The supervisors that this process has started and that are still its children: no orphans, though they have
-/// made sessions too.
+/// Supervisors that this process has started and not reaped. They have sessions of their own, but are
+/// not orphans.
 static SUPERVISORS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// A thread that panicked while it held this has left it whole.
+/// Locks [`SUPERVISORS`]. A poisoned lock is usable: a panic leaves no partial update.
 fn supervisors() -> MutexGuard<'static, Vec<Pid>> {
     SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has this process adopt those of its descendants whose parents have ended. For a process that starts no
-/// daemons of its own afterwards: they would be taken for a command's. Those that were there before, such as the
-/// ones that started the program in a container, are not. Does nothing elsewhere than on Linux.
+/// Makes this process adopt its orphaned descendants. The process must not start daemons of its own afterwards, because
+/// they would be mistaken for a command's. Earlier processes, such as those that started the program in a container,
+/// are exempt. Does nothing outside Linux.
 ///
 /// # Errors
-/// The system's.
+/// When the kernel refuses.
 pub fn install() -> io::Result<()> {
     let all = ProcessInfo::all().into_iter();
     EARLIER.get_or_init(|| all.map(|process| process.session).collect());
     adopt_orphans()
 }
 
-/// Makes this process the parent of those of its descendants whose parents have ended, on Linux.
+/// Makes this process the parent of its orphaned descendants, on Linux.
 pub(super) fn adopt_orphans() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid()))?;
     Ok(())
 }
 
-/// Returns whether `/proc`, where there is one, tells of this process's container. It may show another's, whose
-/// processes have the same numbers.
+/// Returns whether `/proc`, where it exists, shows this process's container. It may show another one, whose
+/// processes have the same IDs.
 pub(super) fn can_look() -> bool {
     let own = getpid().to_string();
     !cfg!(target_os = "linux")
@@ -63,31 +63,31 @@ pub(super) fn can_look() -> bool {
 
 /// Starts a supervisor.
 pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
-    // Held until it is known: nobody is to see it before.
+    // Held until the supervisor is recorded, so that no other thread takes it for an orphan.
     let mut supervisors = supervisors();
     let child = command.spawn()?;
     supervisors.extend(pid(&child));
     Ok(child)
 }
 
-/// Ends a supervisor, and what is left of its command if it did not end by itself.
+/// Ends a supervisor, and the leftovers of its command if it was killed.
 pub(super) fn end(supervisor: &mut Child) {
     let _ = supervisor.kill();
     if let Some(number) = pid(supervisor) {
-        // It is not reaped yet, so that its number, which is the session's, is not given away.
+        // The supervisor has not been reaped, so its ID, which is also the session ID, cannot be reused.
         end_leftovers(number);
         supervisors().retain(|known| *known != number);
     }
     let _ = supervisor.wait();
 }
 
-/// The number of a child.
+/// Returns the process ID of a child.
 pub(super) fn pid(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
-/// Ends what is left of a command if its supervisor, which has ended or is about to, did not do that. It has no
-/// time to end by itself: some of it has most likely ended the supervisor.
+/// Ends the leftovers of a command if its supervisor, which has ended or is about to, did not do so. They get no
+/// grace period, since one of them most likely killed the supervisor.
 fn end_leftovers(supervisor: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let ended = retry_on_intr(|| waitid(WaitId::Pid(supervisor), options));
@@ -98,7 +98,7 @@ fn end_leftovers(supervisor: Pid) {
     }
 }
 
-/// Ends what is found, until nothing is.
+/// Kills the processes that `find` returns until it returns none.
 fn end_all(find: impl Fn() -> Vec<ProcessInfo>) {
     for _ in 0..TURNS {
         let mut left = find();
@@ -114,23 +114,23 @@ fn end_all(find: impl Fn() -> Vec<ProcessInfo>) {
     }
 }
 
-/// Adopts what a build that this very process starts leaves behind, and ends it when told to.
+/// Adopts the processes that a build started by this process leaves behind, and ends them on request.
 #[derive(Debug)]
 pub(super) struct Adoption {
-    /// The children that this process had before; `None` where none can be adopted, or told from others.
+    /// Children that existed before; `None` if adoption is impossible or leftovers could not be told from others.
     earlier: Option<Vec<Pid>>,
 }
 
 impl Adoption {
-    /// To be called before the build is started. Nothing else is to be started until [`end`](Self::end). The first
-    /// process of a container adopts everybody else's too, and all of them end with it.
+    /// Starts adopting. Call this before the build starts, and start nothing else until [`end`](Self::end). Does
+    /// nothing in the first process of a container, which adopts the orphans of others too; all of them end with it.
     pub fn begin() -> Self {
         let is_possible = cfg!(target_os = "linux") && getpid() != Pid::INIT && can_look();
         let earlier = (is_possible && adopt_orphans().is_ok()).then(children);
         Self { earlier }
     }
 
-    /// Ends all that has come since. It has no time to end by itself: it has left the process group that had some.
+    /// Ends everything adopted since, without a grace period: these processes have left the group that had one.
     pub fn end(self) {
         let Some(earlier) = self.earlier else {
             return;
@@ -144,7 +144,7 @@ impl Adoption {
     }
 }
 
-/// Saves looking through all processes, which most builds leave nothing in.
+/// Returns whether this process has children. Most builds leave none, which saves listing all processes.
 fn has_children() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     retry_on_intr(|| waitid(WaitId::All, options)).is_ok()
@@ -161,12 +161,12 @@ fn children() -> Vec<Pid> {
         .collect()
 }
 
-/// Finds the remains of a command, and of others whose supervisors are gone.
+/// Finds the leftovers of a command, and those of others whose supervisors are gone.
 fn find_leftovers(supervisor: Pid) -> Vec<ProcessInfo> {
-    // Nobody is to become one, or to be reaped, meanwhile.
+    // Held, so that no supervisor is started or reaped meanwhile.
     let supervisors = supervisors();
     let own = Some(getpid());
-    // What this program has started for itself is in its own session, which was there before.
+    // Programs that this process starts for itself share its session, which is an earlier one.
     let is_orphan = |process: &ProcessInfo| {
         let is_new = |earlier: &HashSet<_>| !earlier.contains(&process.session);
         process.parent == own && EARLIER.get().is_some_and(is_new)

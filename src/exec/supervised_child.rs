@@ -1,7 +1,7 @@
-//! A command's supervisor, as the program has it: the other end of the line to the supervisor.
+//! The program's side of a command's supervisor.
 //!
-//! Touches the supervisor and, where it stands in a sandbox, whatever is in there. Guarantees that nothing of a
-//! command is left when this is dropped; where its supervisor was lost, as far as [`subreaper`] guarantees it.
+//! Touches the supervisor and, if that is in a sandbox, every process inside. Guarantees that dropping the handle
+//! leaves no process of the command; if the supervisor was lost, within the limits of [`subreaper`].
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
@@ -28,43 +28,43 @@ use crate::sys::environment::Clock;
 use crate::sys::files::{Links, MIB, read};
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
-/// The time that a supervisor may take to start.
+/// Time limit for a supervisor to start.
 const SET_UP: Duration = Duration::from_secs(10);
-/// More than any line has.
+/// Maximum length of a notice in bytes; longer than any real one.
 const MAX_LINE: usize = 4096;
 
-/// A supervisor that is there, and the command that it was told to start.
+/// A running supervisor, and the command that it was asked to start.
 #[derive(Debug)]
 pub(super) struct SupervisedChild {
     host: SupervisorHandle,
-    /// True if all of it has been ended.
+    /// True once everything has been ended.
     over: bool,
-    /// To the supervisor, and back.
+    /// Connection to the supervisor.
     line: UnixStream,
-    /// The beginning of a line that is not whole yet.
+    /// Incomplete last line received.
     received: Vec<u8>,
-    /// By which the command reaches hosts, in a sandbox without a network.
+    /// Proxy through which the command reaches hosts, in a sandbox without a network.
     proxy: Option<Arc<HostProxy>>,
 }
 
-/// The host of the supervisor.
+/// Where the supervisor runs.
 #[derive(Debug)]
 enum SupervisorHandle {
-    /// The first process in the sandbox that this child, bwrap, has made.
+    /// The first process inside the sandbox of this bwrap process.
     Sandbox(Child),
-    /// This child, a process of its own.
+    /// A separate process.
     Process(Child),
     /// A thread of this program.
     Thread,
 }
 
 impl SupervisedChild {
-    /// Starts a supervisor that is a process: `command` becomes one in this place. It and what it is told to start
-    /// work in `root`, in this environment.
+    /// Starts a supervisor process: `command` must run this program as a supervisor in this place. The supervisor and
+    /// its command run in `root`, with this environment.
     ///
     /// # Errors
-    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came, and
-    /// [`io::ErrorKind::ConnectionAborted`] where the supervisor does not answer.
+    /// Those of starting the process; of kind [`io::ErrorKind::Interrupted`] if a signal arrived, and
+    /// [`io::ErrorKind::ConnectionAborted`] if the supervisor does not answer.
     pub fn spawn(
         mut command: Command,
         place: SupervisorPlace,
@@ -84,17 +84,17 @@ impl SupervisedChild {
             }
             SupervisorPlace::Outside => SupervisorHandle::Process(subreaper::spawn(&mut command)?),
         };
-        // It holds the line's other end.
+        // The command owns the other end of the line.
         drop(command);
         Self::greeted(host, line, interrupt)
     }
 
-    /// Starts one that is a thread. It ends the command's process group, and what has left that and lost its parent.
-    /// The thread's end is the end of all of it.
+    /// Starts a supervisor on a thread. It ends the command's process group, and orphaned processes that left the
+    /// group. When the thread ends, all of them have.
     ///
     /// # Errors
-    /// The system's; of kind [`io::ErrorKind::Interrupted`] where a signal came, and
-    /// [`io::ErrorKind::ConnectionAborted`] where the supervisor does not answer.
+    /// Those of starting the thread; of kind [`io::ErrorKind::Interrupted`] if a signal arrived, and
+    /// [`io::ErrorKind::ConnectionAborted`] if the supervisor does not answer.
     pub fn on_thread<'scope>(
         scope: &'scope thread::Scope<'scope, '_>,
         clock: &'scope dyn Clock,
@@ -103,7 +103,7 @@ impl SupervisedChild {
         interrupt: &Interrupt,
     ) -> io::Result<Self> {
         let (line, theirs) = UnixStream::pair()?;
-        // The program's end of the line tells it of signals.
+        // The thread need not watch for signals: the program closes its end of the line.
         let never = Interrupt::never()?;
         thread::Builder::new().spawn_scoped(scope, move || {
             let prepare = |command: &mut Command| prepare(command, root, env);
@@ -115,7 +115,7 @@ impl SupervisedChild {
         Self::greeted(SupervisorHandle::Thread, line, interrupt)
     }
 
-    /// Waits for the word that the supervisor is there.
+    /// Waits for the supervisor's first notice.
     fn greeted(
         host: SupervisorHandle,
         line: UnixStream,
@@ -145,16 +145,16 @@ impl SupervisedChild {
         }
     }
 
-    /// The same whose command reaches hosts by this.
+    /// Sets the proxy through which the command reaches hosts.
     pub fn with_proxy(mut self, proxy: Option<Arc<HostProxy>>) -> Self {
         self.proxy = proxy;
         self
     }
 
-    /// Starts a command in the project's root, with the pipes that the request says.
+    /// Starts a command in the project's root, with the pipes that the request asks for.
     ///
     /// # Errors
-    /// When the request is too long, or the supervisor is gone.
+    /// When the request is too long or the supervisor is gone.
     pub fn start(&self, request: &SpawnRequest, streams: &[BorrowedFd<'_>]) -> io::Result<()> {
         let request = format!("{}\n", serde_json::to_string(request)?);
         if request.len() > MAX_REQUEST {
@@ -164,9 +164,9 @@ impl SupervisedChild {
         let proxied = self.proxy.as_ref().map(HostProxy::start).transpose()?;
         let proxied = proxied.as_ref().map(AsFd::as_fd);
         let fds = streams.iter().copied().chain(proxied);
-        // The line is empty, and holds a byte in any case.
+        // Cannot block: the line is empty, and its buffer holds at least a byte.
         descriptors::send(&self.line, &fds.collect::<Vec<_>>())?;
-        // A long request is more than the line holds at once.
+        // Blocking, since a long request exceeds the line's buffer.
         self.line.set_nonblocking(false)?;
         self.line.set_write_timeout(Some(SET_UP))?;
         (&self.line).write_all(request.as_bytes())?;
@@ -176,7 +176,7 @@ impl SupervisedChild {
     /// Waits until the command runs.
     ///
     /// # Errors
-    /// The reason that it does not.
+    /// Returns the reason if the command was not started.
     pub fn wait_for_start(&mut self, interrupt: &Interrupt) -> io::Result<()> {
         loop {
             match self.receive()? {
@@ -194,15 +194,15 @@ impl SupervisedChild {
         }
     }
 
-    /// Asks the command to end, by a SIGTERM to all of it. What has not ended after the request's
-    /// grace, the supervisor ends.
+    /// Asks the command to end, with a SIGTERM to all of its processes. The supervisor kills those that remain after
+    /// the request's grace period.
     pub fn ask_to_end(&self) {
-        // Fails where nobody is left to ask.
+        // Fails if the supervisor is gone, which needs no handling.
         let _ = self.line.shutdown(Shutdown::Write);
     }
 
-    /// Ends the command. In a sandbox it has no time for that; elsewhere it has the request's grace. When this returns,
-    /// nothing of it is left.
+    /// Ends the command: immediately in a sandbox, elsewhere after the request's grace period. On return, no process of
+    /// it is left.
     pub fn end(&mut self) {
         if std::mem::replace(&mut self.over, true) {
             return;
@@ -228,22 +228,22 @@ impl SupervisedChild {
         }
     }
 
-    /// Receives the supervisor's next notice, if there is one.
+    /// Returns the supervisor's next notice, or `None` if none has arrived.
     ///
     /// # Errors
-    /// When it is gone: nothing will come any more.
+    /// When the supervisor is gone and no more notices can arrive.
     pub fn receive(&mut self) -> io::Result<Option<Notice>> {
         let end = || io::Error::from(io::ErrorKind::UnexpectedEof);
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.received) {
                 let line = self.received.drain(..=at).collect::<Vec<_>>();
                 let notice = Notice::from_line(String::from_utf8_lossy(&line).trim_end());
-                // No supervisor of ours says anything else,
+                // Anything else does not come from a supervisor of this program.
                 return notice.map(Some).ok_or_else(end);
             }
             let mut chunk = [0; 256];
             match self.line.read(&mut chunk) {
-                // nor as much.
+                // Neither does a line this long.
                 _ if self.received.len() > MAX_LINE => return Err(end()),
                 Ok(0) => return Err(end()),
                 Ok(amount) => self.received.extend_from_slice(&chunk[..amount]),
@@ -257,13 +257,13 @@ impl SupervisedChild {
     }
 }
 
-/// Has a program work in `root`, in this environment.
+/// Sets a command's working directory and environment.
 fn prepare(command: &mut Command, root: &Path, env: &ChildEnv) {
     env.apply(command.current_dir(root));
 }
 
-/// The kernel ends what is inside when the first process in there ends; then bwrap ends by itself, and leaves no
-/// orphan. All of them hold the line.
+/// Kills the first process in the sandbox. The kernel then ends all others inside, after which bwrap exits by itself
+/// without leaving orphans. All of them hold the line.
 fn end_sandbox(bwrap: &Child) {
     if let Some(first) = first_process(bwrap) {
         let _ = kill_process(first, Signal::KILL);
@@ -272,7 +272,7 @@ fn end_sandbox(bwrap: &Child) {
     }
 }
 
-/// The sandbox's first process, which is bwrap's only child.
+/// Returns the sandbox's first process, which is bwrap's only child.
 fn first_process(bwrap: &Child) -> Option<Pid> {
     let id = bwrap.id();
     let path = format!("/proc/{id}/task/{id}/children");
@@ -282,7 +282,7 @@ fn first_process(bwrap: &Child) -> Option<Pid> {
 }
 
 impl AsFd for SupervisedChild {
-    /// Readable when the supervisor has said something, or is gone.
+    /// Readable when the supervisor has sent something or is gone.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.line.as_fd()
     }

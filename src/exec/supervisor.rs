@@ -1,16 +1,16 @@
-//! The supervisor of a command: starts it, reports how it ends, and ends all of it when told to, or when nobody is left
-//! to tell it.
+//! The supervisor of a command: starts it, reports how it ends, and ends all of its processes on request or when the
+//! program is gone.
 //!
-//! Talks to the program by one end of a socket pair, the line. Inside a sandbox, the supervisor is the first
-//! process in there. Beside a command that is not sandboxed it is a process that adopts what the command's
-//! processes leave behind, so that it finds a daemon that has left the command's process group too; where there is
-//! no Linux, it finds the group alone. Where the command may reach hosts, it opens the port of their `proxy` first.
-//! For a build that is not sandboxed it is a thread, which ends the group, and then what this program has adopted of
-//! the build's.
-//! Guarantees that nobody else holds that line or can take it, that a command is not taken for ended before it
-//! has, and that nothing of a command outlives a program that was killed, unless that was its thread: the line
-//! closes then. A command outside of a sandbox can undo the last of these by a SIGKILL to its supervisor; then the
-//! program ends it in the supervisor's place, see `subreaper`, unless it was killed too.
+//! Communicates with the program over a socket pair, the line. In a sandbox, the supervisor is the first process
+//! inside. For an unsandboxed command, it is a separate process that adopts orphans, so that it finds even a
+//! daemon that has left the command's process group; outside Linux, it finds only the group. For an unsandboxed
+//! build, it is a thread that ends the group, and then the build's processes that this program has adopted. If the
+//! command may reach hosts, the supervisor first opens the port of their `proxy`.
+//!
+//! Guarantees that no other process holds the line or can obtain it, that a command is not reported as ended before it
+//! has, and that, unless the supervisor is a thread, nothing of a command outlives a program that was killed, since
+//! the line closes then. An unsandboxed command can break the last guarantee by killing its supervisor; the program
+//! then ends the command itself (see `subreaper`), unless it was killed too.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -30,26 +30,26 @@ use super::{descriptors, proxy, subreaper};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
-/// The time that a command's processes have to end by themselves after a SIGTERM, unless they are to have less.
+/// Default time that a command's processes have to end by themselves after a SIGTERM.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
-/// The time that the kernel may take to end what was sent a SIGKILL.
+/// Time limit for the kernel to end processes after a SIGKILL.
 pub(super) const TEAR_DOWN: Duration = Duration::from_secs(2);
-/// The time that leftovers of a command may take to end by themselves.
+/// Time that leftovers of a command have to end by themselves.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The interval at which processes that are to end are looked at.
+/// Interval between checks of processes that must end.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Where a supervisor that is a process works.
+/// Where a supervisor process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SupervisorPlace {
-    /// In a sandbox, as the first process there.
+    /// In a sandbox, as its first process.
     Sandbox,
-    /// Beside a command that is not sandboxed.
+    /// Outside any sandbox, next to the command.
     Outside,
 }
 
 impl SupervisorPlace {
-    /// The only argument of this program there.
+    /// Returns the only argument with which this program is started there.
     #[must_use]
     pub fn command(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl SupervisorPlace {
         }
     }
 
-    /// The place that this argument stands for. `main` looks for it before it reads any command line.
+    /// Returns the place that this argument stands for. `main` checks for it before it parses any command line.
     #[must_use]
     pub fn of_command(command: &OsStr) -> Option<Self> {
         [Self::Sandbox, Self::Outside]
@@ -67,36 +67,36 @@ impl SupervisorPlace {
     }
 }
 
-/// Supervises the command that standard input, the line, asks for, and returns when nothing of it is left.
-/// `interrupt` ends it as a closed line does; in a sandbox it must be tied to no signal, since those come from the
-/// command.
+/// Supervises the command requested over standard input, the line, and returns when no process of it is left.
+/// `interrupt` has the same effect as closing the line. In a sandbox it must not react to signals, since those come
+/// from the command.
 ///
 /// # Errors
-/// When the line is no such line, or is gone.
+/// When standard input is not such a line or is closed.
 pub fn run(place: SupervisorPlace, clock: &dyn Clock, interrupt: &Interrupt) -> io::Result<()> {
     detach(place)?;
     let line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     supervise(line, Scope::Descendants, clock, interrupt, |_| {})
 }
 
-/// Sees that neither a command nor a terminal can get at this process.
+/// Isolates this process from the command and the terminal.
 fn detach(place: SupervisorPlace) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // Nobody may look into this process, where the line is.
+        // Other processes must not inspect this one, because it holds the line.
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     }
     if place == SupervisorPlace::Outside {
         subreaper::adopt_orphans()?;
-        // A command that has the user's terminal could wait there for what the user types.
+        // With the user's terminal, a command could read what the user types.
         rustix::process::setsid()?;
     }
     Ok(())
 }
 
-/// The same with the line and the extent of what is ended. `prepare` adds to the command what this process does
-/// not pass on by itself.
+/// Supervises a command like [`run`], over any line and with any scope. `prepare` sets what the command does not
+/// inherit from this process.
 pub(super) fn supervise(
     mut line: UnixStream,
     scope: Scope,
@@ -129,7 +129,7 @@ pub(super) fn supervise(
         grace: request.grace,
     };
     let outcome = supervisor.watch(request.leftovers);
-    // Whatever happened, nothing of it goes on running.
+    // However the watch ended, no process of the command may remain.
     supervisor.end();
     outcome
 }
@@ -140,20 +140,20 @@ struct Supervisor<'k> {
     clock: &'k dyn Clock,
     interrupt: &'k Interrupt,
     started: Duration,
-    /// True if it was told how the command has ended.
+    /// True once the command's end has been reported.
     has_told: bool,
-    /// The time that leftovers have to end by themselves.
+    /// Time that leftovers have to end by themselves.
     grace: Duration,
 }
 
 impl Supervisor<'_> {
-    /// Tells of the command's end, and returns when all of it is to end, or has.
+    /// Reports the command's end, and returns when its remaining processes must end or have ended.
     fn watch(&mut self, leftovers: Leftovers) -> io::Result<()> {
         let (ended, ending) = UnixStream::pair()?;
         let tree = self.tree;
         thread::Builder::new().spawn(move || {
             tree.wait_for_leader();
-            // Closing it ends the wait below.
+            // Closing the stream ends the wait below.
             drop(ending);
         })?;
         self.wait(Some(&ended), None)?;
@@ -167,7 +167,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Tells how the command has ended, if it has.
+    /// Reports how the command ended, if it has.
     fn tell(&mut self) -> io::Result<()> {
         match self.tree.leader_status() {
             Some(status) if !self.has_told => {
@@ -179,8 +179,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Waits until the line is closed (nothing is said in it after the request) or `other` is, a signal comes,
-    /// which is as good as the line's end, or the time has passed.
+    /// Waits until the line is closed (nothing is sent after the request), `other` is closed, a signal arrives,
+    /// which counts as closing the line, or the time limit passes.
     fn wait(&self, other: Option<&UnixStream>, limit: Option<Duration>) -> io::Result<()> {
         let watched: Vec<_> = other
             .into_iter()
@@ -212,13 +212,13 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Asks whatever is left to end, and ends what does not.
+    /// Asks the remaining processes to end, then kills those that do not.
     fn end(&mut self) {
         if !self.tree.is_settled() {
             self.tree.signal(Signal::TERM);
             self.wait_until(self.grace, || self.tree.is_over());
         }
-        // Once in any case: where processes cannot be looked for, some of the group may be left.
+        // Sent at least once: where processes cannot be listed, some of the group may be left.
         self.tree.signal(Signal::KILL);
         self.wait_until(TEAR_DOWN, || {
             self.tree.is_settled() || {
@@ -226,7 +226,7 @@ impl Supervisor<'_> {
                 false
             }
         });
-        // Fails where nobody listens any more.
+        // Fails if the program no longer listens, which needs no handling.
         let _ = self.tell();
         self.tree.reap_leader();
     }
@@ -234,7 +234,7 @@ impl Supervisor<'_> {
     fn wait_until(&self, limit: Duration, is_so: impl Fn() -> bool) {
         let deadline = self.clock.elapsed() + limit;
         while !is_so() && self.clock.elapsed() < deadline {
-            // The line and the signals have said what they have to say.
+            // Neither the line nor a signal needs watching any more.
             thread::sleep(TICK);
         }
     }
@@ -244,15 +244,15 @@ fn notify(line: &mut UnixStream, notice: Notice) -> io::Result<()> {
     line.write_all(format!("{}\n", notice.to_line()).as_bytes())
 }
 
-/// The ends of pipes that a command reads from and prints to.
+/// Pipe ends for a command's standard streams.
 struct Pipes {
     stdin: Stdio,
     stdout: Stdio,
     stderr: Stdio,
 }
 
-/// Waits for the request, the command's pipes and, if it may reach hosts, the line to their proxy; `None` where the
-/// other end is closed instead.
+/// Receives the request, the command's pipes and, if it may reach hosts, the line to their proxy; returns `None` if the
+/// other end was closed.
 fn receive(line: &UnixStream) -> io::Result<Option<(SpawnRequest, Pipes, Option<OwnedFd>)>> {
     let mut fds = descriptors::receive(line)?.into_iter();
     let Some(first) = fds.next() else {
@@ -279,8 +279,8 @@ fn receive(line: &UnixStream) -> io::Result<Option<(SpawnRequest, Pipes, Option<
     Ok(Some((request, pipes, fds.next())))
 }
 
-/// Starts the command in a process group of its own. In a sandbox, nothing of this program stays open in
-/// it but its own file, for reading, by whose number it was started.
+/// Starts the command in its own process group. In a sandbox, it inherits from this program only the descriptor of the
+/// program's own file, read-only, through which the supervisor was started.
 fn spawn(words: &[String], pipes: Pipes, prepare: impl FnOnce(&mut Command)) -> io::Result<Pid> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -1,7 +1,7 @@
 //! The protocol between the program and a command's supervisor. Pure.
 //!
-//! One request goes in, after a byte that carries the pipes for the command; notices come back. Each is a line of
-//! JSON. A request of any content up to [`MAX_REQUEST`] arrives as it was given.
+//! The program sends one request, after a byte that carries the command's pipes; the supervisor sends notices. Each is
+//! one line of JSON. A request with any content of up to [`MAX_REQUEST`] bytes arrives unchanged.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,48 +9,48 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use signal_hook::low_level::signal_name;
 
-/// The largest request, in bytes, as it is sent.
+/// Maximum size of an encoded request in bytes.
 pub(super) const MAX_REQUEST: usize = 1 << 20;
 
-/// A command to start, and the fate of what it leaves running.
+/// A command to start, and what happens to the processes it leaves running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SpawnRequest {
-    /// The program and its arguments. A program without a slash is looked up in `PATH`.
+    /// Program and its arguments. A program without a slash is looked up in `PATH`.
     pub words: Vec<String>,
     pub streams: Streams,
     pub leftovers: Leftovers,
-    /// The time that its processes have to end by themselves after a SIGTERM.
+    /// Time that its processes have to end by themselves after a SIGTERM.
     pub grace: Duration,
 }
 
 /// The pipes that a command gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Streams {
-    /// One for what it prints on both streams; then, if it may reach hosts, the line to their proxy. It has no input.
+    /// One pipe for both output streams and no input; then, if it may reach hosts, the line to their proxy.
     Output,
-    /// Its input, its output and its errors.
+    /// Pipes for its input, output and errors.
     Three,
 }
 
-/// The fate of processes that a command leaves running.
+/// What happens to processes that a command leaves running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Leftovers {
     /// They stay until the program closes the line.
     Stay,
-    /// They have a moment, and are ended then.
+    /// They are ended after a short wait.
     End,
 }
 
-/// A command's end.
+/// Status of a command that is no longer running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommandStatus {
-    /// With this exit code.
+    /// The command exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// The command was killed by this signal.
     Signaled(i32),
-    /// It could not be started: the system's error number, 0 where there is none.
+    /// The command could not be started: `errno`, or 0 if unknown.
     NotStarted(i32),
-    /// Its supervisor is gone, and the command with it.
+    /// The supervisor is gone, and the command with it.
     Lost,
 }
 
@@ -67,26 +67,26 @@ impl fmt::Display for CommandStatus {
     }
 }
 
-/// A supervisor's notice.
+/// A notice from the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Notice {
-    /// All is set up: the request may come.
+    /// The supervisor is ready to receive the request.
     Ready,
-    /// The command runs.
+    /// The command is running.
     Started,
-    /// The command's end, and its duration.
+    /// The command has ended, with its status and duration.
     Ended(CommandStatus, Duration),
-    /// The command has ended, and so many of its processes have not: they are being ended.
+    /// The command has left this many processes running; they are being ended.
     LeftBehind(u64),
 }
 
 impl Notice {
-    /// The line that says it, without a line end.
+    /// Encodes the notice as a line without a line end.
     pub fn to_line(self) -> String {
         serde_json::to_string(&self).unwrap_or_default()
     }
 
-    /// Reads such a line.
+    /// Decodes a line.
     pub fn from_line(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }

@@ -1,18 +1,18 @@
-//! Which files of a project were changed. Plain data.
+//! Records which files of a project were changed. Plain data.
 
 use serde::{Deserialize, Serialize};
 
-/// Which files a reply changed; paths relative to the project's root, sorted.
+/// Files that a reply changed, as sorted paths relative to the project's root.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditsRecord {
-    /// Files that have a new content, or are new.
+    /// Files that were created or changed.
     pub written: Vec<String>,
-    /// Files that are gone now.
+    /// Files that were removed.
     pub removed: Vec<String>,
 }
 
 impl EditsRecord {
-    /// The same with what was done after it.
+    /// Adds later changes to this record.
     pub fn then(mut self, later: &Self) -> Self {
         let is_later = |path: &String| later.written.contains(path) || later.removed.contains(path);
         for (paths, more) in [

@@ -1,7 +1,7 @@
-//! Paths that a repository's configuration names in its work tree: other files with settings, and the directory with hooks.
+//! Finds paths in the work tree that a repository's configuration names: other settings files, and the hooks directory.
 //!
-//! Reads configuration files of a bounded size and number. Whether a condition of an `includeIf` holds, does not count:
-//! it may hold elsewhere.
+//! Reads a limited number of configuration files of limited size. Follows every `includeIf`, whatever its condition,
+//! because the condition may hold elsewhere.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,21 +15,21 @@ use gix_config::path::interpolate::Context;
 
 use super::repository::{LARGEST_CONFIG, Repository, read};
 
-/// The most files that are followed.
+/// Maximum number of configuration files to read.
 const FILES: usize = 100;
 
-/// The paths that are named, be they there or not.
+/// Paths that a configuration names, existing or not.
 #[derive(Debug, Default)]
 pub struct ConfiguredPaths {
-    /// The directories within which they count: the top of the work tree, and the project, links resolved.
+    /// Directories in which named paths are collected: the top of the work tree and the project, with links resolved.
     within: [PathBuf; 2],
     paths: BTreeSet<PathBuf>,
 }
 
 impl ConfiguredPaths {
-    /// Collects what the configuration of these repositories names, each a `.git` or the directory of a bare one, as far as it is
-    /// in their work trees or in the project in `root`; with this home directory. A directory that holds the project
-    /// is left out. Of what cannot be read, git reads nothing either.
+    /// Collects the paths that the configuration of these repositories names (each a `.git`, or the directory of a
+    /// bare one), if they are in their work trees or in the project at `root`. `home` is the user's home directory.
+    /// Directories that contain the project are left out. Unreadable files are skipped: git cannot read them either.
     pub fn of<'g>(
         root: &Path,
         repositories: impl Iterator<Item = &'g Path>,
@@ -67,7 +67,7 @@ impl ConfiguredPaths {
         named
     }
 
-    /// Adds what a file names, and gives the files that it includes.
+    /// Adds the paths that a file names, and returns the files that it includes.
     fn add_from(&mut self, file: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         let content = read(file, LARGEST_CONFIG)
             .ok()
@@ -104,7 +104,7 @@ impl ConfiguredPaths {
         included
     }
 
-    /// Adds a path, if it is where it counts.
+    /// Adds a path if it is within the collected directories.
     fn add(&mut self, path: Option<&Path>) {
         let is_within = |path: &&Path| self.within.iter().any(|top| path.starts_with(top));
         let path = path.filter(is_within).map(Path::to_path_buf);
@@ -112,7 +112,7 @@ impl ConfiguredPaths {
     }
 }
 
-/// The path that a value stands for, from this directory on: `~`, `~user` and `:(optional)` as git has it.
+/// Resolves a path in a value relative to `base`, interpreting `~`, `~user` and `:(optional)` as git does.
 fn path_of(value: &BStr, base: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let context = Context {
         home_dir: home,
@@ -122,7 +122,7 @@ fn path_of(value: &BStr, base: &Path, home: Option<&Path>) -> Option<PathBuf> {
     Some(located(&base.join(path), base))
 }
 
-/// Resolves the links and dots of a path, as far as it is there.
+/// Resolves links and dots in a path, provided that its directory exists.
 fn located(path: &Path, base: &Path) -> PathBuf {
     let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
     match parent.zip(path.file_name()) {

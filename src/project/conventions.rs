@@ -1,25 +1,25 @@
-//! `AGENTS.md` and its like: what a project's authors, or a user, want agents to know.
+//! `AGENTS.md` files: instructions to agents from a project's authors or the user.
 //!
-//! Reads such files alone. Guarantees that what is given is UTF-8 and bounded.
+//! Reads only these files. Guarantees that their content is UTF-8 and limited in size.
 
 use std::path::Path;
 
 use crate::sys::files::{self, IfThere as _, Links, is_too_large};
 use crate::sys::text::without_mark;
 
-/// The file.
+/// Name of the file.
 pub const AGENTS_FILE: &str = "AGENTS.md";
-/// The most bytes that it may have.
+/// Maximum size of the file in bytes.
 const LARGEST: u64 = 64 << 10;
 
-/// The reason for not using a link.
+/// Reason for rejecting a link.
 pub(crate) const LINK: &str = "it is a symbolic link";
 
-/// Reads the file in a project's root; `None` if there is none, or nothing in it. No link is followed: a
-/// repository may hold one to anywhere.
+/// Reads the file in a project's root; `None` if it is missing or blank. Links are not followed, because a
+/// repository may contain one to anywhere.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// Returns the reason when the file cannot be used.
 pub fn read(root: &Path) -> Result<Option<String>, String> {
     if is_link(root) {
         return Err(LINK.to_owned());
@@ -27,23 +27,23 @@ pub fn read(root: &Path) -> Result<Option<String>, String> {
     read_file(&root.join(AGENTS_FILE), Links::Refused)
 }
 
-/// Reports whether the file in a directory is a link.
+/// Returns whether the file in a directory is a link.
 pub fn is_link(directory: &Path) -> bool {
     directory.join(AGENTS_FILE).is_symlink()
 }
 
-/// Reads the user's own file, wherever they have it linked to; `None` if there is none, or nothing in it.
+/// Reads the user's own file, following links; `None` if it is missing or blank.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// Returns the reason when the file cannot be used.
 pub fn read_users(home: &Path) -> Result<Option<String>, String> {
     read_file(&home.join(AGENTS_FILE), Links::Followed)
 }
 
-/// Reads any such file.
+/// Reads a file with instructions; `None` if it is missing or blank.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// Returns the reason when the file cannot be used.
 pub(crate) fn read_file(path: &Path, links: Links) -> Result<Option<String>, String> {
     let content = files::read(path, links, LARGEST).if_there();
     let content = content.map_err(|error| {

@@ -1,8 +1,8 @@
-//! Which files of a project differ from what git has in its index, or are in none: what `git status` would call
-//! changed or untracked.
+//! Finds the files that differ from git's index or are not in it, which `git status` lists as changed or
+//! untracked.
 //!
-//! Reads the index, ignore rules and files, and starts no git. Looks at regular files below the root alone, and at a
-//! bounded number of them. What is staged and not committed yet it does not see: that is in the index.
+//! Reads the index, ignore rules and files without starting git. Considers only regular files below the root, and a
+//! limited number of them. Does not report staged but uncommitted changes, since they are in the index.
 
 use std::collections::HashSet;
 use std::fs::Metadata;
@@ -19,16 +19,16 @@ use super::repository::DOT_GIT;
 use super::walk::{EntryKind, Walk};
 use crate::sys::files::{self, Links, MIB};
 
-/// A larger file, in bytes, is not compared: what its size and time say, counts.
+/// Maximum size in bytes of a file whose content is compared. Larger files are judged by size and time only.
 const LARGEST: u64 = 64 * MIB;
-/// The most entries of directories that are looked at for untracked files.
+/// Maximum number of directory entries to examine for untracked files.
 const LOOKED_AT: usize = 100_000;
 
-/// The files below `root`, links resolved, that differ from git's index or are untracked: lines as those of
-/// `git status --short`, in the order of their paths.
+/// Lists the files below `root`, with links resolved, that differ from git's index or are untracked, formatted like
+/// `git status --short` and sorted by path.
 ///
 /// # Errors
-/// When there is no repository, or its index cannot be read.
+/// When there is no repository or its index cannot be read.
 pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
     let (mut tracked, mut found) = (HashSet::new(), Vec::new());
     for_each_below(root, |path, entry, kind| {
@@ -39,7 +39,7 @@ pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
     })?;
     let untracked = untracked(root, &tracked).into_iter();
     found.extend(untracked.map(|path| (path, "??")));
-    // Each side of a conflict has an entry.
+    // A file in conflict has several entries.
     found.sort();
     found.dedup();
     let lines = found
@@ -48,14 +48,14 @@ pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
     Ok(lines.collect())
 }
 
-/// Marks the difference of a tracked file, if there is one.
+/// Returns the status mark of a tracked file, or `None` if it is unchanged.
 fn difference(root: &Path, path: &str, entry: &Entry, kind: Kind) -> Option<&'static str> {
     let is_file = matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE);
     let is_left_out = entry
         .flags
         .intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID);
     let mut names = Path::new(path).components();
-    // The paths of an index may be any.
+    // Paths in an index are not validated.
     let is_plain = names.all(|name| matches!(name, Component::Normal(_)));
     if !is_file || is_left_out || !is_plain {
         return None;
@@ -72,7 +72,7 @@ fn difference(root: &Path, path: &str, entry: &Entry, kind: Kind) -> Option<&'st
     }
 }
 
-/// Reports whether a file is as old and as long as the index says, which has a few bits of either.
+/// Returns whether a file's time and size match the index, which stores only the low bits of each.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -85,8 +85,8 @@ fn is_same(found: &Metadata, entry: &Entry) -> bool {
         && (time.nsecs == 0 || found.mtime_nsec() as u32 == time.nsecs)
 }
 
-/// Reports whether the file has the content that the index names, byte by byte: what a filter or an end of line makes of it
-/// counts as another.
+/// Returns whether the file has exactly the content recorded in the index. Content that a filter or line end conversion
+/// has changed counts as different.
 fn has_content(file: &Path, found: &Metadata, id: &ObjectId, kind: Kind) -> bool {
     if found.len() > LARGEST {
         return false;
@@ -100,21 +100,21 @@ fn has_content(file: &Path, found: &Metadata, id: &ObjectId, kind: Kind) -> bool
     hasher.try_finalize().is_ok_and(|hash| hash == *id)
 }
 
-/// The files that git neither tracks nor ignores.
+/// Returns the files that git neither tracks nor ignores.
 fn untracked(root: &Path, tracked: &HashSet<String>) -> Vec<String> {
     let Ok(rules) = IgnoreRules::load(root) else {
         return Vec::new();
     };
     let mut found = Vec::new();
     let mut walk = Walk::of_project(root, rules, LOOKED_AT);
-    // Without its top, there are none.
+    // If the root itself cannot be read, there are no untracked files.
     let _ = walk.each(|path, kind| {
         let is_new = !tracked.contains(&path);
         if kind != EntryKind::Directory {
             found.extend(Some(path).filter(|_| is_new));
             return false;
         }
-        // Another repository is one thing.
+        // A nested repository is listed as a single entry.
         let is_another = root.join(&path).join(DOT_GIT).symlink_metadata().is_ok();
         if is_new && is_another {
             found.push(path + "/");

@@ -1,8 +1,8 @@
-//! The project that the program runs in: its well-known paths, and the inputs that must be there.
+//! The project that the program runs in: its well-known paths and its required inputs.
 //!
-//! Reads the user's files and changes nothing. Guarantees that an input which is read is
-//! whole UTF-8 text, that a key's content is in no error, and that what git tracks is taken neither for a key nor for
-//! the table of models, which says where keys go: it may have come with the repository.
+//! Only reads the user's files. Guarantees that every input is complete
+//! UTF-8 text, that no error contains a key, and that a file which git tracks is never used as a key or as
+//! the table of models, which determines where keys are sent: it may have come with the repository.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,31 +19,31 @@ use crate::sys::file_lock;
 use crate::sys::files::{self, Links, MIB, PathError, is_missing, is_no_file, is_too_large};
 use crate::sys::text::without_mark;
 
-/// The folder, below the project's root, that holds a folder for each run.
+/// Folder in the project's root that contains one folder per run.
 pub const LOGS: &str = "logs";
-/// The folder with the user's files.
+/// Folder with the user's files.
 pub const CONFIG: &str = "agent-config";
 
-/// A project, by its root.
+/// A project, identified by its root.
 #[derive(Debug, Clone)]
 pub struct Project {
     root: PathBuf,
-    /// The paths that git tracks in it, or why they are not known; read once.
+    /// Paths that git tracks in the project, or why they are unknown; read only once.
     tracked: Arc<OnceLock<Result<TrackedPaths, String>>>,
 }
 
-/// The query, relative to the root.
+/// Path of the query, relative to the root.
 pub const QUERY: &str = "agent-config/query.txt";
-/// The rolled-up code base, relative to the root.
+/// Path of the rolled-up code base, relative to the root.
 pub const ROLLUP: &str = "agent-config/codeRollup.txt";
 
-/// The query that is written in an editor, relative to the root.
+/// Path of the query while it is written in an editor, relative to the root.
 pub const DRAFT: &str = "agent-config/edited-query.txt";
 
-/// The table of models, in `agent-config`.
+/// Name of the table of models in `agent-config`.
 const MODELS: &str = "models.json";
 
-/// The query that `init` writes; nobody means it.
+/// Example query that `init` writes. It is never sent.
 pub const EXAMPLE_QUERY: &str = "\
 Replace this text with what is to be done. Say what the result should do, how you would see that it
 does, and what must stay as it is. For example:
@@ -52,10 +52,10 @@ Add a flag --verbose that prints each file as it is read. Without the flag, noth
 test that runs the program with and without it.
 ";
 
-/// Faults of a project's inputs.
+/// Errors from checking or reading a project's inputs.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ProjectProblem {
-    /// There is no `.gitignore`.
+    /// `.gitignore` is missing.
     #[error("`.gitignore` is missing")]
     #[diagnostic(help(
         "run `code-commit init`, which sets the project up, or write one with the line `/agent-config`, so that keys are never committed"
@@ -67,7 +67,7 @@ pub enum ProjectProblem {
         "run `code-commit init`, which sets the project up, or add the line `/agent-config` at its end, so that keys are never committed"
     ))]
     NotIgnored,
-    /// A file is missing.
+    /// A required file is missing.
     #[error("`{0}` is missing")]
     #[diagnostic(help("{}", to_make(.0)))]
     Missing(String),
@@ -75,7 +75,7 @@ pub enum ProjectProblem {
     #[error("`{path}` cannot be read: {source}")]
     #[diagnostic(help("{}", to_read(path, source)))]
     Unreadable { path: String, source: io::Error },
-    /// A file is a directory, a pipe or the like.
+    /// A directory, pipe or the like is in a file's place.
     #[error("`{0}` is not a file")]
     #[diagnostic(help("make `{0}` a file"))]
     NotAFile(String),
@@ -83,33 +83,33 @@ pub enum ProjectProblem {
     #[error("`{path}` is not UTF-8: see byte {offset}")]
     #[diagnostic(help("save `{path}` as UTF-8, and leave binary files out of it"))]
     NotUtf8 { path: String, offset: usize },
-    /// The query has no words.
+    /// The query is blank.
     #[error("`agent-config/query.txt` is empty")]
     #[diagnostic(help("write what is to be done into it"))]
     EmptyQuery,
-    /// The query is the example.
+    /// The query is still the example.
     #[error("`agent-config/query.txt` is still the example that `code-commit init` wrote")]
     #[diagnostic(help("write what is to be done into it"))]
     ExampleQuery,
-    /// A key file does not hold a key.
+    /// A key file does not contain a valid key.
     #[error("the key in `{path}` {problem}")]
     #[diagnostic(help("put the API key alone on one line of `{path}`"))]
     Key { path: String, problem: KeyProblem },
-    /// A file that only the user is to make may have come with the repository.
+    /// A file that must be the user's own is tracked by git, so it may have come with the repository.
     #[error("git tracks `{tracked}`: `{path}` may have come with the repository, and is not used")]
     #[diagnostic(help(
         "if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it"
     ))]
     Tracked { path: String, tracked: String },
-    /// Git's index does not tell whether it tracks a file.
+    /// The index cannot be read, so it is unknown whether git tracks a file.
     #[error("whether git tracks `{path}` is not known: {problem}")]
     #[diagnostic(help("{MEND_REPOSITORY}"))]
     Index { path: String, problem: String },
-    /// A directory that a run writes to cannot be written to.
+    /// A directory that a run must write to is not writable.
     #[error("`{0}` cannot be written to")]
     #[diagnostic(help("make it writable, or leave what is in it out of the rollup"))]
     NotWritable(String),
-    /// Another run is under way in the project.
+    /// Another run holds the lock on the project.
     #[error("another run holds the project{}", file_lock::holder_words(*.process))]
     #[diagnostic(help("wait until it has ended, or end it"))]
     Held { process: Option<u32> },
@@ -119,7 +119,7 @@ pub enum ProjectProblem {
     Unlockable(io::Error),
 }
 
-/// The way to a file of the user's that is missing.
+/// Returns a hint on how to create a missing file.
 fn to_make(path: &str) -> String {
     match path.rsplit('/').next() {
         Some("query.txt") => format!("write what is to be done into `{path}`, or say it by `-m`"),
@@ -131,7 +131,7 @@ fn to_make(path: &str) -> String {
     }
 }
 
-/// The way out of a file that cannot be read.
+/// Returns a hint on how to make a file readable.
 fn to_read(path: &str, error: &io::Error) -> String {
     match path.rsplit('/').next() {
         _ if is_too_large(error) => format!("make `{path}` smaller"),
@@ -141,7 +141,7 @@ fn to_read(path: &str, error: &io::Error) -> String {
 }
 
 impl Project {
-    /// The project at `root`, an absolute path with links resolved.
+    /// Creates a project at `root`, an absolute path with links resolved.
     pub fn new(root: PathBuf) -> Self {
         Self {
             root,
@@ -149,28 +149,28 @@ impl Project {
         }
     }
 
-    /// The directory that everything is relative to.
+    /// Returns the project's root, to which all paths are relative.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The folder with the user's files.
+    /// Returns the folder with the user's files.
     pub fn config(&self) -> PathBuf {
         self.root.join(CONFIG)
     }
 
-    /// The folder with a folder for each run.
+    /// Returns the folder that contains one folder per run.
     pub fn logs(&self) -> PathBuf {
         self.root.join(LOGS)
     }
 
-    /// Directories for the journal of an application: beside the keys, where no build is to write; or,
-    /// where that folder is mounted read-only, in `logs`.
+    /// Returns the directories for the journal of an edit: next to the keys, where no build can write, or `logs` if
+    /// that folder is mounted read-only.
     pub fn journal_directories(&self) -> [PathBuf; 2] {
         [self.config(), self.logs()]
     }
 
-    /// The first of those that can be written to; the first of all, where none can.
+    /// Returns the first writable journal directory, or the first one if neither is writable.
     pub fn journal_directory(&self) -> PathBuf {
         let [beside_keys, in_logs] = self.journal_directories();
         let writable = |directory: &Path| access(directory, Access::WRITE_OK).is_ok();
@@ -181,11 +181,11 @@ impl Project {
         }
     }
 
-    /// Looks whether files can be made in a directory below the root, or where that is missing in the one that it would
-    /// be made in.
+    /// Checks that files can be created in a directory below the root or, if it is missing, in the nearest existing
+    /// parent.
     ///
     /// # Errors
-    /// When they cannot.
+    /// When the directory is not writable.
     pub fn check_writable(&self, directory: &Path) -> Result<(), ProjectProblem> {
         let path = self.root.join(directory);
         let there = path.ancestors().find(|path| path.is_dir());
@@ -198,7 +198,7 @@ impl Project {
         })
     }
 
-    /// The consistency report.
+    /// Returns the path of the consistency report.
     pub fn consistency_report(&self) -> PathBuf {
         self.config().join("consistency-report.txt")
     }
@@ -206,20 +206,20 @@ impl Project {
     /// Reads the query.
     ///
     /// # Errors
-    /// When it is not there, or not text.
+    /// When it is missing or not text.
     pub fn query(&self) -> Result<String, ProjectProblem> {
         self.read_sent("query.txt")
     }
 
-    /// Reads the rolled-up code base. The file's bytes become the text's: nothing is copied.
+    /// Reads the rolled-up code base, without copying it.
     ///
     /// # Errors
-    /// When it is not there, or not text.
+    /// When it is missing or not text.
     pub fn rollup(&self) -> Result<String, ProjectProblem> {
         self.read_sent("codeRollup.txt")
     }
 
-    /// Reads a file that is sent: it may be a link of the user's, and none that came with the repository.
+    /// Reads a file that is sent to the model. The user may have linked it, but a tracked link is refused.
     fn read_sent(&self, file: &str) -> Result<String, ProjectProblem> {
         let text = self.read_text(file)?;
         let config = self.config();
@@ -229,28 +229,28 @@ impl Project {
         Ok(text)
     }
 
-    /// Reads the table of models, which is the user's.
+    /// Reads the table of models, which must be the user's own.
     ///
     /// # Errors
-    /// When it is not there, git tracks it, or it is not text.
+    /// When it is missing, tracked by git, or not text.
     pub fn models(&self) -> Result<String, ProjectProblem> {
         let text = self.anybodys_models()?;
         self.check_untracked(MODELS)?;
         Ok(text)
     }
 
-    /// Reads the table of models whoever has made it: for what is to be kept out of sight, and for nothing else.
+    /// Reads the table of models even if git tracks it. Use this only to find what to redact.
     ///
     /// # Errors
-    /// When it is not there, or not text.
+    /// When it is missing or not text.
     pub fn anybodys_models(&self) -> Result<String, ProjectProblem> {
         self.read_text(MODELS)
     }
 
-    /// Reads a key file of `agent-config`, which is the user's.
+    /// Reads a key file in `agent-config`, which must be the user's own.
     ///
     /// # Errors
-    /// When it is not there, git tracks it, or it holds no key.
+    /// When it is missing, tracked by git, or does not contain a key.
     pub fn key(&self, file: &str) -> Result<ApiKey, ProjectProblem> {
         let content = self.read(file)?;
         self.check_untracked(file)?;
@@ -260,10 +260,10 @@ impl Project {
         })
     }
 
-    /// Looks whether the key files that are there are the user's: git tracks none of them.
+    /// Checks that git tracks none of the existing key files, so that they are the user's own.
     ///
     /// # Errors
-    /// When git tracks one, or that cannot be told.
+    /// When git tracks one of them, or its index cannot be read.
     pub fn check_keys_untracked<'k>(
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
@@ -272,7 +272,7 @@ impl Project {
             .try_for_each(|file| self.check_untracked(file))
     }
 
-    /// Those of these files of `agent-config` that are there.
+    /// Returns those of these files that exist in `agent-config`.
     fn there<'k>(&self, files: impl IntoIterator<Item = &'k str>) -> impl Iterator<Item = &'k str> {
         let files = files.into_iter();
         files.filter(|file| self.config().join(file).symlink_metadata().is_ok())
@@ -299,11 +299,11 @@ impl Project {
         }
     }
 
-    /// Looks whether git really ignores the folder with the keys: `.gitignore` has a line for it,
-    /// and no later line takes that back.
+    /// Checks that git ignores the folder with the keys: `.gitignore` has a line for it,
+    /// and no later line overrides that.
     ///
     /// # Errors
-    /// When that is not so.
+    /// When git does not ignore it, or `.gitignore` cannot be read.
     pub fn check_gitignore<'k>(
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
@@ -322,10 +322,10 @@ impl Project {
         }
     }
 
-    /// Looks whether git ignores the key files that are there, by whatever ignore file.
+    /// Checks that git ignores the existing key files, by any ignore file.
     ///
     /// # Errors
-    /// When it does not, so that they could be committed.
+    /// When it does not, so that they could be committed by accident.
     pub fn check_keys_ignored<'k>(
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
@@ -339,13 +339,13 @@ impl Project {
         }
     }
 
-    /// Reports whether git ignores a directory of the project's. Where that cannot be told, it does not.
+    /// Returns whether git ignores a directory of the project; `false` if that is unknown.
     pub fn ignores(&self, directory: &str) -> bool {
         let rules = IgnoreRules::load(&self.root);
         rules.is_ok_and(|rules| rules.is_ignored(directory, true).unwrap_or_default())
     }
 
-    /// Reports whether git ignores the key files, ignore files in `agent-config` itself considered.
+    /// Returns whether git ignores the key files, taking ignore files in `agent-config` itself into account.
     fn hides<'k>(
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
@@ -369,8 +369,8 @@ impl Project {
         }
     }
 
-    /// A redactor for every key that is known: those in the key files, which need not be of the
-    /// model in use, those in the environments, and `further` ones; and for the environments' other secrets.
+    /// Creates a redactor for all known keys (those in the key files, which may belong to other
+    /// models, in the environments and in `further`) and for the other secrets in the environments.
     pub fn redactor<'f>(
         &self,
         environments: &[&Environment],
@@ -387,14 +387,14 @@ impl Project {
                 .filter_map(|name| environment.get(name));
             set.map(str::to_owned)
         });
-        // Placeholders like `none` or `ollama` are common there.
+        // Short values are often placeholders, such as `none` or `ollama`.
         let given = variables
             .chain(further)
             .filter(|key| key.len() >= SHORTEST_SECRET);
         let secrets: Vec<String> = files.chain(given).collect();
-        // A malformed file may hold several keys, a line each.
+        // A malformed file may contain several keys, one per line.
         let lines = secrets.iter().flat_map(|secret| secret.lines());
-        // A path that is there says where a secret is, and is none.
+        // The path of an existing file only refers to a secret.
         let is_path = |value: &str| value.starts_with('/') && Path::new(value).exists();
         let values = environments
             .iter()
@@ -413,7 +413,7 @@ impl Project {
     fn read(&self, file: &str) -> Result<Vec<u8>, ProjectProblem> {
         let absolute = self.config().join(file);
         let path = format!("{CONFIG}/{file}");
-        // These are the user's own, and so are links to them.
+        // These files are the user's own, and so are links in their place.
         match files::read(&absolute, Links::Followed, max_bytes(file)) {
             Ok(mut content) => {
                 let mark = content.len() - without_mark(&content).len();
@@ -427,7 +427,7 @@ impl Project {
     }
 }
 
-/// The most bytes that a file of `agent-config` may have.
+/// Returns the maximum size in bytes of a file in `agent-config`.
 fn max_bytes(file: &str) -> u64 {
     match file {
         "query.txt" | "codeRollup.txt" => 128 * MIB,
@@ -435,7 +435,7 @@ fn max_bytes(file: &str) -> u64 {
     }
 }
 
-/// Reports whether a line is one for `agent-config`, at the root or at any depth, or for all that is in it.
+/// Returns whether a line of `.gitignore` names `agent-config`, at the root or at any depth, or all of its contents.
 fn names_config(line: &str) -> bool {
     let line = line.strip_prefix('\u{feff}').unwrap_or(line).trim_end();
     let path = line.trim_start_matches("**/").trim_start_matches('/');
@@ -443,13 +443,13 @@ fn names_config(line: &str) -> bool {
     rest.is_some_and(|rest| ["", "/", "/*", "/**"].contains(&rest))
 }
 
-/// Reports whether a `.gitignore` of this content keeps everything in `agent-config` out of git, by a line
+/// Returns whether a `.gitignore` with this content keeps everything in `agent-config` out of git, through a line
 /// for that folder.
 fn ignores_config(content: &[u8]) -> bool {
     let rules = IgnoreFile::parse(content);
     let verdict = |path: &str, is_dir| rules.verdict(path.as_bytes(), is_dir, Case::Sensitive);
-    // Where the folder itself is not ignored, a later line may have taken back any file in it:
-    // then each of ours must be ignored by itself, and so must one with any other name.
+    // If the folder itself is not ignored, a later line may have re-included any file in it. So each of
+    // the known files must be ignored, and so must a file with any other name.
     let mut files = [
         "gemini-key.txt",
         "openai-key.txt",

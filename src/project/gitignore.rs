@@ -1,8 +1,8 @@
-//! Git's ignore rules: nested `.gitignore` files, `.git/info/exclude`, `!` lines.
+//! Git's ignore rules: nested `.gitignore` files, `.git/info/exclude` and `!` lines.
 //!
-//! Reads ignore files and nothing else. Guarantees git's own verdict (`git check-ignore --no-index`) but for the
-//! user's global excludes file, which is no part of the project. In particular nothing below an ignored directory is
-//! ever re-included: the walk goes from the top down and stops at the first ignored ancestor.
+//! Reads only ignore files and git's configuration. Guarantees the same verdict as `git check-ignore --no-index`,
+//! except for the user's global excludes file, which is not part of the project. In particular, nothing below an
+//! ignored directory is re-included: paths are checked from the top down, up to the first ignored directory.
 
 #[cfg(test)]
 mod tests;
@@ -21,23 +21,23 @@ use gix_glob::wildmatch::Mode;
 use super::repository::Repository;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError, is_no_file};
 
-/// True if letters of either case are the same.
+/// Whether upper and lower case are distinguished.
 pub use gix_glob::pattern::Case;
 
-/// The name of git's ignore files.
+/// Name of git's ignore files.
 pub const GITIGNORE: &str = ".gitignore";
 
-/// None of git's own files that is read here is larger, in bytes.
+/// Maximum size in bytes of git's own files.
 pub(super) const LARGEST: u64 = MIB;
 
-/// The patterns of one ignore file, matched by a port of git's own wildmatch.
+/// Patterns of one ignore file, matched by a port of git's own wildmatch.
 #[derive(Debug, Default)]
 pub struct IgnoreFile(Vec<Pattern>);
 
 impl IgnoreFile {
-    /// Parses an ignore file's content. Comments and lines that are no valid pattern match nothing, as with git.
+    /// Parses an ignore file. Comments and invalid patterns match nothing, as in git.
     pub fn parse(content: &[u8]) -> Self {
-        // Git ends the last line itself, which lets it drop a `\r` there too.
+        // Like git, terminate the last line, so that a trailing `\r` is dropped there, too.
         let content = [content, b"\n"].concat();
         Self(
             gix_ignore::parse(&content, false)
@@ -47,7 +47,7 @@ impl IgnoreFile {
     }
 
     /// Returns this file's verdict on `path`, which is relative to the file's directory: `Some(true)` if it is ignored,
-    /// `Some(false)` if a `!` line takes it back, `None` if no line matches. The last matching line counts.
+    /// `Some(false)` if a `!` line re-includes it, `None` if no line matches. The last matching line decides.
     pub fn verdict(&self, path: &[u8], is_dir: bool, case: Case) -> Option<bool> {
         let mut patterns = self.0.iter().rev();
         let found = patterns.find(|pattern| matches(pattern, path, is_dir, case));
@@ -55,9 +55,9 @@ impl IgnoreFile {
     }
 }
 
-/// Returns whether `pattern` matches `path`. A pattern with a slash is matched as git does it: first the
-/// letters before the first wildcard, then the rest of the pattern against the rest of the path,
-/// which makes a difference for `.**/**`.
+/// Returns whether `pattern` matches `path`. A pattern with a slash is matched as in git: first the
+/// literal text before the first wildcard, then the rest of the pattern against the rest of the path.
+/// The difference matters for `.**/**`.
 fn matches(pattern: &Pattern, path: &[u8], is_dir: bool, case: Case) -> bool {
     let by_name = pattern.mode.contains(PatternMode::NO_SUB_DIR);
     if by_name && !pattern.mode.contains(PatternMode::ABSOLUTE) {
@@ -83,26 +83,26 @@ fn matches(pattern: &Pattern, path: &[u8], is_dir: bool, case: Case) -> bool {
     same && gix_glob::wildmatch(wild.into(), rest.into(), mode)
 }
 
-/// The ignore rules that hold in one directory of a (possible) git work tree.
+/// The ignore rules that apply in one directory of a (possible) git work tree.
 #[derive(Debug)]
 pub struct IgnoreRules {
-    /// The top of the enclosing work tree, or the directory itself where there is none.
+    /// Top of the enclosing work tree, or the directory itself if there is none.
     top: PathBuf,
-    /// The directory, relative to `top`.
+    /// Path of the directory, relative to `top`.
     prefix: Vec<u8>,
-    /// True if git takes letters of either case for the same here: `core.ignoreCase`.
+    /// Whether git distinguishes upper and lower case here: `core.ignoreCase`.
     case: Case,
-    /// `info/exclude`, which every `.gitignore` overrides.
+    /// Rules of `info/exclude`, which every `.gitignore` overrides.
     exclude: IgnoreFile,
-    /// The `.gitignore` of each directory looked at so far, by the directory's path relative to `top`.
+    /// The `.gitignore` of each directory examined so far, by the directory's path relative to `top`.
     levels: RefCell<HashMap<Vec<u8>, Rc<IgnoreFile>>>,
 }
 
 impl IgnoreRules {
-    /// The rules for paths below `root`, an absolute directory. Looks upwards for the enclosing work tree, as git does.
+    /// Loads the rules for paths below `root`, an absolute directory. Searches upwards for the work tree like git.
     ///
     /// # Errors
-    /// When an ignore file is there but cannot be read.
+    /// When an ignore file exists but cannot be read.
     pub fn load(root: &Path) -> Result<Self, PathError> {
         let repository = Repository::of(root)?;
         let top = repository.as_ref().map_or(root, |found| &found.top);
@@ -110,7 +110,7 @@ impl IgnoreRules {
         let prefix = Repository::prefix(&top, root);
         let (case, exclude) =
             repository.map_or(Ok((Case::Sensitive, Vec::new())), |repository| {
-                // git follows a link here, though not where the work tree has one.
+                // git follows a link here, but not for ignore files in the work tree.
                 let exclude = read_git(&repository.common.join("info/exclude"), Links::Followed)?;
                 let case = case(&repository);
                 let config = repository.common.join("config");
@@ -126,11 +126,11 @@ impl IgnoreRules {
         })
     }
 
-    /// Returns whether git would ignore `path`, plain names joined by `/`, relative to the root that was loaded. Of a
-    /// directory, all that is below it is ignored, too.
+    /// Returns whether git would ignore `path`, which is relative to the loaded root and joined by `/`. Everything
+    /// below an ignored directory is ignored, too.
     ///
     /// # Errors
-    /// When an ignore file on the way is there but cannot be read.
+    /// When an ignore file on the way exists but cannot be read.
     pub fn is_ignored(&self, path: &str, is_dir: bool) -> Result<bool, PathError> {
         let path = [&self.prefix, path.as_bytes()].concat();
         let ends = path
@@ -145,7 +145,7 @@ impl IgnoreRules {
         Ok(false)
     }
 
-    /// Returns whether a rule excludes this very path; the deepest file with an opinion decides.
+    /// Returns whether a rule excludes exactly this path. The innermost file with a matching rule decides.
     fn is_excluded(&self, path: &[u8], is_dir: bool) -> Result<bool, PathError> {
         let mut level = path;
         while let Some(slash) = level.rfind_byte(b'/') {
@@ -173,7 +173,7 @@ impl IgnoreRules {
     }
 }
 
-/// Returns the contents of one of git's files; empty if it is missing or not a regular file.
+/// Reads one of git's files; empty if it is missing or not a regular file.
 fn read_git(path: &Path, links: Links) -> Result<Vec<u8>, PathError> {
     match files::read(path, links, LARGEST).if_there() {
         Err(error) if is_no_file(&error) => Ok(Vec::new()),
@@ -183,10 +183,10 @@ fn read_git(path: &Path, links: Links) -> Result<Vec<u8>, PathError> {
     }
 }
 
-/// Returns the case rule of `core.ignoreCase`, which `git init` sets on systems that need it.
+/// Reads `core.ignoreCase`, which `git init` sets on systems that need it.
 fn case(repository: &Repository) -> io::Result<Case> {
     let folds = repository.config()?.boolean("core.ignoreCase");
-    // git refuses to work where the value is none.
+    // git also refuses to work if the value is invalid.
     let folds =
         folds.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
     Ok(if folds.unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Directories in which agents keep settings and sessions. Reads nothing there but the files that hold keys.
+//! Directories in which agents keep settings and sessions. Only the files that hold keys are read here.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -9,26 +9,26 @@ use crate::sys::environment::Environment;
 use crate::sys::files::{self, Links, MIB};
 use crate::sys::text::regex;
 
-/// A key in a file of settings or accounts, or in one that is broken.
+/// Matches a key in a settings or accounts file, even if the file is malformed.
 static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#""(?:api_key|apiKey)"\s*:\s*"([^"]+)""#));
 
-/// Home of a system's agents, by the variables that say where it is.
+/// Home directory of a command's agents, and the variables that determine it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AgentHome {
-    /// The command whose agents it is the home of.
+    /// Command whose agents use this home.
     pub command: &'static str,
-    /// The variable that names the directory itself.
+    /// Variable that names the directory itself.
     pub variable: &'static str,
-    /// The command that lists the sessions there.
+    /// Command that lists the sessions in this home.
     pub list_command: &'static str,
-    /// The variable of the XDG standard for such directories, and the directory's name below it; `None`: it does not
-    /// count.
+    /// Variable of the XDG standard that applies, and the directory's name below it; `None` if the standard does not
+    /// apply.
     xdg: Option<(&'static str, &'static str)>,
     /// Path below `HOME`.
     below_home: &'static str,
-    /// The file that may hold keys, and the folder in it that nothing sandboxed may read either.
+    /// The file that may hold keys and the sessions folder. Both are hidden in a sandbox.
     secrets: [&'static str; 2],
-    /// Path below `HOME` on macOS, where the standard's variable does not count; `None` for that of Linux.
+    /// Path below `HOME` on macOS, where the XDG variable is ignored; `None` if macOS is treated like Linux.
     on_mac_os: Option<&'static str>,
 }
 
@@ -43,7 +43,7 @@ pub static DEV: AgentHome = AgentHome {
     on_mac_os: Some("Library/Application Support/dev-agent"),
 };
 
-/// Home of `plan`, the same on every system, as its specification has it.
+/// Home of `plan`; its specification requires the same path on every system.
 pub static PLAN: AgentHome = AgentHome {
     command: "plan",
     variable: "OLLAMA_AGENT_HOME",
@@ -54,7 +54,7 @@ pub static PLAN: AgentHome = AgentHome {
     on_mac_os: None,
 };
 
-/// Home of `chat`, the same on every system, as its specification has it.
+/// Home of `chat`; its specification requires the same path on every system.
 pub static CHAT: AgentHome = AgentHome {
     command: "chat",
     variable: "AGENT_HOME",
@@ -65,13 +65,13 @@ pub static CHAT: AgentHome = AgentHome {
     on_mac_os: None,
 };
 
-/// The home of what every agent shares: accounts and models.
+/// Home for what all agents share: accounts and models.
 pub static SHARED: &AgentHome = &CHAT;
 
-/// The homes of all profiles.
+/// All homes.
 pub static ALL: [&AgentHome; 3] = [&DEV, &PLAN, &CHAT];
 
-/// The texts of the files with keys that a command may meet: its own home's, and the shared one's.
+/// Reads the key files that a command may use: the one in its own home and the shared one.
 #[must_use]
 pub fn key_files(environment: &Environment, command: &str) -> Vec<String> {
     let met = ALL
@@ -86,34 +86,34 @@ pub fn key_files(environment: &Environment, command: &str) -> Vec<String> {
     texts.collect()
 }
 
-/// Whatever looks like a key in the text of such a file, which may be broken.
+/// Returns everything that looks like a key in the text of such a file, which may be malformed.
 pub fn keys_in(text: &str) -> impl Iterator<Item = &str> {
     KEY.captures_iter(text)
         .filter_map(|found| Some(found.get(1)?.as_str()))
 }
 
-/// The folder in a project with what its users set for agents.
+/// Folder in a project with its users' settings for agents.
 pub const AGENT_FOLDER: &str = ".agent";
-/// The folder of the sessions, in a home.
+/// Folder with the sessions in a home.
 pub const SESSIONS: &str = "sessions";
-/// The settings with a server's key, in a home.
+/// Settings file in a home, which may contain a server's key.
 pub const SETTINGS: &str = "config.json";
-/// The accounts with their keys, in a home.
+/// File with the accounts and their keys in a home.
 pub const ACCOUNTS: &str = "auth.json";
-/// The plan agent's own table of models, in its home.
+/// The plan agent's own table of models in its home.
 pub const PLAN_MODELS: &str = "config/models.json";
 
-/// A system, by where its users expect settings.
+/// Operating system, by its conventions for settings directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum System {
-    /// Linux, and what is like it.
+    /// Linux and similar systems.
     Linux,
     /// macOS.
     MacOs,
 }
 
 impl System {
-    /// The one that the program was built for.
+    /// Returns the system that the program was built for.
     pub const fn current() -> Self {
         if cfg!(target_os = "macos") {
             Self::MacOs
@@ -123,47 +123,47 @@ impl System {
     }
 }
 
-/// Errors of finding the home.
+/// Errors from finding an agent's home.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum NoHome {
-    /// A variable that is needed is not there.
+    /// A required variable is not set.
     #[error("there is no place for settings and sessions: `{variable}` is not set")]
     #[diagnostic(help(
         "set `{own}` to the absolute path of a directory for settings and sessions"
     ))]
     Unset {
-        /// The variable that was to be set.
+        /// Name of the variable that is not set.
         variable: &'static str,
-        /// The one that would name the directory itself.
+        /// Name of the variable for the directory itself.
         own: &'static str,
     },
-    /// A variable holds no absolute path.
+    /// A variable does not contain an absolute path.
     #[error("`{variable}` is `{}`, which is not an absolute path", .value.escape_debug())]
     #[diagnostic(help(
         "set `{own}` to the absolute path of a directory for settings and sessions"
     ))]
     NotAbsolute {
-        /// The variable that is set wrongly.
+        /// Name of the variable.
         variable: &'static str,
-        /// The value, which is no absolute path.
+        /// Value of the variable.
         value: String,
-        /// The one that would name the directory itself.
+        /// Name of the variable for the directory itself.
         own: &'static str,
     },
 }
 
 impl AgentHome {
-    /// The directory: what the profile's own variable says; else the one below the standard's variable, where that is
-    /// an absolute path; else the one below `HOME`.
+    /// Returns the home directory: the value of the home's own variable, else a directory below the XDG variable if
+    /// that is an absolute path, else a directory below `HOME`.
     ///
     /// # Errors
-    /// When the variable that decides is missing, or is not an absolute path.
+    /// When the variable that decides is not set or not an absolute path.
     pub fn directory(&self, environment: &Environment, system: System) -> Result<PathBuf, NoHome> {
         if let Some(home) = self.absolute(environment, self.variable)? {
             return Ok(home.to_owned());
         }
         let on_mac_os = self.on_mac_os.filter(|_| system == System::MacOs);
-        // The standard has a relative path there passed over.
+        // The XDG standard requires relative paths to be ignored.
         let xdg = self.xdg.and_then(|(variable, name)| {
             let directory = Path::new(environment.os(variable)?);
             directory.is_absolute().then(|| directory.join(name))
@@ -179,7 +179,7 @@ impl AgentHome {
         Ok(home.join(on_mac_os.unwrap_or(self.below_home)))
     }
 
-    /// The directory, and what in it nothing sandboxed may read; nothing where there is no place for it.
+    /// Returns the paths that are hidden in a sandbox: key file, sessions and home; empty if the home is unknown.
     pub fn hidden(&self, environment: &Environment) -> impl Iterator<Item = PathBuf> {
         let home = self.directory(environment, System::current()).ok();
         let secrets = self.secrets.map(|name| Some(home.as_ref()?.join(name)));

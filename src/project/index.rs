@@ -1,7 +1,7 @@
-//! The paths in git's index, which it tracks.
+//! Reads which paths git tracks from its index.
 //!
-//! Reads the index and, where that is split, the shared one, and starts no git. Guarantees that what it takes is
-//! bounded, whatever stands in there; what it cannot read is an error that names the file, never a shorter list.
+//! Reads the index and, if it is split, the shared index, without starting git. Guarantees that memory use is
+//! limited, whatever the index contains, and that unreadable data causes an error, never an incomplete list.
 
 mod essential;
 #[cfg(test)]
@@ -17,10 +17,10 @@ use gix_index::{Entry, State};
 use super::repository::{self, MEND_REPOSITORY, Repository};
 use crate::sys::files::PathError;
 
-/// No index has more bytes; that of half a million files has half as many.
+/// Maximum size of an index in bytes. The index of half a million files takes half of it.
 const LARGEST: u64 = 128 << 20;
 
-/// Why what git tracks is not known.
+/// Errors from determining which paths git tracks.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum IndexProblem {
     /// There is no repository.
@@ -30,11 +30,11 @@ pub enum IndexProblem {
         help("make the project a repository: `git init && git add --all`")
     )]
     NoRepository,
-    /// A file of the repository's cannot be read.
+    /// A file of the repository cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
     #[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
     Unreadable { path: PathBuf, source: io::Error },
-    /// The index is damaged, or of a kind that is not known.
+    /// The index is damaged or in an unknown format.
     #[error("git's index `{}` is damaged or of an unknown kind: {cause}", .path.display())]
     #[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
     Damaged { path: PathBuf, cause: String },
@@ -47,15 +47,15 @@ impl From<PathError> for IndexProblem {
     }
 }
 
-/// The paths that git tracks in a directory and below it: sorted, each once.
+/// The paths that git tracks in and below a directory, sorted and without duplicates.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TrackedPaths(Vec<String>);
 
 impl TrackedPaths {
-    /// Returns the paths that git tracks below `root`, an absolute directory. Without an index, git tracks nothing.
+    /// Reads the paths that git tracks below `root`, an absolute directory. Without an index, git tracks nothing.
     ///
     /// # Errors
-    /// When there is no repository, or its index cannot be read.
+    /// When there is no repository or its index cannot be read.
     pub fn below(root: &Path) -> Result<Self, IndexProblem> {
         let mut paths = Vec::new();
         for_each_below(root, |path, _, _| paths.push(path))?;
@@ -64,13 +64,13 @@ impl TrackedPaths {
         Ok(Self(paths))
     }
 
-    /// The files, sorted by their bytes, each once however many sides of a conflict it has. Those of a directory that
-    /// a sparse checkout leaves out are not listed: they are not on the disk.
+    /// Returns the files, sorted by bytes and without duplicates, even for conflicts. Directories that a sparse
+    /// checkout leaves out are not listed, since their files are not on disk.
     pub fn files(self) -> impl Iterator<Item = String> {
         self.0.into_iter().filter(|path| !path.ends_with('/'))
     }
 
-    /// Returns the tracked path at `path` or one of its parents, ignoring case.
+    /// Returns the tracked path that equals `path` or one of its parents, ignoring ASCII case.
     pub fn find(&self, path: &str) -> Option<&str> {
         let tracked = self.0.iter().map(|tracked| tracked.trim_end_matches('/'));
         let mut tracked = tracked.filter(|tracked| {
@@ -82,10 +82,10 @@ impl TrackedPaths {
     }
 }
 
-/// Shows each entry of the index below `root`, an absolute directory, with its path from there and the kind of its hash.
+/// Passes each index entry below the absolute directory `root` to `see`, with its path from there and the hash kind.
 ///
 /// # Errors
-/// When there is no repository, or its index cannot be read.
+/// When there is no repository or its index cannot be read.
 pub(super) fn for_each_below(
     root: &Path,
     mut see: impl FnMut(String, &Entry, Kind),
@@ -104,21 +104,21 @@ pub(super) fn for_each_below(
     })
 }
 
-/// A path of the index less the prefix, where it has it.
+/// Strips the prefix from a path of the index; `None` if the path is not below it.
 fn below(prefix: &[u8], path: &[u8]) -> Option<String> {
     let inside = path.strip_prefix(prefix)?;
     (!inside.is_empty()).then(|| String::from_utf8_lossy(inside).into_owned())
 }
 
-/// Returns the hash function of the repository's object names.
+/// Returns the hash function for the repository's object names.
 fn object_format(repository: &Repository) -> io::Result<Kind> {
     let format = repository.config()?.string("extensions.objectFormat");
     let is_sha256 = format.is_some_and(|format| format.eq_ignore_ascii_case(b"sha256"));
     Ok(if is_sha256 { Kind::Sha256 } else { Kind::Sha1 })
 }
 
-/// Hands on every path of the index in `directory`, with its entry. Where the index is split, the entry may be an older
-/// one.
+/// Passes each path of the index in `directory`, with its entry, to `add`. If the index is split, an outdated entry may
+/// be passed as well.
 fn for_each_entry(
     directory: &Path,
     kind: Kind,
@@ -154,7 +154,7 @@ fn for_each_entry(
         let kept = entries.filter(|(_, removed)| !removed);
         kept.for_each(|(entry, _)| add(entry.path(&shared), entry));
     }
-    // One that stands for an entry of the shared index has no path.
+    // Entries that replace one in the shared index have no path.
     let own = index.entries().iter();
     let own = own.map(|entry| (entry.path(&index), entry));
     own.filter(|(path, _)| !path.is_empty())
@@ -162,7 +162,7 @@ fn for_each_entry(
     Ok(())
 }
 
-/// Reads an index, if there is one. Its end is the checksum of the rest, or zeros: then `expected` says what counts.
+/// Reads an index if it exists. Its checksum may be zeros; `expected` then identifies the content.
 fn decode(
     path: &Path,
     kind: Kind,
@@ -187,14 +187,14 @@ fn decode(
         thread_limit: Some(1),
         ..Options::default()
     };
-    // Nobody asks when it was written.
+    // The time of writing is not used.
     let time = State::new(kind).timestamp();
     let decoded = State::from_bytes(&essential, time, kind, options);
     let (state, _) = decoded.map_err(|error| damaged(error.to_string()))?;
     Ok(Some(state))
 }
 
-/// Holds the content against the checksum at its end.
+/// Verifies the content against the checksum at its end.
 fn check(content: &[u8], kind: Kind, expected: Option<ObjectId>) -> Result<(), String> {
     let at = content.len().checked_sub(kind.len_in_bytes());
     let (rest, end) = content.split_at(at.ok_or("it is too short")?);

@@ -1,8 +1,8 @@
-//! Kinds of projects, told by what lies in their root: how they are built and tested, and what that leaves for git to
+//! Kinds of projects, detected by the files in their root: how to build and test them, and which products git should
 //! ignore.
 //!
-//! Reads names in the root, manifests and the names of tests. Guarantees that what it gives is this program's own text
-//! but for the names of manifests, and that tests are run only where there are any.
+//! Reads file names, manifests and names of tests. Guarantees that the generated text is this program's own, except
+//! for the names of manifests, and that tests are run only if there are any.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use crate::sys::files::{self, Links, MIB};
 
 /// A kind of project.
 pub struct ProjectKind {
-    /// The files in the root that tell it, the first of them that is there counts; `*.py` is any of that end.
+    /// Files in the root that identify the kind; the first existing one is reported. `*.py` matches any such name.
     signs: &'static str,
-    /// The products of building and testing, as lines of `.gitignore`.
+    /// Products of building and testing, as lines of `.gitignore`.
     leaves: &'static str,
-    /// The commands that build and test it.
+    /// Commands that build and test the project.
     commands: fn(&Path) -> String,
 }
 
@@ -33,12 +33,12 @@ const fn kind(
     }
 }
 
-/// All kinds; of several that a project is of, the first says how it is built.
+/// All kinds. If several match a project, the first determines how it is built.
 static KINDS: [ProjectKind; 8] = [
     kind("Cargo.toml", "/target", |_| {
         "cargo build --all-targets\ncargo test".to_owned()
     }),
-    // A program's file is not left in the root.
+    // The build does not leave an executable in the root.
     kind("go.mod", "", |_| {
         "go vet ./...\ngo build -o /dev/null ./...\ngo test ./...".to_owned()
     }),
@@ -67,7 +67,7 @@ static KINDS: [ProjectKind; 8] = [
 ];
 
 impl ProjectKind {
-    /// The kinds of the project in `root`, each with the name that tells it.
+    /// Detects the kinds of the project in `root`, each with the name that identifies it.
     pub fn of(root: &Path) -> Vec<(&'static Self, &'static str)> {
         let is_there = |sign: &&str| match sign.strip_prefix('*') {
             Some(end) => names(root).iter().any(|name| name.ends_with(end)),
@@ -80,24 +80,24 @@ impl ProjectKind {
         kinds.collect()
     }
 
-    /// The products of building and testing, as lines of `.gitignore`.
+    /// Returns the products of building and testing, as lines of `.gitignore`.
     pub fn leaves(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.leaves.split_ascii_whitespace()
     }
 
-    /// The commands that build and test the project in `root`, as lines of a shell script that ends at the first that
-    /// fails.
+    /// Returns the commands that build and test the project in `root`, as lines of a shell script that stops at the
+    /// first failure.
     pub fn commands(&self, root: &Path) -> String {
         (self.commands)(root)
     }
 }
 
-/// The scripts of `package.json`, as far as there are any; otherwise the syntax of all files.
+/// Runs the scripts in `package.json`, if any; otherwise checks the syntax of all files.
 fn node(root: &Path) -> String {
     let manifest = text(&root.join("package.json"));
     let manifest: Value = serde_json::from_str(&manifest).unwrap_or_default();
     let script = |name: &str| manifest["scripts"][name].as_str();
-    // What `npm init` writes fails, and tests nothing.
+    // The test script that `npm init` writes always fails and tests nothing.
     let test = script("test").filter(|test| !test.contains("no test specified"));
     let build = script("build").map(|_| "npm run build");
     let scripts: Vec<&str> = build.into_iter().chain(test.map(|_| "npm test")).collect();
@@ -108,7 +108,7 @@ fn node(root: &Path) -> String {
     scripts.join("\n")
 }
 
-/// The syntax of all files; and the tests, by pytest where they are made for it.
+/// Checks the syntax of all files and runs the tests, with pytest if they are written for it.
 fn python(root: &Path) -> String {
     let mut lines = Vec::new();
     if root.join("src").is_dir() {
@@ -135,7 +135,7 @@ fn python(root: &Path) -> String {
     if !tests.is_empty() && (is_configured || tests.iter().any(is_for_pytest)) {
         lines.push("python3 -m pytest");
     } else if let Some(test) = tests.first() {
-        // What is no package is not found from the root.
+        // `unittest` does not find tests from the root in a folder that is not a package.
         lines.push(match test.parent().and_then(|folder| folder.file_name()) {
             Some(name) if name == "tests" && !is_package("tests") => {
                 "python3 -m unittest discover -s tests"
@@ -149,7 +149,7 @@ fn python(root: &Path) -> String {
     lines.join("\n")
 }
 
-/// The files of tests in the root, in `tests` and in `test`.
+/// Returns the test files in the root, in `tests` and in `test`.
 fn python_tests(root: &Path) -> Vec<PathBuf> {
     let is_test = |name: &String| {
         let stem = name.strip_suffix(".py");
@@ -163,7 +163,7 @@ fn python_tests(root: &Path) -> Vec<PathBuf> {
     tests.collect()
 }
 
-/// `make`, and its target for tests, where it has one.
+/// Runs `make`, and its test target if it has one.
 fn make(root: &Path) -> String {
     let files = ["GNUmakefile", "makefile", "Makefile"].map(|name| root.join(name));
     let makefile = files.iter().find(|file| file.is_file());
@@ -180,7 +180,7 @@ fn make(root: &Path) -> String {
     }
 }
 
-/// The names in a directory; none where it cannot be read.
+/// Returns the names in a directory, sorted; empty if it cannot be read.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -189,7 +189,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A file's text; of what cannot be read, none.
+/// Returns a file's text; empty if it cannot be read.
 fn text(path: &Path) -> String {
     let content = files::read(path, Links::Refused, MIB).unwrap_or_default();
     String::from_utf8_lossy(&content).into_owned()

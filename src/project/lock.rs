@@ -1,7 +1,7 @@
-//! One run at a time holds a project.
+//! Locks a project, so that only one run at a time uses it.
 //!
-//! Touches nothing but the lock on the root's directory, which leaves no trace. Guarantees that those who look whether
-//! it is held are in nobody's way.
+//! Touches only the lock on the root directory, which leaves no file behind. Guarantees that checking whether a
+//! project is locked does not get in the way of a run.
 
 use std::fs::File;
 
@@ -9,18 +9,18 @@ use super::files::{Project, ProjectProblem};
 use crate::sys::file_lock::{self, LockProblem};
 use crate::sys::files;
 
-/// A project that is taken for one run, for as long as this lives.
+/// A project locked for one run. Dropping this releases it.
 #[derive(Debug)]
 pub struct ProjectLock {
     _root: File,
 }
 
 impl Project {
-    /// Takes the project for one run. The system gives it free when the run's process ends, however
-    /// it ends; there is no file that could be left behind.
+    /// Locks the project for one run. The kernel releases the lock when the run's process ends, for whatever reason;
+    /// no lock file can be left behind.
     ///
     /// # Errors
-    /// When another run has it.
+    /// When another run holds the lock, or locking fails.
     pub fn lock(&self) -> Result<ProjectLock, ProjectProblem> {
         let root = files::open_directory(self.root()).map_err(ProjectProblem::Unlockable)?;
         match file_lock::lock(&root) {
@@ -30,7 +30,7 @@ impl Project {
         }
     }
 
-    /// Reports whether a run has the project. One that cannot be looked at counts as held.
+    /// Returns whether a run holds the lock; `true` if that is unknown.
     pub fn is_held(&self) -> bool {
         let root = files::open_directory(self.root());
         root.map_or(true, |root| file_lock::is_locked(&root).unwrap_or(true))

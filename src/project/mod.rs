@@ -1,13 +1,13 @@
-//! The project on disk: its well-known paths, what git says of it, and what is sent of it.
+//! The project on disk: its well-known paths, git's view of it, and what is sent to models.
 //!
-//! | part | what it is for |
+//! | part | purpose |
 //! |---|---|
-//! | `files` | the well-known paths, and the inputs that must be there |
-//! | [`place`], `lock` | where the project is, and that one run at a time holds it |
-//! | [`repository`], [`repositories`], [`index`], [`dirty`] | git: its folders, what it tracks, and what is not committed |
-//! | [`gitignore`], [`walk`] | what git ignores, and the walk of a tree without that |
-//! | [`rollup`], [`conventions`] | what is sent of it |
-//! | [`kind`], [`configured`], `home` | how it is built, what its tools read, and where the users of its agents keep theirs |
+//! | `files` | well-known paths and required inputs |
+//! | [`place`], `lock` | finding the project, and locking it for one run at a time |
+//! | [`repository`], [`repositories`], [`index`], [`dirty`] | git: its folders, tracked files and uncommitted changes |
+//! | [`gitignore`], [`walk`] | git's ignore rules, and walking a tree without ignored files |
+//! | [`rollup`], [`conventions`] | project content that is sent to models |
+//! | [`kind`], [`configured`], `home` | how to build the project, paths its configuration names, and agents' homes |
 
 pub(crate) mod changed_files;
 pub mod configured;

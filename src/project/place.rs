@@ -1,7 +1,7 @@
-//! The search for the project: the directory above the current one that a command is about.
+//! Finds the project of a command: the current directory or one above it.
 //!
-//! Looks at directories, and reads and changes nothing. Guarantees that a directory that belongs to another user is never
-//! taken for the project unless the user stands in it or names it.
+//! Examines directories, but reads and changes no files. Guarantees that another user's directory is never
+//! chosen as the project unless it is the current directory or the user names it.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 
 use super::files::CONFIG;
 
-/// The project of a command that is given in a directory.
+/// The project found for a command in some directory.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FoundRoot {
-    /// The root.
+    /// Root of the project.
     pub root: PathBuf,
-    /// The directory that would have been the root, had it not been another user's.
+    /// Directory that would have been the root if it did not belong to another user.
     pub passed_over: Option<PathBuf>,
 }
 
-/// The project that `here` belongs to, an absolute directory: the nearest directory upwards with `agent-config`, up to
-/// the top of the git repository; else that top; else `here` itself. Only what belongs to `user` counts above `here`:
-/// whoever else can make directories there could have the user run their build.sh.
+/// Finds the project of `here`, an absolute directory: the nearest directory with `agent-config`, at most up to the
+/// top of the git repository; else that top; else `here` itself. Directories above `here` count only if they belong to
+/// `user`; otherwise, another user could create one to have their own build.sh run.
 pub fn find(here: &Path, user: u32) -> FoundRoot {
     let is_top = |directory: &Path| directory.join(".git").symlink_metadata().is_ok();
     let top = here.ancestors().find(|directory| is_top(directory));
@@ -53,7 +53,7 @@ fn belongs(found: &Metadata, user: u32) -> bool {
     found.uid() == user
 }
 
-/// `to`, an absolute directory, as the way there from `from`, which is one, too.
+/// Returns the relative path from one absolute directory to another.
 pub fn relative(from: &Path, to: &Path) -> PathBuf {
     let shared = from.ancestors().find(|directory| to.starts_with(directory));
     let shared = shared.unwrap_or(from);

@@ -1,8 +1,8 @@
-//! The repositories in a project and around it: from where git, started there, takes settings and programs.
+//! Finds the repositories in and around a project, from which git takes settings and programs.
 //!
-//! Lists directories, and reads ignore files, the index and the small files that make a directory a repository. Looks
-//! into no directory that git ignores, unless it tracks something there. Of what a link leads to, only the top is looked
-//! at.
+//! Lists directories, and reads ignore files, the index and the small files that make a directory a repository. Skips
+//! directories that git ignores, unless they contain tracked files. Of a directory behind a link, only the top is
+//! examined.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -18,32 +18,32 @@ use super::repository::{DOT_GIT, Repository, is_git_directory, is_top};
 use crate::sys::files::{PathError, is_missing};
 use crate::sys::identity::{FileIdentity, identity};
 
-/// A search of a project by the ignore rules of the time when this was made, so that nothing that they do not
-/// ignore is hidden later by others.
+/// A search of a project, with the ignore rules in force when it was created. Rules that are added later cannot hide
+/// anything from it.
 #[derive(Debug)]
 pub struct ProjectSearch {
     root: PathBuf,
     rules: Option<IgnoreRules>,
-    /// Directories with tracked files, which git looks into whether it ignores them or not.
+    /// Directories with tracked files, which git enters even if it ignores them.
     tracked: BTreeSet<String>,
 }
 
-/// The findings of a search.
+/// Findings of a search.
 #[derive(Debug, Default)]
 pub struct GitFiles {
-    /// Every `.gitignore` that git reads, relative to the root. That of a directory whose name is not UTF-8 is left
-    /// out, as it is for replies.
+    /// Every `.gitignore` that git reads, relative to the root, except in directories whose name is not UTF-8, which
+    /// replies cannot name either.
     pub ignore_files: Vec<String>,
-    /// The repositories, by absolute paths: whatever is called `.git`, and each directory that is laid out as a bare
-    /// one. Those around the root count as well, as far up as git looks.
+    /// Absolute paths of the repositories: everything named `.git`, and directories with the layout of a bare
+    /// repository. Includes those around the root, as far up as git searches.
     pub repositories: Vec<PathBuf>,
-    /// Directories that cannot be listed, by absolute paths: what is in there is known only as far as it goes by
-    /// git's own names.
+    /// Absolute paths of directories that cannot be listed. In them, only git's own names are
+    /// tried.
     pub unlisted: Vec<PathBuf>,
 }
 
 impl ProjectSearch {
-    /// To search the project in `root`, an absolute directory.
+    /// Prepares to search the project in `root`, an absolute directory.
     pub fn new(root: &Path) -> Self {
         let files = TrackedPaths::below(root).map(|tracked| tracked.files().collect::<Vec<_>>());
         let files = files.unwrap_or_default();
@@ -59,10 +59,10 @@ impl ProjectSearch {
         }
     }
 
-    /// Searches it as it is now.
+    /// Searches the project in its current state.
     ///
     /// # Errors
-    /// When a directory cannot be read for another reason than its mode or the length of its path.
+    /// When a directory cannot be read for a reason other than its permissions or the length of its path.
     pub fn run(&self) -> Result<GitFiles, PathError> {
         let mut found = GitFiles::default();
         let has_git = |directory: &Path| directory.join(DOT_GIT).symlink_metadata().is_ok();
@@ -84,7 +84,7 @@ impl ProjectSearch {
         Ok(found)
     }
 
-    /// Notes what is in one directory, and which others are.
+    /// Records the findings in one directory, and adds its subdirectories to `pending`.
     fn look_into(
         &self,
         directory: &Path,
@@ -110,7 +110,7 @@ impl ProjectSearch {
             }
         }
         if is_bare(|part| layout.iter().any(|name| name == OsStr::new(part))) {
-            // Not `join`, which leaves a slash behind the root.
+            // `join` would leave a trailing slash after the root.
             let bare = if directory == Path::new("") {
                 &self.root
             } else {
@@ -121,7 +121,7 @@ impl ProjectSearch {
         Ok(())
     }
 
-    /// The repository at the top of a directory that a link leads to, where none is found there without the link.
+    /// Returns the repository at the top of a directory behind a link, unless the search finds it without the link.
     fn linked(&self, link: &Path) -> Option<PathBuf> {
         let target = link.canonicalize().ok().filter(|target| target.is_dir())?;
         let root = self.root.canonicalize().ok()?;
@@ -143,8 +143,8 @@ impl ProjectSearch {
     }
 }
 
-/// The names in a directory, and of what kind each is. Where it cannot be listed, and what is in there can still be
-/// opened by its name, those that count.
+/// Returns the names in a directory and their file types. If it cannot be listed but files in it can still be
+/// opened by name, tries only the relevant names.
 fn names(
     place: &Path,
     found: &mut GitFiles,
@@ -173,29 +173,29 @@ fn names(
     }
 }
 
-/// The parts of a repository, for git.
+/// Names that make up a repository.
 const LAYOUT: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
-/// Reports whether a directory that has such names in it may be a bare repository.
+/// Returns whether a directory that contains these names may be a bare repository.
 fn is_bare(has: impl Fn(&str) -> bool) -> bool {
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
-/// Which repository is at a path.
+/// The repository at a path, identified for comparison.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RepositoryState {
-    /// The identity of the path itself,
+    /// Identity of the path itself.
     entry: FileIdentity,
-    /// and the folder that it leads to,
+    /// Identity of the repository's folder, to which the path may point.
     folder: FileIdentity,
-    /// by this name.
+    /// Path of that folder.
     own: PathBuf,
-    /// Set if git takes that folder for a repository.
+    /// True if git accepts the folder as a repository.
     pub is_repository: bool,
 }
 
 impl RepositoryState {
-    /// Looks at what is at `path`, a `.git` or the directory of a bare repository.
+    /// Determines the state of `path`, a `.git` or the directory of a bare repository.
     pub fn of(path: &Path) -> Self {
         let pointed = path.parent().filter(|_| path.ends_with(DOT_GIT));
         let pointed = pointed.and_then(|top| Repository::at(top).ok());

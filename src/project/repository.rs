@@ -1,7 +1,7 @@
-//! The git repository that a project belongs to: where git keeps what it knows of it.
+//! The git repository that a project belongs to, and where git stores its data.
 //!
-//! Reads git's pointers and its configuration, regular files of a bounded size alone. Starts no git, follows no
-//! `include` of the configuration, and looks at no variable: what counts is what lies on the disk.
+//! Reads git's pointer files and configuration, if they are regular files of limited size. Starts no git, follows no
+//! `include` in the configuration, and ignores environment variables: only the state on disk counts.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,43 +15,43 @@ use regex::Regex;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::text::regex;
 
-/// The help for a repository that cannot be read.
+/// Hint for a repository that cannot be read.
 pub(crate) const MEND_REPOSITORY: &str = "mend the repository: `git status` must work in it; where git speaks of \
     dubious ownership, its way out is `git config --global --add safe.directory DIR`";
 
-/// The name of a repository, in the top of its work tree.
+/// Name of a repository's folder or file in its work tree.
 pub const DOT_GIT: &str = ".git";
-/// No configuration has more bytes.
+/// Maximum size of a configuration file in bytes.
 pub(super) const LARGEST_CONFIG: u64 = MIB;
-/// No file that git is to read by its name has more bytes.
+/// Maximum size in bytes of a file that git reads by name.
 const LARGEST_READ: u64 = 16 * MIB;
-/// No file that points elsewhere has more bytes: a path, and a word before it.
+/// Maximum size in bytes of a file with a path to another place.
 const LARGEST_POINTER: u64 = 8 << 10;
 
-/// As much as git reads of a `HEAD`, in bytes.
+/// Number of bytes that git reads from `HEAD`.
 const HEAD_SIZE: u64 = 256;
 
-/// Sections begin so, and a blank may not stand in there. What is included may have any section.
+/// Matches sections that configure filters, or include files that may do so. git allows no blank after the bracket.
 static FILTERS: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)\[(?:filter|include)"));
 
-/// A repository, by its directories.
+/// A repository, described by its directories.
 #[derive(Debug)]
 pub struct Repository {
-    /// The top of its work tree.
+    /// Top of its work tree.
     pub top: PathBuf,
-    /// The folder of this work tree's own: its index.
+    /// Folder of this work tree, with its index.
     pub own: PathBuf,
-    /// The folder that all its work trees share: configuration, ignore rules.
+    /// Folder shared by all work trees, with the configuration and ignore rules.
     pub common: PathBuf,
 }
 
 impl Repository {
-    /// The one whose work tree `root` lies in, an absolute directory. Looks upwards, as git does, past a directory that
-    /// is called `.git` and is no repository; where there is nothing else, that counts.
+    /// Finds the repository whose work tree contains `root`, an absolute directory. Searches upwards like git, skipping
+    /// directories named `.git` that are not repositories; such a directory is used only if nothing else is found.
     ///
     /// # Errors
-    /// When what stands in `.git`'s place cannot be read, or leads to no directory: what git ignores and tracks is then
-    /// not known.
+    /// When `.git` cannot be read or does not lead to a directory, so that it is unknown what git ignores and
+    /// tracks.
     pub fn of(root: &Path) -> Result<Option<Self>, PathError> {
         let has_git = |dir: &&Path| dir.join(DOT_GIT).symlink_metadata().is_ok();
         let top = root.ancestors().find(|dir| is_top(dir));
@@ -59,7 +59,7 @@ impl Repository {
         top.map(Self::at).transpose()
     }
 
-    /// The one that is at `git`, a `.git` or the directory of a bare one.
+    /// Opens the repository at `git`, a `.git` or the directory of a bare one.
     pub(super) fn of_git(git: &Path) -> Result<Self, PathError> {
         match git.parent().filter(|_| git.ends_with(DOT_GIT)) {
             Some(top) => Self::at(top),
@@ -71,7 +71,7 @@ impl Repository {
         }
     }
 
-    /// `.git` itself, or what the `.git` file of a linked work tree or a submodule points to.
+    /// Opens the repository at `top`: `.git` itself, or the folder to which a work tree's or submodule's `.git` points.
     pub(super) fn at(top: &Path) -> Result<Self, PathError> {
         let dot_git = top.join(DOT_GIT);
         let own = if dot_git.is_dir() {
@@ -86,11 +86,11 @@ impl Repository {
         Ok(Self { top, own, common })
     }
 
-    /// Reports whether its configuration may name filters, which git runs to compare files: it has such a section, or includes
-    /// other files. One that only looks so, in a comment, counts as well.
+    /// Returns whether its configuration may define filters, which git runs to compare files: it has such a section, or
+    /// includes other files. A match in a comment counts as well.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the configuration cannot be read.
     pub fn may_filter(&self) -> io::Result<bool> {
         let files = [
             self.common.join("config"),
@@ -106,11 +106,11 @@ impl Repository {
         Ok(false)
     }
 
-    /// Sees that the files that git reads by name at its top are regular and bounded: git waits for a pipe, and reads
-    /// on in a file without an end.
+    /// Checks that the files that git reads by name are regular files of limited size, because git would hang on a pipe
+    /// or an endless file.
     ///
     /// # Errors
-    /// When one is not, or cannot be read.
+    /// When a file is not, or cannot be read.
     pub fn check_readable(&self) -> Result<(), PathError> {
         let top = [".gitattributes", ".gitignore", ".gitmodules", ".mailmap"];
         let top = top.map(|name| self.top.join(name));
@@ -123,7 +123,7 @@ impl Repository {
         Ok(())
     }
 
-    /// The prefix that its index and its ignore rules have before paths below `root`, which lies in its work tree.
+    /// Returns the prefix that paths below `root`, which is in the work tree, have in the index and in ignore rules.
     pub(super) fn prefix(top: &Path, root: &Path) -> Vec<u8> {
         let inside = root.strip_prefix(top).unwrap_or(Path::new(""));
         let mut prefix = inside.as_os_str().as_encoded_bytes().to_vec();
@@ -133,10 +133,10 @@ impl Repository {
         prefix
     }
 
-    /// The configuration, as far as it stands in the repository's own file.
+    /// Parses the repository's own configuration file, without included files.
     ///
     /// # Errors
-    /// When it cannot be read, or git would not understand it.
+    /// When it cannot be read or is invalid.
     pub fn config(&self) -> io::Result<ConfigFile> {
         let content = read(&self.common.join("config"), LARGEST_CONFIG)?.unwrap_or_default();
         let parsed =
@@ -145,7 +145,7 @@ impl Repository {
     }
 }
 
-/// Reports whether git looks no further upwards: a `.git` that is no directory is a repository for it, or an error.
+/// Returns whether git stops searching upwards here. A `.git` that is not a directory is a repository or an error.
 pub(super) fn is_top(directory: &Path) -> bool {
     let dot_git = directory.join(DOT_GIT);
     match dot_git.symlink_metadata() {
@@ -154,7 +154,7 @@ pub(super) fn is_top(directory: &Path) -> bool {
     }
 }
 
-/// Reports whether git would take a directory for a repository.
+/// Returns whether git would accept a directory as a repository.
 pub(super) fn is_git_directory(folder: &Path) -> bool {
     let common = common_folder(folder);
     let has = |part: &str| {
@@ -165,7 +165,7 @@ pub(super) fn is_git_directory(folder: &Path) -> bool {
     has("objects") && has("refs") && is_head(&folder.join("HEAD"))
 }
 
-/// Reports whether git takes this for a `HEAD`: a link or the name of something in `refs`, or a hash.
+/// Returns whether git accepts this as a `HEAD`: a link or reference into `refs`, or a hash.
 fn is_head(head: &Path) -> bool {
     let Ok(content) = files::beginning(head, Links::Refused, HEAD_SIZE) else {
         return head
@@ -178,10 +178,10 @@ fn is_head(head: &Path) -> bool {
     }
 }
 
-/// The content of a file of git's, if there is one.
+/// Reads a file of git's; `None` if it does not exist.
 ///
 /// # Errors
-/// When it is no regular file, has more than `limit` bytes, or cannot be read.
+/// When it is not a regular file, is larger than `limit` bytes, or cannot be read.
 pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     files::read(path, Links::Followed, limit).if_there()
 }
@@ -190,10 +190,10 @@ fn invalid(problem: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
-/// The folder shared by all work trees of the repository that `own` is a folder of.
+/// Returns the folder shared by all work trees of the repository to which the folder `own` belongs.
 ///
 /// # Errors
-/// When what says so cannot be read, or leads to no directory.
+/// When the pointer file cannot be read or does not lead to a directory.
 pub(super) fn common_folder(own: &Path) -> Result<PathBuf, PathError> {
     let pointer = own.join("commondir");
     match read_pointer(&pointer, "").transpose() {
@@ -202,7 +202,7 @@ pub(super) fn common_folder(own: &Path) -> Result<PathBuf, PathError> {
     }
 }
 
-/// The directory that `pointer`, a file, leads to from `base`.
+/// Resolves a target read from the file `pointer`, relative to `base`, to an existing directory.
 fn directory(
     base: &Path,
     target: io::Result<PathBuf>,

@@ -1,8 +1,8 @@
-//! The rolled-up code base: files behind lines `--- path ---`, as `codeRollup.sh` and the command
+//! The rolled-up code base: files after lines of the form `--- path ---`, as `codeRollup.sh` and the command
 //! `rollup` write it.
 //!
-//! Reads the project's files to compare, and changes nothing. A file may hold such lines itself: what a
-//! section is, is told by the file on the disk where it is still the same.
+//! Reads the project's files for comparison only. Since a file may itself contain such lines, the
+//! extent of a section is determined by the file on disk, provided that this is unchanged.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -12,43 +12,43 @@ use memchr::{memchr, memmem};
 
 use crate::sys::files::{Links, open};
 
-/// Bytes of a file that are compared at once.
+/// Number of bytes of a file compared at a time.
 const CHUNK: usize = 64 << 10;
 
 /// A file in the rollup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollupFile<'t> {
-    /// The path in its header, relative to the root.
+    /// Path in its header, relative to the root.
     pub path: &'t str,
-    /// The file's text in the rollup.
+    /// Text of the file in the rollup.
     pub content: &'t str,
-    /// The number of bytes at its end that are not the file's own: a line end that was set behind it.
+    /// Number of bytes at the end that are not part of the file: a line end that the rollup appended.
     pub added: usize,
-    /// The state of the file on the disk.
+    /// State of the file on disk.
     pub state: RollupState,
 }
 
 impl RollupFile<'_> {
-    /// The file's own bytes in the rollup.
+    /// Returns the bytes in the rollup that are part of the file.
     pub fn own_content(&self) -> &[u8] {
         let content = self.content.as_bytes();
         &content[..content.len() - self.added]
     }
 }
 
-/// The state of the file on the disk, compared to the rollup.
+/// State of a file on disk, compared to the rollup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RollupState {
-    /// The file is the same.
+    /// The file is unchanged.
     Same,
-    /// The file is another.
+    /// The file has changed.
     Changed,
-    /// The file is missing, or no file.
+    /// The file is missing or not a regular file.
     Gone,
 }
 
-/// The files in `rollup`, held against those below `root`. What stands before the first header belongs
-/// to none.
+/// Parses the files in `rollup` and compares them to those below `root`. Text before the first header belongs
+/// to no file.
 pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<RollupFile<'t>> {
     let mut sections = Vec::new();
     let mut next = next_header(rollup, 0);
@@ -74,8 +74,8 @@ pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<RollupFile<'t>> {
     sections
 }
 
-/// Reports whether `rollup`, made of these sections, can be held against the disk: it begins with a header, or a header names
-/// a file that is there. In a text of another form, a line may look like a header by chance.
+/// Returns whether `rollup`, parsed into these sections, can be compared to the disk: it begins with a header, or a
+/// header names an existing file. In text of another form, a line may look like a header by chance.
 pub fn is_comparable(rollup: &str, sections: &[RollupFile<'_>]) -> bool {
     let begins =
         next_header(rollup, 0).is_some_and(|header| rollup[..header.start].trim().is_empty());
@@ -85,20 +85,20 @@ pub fn is_comparable(rollup: &str, sections: &[RollupFile<'_>]) -> bool {
             .any(|section| section.state != RollupState::Gone)
 }
 
-/// The header of the file at `path`, as a line of its own.
+/// Formats the header line of the file at `path`.
 pub fn header(path: &str) -> String {
     format!("--- {path} ---\n")
 }
 
 struct Header<'t> {
     path: &'t str,
-    /// The start of its line.
+    /// Offset of the header line.
     start: usize,
-    /// The start of the file.
+    /// Offset of the file's text.
     end: usize,
 }
 
-/// The first header from `from` on, where a line begins.
+/// Finds the first header at or after `from`, which must be the beginning of a line.
 fn next_header(text: &str, from: usize) -> Option<Header<'_>> {
     let bytes = text.as_bytes();
     let mut marks = memmem::find_iter(&bytes[from..], "--- ").map(|at| from + at);
@@ -113,8 +113,8 @@ fn next_header(text: &str, from: usize) -> Option<Header<'_>> {
     })
 }
 
-/// Measures how much of `rest` is the file at `path`, where it begins with that: its content, and the line end
-/// that is set behind it. What follows is the next header, or nothing.
+/// Returns the length of the file at `path` if `rest` begins with its content, and the length of the line end
+/// appended to it. A header or the end of the text must follow.
 fn compare(rest: &str, root: &Path, path: &str) -> Option<(usize, usize)> {
     let length = same_bytes(rest.as_bytes(), root, path)?;
     let behind = rest.get(length..)?;
@@ -128,7 +128,7 @@ fn compare(rest: &str, root: &Path, path: &str) -> Option<(usize, usize)> {
     ends(behind.strip_prefix('\n')?).then_some((length, 1))
 }
 
-/// The length of the file on the disk, where `rest` begins with it.
+/// Returns the length of the file on disk if `rest` begins with its content.
 fn same_bytes(rest: &[u8], root: &Path, path: &str) -> Option<usize> {
     if !is_file(root, path) {
         return None;
@@ -146,7 +146,7 @@ fn same_bytes(rest: &[u8], root: &Path, path: &str) -> Option<usize> {
     }
 }
 
-/// Reports whether there is such a file below the root, with no link on the way.
+/// Returns whether the path is a regular file below the root that is reached without links.
 fn is_file(root: &Path, path: &str) -> bool {
     let mut at = root.to_path_buf();
     let mut found = None;

@@ -1,7 +1,7 @@
-//! The folder of a run: which one it is, whatever becomes of its path.
+//! The folder of a run, held open in case its path changes.
 //!
-//! Makes the folder and `logs`, and opens them. Guarantees that no link is followed on the way to a folder that it
-//! opens, that this is the one that was made, and that nobody else may look into what was made here.
+//! Creates and opens the folder and `logs`. Guarantees that no link is followed on the way to an opened folder,
+//! that it is the one that was created, and that only its owner may access new folders.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -17,16 +17,16 @@ use crate::project::LOGS;
 use crate::sys::files::open_directory_in;
 use crate::sys::identity::identity;
 
-/// The run's changes to the project's files.
+/// File with the run's changes to the project's files.
 pub const CHANGES: &str = "changes.json";
 
-/// The folder with the files that the run has replaced or removed, as they were before.
+/// Folder with the previous versions of files that the run replaced or removed.
 pub const REPLACED: &str = "replaced";
 
-/// Mode of directories with logs, which tell what was sent and built.
+/// Mode of log directories, which are private because logs show what was sent and built.
 const PRIVATE: u32 = 0o700;
 
-/// A run's folder. It is held open: no other one gets its number meanwhile.
+/// A run's folder. It is held open, so that its inode number is not reused.
 #[derive(Debug)]
 pub struct RunFolder {
     logs: PathBuf,
@@ -35,10 +35,10 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Makes one below `logs` in the root, by the first of these names that is free.
+    /// Creates a folder below `logs` in the root, with the first of these names that is free.
     ///
     /// # Errors
-    /// When it cannot be made, or `logs` is no directory.
+    /// When it cannot be created, or `logs` is not a directory.
     pub fn make(root: &Path, names: impl Iterator<Item = String>) -> io::Result<Self> {
         let logs = root.join(LOGS);
         make_directory(&logs)?;
@@ -55,7 +55,7 @@ impl RunFolder {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The one that is there by this name.
+    /// Opens the existing folder with this name.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -64,20 +64,20 @@ impl RunFolder {
         Ok(Self { logs, name, held })
     }
 
-    /// Its path, relative to the project's root.
+    /// Returns its path, relative to the project's root.
     pub fn name(&self) -> String {
         format!("{LOGS}/{}", self.name)
     }
 
-    /// Its path.
+    /// Returns its absolute path.
     pub fn path(&self) -> PathBuf {
         self.logs.join(&self.name)
     }
 
-    /// The folder that was made, which is still in its place.
+    /// Returns the folder that was created, after checking that it is still in place.
     ///
     /// # Errors
-    /// When there is nothing or something else, or no handle is to be had.
+    /// When it was moved or replaced, or no handle is available.
     pub fn open(&self) -> io::Result<File> {
         let replaced =
             || io::Error::other("the run's folder was moved or replaced while the run went on");
@@ -87,10 +87,10 @@ impl RunFolder {
         is_same.then_some(held).ok_or_else(replaced)
     }
 
-    /// The folder that was made, wherever it is now.
+    /// Returns the folder that was created, even if it was moved.
     ///
     /// # Errors
-    /// When no handle is to be had.
+    /// When no handle is available.
     pub fn held(&self) -> io::Result<File> {
         self.held
             .lock()
@@ -98,10 +98,10 @@ impl RunFolder {
             .try_clone()
     }
 
-    /// Makes it again, where `logs` is.
+    /// Creates the folder again in `logs`.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn restore(&self) -> io::Result<()> {
         make_in(open_directory_in(CWD, &self.logs)?, &self.name)?;
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = open(&self.logs, &self.name)?;
@@ -117,8 +117,8 @@ fn make_in(directory: impl AsFd, name: &str) -> Result<(), Errno> {
     mkdirat(directory, name, Mode::from_raw_mode(PRIVATE))
 }
 
-/// Makes a directory that nobody but its owner may look into, unless it is there; whether it was made. A link to one is refused: what is logged stays in
-/// the project.
+/// Creates a directory that only its owner may access, and returns whether it did not exist before. A link in its place
+/// is refused, so that logs stay in the project.
 pub(crate) fn make_directory(path: &Path) -> io::Result<bool> {
     match DirBuilder::new().mode(PRIVATE).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -1,7 +1,7 @@
-//! The walk of a tree: what is in its directories, without what git ignores.
+//! Walks a directory tree, skipping what git ignores.
 //!
-//! Lists directories and reads git's ignore files. Guarantees that it looks into no link and no `.git`, no deeper than
-//! [`DEEPEST`] names, and at no more entries than it is told to, however large the tree is.
+//! Lists directories and reads git's ignore files. Guarantees that it enters no links and no `.git`, descends at most
+//! [`DEEPEST`] levels, and examines at most the given number of entries, however large the tree is.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,22 +15,22 @@ use super::repository::DOT_GIT;
 use crate::sys::files;
 use crate::sys::interrupt::Interrupt;
 
-/// The number of names that a walk goes down.
+/// Maximum depth of a walk.
 pub const DEEPEST: usize = 128;
 
-/// The kind of an entry.
+/// Kind of a directory entry.
 #[derive(Debug, PartialEq, Eq)]
 pub enum EntryKind {
     File,
     Directory,
-    /// A link, and what it names.
+    /// A link and its target.
     Link(String),
 }
 
-/// Something in a directory.
+/// A directory entry.
 #[derive(Debug)]
 pub struct Entry {
-    /// The name; what is not UTF-8 in it is replaced.
+    /// Name, with invalid UTF-8 replaced.
     pub name: String,
     pub kind: EntryKind,
 }
@@ -38,21 +38,21 @@ pub struct Entry {
 /// Opens a directory by its path from the top of a tree.
 type Open<'w> = dyn Fn(&str) -> io::Result<OwnedFd> + 'w;
 
-/// A walk through the directories of a tree.
+/// A walk through a directory tree.
 pub struct Walk<'w> {
     open: Box<Open<'w>>,
-    /// Git's rules, and the path of the tree's top as they have it.
+    /// Git's ignore rules, and the path of the tree's top relative to them.
     rules: Option<(IgnoreRules, String)>,
-    /// The number of entries that may still be looked at.
+    /// Number of entries that may still be examined.
     left: usize,
     interrupt: Option<&'w Interrupt>,
-    /// Set if more was there than was looked at.
+    /// True if some entries were not examined.
     pub is_cut_short: bool,
 }
 
 impl<'w> Walk<'w> {
-    /// A walk that looks at so many entries at the most. `open` opens a directory by its path from the top of the tree,
-    /// which is "" itself; `rules` have that top at the path beside them.
+    /// Creates a walk that examines at most `limit` entries. `open` opens a directory by its path from the top of the
+    /// tree, which itself is ""; `rules` come with the path of that top relative to them.
     pub fn new(
         open: impl Fn(&str) -> io::Result<OwnedFd> + 'w,
         rules: Option<(IgnoreRules, String)>,
@@ -67,13 +67,13 @@ impl<'w> Walk<'w> {
         }
     }
 
-    /// A walk through all of a project.
+    /// Creates a walk through a whole project.
     pub fn of_project(root: &'w Path, rules: IgnoreRules, limit: usize) -> Self {
         let open = |path: &str| files::open_directory(&root.join(path)).map(OwnedFd::from);
         Self::new(open, Some((rules, String::new())), limit)
     }
 
-    /// Lets a signal end the walk.
+    /// Makes a signal end the walk.
     pub fn until(self, interrupt: &'w Interrupt) -> Self {
         Self {
             interrupt: Some(interrupt),
@@ -81,13 +81,13 @@ impl<'w> Walk<'w> {
         }
     }
 
-    /// Reports whether nothing more is looked at.
+    /// Returns whether the walk has ended, because of the limit or a signal.
     pub fn is_over(&self) -> bool {
         self.left == 0 || self.interrupt.is_some_and(|stop| stop.check().is_err())
     }
 
-    /// Lists the directory at `path`, by name, and tells whether git ignores anything in it. What cannot be told of is
-    /// listed.
+    /// Lists the directory at `path`, sorted by name, and returns whether git ignores anything in it. Entries whose
+    /// status is unknown are listed.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -140,8 +140,8 @@ impl<'w> Walk<'w> {
         ignored.unwrap_or(false)
     }
 
-    /// Hands on each entry below the top by its path, those that are near before those that are deep. A directory is
-    /// entered where `take` says so; one that cannot be read hides what is in it, and nothing else.
+    /// Passes each entry below the top to `take` with its path, breadth first. Directories are entered if `take`
+    /// returns true; the contents of unreadable directories are skipped.
     ///
     /// # Errors
     /// When the top cannot be read.
@@ -171,7 +171,7 @@ impl<'w> Walk<'w> {
     }
 }
 
-/// The path of a name in a directory; either may be "".
+/// Joins a directory and a name with a slash; either may be empty.
 pub fn joined(directory: &str, name: &str) -> String {
     match (directory, name) {
         ("", path) | (path, "") => path.to_owned(),

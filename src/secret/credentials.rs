@@ -1,4 +1,4 @@
-//! What looks like a credential: found in a text that is about to travel, taken out of a stream, told by a file's name.
+//! Detection of likely credentials: in texts to be sent, in streams, and by file name.
 //! Pure.
 
 mod censor;

@@ -1,4 +1,4 @@
-//! Escape sequences of terminals, which are invisible and may split a key. Pure.
+//! Terminal escape sequences, which are invisible and may split a key. Pure.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Colours, titles, links.
+/// Pattern for colours, titles, links and other sequences.
 const ESCAPES: &str = concat!(
     r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]",
     r"|(?:\x1b\]|\u{9d})[^\x07\x1b\u{9c}\n]*(?:\x07|\x1b\\|\u{9c})?",
@@ -20,7 +20,7 @@ const ESCAPES: &str = concat!(
 )]
 static ESCAPE: LazyLock<Regex> = LazyLock::new(|| Regex::new(ESCAPES).expect("a valid pattern"));
 
-/// `text` without what terminals take for commands.
+/// Removes terminal escape sequences from `text`.
 pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
     if has_any(text) {
         ESCAPE.replace_all(text, "")
@@ -29,23 +29,23 @@ pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns whether any may be in `text`. Most have none, and the pattern takes long to compile.
+/// Returns whether `text` may contain escape sequences. Most texts do not, and compiling the pattern is slow.
 fn has_any(text: &str) -> bool {
     let begins = ['\u{1b}', '\u{9b}', '\u{9d}'];
     begins.iter().any(|begin| text.contains(*begin))
 }
 
-/// The visible part of a text, and its places in the original.
+/// The visible part of a text, with its positions in the original.
 #[derive(Debug)]
 pub(super) struct SeenText {
-    /// The text without escapes.
+    /// Text without escape sequences.
     pub text: String,
-    /// Where in it something is left out, and how many bytes are up to there.
+    /// For each gap, its position in `text` and the number of bytes removed so far.
     gaps: Vec<(usize, usize)>,
 }
 
 impl SeenText {
-    /// `None` where all of `text` is to be seen.
+    /// Removes the escape sequences; `None` if `text` has none.
     pub fn of(text: &str) -> Option<Self> {
         if !has_any(text) {
             return None;
@@ -64,7 +64,7 @@ impl SeenText {
         Some(seen)
     }
 
-    /// Where in the whole text stands what is seen at `range`, which is not empty.
+    /// Maps a non-empty range of the visible text to the original text.
     pub fn whole(&self, range: &Range<usize>) -> Range<usize> {
         let left_out = |at: usize| {
             let before = self.gaps.partition_point(|(gap, _)| *gap <= at);

@@ -1,4 +1,4 @@
-//! API keys, the redactor that everything leaving the process passes through, and the search for credentials. Pure.
+//! API keys, the redactor for everything that leaves the process, and the search for credentials. Pure.
 
 pub mod credentials;
 pub(crate) mod escapes;

@@ -1,8 +1,8 @@
-//! API keys, and the redactor that everything leaving the process passes through.
+//! API keys, and the redactor for everything that leaves the process.
 //!
-//! Touches nothing: keys come in as bytes, texts go out as text. Guarantees that an [`ApiKey`] never prints, and that a
-//! [`Redactor`] finds each of its keys in every form that `forms` lists, however a text is cut into chunks, and in a whole
-//! text with colours within.
+//! Pure. Guarantees that an [`ApiKey`] is never printed in full, and that a
+//! [`Redactor`] finds each of its keys in every form that `forms` lists: in a stream however it is split into chunks,
+//! and in a complete text even if escape sequences split the key.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,29 +16,29 @@ use serde_json::Value;
 
 use super::escapes::SeenText;
 
-/// A vendor's API key: one line of visible ASCII. Its `Debug` and `Display` show the last two characters at the most.
+/// A vendor's API key: one line of visible ASCII. Its `Debug` and `Display` show at most the last two characters.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
-/// Why a key file's content is not a key. Never holds the content.
+/// Errors from parsing a key file. They never contain the file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyProblem {
-    /// Nothing but blanks.
+    /// The file contains only white space.
     #[error("is empty")]
     Empty,
-    /// More than one line.
+    /// The file has more than one line.
     #[error("has more than one line")]
     MultiLine,
-    /// A byte that cannot stand in an HTTP header's value.
+    /// The key contains a byte that is not allowed in the value of an HTTP header.
     #[error("has a blank, a control character or a character that is not ASCII")]
     NotVisibleAscii,
 }
 
 impl ApiKey {
-    /// Reads a key file's content; blanks and line ends around the key are passed over.
+    /// Parses a key file's content, ignoring white space around the key.
     ///
     /// # Errors
-    /// When what is left is not one line of visible ASCII.
+    /// When the key is not one line of visible ASCII.
     pub fn parse(content: &[u8]) -> Result<Self, KeyProblem> {
         let key = content.trim_ascii();
         if key.is_empty() {
@@ -53,7 +53,7 @@ impl ApiKey {
         }
     }
 
-    /// The key itself, for the one header that carries it.
+    /// Returns the key itself, for the one header that carries it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -71,54 +71,54 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// A key shorter than this many bytes is not looked for: it would match everywhere.
+/// Minimum length in bytes of a key to search for. Shorter ones would match everywhere.
 pub const SHORTEST_KEY: usize = 6;
 
-/// The kind of secret that a redactor has found.
+/// Kind of a secret that a redactor has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretKind {
     /// One of the keys.
     Key,
-    /// The value of another variable that holds a secret.
+    /// The value of another secret variable.
     Variable,
 }
 
-/// The text to look for, its replacement, and its kind.
+/// Text to search for, its replacement and its kind.
 type Pattern = (String, String, SecretKind);
 
-/// So many bytes of a stream are searched at a time, so that a long text is not held twice.
+/// Number of bytes of a stream searched at a time, so that a long text is not held twice.
 const PIECE: usize = 64 << 10;
 
-/// Replaces keys, and the values of secret variables, by `[REDACTED]` and their last two characters. Its `Debug` shows
-/// nothing of them. What is said of keys here goes for those values as well.
+/// Replaces keys and the values of secret variables with `[REDACTED]` and their last two characters. Its `Debug` output
+/// reveals none of them. Below, "keys" includes those values.
 #[derive(Clone, Default)]
 pub struct Redactor {
     patterns: Option<AhoCorasick>,
-    /// The patterns themselves, sorted.
+    /// Texts to search for, sorted.
     forms: Arc<[String]>,
-    /// The replacement for the pattern of the same index.
+    /// Replacements, by the index of the pattern.
     replacements: Vec<String>,
-    /// The kind of the pattern of the same index.
+    /// Kinds, by the index of the pattern.
     kinds: Vec<SecretKind>,
-    /// Length of the longest pattern, in bytes.
+    /// Length of the longest pattern in bytes.
     longest: usize,
 }
 
 impl Redactor {
-    /// A redactor for these keys. The same key twice is no harm; one of fewer than [`SHORTEST_KEY`] bytes is passed
-    /// over.
+    /// Creates a redactor for these keys. Duplicates are harmless, and keys of fewer than [`SHORTEST_KEY`] bytes are
+    /// ignored.
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         Self::with_values(keys, [])
     }
 
-    /// A redactor for these keys, and for the values of other variables that hold secrets.
+    /// Creates a redactor for these keys and the values of other secret variables.
     pub fn with_values<'a>(
         keys: impl IntoIterator<Item = &'a str>,
         values: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         let is_long = |key: &&str| key.len() >= SHORTEST_KEY;
         let keys: Vec<&str> = keys.into_iter().filter(is_long).collect();
-        // A value that has a key in it is as secret as the key.
+        // A value that contains a key is as secret as the key.
         let kind = |value: &str| {
             if keys.iter().any(|key| value.contains(key)) {
                 SecretKind::Key
@@ -135,7 +135,7 @@ impl Redactor {
         Self::of(patterns)
     }
 
-    /// The same with further keys.
+    /// Returns a redactor with additional keys.
     #[must_use]
     pub fn and<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Self {
         let own = self.forms.iter().zip(&self.replacements).zip(&self.kinds);
@@ -149,7 +149,7 @@ impl Redactor {
     }
 
     fn of(mut patterns: Vec<Pattern>) -> Self {
-        // Stable: of equal forms, a key's comes first.
+        // The sort is stable, so that of equal forms a key's comes first.
         patterns.sort_by(|a, b| a.0.cmp(&b.0));
         patterns.dedup_by(|a, b| a.0 == b.0);
         let kinds = patterns.iter().map(|(.., kind)| *kind).collect();
@@ -158,12 +158,12 @@ impl Redactor {
             .map(|(form, replacement, _)| (form, replacement))
             .unzip();
         let longest = forms.iter().map(String::len).max().unwrap_or(0);
-        // The longest of several matches at one place: with one key a prefix of another, the rest must not show.
+        // The longest match must win: if one key is a prefix of another, the rest must not remain visible.
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(&forms);
-        // Building fails only beyond 2^31 states; a few hundred bytes of patterns stay far below.
+        // Building fails only beyond 2^31 states, far more than a few hundred bytes of patterns need.
         Self {
             patterns: automaton.ok().filter(|_| longest > 0),
             forms: forms.into(),
@@ -173,7 +173,7 @@ impl Redactor {
         }
     }
 
-    /// The length of the longest end of `bytes` that more may make a key of, or a longer one.
+    /// Returns the length of the longest suffix of `bytes` that could become a key, or a longer one, with more bytes.
     fn unsettled(&self, bytes: &[u8]) -> usize {
         let longest = bytes.len().min(self.longest.saturating_sub(1));
         let begins_a_form = |end: &[u8]| {
@@ -187,7 +187,7 @@ impl Redactor {
             .unwrap_or(0)
     }
 
-    /// Where in `text` keys stand, and whether it is really a key.
+    /// Returns the positions of keys in `text`, and the kind of each.
     pub fn find<'t>(
         &'t self,
         text: &'t str,
@@ -199,8 +199,8 @@ impl Redactor {
         found.map(|found| (found.range(), self.kinds[found.pattern()]))
     }
 
-    /// `text` without the keys; borrowed where there was none. A key is one also where it has colours within: once they
-    /// are taken out, it would be whole.
+    /// Returns `text` without the keys, borrowed if it contained none. Also finds keys that are split by escape
+    /// sequences, since these may be removed later.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let Some(patterns) = &self.patterns else {
@@ -217,7 +217,7 @@ impl Redactor {
         }
     }
 
-    /// `text` without the keys that are to be seen in it.
+    /// Returns `text` without the keys in its visible part.
     fn seen(&self, text: &str, seen: &SeenText) -> String {
         let (mut out, mut done) = (String::with_capacity(text.len()), 0);
         for found in self
@@ -234,7 +234,7 @@ impl Redactor {
         out
     }
 
-    /// The same for a piece that may be borrowed for longer.
+    /// Returns `piece` without the keys, avoiding a copy if it contains none.
     #[must_use]
     pub fn piece<'a>(&self, piece: Cow<'a, str>) -> Cow<'a, str> {
         match piece {
@@ -246,7 +246,7 @@ impl Redactor {
         }
     }
 
-    /// A writer that passes on what it is given, less the keys.
+    /// Creates a writer that passes its input on to `inner` without the keys.
     pub fn writer<W: Write>(&self, inner: W) -> RedactingWriter<'_, W> {
         RedactingWriter {
             redactor: self,
@@ -258,8 +258,8 @@ impl Redactor {
 }
 
 impl Redactor {
-    /// The same JSON with every text in it, names included, without the keys. Done before texts are escaped: whatever a
-    /// key looks like, it stays JSON.
+    /// Removes the keys from every string in a JSON value, names included. This is done before the strings are
+    /// escaped, so the result is valid JSON whatever a key looks like.
     #[must_use]
     pub fn json(&self, value: &Value) -> Value {
         match value {
@@ -282,30 +282,30 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// Redacts a stream, keys across the borders of its chunks included. [`finish`](Self::finish) must be called at the
-/// end: until then up to a pattern's length of bytes is held back.
+/// Redacts a stream, including keys that are split between chunks. [`finish`](Self::finish) must be called at the
+/// end, because up to the length of a pattern is held back until then.
 #[derive(Debug)]
 pub struct RedactingWriter<'a, W: Write> {
     redactor: &'a Redactor,
-    /// The end of what was written, that may be the beginning of a key.
+    /// End of the input that may be the beginning of a key.
     held: Vec<u8>,
-    /// True if there was a key so far.
+    /// True if a key has been found.
     found: bool,
     inner: W,
 }
 
-/// Passes a stream on, and holds its end back while it is not known what that is.
+/// Passes on a stream, but holds back its end while that may be the beginning of a secret.
 pub(super) trait HoldingBack {
     /// Returns the bytes that are held back.
     fn held(&mut self) -> &mut Vec<u8>;
 
-    /// Of how much of `held` it is known what it is.
+    /// Returns how many bytes of `held` can be decided on.
     fn settled(&self, held: &[u8]) -> usize;
 
-    /// Passes `bytes` on up to about `settled`, and returns how many are done.
+    /// Passes on `bytes` up to about `settled`, and returns the number of processed bytes.
     fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize>;
 
-    /// Takes in a piece of `chunk`, and returns how long it is.
+    /// Processes a piece of `chunk`, and returns its length.
     fn take_in(&mut self, chunk: &[u8]) -> io::Result<usize> {
         let chunk = &chunk[..chunk.len().min(PIECE)];
         let mut held = std::mem::take(self.held());
@@ -317,7 +317,7 @@ pub(super) trait HoldingBack {
         Ok(chunk.len())
     }
 
-    /// Passes on what is held back: nothing follows.
+    /// Passes on what is held back, at the end of the stream.
     fn give_out(&mut self) -> io::Result<()> {
         let held = std::mem::take(self.held());
         self.emit(&held, held.len()).map(drop)
@@ -330,29 +330,29 @@ impl<W: Write> RedactingWriter<'_, W> {
         &self.inner
     }
 
-    /// Writes what was held back, flushes, and gives the inner writer back.
+    /// Writes what was held back, flushes, and returns the inner writer.
     ///
     /// # Errors
-    /// The inner writer's.
+    /// Those of the inner writer.
     pub fn finish(self) -> io::Result<W> {
         self.finish_found().map(|(inner, _)| inner)
     }
 
-    /// The same, but tells whether there was a key in all that was written.
+    /// Like [`finish`](Self::finish), but also returns whether a key was found.
     ///
     /// # Errors
-    /// The inner writer's.
+    /// Those of the inner writer.
     pub fn finish_found(mut self) -> io::Result<(W, bool)> {
         self.give_out()?;
         self.inner.flush()?;
         Ok((self.inner, self.found))
     }
 
-    /// Writes as much of what is held back as can be told by now: all but the beginning of what may become
-    /// a key. For a reader who follows along; the rest still needs [`finish`](Self::finish).
+    /// Writes as much as possible of what is held back: everything except the beginning of a possible
+    /// key. Meant for a reader who follows along; [`finish`](Self::finish) must still be called.
     ///
     /// # Errors
-    /// The inner writer's.
+    /// Those of the inner writer.
     pub fn release(&mut self) -> io::Result<()> {
         let mut held = std::mem::take(&mut self.held);
         loop {
@@ -360,7 +360,7 @@ impl<W: Write> RedactingWriter<'_, W> {
             if settled == 0 {
                 break;
             }
-            // A key may reach beyond; what is left then begins anew.
+            // A key may extend beyond `settled`, so the remainder is examined again.
             let done = self.emit(&held, settled)?;
             held.drain(..done);
         }
@@ -379,8 +379,7 @@ impl<W: Write> HoldingBack for RedactingWriter<'_, W> {
         held.len().saturating_sub(longest.saturating_sub(1))
     }
 
-    /// A match that begins before
-    /// `settled` is written whole; whether one begins after it cannot be told yet.
+    /// Replaces every match that begins before `settled`, even if it ends later. Later matches are still undecided.
     fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize> {
         let mut done = 0;
         if let Some(patterns) = &self.redactor.patterns {
@@ -421,8 +420,8 @@ fn replacement(key: &str) -> String {
     format!("[REDACTED]{tail}")
 }
 
-/// The ways a key is commonly written: raw, JSON-escaped, percent-encoded, base64 and base64url at
-/// all three shifts, hex.
+/// Returns the ways in which a key is commonly written: raw, JSON-escaped, percent-encoded, base64 and base64url
+/// at all three offsets, and hexadecimal.
 fn forms(key: &str) -> Vec<String> {
     let hex: Vec<_> = key.bytes().map(|byte| format!("{byte:02x}")).collect();
     let hex = hex.concat();
@@ -433,7 +432,7 @@ fn forms(key: &str) -> Vec<String> {
         forms.push(base64_inner(&STANDARD_NO_PAD, key, shift));
         forms.push(base64_inner(&URL_SAFE_NO_PAD, key, shift));
     }
-    // An escaped key in a text that is JSON itself is escaped once more.
+    // An escaped key inside a JSON string is escaped a second time.
     let twice = forms
         .iter()
         .filter(|form| form.contains('\\'))
@@ -442,8 +441,8 @@ fn forms(key: &str) -> Vec<String> {
     forms
 }
 
-/// Returns the key as JSON writers escape it beyond what they must: nothing; `/`; the characters special to HTML, in
-/// several variants; all but letters and digits; everything.
+/// Returns the key as JSON writers escape it beyond what is required: nothing more; `/`; the characters special in
+/// HTML, in several variants; everything but letters and digits; or everything.
 fn json_forms(key: &str) -> Vec<String> {
     const HTML: [&str; 5] = ["/", "<>&", "<>&'", "<>&='", "<>&'+`\""];
     const NUMBERS: [fn(char) -> String; 2] = [
@@ -470,8 +469,8 @@ fn json_forms(key: &str) -> Vec<String> {
     forms
 }
 
-/// Percent-encoded as RFC 3986 has it; with `/` or `+` left alone, as is common; and everything. The digits in
-/// either case.
+/// Returns the key percent-encoded as in RFC 3986; with `/` or `+` unchanged, as is common; and with every byte
+/// encoded. The digits are in either case.
 fn percent_forms(key: &str) -> Vec<String> {
     const LEFT_ALONE: [Option<&str>; 4] = [None, Some("-._~"), Some("-._~/"), Some("-._~+")];
     const NUMBERS: [fn(u8) -> String; 2] = [|b| format!("%{b:02x}"), |b| format!("%{b:02X}")];
@@ -490,12 +489,12 @@ fn percent_forms(key: &str) -> Vec<String> {
         .collect()
 }
 
-/// The characters of `key`'s base64 that depend on the key alone when it stands `shift` bytes into a group of three.
+/// Returns the characters of the base64 text that depend only on `key` if it is `shift` bytes into a group of three.
 fn base64_inner(engine: &impl base64::Engine, key: &str, shift: usize) -> String {
     let mut bytes = vec![0; shift];
     bytes.extend_from_slice(key.as_bytes());
     let encoded = engine.encode(&bytes);
-    // A character holds six bits: those that hold a bit of a byte before or behind the key are left out.
+    // A character holds six bits. Those that share a byte before or after the key are left out.
     let first = (shift * 8).div_ceil(6);
     let last = bytes.len() * 8 / 6;
     encoded[first..last].to_owned()

@@ -1,7 +1,7 @@
-//! Writes a file of the program's own in one step.
+//! Writes the program's own files atomically.
 //!
-//! Touches the file and its directory. Guarantees that a reader sees the old content or the new one
-//! whole, and that a link in the file's place is replaced rather than followed.
+//! Touches the file and its directory. Guarantees that a reader sees either the old content or the new one, complete,
+//! and that a link at the path is replaced rather than followed.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -14,26 +14,26 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-/// The prefix of files that are not in their place yet. A process that is killed leaves them behind.
+/// Name prefix of files that are not yet in place. A process that is killed leaves them behind.
 const STAGED: &str = ".staged-";
 
-/// Replaces `path`, or makes it, with what `write` writes.
+/// Creates or replaces the file at `path` with the content that `write` writes.
 ///
 /// # Errors
-/// When the file cannot be written; what was there is then still there.
+/// When the file cannot be written; the old content then remains.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    // The mode that a file commonly gets; the user's umask takes from it.
+    // The usual mode for new files, reduced by the user's umask.
     let mut staged = stage(path, 0o666)?;
     write(staged.as_file_mut())?;
     staged.persist(path)?;
     Ok(())
 }
 
-/// The same for the file `name` in a directory that is open, whatever has become of its path. Until it is in its place,
-/// it lies in `staging`, a directory of the same file system that is [swept](sweep).
+/// Like [`replace`], for the file `name` in an open directory, even if that directory has been moved. The content is
+/// first written to `staging`, a directory on the same file system that is [swept](sweep).
 ///
 /// # Errors
-/// When the file cannot be written; what was there is then still there.
+/// When the file cannot be written; the old content then remains.
 #[expect(
     clippy::disallowed_methods,
     reason = "a file that must not exist is no link and no pipe"
@@ -55,11 +55,11 @@ pub fn replace_in(
     moved
 }
 
-/// The same for a file that nobody but its owner may read. It is on the disk before it stands in its place, so that
-/// not even a loss of power leaves half of it.
+/// Like [`replace`], for a file that only its owner may read. The content is synced to disk before the file is put in
+/// place, so that not even a power failure leaves it incomplete.
 ///
 /// # Errors
-/// When the file cannot be written; what was there is then still there.
+/// When the file cannot be written; the old content then remains.
 pub fn replace_private(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -68,10 +68,10 @@ pub fn replace_private(
     Ok(())
 }
 
-/// The same for a file that is not there yet.
+/// Like [`replace_private`], for a file that does not exist yet.
 ///
 /// # Errors
-/// When the file cannot be written; [`io::ErrorKind::AlreadyExists`] where there is one.
+/// When the file cannot be written; of kind [`io::ErrorKind::AlreadyExists`] if it exists.
 pub fn create_private(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -80,12 +80,12 @@ pub fn create_private(
     Ok(())
 }
 
-/// Removes the files in `directory` that processes were killed over, of before `oldest`, if that is given.
+/// Removes staged files that killed processes left in `directory`; with `oldest`, only those modified before that time.
 ///
 /// # Errors
-/// When the directory cannot be read, or a file not be removed. What can be removed is removed all the same.
+/// When the directory cannot be read or a file cannot be removed. The remaining files are removed nevertheless.
 pub fn sweep(directory: &Path, oldest: Option<SystemTime>) -> io::Result<()> {
-    // What a link leads to is somebody else's.
+    // The target of a link may belong to someone else.
     if !directory.symlink_metadata()?.is_dir() {
         return Ok(());
     }
@@ -107,10 +107,10 @@ pub fn sweep(directory: &Path, oldest: Option<SystemTime>) -> io::Result<()> {
     swept
 }
 
-/// Makes a directory that nobody but its owner may look into, and those above it. One that is there stays as it is.
+/// Creates a directory that only its owner may enter, and its parents. An existing directory is left unchanged.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When the directory cannot be created.
 pub fn private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

@@ -1,13 +1,13 @@
-//! Keeps what this process holds in memory, keys among it, from lying about in a file.
+//! Keeps the memory of this process, which contains keys, out of core dumps.
 //!
-//! Touches this process's own limits and nothing else. What it starts writes no core dumps either, unless it raises
-//! its limit again.
+//! Touches only the limits of this process. Its child processes inherit them, so they write no core dumps either unless
+//! they raise their limit.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Has this process write no core dump, whatever ends it. On Linux, other processes of the same user cannot read its
-/// memory and its environment any more, and no helper that the system may have gets a dump of it. To be called
-/// before anything else. Where the system refuses it, the process goes on as it is.
+/// Disables core dumps of this process. On Linux, this also prevents other processes of the same user from reading its
+/// memory and environment, and crash handlers from receiving a dump. Call this before anything else. If the kernel
+/// refuses, the process continues unprotected.
 pub fn forbid() {
     let limit = Rlimit {
         current: Some(0),

@@ -1,19 +1,19 @@
-//! A progress counter, updated by the threads that do the work and read by others.
+//! A progress counter that worker threads update and other threads read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A count that only grows; all clones are the same one.
+/// A count that only increases; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Counter(Arc<AtomicU64>);
 
 impl Counter {
-    /// One more is done.
+    /// Increments the count by one.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the amount done so far.
+    /// Returns the count so far.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

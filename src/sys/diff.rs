@@ -1,9 +1,9 @@
 //! Differences between two states of files, as git shows them: `git diff --stat`, `git diff`, and hunks for a page.
 //! Pure.
 //!
-//! Guarantees that the work is bounded by what is compared, never by a clock, so that equal input
-//! gives equal output: files beyond [`MAX_BYTES`] or [`MAX_LINES`] are treated as binary, and where
-//! a search for the difference would take too long, the lines count as replaced.
+//! Guarantees that the work is bounded by the size of the input, never by a clock, so that equal input
+//! gives equal output: files larger than [`MAX_BYTES`] or [`MAX_LINES`] are treated as binary, and if the
+//! search for a minimal difference would take too long, the lines count as replaced.
 
 mod change;
 mod compare;
@@ -20,13 +20,13 @@ pub use stat::{FileStat, Stat, StatKind, stat};
 
 use quote::quoted_behind;
 
-/// The changes as `git diff --no-renames` prints them, but for the `index` lines; what is not UTF-8 in
-/// them is replaced.
+/// Formats the changes like `git diff --no-renames`, but without `index` lines; invalid UTF-8 is
+/// replaced.
 pub fn text(changes: &[FileChange]) -> String {
     String::from_utf8_lossy(&unified(changes)).into_owned()
 }
 
-/// The same as bytes, which `git apply` takes, where no file is binary.
+/// Formats the changes as bytes. `git apply` accepts them if no file is binary.
 fn unified(changes: &[FileChange]) -> Vec<u8> {
     let mut out = Vec::new();
     for change in in_order(changes) {
@@ -64,7 +64,7 @@ fn push_hunks(out: &mut Vec<u8>, [before, after]: &[String; 2], hunks: &[Hunk]) 
         return;
     }
     for (sign, name) in [("---", before), ("+++", after)] {
-        // Without the tab, a reader may take a blank for the name's end.
+        // Without the tab, some tools take the first blank for the end of the name.
         let tab = if name.contains(' ') { "\t" } else { "" };
         out.extend(format!("{sign} {name}{tab}\n").bytes());
     }
@@ -97,7 +97,7 @@ fn push_hunk(out: &mut Vec<u8>, hunk: &Hunk) {
     }
 }
 
-/// A hunk's place in one of the files; git leaves out a count of one.
+/// Formats a hunk's position in one of the files; like git, omits a count of 1.
 fn range(start: usize, count: usize) -> String {
     match count {
         1 => start.to_string(),

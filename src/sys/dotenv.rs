@@ -1,30 +1,30 @@
-//! The variables of a `.env` file, one a line. Pure.
+//! Parses the variables in a `.env` file, one per line. Pure.
 //!
-//! Guarantees that nothing is read from the process's own environment and nothing written
-//! there, that no variable is expanded, that no line is read in part, and that a problem tells a line by its number and
-//! never by its content.
+//! Guarantees that the process's own environment is neither read nor changed, that variables are not expanded, that
+//! a line is parsed completely or not at all, and that a problem gives the line's number but
+//! never its content.
 
 use super::text::without_mark;
 
-/// No more problems than this are told.
+/// Maximum number of reported problems.
 const MOST_PROBLEMS: usize = 10;
 
-/// A line of a `.env` file that cannot be read.
+/// Error for a line of a `.env` file that cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum DotenvProblem {
-    /// It is no assignment, or not a whole one.
+    /// The line is not a complete assignment.
     #[error("line {line} of `.env` is not of the form `KEY=value`")]
     #[diagnostic(help(
         "write one variable a line, a value with blanks in quotes, and a newline in it as `\\n` in double quotes"
     ))]
     Malformed { line: usize },
-    /// A `$` would be expanded: half a key helps nobody.
+    /// The value contains a `$`, which other programs would expand; a guess could yield a wrong key.
     #[error("line {line} of `.env` has a `$`, and variables are not expanded there")]
     #[diagnostic(help("put the value in single quotes"))]
     Dollar { line: usize },
 }
 
-/// The variables, in the file's order, and the first lines that cannot be read.
+/// Returns the variables in the file's order, and the first problems.
 pub fn parse(content: &[u8]) -> (Vec<(String, String)>, Vec<DotenvProblem>) {
     let (mut variables, mut problems) = (Vec::new(), Vec::new());
     let lines = without_mark(content).split(|byte| *byte == b'\n');
@@ -39,13 +39,13 @@ pub fn parse(content: &[u8]) -> (Vec<(String, String)>, Vec<DotenvProblem>) {
     (variables, problems)
 }
 
-/// The fault of a line.
+/// Reason why a line cannot be parsed.
 enum Fault {
     Malformed,
     Dollar,
 }
 
-/// The variable that a line sets; `None` where it is blank or a comment.
+/// Parses the variable that a line sets; `None` for a blank line or a comment.
 fn assignment(line: &[u8]) -> Result<Option<(String, String)>, Fault> {
     let line = str::from_utf8(line).map_err(|_| Fault::Malformed)?.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -53,7 +53,7 @@ fn assignment(line: &[u8]) -> Result<Option<(String, String)>, Fault> {
     }
     let (name, value) = line.split_once('=').ok_or(Fault::Malformed)?;
     let name = name.trim_end();
-    // It may stand before a name, and be one itself.
+    // `export` may precede a name, or be the name itself.
     let exported = name.strip_prefix("export");
     let exported = exported.filter(|name| name.starts_with(char::is_whitespace));
     let name = exported.map_or(name, str::trim_start);
@@ -66,7 +66,7 @@ fn assignment(line: &[u8]) -> Result<Option<(String, String)>, Fault> {
     Ok(Some((name.to_owned(), value)))
 }
 
-/// Parses a value that may have quotes around it, or around parts of it, and a comment behind it.
+/// Parses a value that may be quoted, completely or in parts, and followed by a comment.
 fn value(text: &str) -> Result<String, Fault> {
     let (mut value, mut quote) = (String::new(), None);
     if text.starts_with('#') {

@@ -1,6 +1,6 @@
-//! The environment of the process, captured once by `main`: environment variables and clocks.
+//! The process's environment, captured once by `main`: environment variables and clocks.
 //!
-//! Everything below `main` gets these as arguments, which keeps runs reproducible and tests parallel.
+//! All other code receives these as arguments, which keeps runs reproducible and lets tests run in parallel.
 
 mod secrets;
 
@@ -16,8 +16,8 @@ use jiff::tz::TimeZone;
 
 pub use self::secrets::{SHORTEST_SECRET, query_secrets};
 
-/// The variables in which API keys are commonly kept. `build.sh` does not get to see them, and what
-/// they hold is redacted like the keys in `agent-config`.
+/// Variables that commonly hold API keys. They are removed from the environment of `build.sh`, and
+/// their values are redacted like the keys in `agent-config`.
 pub const KEY_VARIABLES: [&str; 6] = [
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
@@ -27,18 +27,18 @@ pub const KEY_VARIABLES: [&str; 6] = [
     "DEV_AGENT_API_KEY",
 ];
 
-/// A snapshot of the environment variables.
+/// Snapshot of the environment variables.
 #[derive(Debug, Clone, Default)]
 pub struct Environment(HashMap<OsString, OsString>);
 
 impl Environment {
-    /// The variable's value; `None` where it is unset, empty or not UTF-8.
+    /// Returns the variable's value; `None` if it is unset, empty or not UTF-8.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.os(name)?.to_str()
     }
 
-    /// The variable's value; `None` where it is unset or empty.
+    /// Returns the variable's value; `None` if it is unset or empty.
     pub fn os(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
         self.0
             .get(name.as_ref())
@@ -53,7 +53,7 @@ impl Environment {
         value.is_some_and(|value| value.is_empty())
     }
 
-    /// The same with these variables where it has none of the name, or an empty one.
+    /// Returns a copy that takes variables which are unset or empty here from `defaults`.
     #[must_use]
     pub fn with_defaults(&self, defaults: &Self) -> Self {
         let is_set = |(_, value): &(&OsString, &OsString)| !value.is_empty();
@@ -62,7 +62,7 @@ impl Environment {
             .collect()
     }
 
-    /// The names of the variables whose value is such, as far as it is UTF-8.
+    /// Returns the names of the variables whose value is UTF-8 and satisfies `such`.
     pub fn names_where(&self, such: impl Fn(&str) -> bool) -> Vec<OsString> {
         let found = self
             .0
@@ -71,7 +71,7 @@ impl Environment {
         found.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The names of the variables that hold a secret, as these or their values say.
+    /// Returns the names of the variables that hold a secret, judging by their names or values.
     pub fn secret_names(&self) -> impl Iterator<Item = &OsStr> {
         let is_secret = |(name, value): &(&OsString, &OsString)| {
             let value = value.to_string_lossy();
@@ -83,7 +83,7 @@ impl Environment {
             .map(|(name, _)| name.as_os_str())
     }
 
-    /// Returns the values of these variables, as far as they are to be looked for.
+    /// Returns the texts to search for in order to find the values of these variables.
     pub fn secrets(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let values = self
             .secret_names()
@@ -91,7 +91,7 @@ impl Environment {
         values.flat_map(secrets::searched)
     }
 
-    /// The first of `names` that is set.
+    /// Returns the first of `names` that is set, with its value.
     #[must_use]
     pub fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
@@ -116,11 +116,11 @@ impl FromIterator<(OsString, OsString)> for Environment {
     }
 }
 
-/// The time, as an argument.
+/// A source of time, passed as an argument.
 pub trait Clock: Sync {
-    /// The wall clock, in the local time zone.
+    /// Returns the wall-clock time in the local time zone.
     fn now(&self) -> DateTime<FixedOffset>;
-    /// Time since some fixed point; never goes back.
+    /// Returns the time since some fixed point; never decreases.
     fn elapsed(&self) -> Duration;
     /// Returns the name of the local time zone at that time, such as `MST` or `+03`; `None` if unknown.
     fn zone(&self, _at: DateTime<FixedOffset>) -> Option<String> {
@@ -128,14 +128,14 @@ pub trait Clock: Sync {
     }
 }
 
-/// A clock that shows the time of a recording, where there is one: what took time then passes at once.
+/// A clock that can show the times of a recording, so that a replay takes no time.
 pub struct RecordedClock<'c> {
     inner: &'c dyn Clock,
     recorded: Mutex<Option<Duration>>,
 }
 
 impl<'c> RecordedClock<'c> {
-    /// One that shows what `inner` does until it is [`set`](Self::set), and its date also then.
+    /// Creates a clock that follows `inner` until it is [`set`](Self::set); the date always comes from `inner`.
     pub fn new(inner: &'c dyn Clock) -> Self {
         Self {
             inner,
@@ -143,7 +143,7 @@ impl<'c> RecordedClock<'c> {
         }
     }
 
-    /// From now on it shows this time, until it is set again.
+    /// Makes the clock show this elapsed time until it is set again.
     pub fn set(&self, elapsed: Duration) {
         *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(elapsed);
     }
@@ -160,28 +160,28 @@ impl Clock for RecordedClock<'_> {
     }
 }
 
-/// The machine's clocks.
+/// The system clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock {
     started: Instant,
 }
 
-/// The clock shows a time that no certificate is valid at, and no time stamp is of.
+/// Error for a clock before 1970, when no certificate is valid and time stamps make no sense.
 #[derive(Debug, thiserror::Error)]
 #[error("the clock shows a time before 1970\nhint: set the clock")]
 pub struct WrongClock;
 
 impl SystemClock {
-    /// Looks whether `now`, by the wall clock, is a time to work at.
+    /// Checks that the wall-clock time `now` is plausible.
     ///
     /// # Errors
-    /// When it is before 1970.
+    /// When `now` is before 1970.
     pub fn check(now: SystemTime) -> Result<(), WrongClock> {
         let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH);
         since_1970.map(drop).map_err(|_| WrongClock)
     }
 
-    /// A clock whose [`elapsed`](Clock::elapsed) counts from now.
+    /// Creates a clock whose [`elapsed`](Clock::elapsed) counts from now.
     #[must_use]
     pub fn start() -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! Errors as they travel up: each says beside its message what the user can do about it, and how the process ends.
+//! Errors as they are propagated to `main`: each has a message, a hint for the user and an exit code.
 //!
-//! Every room's errors derive [`miette::Diagnostic`]: `help` is the hint, `code` the exit's name in the contract; where
-//! there is none, something local has failed.
+//! All error types derive [`miette::Diagnostic`]: `help` is the hint, and `code` is the exit's name in the contract.
+//! Without a code, the error counts as local I/O failure.
 
 use std::fmt;
 use std::ops::Deref;
@@ -10,12 +10,12 @@ use miette::{Diagnostic, Report};
 
 use super::exit::Exit;
 
-/// Any error of any room.
+/// Any error of this program.
 #[derive(Debug)]
 pub struct Error(Report);
 
 impl Error {
-    /// The way out, for the user.
+    /// Returns the hint for the user.
     pub fn hint(&self) -> Option<String> {
         Problem::hint(&**self)
     }
@@ -26,20 +26,20 @@ impl Error {
         name.map_or(Exit::LocalIo, |name| Exit::named(&name))
     }
 
-    /// Returns whether it is an error of this type.
+    /// Returns whether the error is of type `E`.
     pub fn is<E: Diagnostic + Send + Sync + 'static>(&self) -> bool {
         self.0.downcast_ref::<E>().is_some()
     }
 
-    /// The error itself, where it is of this type.
+    /// Returns the error as an `E` if it is of that type.
     pub fn downcast_ref<E: Diagnostic + Send + Sync + 'static>(&self) -> Option<&E> {
         self.0.downcast_ref()
     }
 
-    /// The error itself.
+    /// Converts to the concrete error type.
     ///
     /// # Errors
-    /// This error, where it is of another type.
+    /// Returns `self` if it is of another type.
     pub fn downcast<E: Diagnostic + Send + Sync + 'static>(self) -> Result<E, Self> {
         self.0.downcast().map_err(Self)
     }
@@ -65,9 +65,9 @@ impl fmt::Display for Error {
     }
 }
 
-/// A problem and the way out of it.
+/// An error with a hint for the user.
 pub trait Problem: Diagnostic {
-    /// The way out, for the user.
+    /// Returns the hint for the user.
     fn hint(&self) -> Option<String> {
         self.help().map(|hint| hint.to_string())
     }

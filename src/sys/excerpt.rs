@@ -1,13 +1,13 @@
-//! The beginning and the end of a stream too long to keep. Pure.
+//! Keeps the beginning and the end of a stream that is too long to keep whole. Pure.
 //!
-//! Guarantees that at most [`Excerpt::LIMIT`] bytes are held, and that what was left out is counted.
+//! Guarantees that at most [`Excerpt::LIMIT`] bytes are kept, and that the omitted bytes are counted.
 
 pub mod text;
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-/// Collects a stream: whole up to the limit, else the first and the last half of it.
+/// Collects a stream: complete up to the limit, otherwise its beginning and its end, of half the limit each.
 #[derive(Debug, Clone, Default)]
 pub struct Excerpt {
     head: Vec<u8>,
@@ -16,12 +16,12 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The number of bytes kept.
+    /// Maximum number of bytes kept.
     pub const LIMIT: usize = 1 << 20;
-    /// The number of bytes kept of the end.
+    /// Number of bytes kept of the end.
     pub const HALF: usize = Self::LIMIT / 2;
 
-    /// The same with more behind it.
+    /// Returns the excerpt with more bytes appended.
     pub fn followed_by(mut self, bytes: &[u8]) -> Self {
         self.add(bytes);
         self
@@ -31,19 +31,19 @@ impl Excerpt {
         self.total += bytes.len() as u64;
         let (first, rest) = bytes.split_at(bytes.len().min(Self::HALF - self.head.len()));
         self.head.extend_from_slice(first);
-        // No more than the tail can hold goes through it.
+        // Skips bytes that the tail would drop again.
         let rest = &rest[rest.len().saturating_sub(Self::HALF)..];
         let excess = (self.tail.len() + rest.len()).saturating_sub(Self::HALF);
         self.tail.drain(..excess);
         self.tail.extend(rest);
     }
 
-    /// The stream as text; where something was left out, a line in its place says how many bytes.
+    /// Converts the stream to text. A line in place of an omitted part gives its number of bytes.
     /// Invalid UTF-8 is replaced.
     pub fn into_text(mut self) -> String {
         let mut text = std::mem::take(&mut self.head);
         if self.begin_of_end() > text.len() as u64 {
-            // The cut goes where a character ends, so that none is torn.
+            // Cuts at a character boundary, so that no character is split.
             let torn = text.utf8_chunks().last();
             let torn = torn.map_or(0, |chunk| chunk.invalid().len());
             text.truncate(text.len() - torn);
@@ -53,9 +53,9 @@ impl Excerpt {
         lossy(text)
     }
 
-    /// Returns the text that follows the first `kept` bytes of the stream, which are half the limit or more, give or
-    /// take part of a character: all the rest; or a line that says how many bytes were left out, and the end.
-    /// `ends_line` is true if a line ends before it.
+    /// Returns the text that follows the first `kept` bytes of the stream, which are at least half the limit, except
+    /// for a split character: the whole rest, or a line with the number of omitted bytes followed by the end.
+    /// `ends_line` is true if the text before it ends with a newline.
     pub fn rest(self, kept: u64, ends_line: bool) -> Vec<u8> {
         let begin = self.begin_of_end();
         let mut tail = Vec::from(self.tail);
@@ -73,19 +73,18 @@ impl Excerpt {
         rest
     }
 
-    /// Where in the stream the end begins that is held.
+    /// Returns the position in the stream at which the kept end begins.
     fn begin_of_end(&self) -> u64 {
         self.total - self.tail.len() as u64
     }
 }
 
-/// The text around the number in the line that says how much was left out.
+/// Text around the number in the line for an omitted part.
 const BEFORE: &str = "[... ";
 const BEHIND: &str = " bytes left out ...]";
 
-/// Returns the number of bytes this line says were left out, if it is such a line, with or without a count of lines.
-/// Such a
-/// line is believed, wherever it comes from.
+/// Parses the number of omitted bytes from such a line, with or without a count of lines. The line is trusted,
+/// whatever its origin.
 fn left_out(line: &str) -> Option<u64> {
     let told = line.strip_prefix(BEFORE)?.strip_suffix(BEHIND)?;
     let figure = told
@@ -106,7 +105,7 @@ impl Write for Excerpt {
     }
 }
 
-/// `bytes` as text; what is not UTF-8 is replaced.
+/// Converts `bytes` to text, replacing invalid UTF-8.
 pub fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

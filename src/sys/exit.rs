@@ -9,51 +9,51 @@ pub enum Exit {
     Done,
     /// The build still fails after the last repair.
     BuildFailed,
-    /// A build has changed what it is judged by.
+    /// A build changed the files that judge it.
     GateChanged,
-    /// The command line is wrong.
+    /// The command line is invalid.
     Usage,
-    /// The project lacks something.
+    /// The project lacks something that the command needs.
     NotReady,
-    /// There is no whole reply.
+    /// The model gave no complete reply.
     ModelFailed,
-    /// An MCP server gives no result.
+    /// An MCP server returned no result.
     McpFailed,
-    /// The reply is not to be applied.
+    /// The reply must not be applied.
     ReplyRejected,
     /// A local read, write or log failed.
     LocalIo,
-    /// The audit has not passed an agent's work.
+    /// An agent's work did not pass the audit.
     AuditFailed,
     /// An agent's tools failed too often.
     ToolsFailed,
-    /// An agent has asked the model as often as it may.
+    /// An agent reached the limit of model calls.
     LoopLimit,
-    /// An agent's next call may cost more than is left.
+    /// An agent's next call might exceed the budget.
     OverBudget,
-    /// Calls of an agent's were refused, since nobody was there to ask.
+    /// Tool calls were refused because no user was present to permit them.
     NotPermitted,
-    /// A step of a plan has failed.
+    /// A step of a plan failed.
     StepFailed,
-    /// The user has said no to what a plan needs.
+    /// The user declined something that a plan needs.
     Stopped,
-    /// A model's replies are not of the form often enough.
+    /// A model's replies were malformed too often.
     Unreliable,
-    /// As many reviews came back as may.
+    /// The limit of reviews was reached.
     IterationLimit,
-    /// An agent on a branch took too long.
+    /// An agent on a branch ran out of time.
     BranchTimeout,
-    /// The work was not published.
+    /// The work could not be published.
     PublishFailed,
-    /// A signal came.
+    /// A signal arrived.
     Interrupted(Signal),
 }
 
 impl Exit {
-    /// All that have but one name, with their codes.
+    /// All statuses that have a fixed code and name.
     const ALL: [(Self, u8, &'static str); 20] = [
         (Self::Done, 0, "done"),
-        // What was asked for was not reached.
+        // Code 1: the goal of the run was not reached.
         (Self::BuildFailed, 1, "build-failed"),
         (Self::GateChanged, 1, "gate-changed"),
         (Self::AuditFailed, 1, "audit-failed"),
@@ -75,7 +75,7 @@ impl Exit {
         (Self::LocalIo, 6, "local-io"),
     ];
 
-    /// The exit of this name in the contract, or of a signal's name.
+    /// Returns the exit with this name in the contract, or the one for the signal with this name.
     pub(super) fn named(name: &str) -> Self {
         let known = Self::ALL.iter().find(|(_, _, known)| *known == name);
         let signal = || Signal::ALL.into_iter().find(|signal| signal.name() == name);
@@ -85,23 +85,23 @@ impl Exit {
         }
     }
 
-    /// The code, and its name in the contract.
+    /// Returns the code and its name in the contract.
     fn code_and_name(self) -> (u8, &'static str) {
         match (self, Self::ALL.iter().find(|(exit, _, _)| *exit == self)) {
             (Self::Interrupted(signal), _) => (128 + signal.number(), "interrupted"),
             (_, Some((_, code, name))) => (*code, name),
-            // The table has all others.
+            // Unreachable: the table contains all other statuses.
             _ => (6, "local-io"),
         }
     }
 
-    /// The process's exit code.
+    /// Returns the process's exit code.
     #[must_use]
     pub fn code(self) -> u8 {
         self.code_and_name().0
     }
 
-    /// The code's name in the contract.
+    /// Returns the name of the code in the contract.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.code_and_name().1

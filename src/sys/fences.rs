@@ -1,21 +1,21 @@
-//! Code fences, as CommonMark has them: which lines of a text stand in a fenced block. Pure.
+//! Code fences as defined by CommonMark: tells which lines of a text are inside a fenced block. Pure.
 //!
-//! A fence is a run of three or more backticks or tildes behind at most three blanks. It opens a block, with an
-//! info string where there is one, and the first bare fence of the same mark that is at least as long closes it.
-//! Fences do not nest; a block that nothing closes goes to the end of the text.
+//! A fence is a run of three or more backticks or tildes, indented by at most three blanks. It opens a block and may
+//! have an info string. The first bare fence of the same character that is at least as long closes the block.
+//! Fences do not nest; an unclosed block extends to the end of the text.
 
-/// A line that is a fence.
+/// A line that is a code fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fence<'t> {
     pub mark: char,
-    /// The number of marks it has: at least three.
+    /// Number of fence characters: at least three.
     pub length: usize,
-    /// The info string: what stands behind the marks, trimmed.
+    /// Info string: the trimmed text after the fence characters.
     pub info: &'t str,
 }
 
 impl<'t> Fence<'t> {
-    /// The fence that `line` is, with or without its line end.
+    /// Parses `line`, with or without its line end; `None` if it is not a fence.
     pub fn of(line: &'t str) -> Option<Self> {
         let text = line.trim_start_matches(' ');
         if line.len() - text.len() > 3 {
@@ -24,7 +24,7 @@ impl<'t> Fence<'t> {
         let mark = text.chars().next().filter(|c| matches!(c, '`' | '~'))?;
         let info = text.trim_start_matches(mark);
         let length = text.len() - info.len();
-        // Behind backticks, another backtick makes it a line of words with code in it.
+        // A backtick in the info string makes the line inline code instead of a fence.
         let is_fence = length >= 3 && !(mark == '`' && info.contains('`'));
         is_fence.then(|| Self {
             mark,
@@ -33,33 +33,33 @@ impl<'t> Fence<'t> {
         })
     }
 
-    /// Returns whether it closes the block that `opening` opened.
+    /// Returns whether this fence closes the block that `opening` opened.
     pub fn closes(&self, opening: &Fence<'_>) -> bool {
         self.info.is_empty() && self.mark == opening.mark && self.length >= opening.length
     }
 }
 
-/// The role of a line among fences.
+/// Role of a line with respect to fenced blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FenceLine {
-    /// It stands in no block.
+    /// The line is outside any block.
     Outside,
-    /// It opens a block.
+    /// The line opens a block.
     Opening,
-    /// It stands in a block.
+    /// The line is inside a block.
     Inside,
-    /// It closes a block.
+    /// The line closes a block.
     Closing,
 }
 
-/// Reads a text line by line.
+/// Tracks fenced blocks in a text, line by line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FenceScanner<'t> {
     open: Option<Fence<'t>>,
 }
 
 impl<'t> FenceScanner<'t> {
-    /// Takes the next line.
+    /// Processes the next line.
     pub fn step(&mut self, line: &'t str) -> FenceLine {
         match (self.open, Fence::of(line)) {
             (None, None) => FenceLine::Outside,
@@ -75,7 +75,7 @@ impl<'t> FenceScanner<'t> {
         }
     }
 
-    /// The fence that opened the block that the text is in.
+    /// Returns the fence that opened the current block, if any.
     pub fn open(&self) -> Option<&Fence<'t>> {
         self.open.as_ref()
     }

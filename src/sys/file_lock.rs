@@ -1,7 +1,7 @@
-//! Locks that processes hold on files, by `flock`. The system frees a lock when its process ends, however it ends.
+//! File locks between processes, based on `flock`. The kernel releases a lock when its process ends for any reason.
 //!
-//! Touches lock files and the table of locks. Guarantees that a [`FileLock`] is on the file that stands at its path, so
-//! that a lock file can be removed while others wait for it.
+//! Touches lock files and reads the kernel's table of locks. Guarantees that a [`FileLock`] locks the file that is
+//! currently at its path, so that a lock file can be removed while other processes wait for it.
 
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
@@ -10,28 +10,28 @@ use std::{io, thread};
 
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 
-/// The number of attempts at a lock that nobody seems to hold.
+/// Number of attempts at a lock that no process seems to hold.
 const TRIES: usize = 1000;
 
-/// Why a lock is not to be had.
+/// Errors from taking a lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LockProblem {
-    /// Another has it.
+    /// Another process holds the lock.
     #[error("it is locked{}", holder_words(*.process))]
     Held { process: Option<u32> },
-    /// The file cannot be opened, or not be locked.
+    /// The file cannot be opened or locked.
     #[error(transparent)]
     Unlockable(#[from] io::Error),
 }
 
-/// The process that holds a lock, behind a sentence that says that there is one.
+/// Formats the process that holds a lock, to be appended to a sentence; empty if unknown.
 pub fn holder_words(process: Option<u32>) -> String {
     process
         .map(|process| format!(": process {process}"))
         .unwrap_or_default()
 }
 
-/// A lock file that is locked, for as long as this lives.
+/// A locked lock file. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct FileLock {
     file: File,
@@ -39,10 +39,10 @@ pub struct FileLock {
 }
 
 impl FileLock {
-    /// Locks the file at `path`, which is made where it is missing, for its owner alone.
+    /// Locks the file at `path`. A missing file is created, accessible only to its owner.
     ///
     /// # Errors
-    /// When another holds it, or it cannot be locked at all.
+    /// When another process holds the lock, or the file cannot be locked.
     pub fn take(path: &Path) -> Result<Self, LockProblem> {
         loop {
             let file = files::open_to_lock(path)?;
@@ -53,10 +53,10 @@ impl FileLock {
         }
     }
 
-    /// The same, but waits until it is free. For what is held for a moment.
+    /// Like [`take`](Self::take), but waits until the lock is free. Intended for locks that are held briefly.
     ///
     /// # Errors
-    /// When it cannot be locked at all.
+    /// When the file cannot be locked.
     pub fn wait(path: &Path) -> io::Result<Self> {
         loop {
             let file = files::open_to_lock(path)?;
@@ -67,16 +67,16 @@ impl FileLock {
         }
     }
 
-    /// Removes the lock file. It is locked until it is gone; a process that opened it before will see that it is not
-    /// the one at its path, and make another.
+    /// Removes the lock file, then releases the lock. A process that opened the file before notices that it is no
+    /// longer at its path, and creates a new one.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// When the file cannot be removed.
     pub fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 
-    /// A lock, unless the file was removed between its opening and its locking.
+    /// Creates the lock; `None` if the file was removed between opening and locking.
     fn of(file: File, path: &Path) -> io::Result<Option<Self>> {
         let locked = file.metadata()?;
         let Some(there) = path.metadata().if_there()? else {
@@ -92,22 +92,22 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing it would do, but for a process that is just being started: it has the file open until it runs its
-        // program.
+        // Closing the file may not be enough: a child process that is just being started holds it open until it
+        // executes its program.
         let _ = self.file.unlock();
     }
 }
 
-/// Locks a file, or a directory, that is open.
+/// Locks an open file or directory.
 ///
 /// # Errors
-/// When another holds it, or it cannot be locked at all.
+/// When another process holds the lock, or the file cannot be locked.
 pub fn lock(file: &File) -> Result<(), LockProblem> {
     for _ in 0..TRIES {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if is_locked(file)? => break,
-            // It was but looked at, see `is_held`.
+            // Another process was only probing the lock, see `is_held`.
             Err(TryLockError::WouldBlock) => thread::yield_now(),
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
@@ -116,18 +116,18 @@ pub fn lock(file: &File) -> Result<(), LockProblem> {
     Err(LockProblem::Held { process })
 }
 
-/// Returns whether somebody holds the lock on the file at `path`. An unreadable file counts as not locked.
+/// Returns whether a process holds the lock on the file at `path`. An unreadable file counts as not locked.
 pub fn is_held(path: &Path) -> bool {
     let file = files::open(path, Links::Refused);
     file.is_ok_and(|file| is_locked(&file).unwrap_or(false))
 }
 
-/// The same of a file that is open.
+/// Returns whether a process holds the lock on an open file.
 ///
 /// # Errors
-/// When the system does not tell.
+/// When the lock cannot be probed.
 pub fn is_locked(file: &File) -> io::Result<bool> {
-    // Shared: those who look do not see each other, and one who wants the lock can tell them from a holder.
+    // A shared lock, so that probing processes do not block each other and can be told from a holder.
     match file.try_lock_shared() {
         Ok(()) => file.unlock().map(|()| false),
         Err(TryLockError::WouldBlock) => Ok(true),
@@ -135,7 +135,7 @@ pub fn is_locked(file: &File) -> io::Result<bool> {
     }
 }
 
-/// The process that holds the lock on `file`, by Linux' table of locks: a line like
+/// Returns the process that holds the lock on `file`, according to Linux's table of locks, whose lines look like
 /// `1: FLOCK  ADVISORY  WRITE 713 00:1b:4071 0 EOF`.
 pub fn holder(file: &File) -> Option<u32> {
     let inode = format!(":{}", file.metadata().ok()?.ino());

@@ -1,8 +1,8 @@
-//! The one place that opens files, so that what lies at a path can neither hang nor fill the program.
+//! The only module that opens files, so that no path can make the program hang or run out of memory.
 //!
-//! Opens, reads and makes files, and nothing else. Guarantees that only regular files are opened, that opening never
-//! waits, that a link at the path's end is followed only where the caller says so, and that nothing is read that is
-//! larger than the caller allows. Lints keep everybody else from opening files by other means.
+//! Opens, reads and creates files, and nothing else. Guarantees that only regular files are opened, that opening never
+//! blocks, that a link at the end of a path is followed only if the caller allows it, and that no more is read than the
+//! caller allows. Lints prevent other code from opening files by other means.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -15,21 +15,21 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-/// A mebibyte, in which limits are told.
+/// Number of bytes in a mebibyte, the unit of most limits.
 pub(crate) const MIB: u64 = 1 << 20;
-/// The time a pipe or a device may take no bytes.
+/// Longest time that writing to a pipe or device may block.
 const SLOWEST_STREAM: Duration = Duration::from_secs(10);
 
-/// Error from an action on a file.
+/// Error from an operation on a file.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("cannot {action} `{}`: {source}", .path.display())]
 #[diagnostic(help("{}", self.way_out()))]
 pub struct PathError {
-    /// The action that failed, such as "write".
+    /// Operation that failed, such as "write".
     pub action: &'static str,
-    /// The file, or folder.
+    /// Path of the file or folder.
     pub path: PathBuf,
-    /// The system's word.
+    /// Underlying I/O error.
     pub source: io::Error,
 }
 
@@ -38,13 +38,13 @@ impl PathError {
         match self.source.kind() {
             io::ErrorKind::FileTooLarge => "make it smaller, or move it away",
             _ if self.action == "read" => "make it readable",
-            // A refusal of this program's own.
+            // An error that this program raised itself.
             io::ErrorKind::Other => "name another path, or move what is there out of the way",
             _ => "see that the disk has room and the directory is writable",
         }
     }
 
-    /// Makes one of the system's word.
+    /// Returns a function that converts an I/O error into a `PathError`.
     pub(crate) fn of<E: Into<io::Error>>(
         action: &'static str,
         path: impl Into<PathBuf>,
@@ -58,13 +58,13 @@ impl PathError {
     }
 }
 
-/// Returns whether two names lead to the same file or directory now.
+/// Returns whether two paths currently lead to the same file or directory.
 pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
     identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 
-/// Returns whether the error means that nothing is there, perhaps not even the directory.
+/// Returns whether the error means that the path does not exist, possibly not even its directory.
 pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -72,9 +72,9 @@ pub(crate) fn is_missing(error: &io::Error) -> bool {
     )
 }
 
-/// The result of reading a file that may be missing.
+/// Extension for results of accessing a file that may not exist.
 pub(crate) trait IfThere<T> {
-    /// The same, but `None` where it is missing.
+    /// Converts the error for a missing file into `None`.
     fn if_there(self) -> io::Result<Option<T>>;
 }
 
@@ -87,27 +87,27 @@ impl<T> IfThere<T> for io::Result<T> {
     }
 }
 
-/// The treatment of a symbolic link at a path's end.
+/// Treatment of a symbolic link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
-    /// It counts as no file.
+    /// The link is not accepted as a file.
     Refused,
-    /// It stands for the file that it leads to: the user's own, like one to a key.
+    /// The link is followed: it is the user's own, such as one to a key file.
     Followed,
 }
 
-/// Opens a file for reading, whatever its size. Never waits: a pipe that nobody writes to would take forever.
+/// Opens a file of any size for reading. Never blocks, not even on a pipe without a writer.
 ///
 /// # Errors
-/// When it is no file, or cannot be opened.
+/// When it is not a regular file or cannot be opened.
 pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
     open_by(CWD, path, links, OFlags::RDONLY, Mode::empty())
 }
 
-/// The same; `None` where it is no file.
+/// Like [`open`], but returns `None` if it is not a regular file.
 ///
 /// # Errors
-/// When nothing is there, or it cannot be opened.
+/// When the path does not exist or cannot be opened.
 pub(crate) fn open_regular(path: &Path, links: Links) -> io::Result<Option<File>> {
     match open(path, links) {
         Err(error) if is_no_file(&error) => Ok(None),
@@ -115,42 +115,42 @@ pub(crate) fn open_regular(path: &Path, links: Links) -> io::Result<Option<File>
     }
 }
 
-/// Opens a directory, links followed.
+/// Opens a directory, following links.
 ///
 /// # Errors
-/// When it is none, or cannot be opened.
+/// When it is not a directory or cannot be opened.
 pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = open_at_all(CWD, path, flags, Mode::empty());
     Ok(opened?.into())
 }
 
-/// Opens a directory in one that is open, or in the current one; no link at the path's end.
+/// Opens a directory relative to an open one or to the current one, without following a link at the end of the path.
 ///
 /// # Errors
-/// When it is none, or cannot be opened.
+/// When it is not a directory or cannot be opened.
 pub(crate) fn open_directory_in(directory: impl AsFd, path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = open_at_all(directory, path, flags, Mode::empty());
     Ok(opened?.into())
 }
 
-/// The whole content of a file of no more than `max_bytes`.
+/// Reads the whole content of a file of at most `max_bytes`.
 ///
 /// # Errors
-/// When it is no file, is larger, or cannot be read.
+/// When it is not a regular file, is larger, or cannot be read.
 pub(crate) fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
     read_open(open(path, links)?, max_bytes)
 }
 
-/// The same of a file that is open.
+/// Reads the whole content of an open file of at most `max_bytes`.
 ///
 /// # Errors
-/// When it is larger, or cannot be read.
+/// When it is larger or cannot be read.
 pub(crate) fn read_open(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let size = check_size(&file, max_bytes)?;
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    // It may be growing.
+    // The file may grow after the size check.
     file.take(max_bytes.saturating_add(1))
         .read_to_end(&mut content)?;
     if content.len() as u64 > max_bytes {
@@ -159,10 +159,10 @@ pub(crate) fn read_open(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// The first bytes of a file of any size.
+/// Reads at most `max_bytes` from the beginning of a file of any size.
 ///
 /// # Errors
-/// When it is no file, or cannot be read.
+/// When it is not a regular file or cannot be read.
 pub(crate) fn beginning(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
     let file = open(path, links)?;
     let mut content = Vec::new();
@@ -170,7 +170,7 @@ pub(crate) fn beginning(path: &Path, links: Links, max_bytes: u64) -> io::Result
     Ok(content)
 }
 
-/// The size of a file that is open, where it is no more than `max_bytes`.
+/// Returns the size of an open file if it is at most `max_bytes`.
 ///
 /// # Errors
 /// When it is larger.
@@ -182,18 +182,18 @@ pub(crate) fn check_size(file: &File, max_bytes: u64) -> io::Result<u64> {
     Ok(size)
 }
 
-/// Makes a file that must not exist, to be written and read; the user's umask takes from `mode`.
+/// Creates a new file for reading and writing; `mode` is reduced by the user's umask.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] where there is anything, a link included; or when it cannot be made.
+/// Of kind [`io::ErrorKind::AlreadyExists`] if the path exists, even as a link; or when it cannot be created.
 pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     create_new_in(CWD, path, mode)
 }
 
-/// The same in a directory that is open, whatever has become of its path.
+/// Like [`create_new`], but in an open directory, even if that directory has been moved.
 ///
 /// # Errors
-/// As [`create_new`].
+/// Those of [`create_new`].
 pub(crate) fn create_new_in(
     directory: impl AsFd,
     name: impl AsRef<Path>,
@@ -204,50 +204,50 @@ pub(crate) fn create_new_in(
     open_by(directory, name.as_ref(), Links::Refused, flags, mode)
 }
 
-/// Opens a file to write at its end, and makes it where it is missing. Never through a link.
+/// Opens a file for appending, and creates it if it is missing. Never follows a link.
 ///
 /// # Errors
-/// When there is something else, or it cannot be made.
+/// When it is not a regular file or cannot be created.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     append_in(CWD, path)
 }
 
-/// The same in a directory that is open, whatever has become of its path.
+/// Like [`append`], but in an open directory, even if that directory has been moved.
 ///
 /// # Errors
-/// As [`append`].
+/// Those of [`append`].
 pub(crate) fn append_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     let mode = Mode::from_raw_mode(0o666);
     open_by(directory, name.as_ref(), Links::Refused, flags, mode)
 }
 
-/// Opens a file of the program's own to read it and to write at its end, and makes it for its owner alone where it is
-/// missing. Never through a link.
+/// Opens one of the program's own files for reading and appending. A missing file is created, accessible only to its
+/// owner. Never follows a link.
 ///
 /// # Errors
-/// When there is something else, or it cannot be made.
+/// When it is not a regular file or cannot be created.
 pub(crate) fn append_private(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
     let mode = Mode::from_raw_mode(0o600);
     open_by(CWD, path, Links::Refused, flags, mode)
 }
 
-/// Opens a file that is there to be locked, and makes it for its owner alone where it is missing.
+/// Opens a lock file. A missing file is created, accessible only to its owner.
 ///
 /// # Errors
-/// When there is something else, or it cannot be made.
+/// When it is not a regular file or cannot be created.
 pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE;
     let mode = Mode::from_raw_mode(0o600);
     open_by(CWD, path, Links::Refused, flags, mode)
 }
 
-/// Writes to the pipe or the device at `path`, which the user has named; links like `/dev/stdout` are followed. Gives
-/// up where nobody reads.
+/// Writes to a pipe or device that the user has named. Follows links such as `/dev/stdout`, and gives up if the reader
+/// does not read.
 ///
 /// # Errors
-/// When it is a file, cannot be opened, or takes no bytes for ten seconds.
+/// When it is a regular file, cannot be opened, or blocks for ten seconds.
 pub(crate) fn write_stream(path: &Path, content: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = open_at_all(CWD, path, flags, Mode::empty());
@@ -278,18 +278,18 @@ fn wait_for_room(stream: &File) -> io::Result<()> {
     }
 }
 
-/// Returns whether the error means that this is no regular file: a directory, a link, a pipe, a device or the like.
+/// Returns whether the error means that this is not a regular file but a directory, link, pipe, device or the like.
 pub(crate) fn is_no_file(error: &io::Error) -> bool {
     let inner = error.get_ref();
     inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<NoFile>)
 }
 
-/// Something else lies where a file was expected.
+/// Error for a path that is not a regular file.
 #[derive(Debug, thiserror::Error)]
 #[error("it is not a file")]
 struct NoFile;
 
-/// Returns whether the error means that the file has more bytes than were allowed.
+/// Returns whether the error means that the file exceeds the size limit.
 pub(crate) fn is_too_large(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::FileTooLarge
 }
@@ -312,7 +312,7 @@ fn open_by(
     flags: OFlags,
     mode: Mode,
 ) -> io::Result<File> {
-    // A terminal that is opened does not become the process's own, and a pipe is not waited for.
+    // A terminal must not become the controlling terminal, and opening a pipe must not block.
     let mut flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     if links == Links::Refused {
         flags |= OFlags::NOFOLLOW;

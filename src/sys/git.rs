@@ -1,12 +1,12 @@
-//! The one place that makes a command which starts git: for the demo's own repository, and for what an auditor looks
-//! at; and the settings for the git of all other commands. Whatever else is to be known of a repository is read without
+//! The only module that builds commands to run git: for the demo's own repository, and for what an auditor inspects.
+//! Also the settings for git when other commands run it. Everything else about a repository is read without
 //! git.
 //!
-//! Looks programs up, and starts none. Guarantees that it is a git from an absolute entry of `PATH` outside the
-//! project, that no variable of the environment reaches it, and that it reads no configuration but the repository's
-//! own, of which every setting that names a program or a file for these commands is overridden. Filters have names of the
-//! repository's choice, so they cannot be: whoever works on a repository that was there before must see that none
-//! is configured.
+//! Looks programs up, and starts none. Guarantees that git is found through an absolute entry of `PATH` outside the
+//! project, that it inherits no environment variables, and that it reads only the repository's own configuration, with
+//! every setting overridden that names a program or a file for these commands. Filters cannot be overridden, because
+//! the repository chooses their names: callers that work on an existing repository must check that it configures
+//! none.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -16,20 +16,20 @@ use rustix::fs::{Access, access};
 
 use super::environment::Environment;
 
-/// All that is in git's environment. No protocol may be used, not even one that a repository's configuration allows.
+/// The complete environment of git. No protocol may be used, even if a repository's configuration allows it.
 const ENVIRONMENT: &str = "GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_SYSTEM=/dev/null GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1 \
     GIT_OPTIONAL_LOCKS=0 GIT_ALLOW_PROTOCOL=none GIT_NO_LAZY_FETCH=1 GIT_TERMINAL_PROMPT=0 GIT_PAGER=cat \
     GIT_EDITOR=false";
 
-/// Settings for a git that anybody starts in somebody else's repository: looking at files runs no program, and no
-/// directory of a work tree is taken for a bare repository.
+/// Settings for any git that runs in a foreign repository: reading files starts no program, and no directory of a
+/// work tree is treated as a bare repository.
 const SAFE: [&str; 2] = ["core.fsmonitor=false", "safe.bareRepository=explicit"];
 
-/// The variable that counts the settings in the environment.
+/// Variable with the number of settings in the environment.
 const COUNT: &str = "GIT_CONFIG_COUNT";
 
-/// Settings for this program's own git, besides [`SAFE`]; they override a repository's configuration. They name no
-/// program, no file that may be a pipe or have no end, and keep git from writing the index.
+/// Further settings for this program's own git, which override a repository's configuration. They name no program and
+/// no file that may be a pipe or endless, and they keep git from writing the index.
 const SETTINGS: &str = "core.hooksPath=/dev/null core.pager=cat core.editor=false core.askPass=false core.sshCommand=false \
     core.gitProxy= core.alternateRefsCommand=false core.attributesFile=/dev/null \
     core.excludesFile=/dev/null diff.orderFile=/dev/null mailmap.file=/dev/null credential.helper= \
@@ -37,16 +37,16 @@ const SETTINGS: &str = "core.hooksPath=/dev/null core.pager=cat core.editor=fals
     gpg.program=false log.showSignature=false protocol.allow=never safe.directory=* \
     status.submoduleSummary=false submodule.recurse=false";
 
-/// The repository that git is to work on, whatever lies where it is started.
+/// A repository for git to work on, independent of the current directory.
 #[derive(Debug, Clone, Copy)]
 pub struct GitPlace<'p> {
-    /// Its own directory.
+    /// The repository's own directory.
     pub own: &'p Path,
-    /// The top of its work tree.
+    /// Top of its work tree.
     pub top: &'p Path,
 }
 
-/// A git that was found, and what clears its environment.
+/// Paths of git, and of `env`, which clears git's environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Git {
     env: String,
@@ -54,8 +54,8 @@ pub struct Git {
 }
 
 impl Git {
-    /// The git that `path`, a list of directories, leads to; not by a relative one, nor by one in `project`, which has
-    /// links resolved.
+    /// Finds git in `path`, a list of directories, skipping relative directories and programs in `project`, whose links
+    /// must be resolved.
     pub fn find(path: Option<&OsStr>, project: &Path) -> Option<Self> {
         let find = |name| program_outside(name, path?, project);
         Some(Self {
@@ -64,7 +64,7 @@ impl Git {
         })
     }
 
-    /// The words of a command that runs git with `arguments`; `None` where the place's path is not UTF-8.
+    /// Builds the words of a command that runs git with `arguments`; `None` if the repository's path is not UTF-8.
     pub fn words(&self, place: Option<GitPlace<'_>>, arguments: &[&str]) -> Option<Vec<String>> {
         let mut words = vec![self.env.clone(), "-i".to_owned()];
         words.extend(ENVIRONMENT.split(' ').map(str::to_owned));
@@ -81,7 +81,7 @@ impl Git {
         Some(words)
     }
 
-    /// The same as a command in `directory`, without anything to read or say.
+    /// Builds a command that runs in `directory`, with no input and its output discarded.
     pub fn command(&self, directory: &Path, arguments: &[&str]) -> Option<Command> {
         let words = self.words(None, arguments)?;
         let (program, arguments) = words.split_first()?;
@@ -96,8 +96,8 @@ impl Git {
     }
 }
 
-/// The variables by which the git of any command has [`SAFE`] besides the settings that `environment` already gives it.
-/// None where git cannot count those: it says so itself.
+/// Returns the variables that add [`SAFE`] to the settings that `environment` already passes to any command's git.
+/// Empty if the number of those settings is invalid, which git itself reports.
 pub fn safe_variables(environment: &Environment) -> Vec<(String, String)> {
     let count = environment.os(COUNT).map_or(Some(0), |count| {
         count.to_str()?.trim_start().parse::<u32>().ok()
@@ -120,8 +120,8 @@ pub fn safe_variables(environment: &Environment) -> Vec<(String, String)> {
     variables
 }
 
-/// The program of this name that `path`, a list of directories, leads to; not by a relative one, nor by one in `project`,
-/// which has links resolved.
+/// Finds the program with this name in `path`, a list of directories, skipping relative directories and programs in
+/// `project`, whose links must be resolved.
 pub(crate) fn program_outside(name: &str, path: &OsStr, project: &Path) -> Option<String> {
     let is_outside = |file: &Path| {
         let resolved = file.canonicalize();

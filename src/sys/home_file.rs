@@ -1,6 +1,6 @@
-//! The files that a user keeps in an agent's home: read with care, and written for nobody but their owner.
+//! The user's files in an agent's home directory: read with care, and written so that only their owner can read them.
 //!
-//! Touches those files and the home. Guarantees that no error shows what a file holds.
+//! Touches those files and the home directory. Guarantees that no error reveals a file's content.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
@@ -14,33 +14,33 @@ use crate::sys::atomic_file;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::positions::{self, Misplaced, Positions};
 
-/// The bits of a mode that let others in.
+/// Mode bits that give other users access.
 const OTHERS: u32 = 0o077;
 
-/// A file of the user's cannot be used.
+/// Errors from reading a file in the home directory.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum HomeFileProblem {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
     #[diagnostic(help("make `{}` {}", path.display(), if files::is_too_large(source) { "smaller, or remove it" } else { "a readable file" }))]
     Unreadable { path: PathBuf, source: io::Error },
-    /// There is a mistake in it.
+    /// The file contains a mistake.
     #[error("`{}`, {mistake}", .path.display())]
     #[diagnostic(help("fix it there, or remove the file: {without}"))]
     Mistake {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Mistake and place.
+        /// The mistake and its position.
         mistake: Misplaced,
         /// Effect of removing the file.
         without: &'static str,
     },
 }
 
-/// Parses the file's content; `None` where it is missing.
+/// Reads and parses a file; `None` if it does not exist.
 ///
 /// # Errors
-/// When it cannot be read, or has a mistake; `without` is the effect of removing the file.
+/// When it cannot be read or contains a mistake; `without` describes the effect of removing the file.
 pub fn load<T>(
     path: &Path,
     without: &'static str,
@@ -54,10 +54,10 @@ pub fn load<T>(
     })
 }
 
-/// Parses a file that holds a JSON object; `None` where it is missing.
+/// Reads and parses a file that contains a JSON object; `None` if it does not exist.
 ///
 /// # Errors
-/// Those of [`load`].
+/// Same as [`load`].
 pub fn load_json<T: DeserializeOwned>(
     path: &Path,
     without: &'static str,
@@ -65,16 +65,16 @@ pub fn load_json<T: DeserializeOwned>(
     load(path, without, parse_json)
 }
 
-/// Parses the content of a file that holds a JSON object.
+/// Parses the content of a file as a JSON object.
 ///
 /// # Errors
-/// The first mistake in it.
+/// Returns the first mistake.
 pub fn parse_json<T: DeserializeOwned>(content: &[u8]) -> Result<T, Misplaced> {
     let json = positions::text(content)?;
     Positions(json).object(json)
 }
 
-/// The file's content; `None` where it is missing.
+/// Reads a file; `None` if it does not exist.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -86,10 +86,10 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, HomeFileProblem> {
     })
 }
 
-/// Makes the file with this content, and the home, and tells if it did: a file that is there by now stays.
+/// Creates a file with this content, and its directory. Returns `false` if the file already exists, which then stays.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When it cannot be created.
 pub fn create(path: &Path, content: &[u8]) -> Result<bool, PathError> {
     let make = || {
         atomic_file::private_directory(path.parent().unwrap_or(path))?;
@@ -101,25 +101,25 @@ pub fn create(path: &Path, content: &[u8]) -> Result<bool, PathError> {
     }
 }
 
-/// Writes a file that nobody but its owner may read, into a home that nobody else may look into.
+/// Writes a file that only its owner may read, in a home directory that only its owner may enter.
 ///
 /// # Errors
-/// When it cannot be written; what was there is then still there.
+/// When it cannot be written; the old content then remains.
 pub fn save(path: &Path, content: &[u8]) -> Result<(), PathError> {
     let write = || {
         let home = path.parent().unwrap_or(path);
         atomic_file::private_directory(home)?;
-        // A home that is somebody else's stays as it is: the file itself is closed.
+        // Fails if the directory belongs to another user, which is acceptable: the file itself is protected.
         let _ = close(home);
         atomic_file::replace_private(path, |file| file.write_all(content))
     };
     write().map_err(PathError::of("write", path))
 }
 
-/// Reads the version of a form, of which there is but one.
+/// Deserializes the version of a file format that has only one version.
 ///
 /// # Errors
-/// When it is another.
+/// When the version is not 1.
 pub fn first_version<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
     match u64::deserialize(input)? {
         1 => Ok(1),
@@ -127,12 +127,12 @@ pub fn first_version<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Erro
     }
 }
 
-/// Writes a value as indented JSON, as [`save`] does.
+/// Writes a value as indented JSON with [`save`].
 ///
 /// # Errors
-/// Those of [`save`].
+/// Same as [`save`].
 pub fn save_json(path: &Path, value: &impl Serialize) -> Result<(), PathError> {
-    // Nothing that is kept has keys which are no strings.
+    // Fails only for maps whose keys are not strings, which no saved value has.
     let json = serde_json::to_string_pretty(value).unwrap_or_default();
     save(path, format!("{json}\n").as_bytes())
 }
@@ -140,7 +140,7 @@ pub fn save_json(path: &Path, value: &impl Serialize) -> Result<(), PathError> {
 /// Takes the rights of others to a file or directory away, and says whether they had any.
 ///
 /// # Errors
-/// When it is not the user's.
+/// When the file belongs to another user.
 pub fn close(path: &Path) -> io::Result<bool> {
     let mode = path.metadata()?.permissions().mode();
     let is_open = mode & OTHERS != 0;

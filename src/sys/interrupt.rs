@@ -1,9 +1,9 @@
-//! The signals that ask a run to end, as something every wait can watch.
+//! The signals that ask a run to end, in a form that every wait can watch.
 //!
-//! Touches nothing but the process's signal handlers, and those only in [`Interrupt::install`], which `main` calls.
-//! Guarantees that a wait in [`Interrupt::poll`] or [`Interrupt::sleep`] ends at once when a signal comes, and that a
-//! signal that came earlier is never missed, unless it is the terminal's while that is [lent](Interrupt::lend). A SIGINT
-//! can be taken back, see [`Interrupt::take`]; SIGTERM and SIGHUP last.
+//! Touches only the process's signal handlers, and those only in [`Interrupt::install`], which `main` calls.
+//! Guarantees that a signal immediately ends every wait in [`Interrupt::poll`] or [`Interrupt::sleep`], and that an
+//! earlier signal is never missed, except for the terminal's signals while it is [lent](Interrupt::lend). A SIGINT
+//! can be cleared with [`Interrupt::take`]; SIGTERM and SIGHUP are permanent.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -26,11 +26,11 @@ use crate::sys::files::{Links, MIB, read};
 /// A signal that ends a run in an orderly way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// SIGINT, as Ctrl-C sends it.
+    /// SIGINT, sent by Ctrl-C.
     Int = 2,
-    /// SIGTERM, as `kill` sends it.
+    /// SIGTERM, sent by `kill`.
     Term = 15,
-    /// SIGHUP: the terminal went away.
+    /// SIGHUP, sent when the terminal is closed.
     Hup = 1,
 }
 
@@ -55,11 +55,11 @@ impl Signal {
     }
 }
 
-/// A signal asked the run to end.
+/// Error for a run that a signal asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted by {}", .signal.name())]
 pub struct Interrupted {
-    /// Which signal it was. Of several one that lasts, and of those the latest.
+    /// The signal. If several arrived, a permanent one takes precedence, and among those the latest.
     pub signal: Signal,
 }
 
@@ -73,7 +73,7 @@ impl Diagnostic for Interrupted {
     }
 }
 
-/// The signals that were ignored when the process began, a bit each; none where that cannot be told.
+/// Returns a bit mask of the signals that were ignored at the start of the process; 0 if unknown.
 fn ignored_signals() -> u64 {
     let status = read(Path::new("/proc/self/status"), Links::Refused, MIB).unwrap_or_default();
     let status = String::from_utf8_lossy(&status);
@@ -83,39 +83,39 @@ fn ignored_signals() -> u64 {
 }
 
 impl From<Interrupted> for io::Error {
-    /// Of kind [`io::ErrorKind::Interrupted`]; the signal can be taken out of it again.
+    /// Converts to kind [`io::ErrorKind::Interrupted`]; the signal can be extracted again.
     fn from(interrupted: Interrupted) -> Self {
         Self::new(io::ErrorKind::Interrupted, interrupted)
     }
 }
 
-/// Reports whether a signal has come. Cloning is cheap; all clones see the same signal.
+/// Reports whether a signal has arrived. Cloning is cheap, and all clones see the same signals.
 #[derive(Debug, Clone)]
 pub struct Interrupt {
-    /// The number of the latest SIGTERM or SIGHUP, or 0. Never goes back to 0.
+    /// Number of the latest SIGTERM or SIGHUP, or 0. Never reset to 0.
     lasting: Arc<AtomicUsize>,
-    /// Holds a byte for each signal, so that every wait returns at once from the first on. That a SIGINT
-    /// came is known by its byte alone: so what is known and what wakes can never differ.
+    /// Receives a byte for each signal, so that from the first one on every wait returns immediately. The byte is also
+    /// the only record of a SIGINT, so that the record and the wake-up can never disagree.
     wake: Arc<UnixStream>,
-    /// The other end, into which the handlers write.
+    /// Other end of the socket pair, to which the handlers write.
     sender: Arc<UnixStream>,
-    /// The handler of SIGINT, where there is one.
+    /// Handler of SIGINT, if installed.
     sigint: Arc<Mutex<Option<SigId>>>,
-    /// True if a SIGQUIT ends the process, as it does without a handler.
+    /// True if SIGQUIT ends the process, as it does without a handler.
     is_ended_by_quit: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    /// Takes over SIGINT, SIGTERM and SIGHUP, and SIGQUIT while the terminal is lent, and has SIGXFSZ end nothing. To be
-    /// called once, by `main`.
+    /// Handles SIGINT, SIGTERM and SIGHUP, and SIGQUIT while the terminal is lent, and makes SIGXFSZ harmless. `main`
+    /// must call this exactly once.
     ///
     /// # Errors
-    /// When the system refuses the handlers or the socket pair behind them.
+    /// When the handlers or their socket pair cannot be created.
     pub fn install() -> io::Result<Self> {
         let interrupt = Self::never()?;
         let ignored = ignored_signals();
         if ignored & (1 << (SIGXFSZ - 1)) == 0 {
-            // A file that would grow too large for the user's limit is an error to report, not the end.
+            // A write beyond the user's file size limit must fail with an error instead of ending the process.
             signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
         }
         if ignored & (1 << (SIGQUIT - 1)) == 0 {
@@ -129,7 +129,7 @@ impl Interrupt {
             }
             let number = signal.number().into();
             if signal.lasts() {
-                // The flag first: a wait that it ends must find it set.
+                // The flag comes first: a wait that the handler ends must find it set.
                 let flag = Arc::clone(&interrupt.lasting);
                 signal_hook::flag::register_usize(number, flag, signal.number().into())?;
             }
@@ -145,13 +145,13 @@ impl Interrupt {
         self.sigint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does `work` while another program has the terminal, whose Ctrl-C and Ctrl-\ are meant for that one alone: until it
-    /// is done, no SIGINT and no SIGQUIT reaches this one.
+    /// Runs `work` while another program uses the terminal. Ctrl-C and Ctrl-\ are then meant for that program, so
+    /// SIGINT and SIGQUIT are ignored until `work` returns.
     pub fn lend<T>(&self, work: impl FnOnce() -> T) -> T {
         let mut handler = self.sigint_handler();
         let sender = self.sender.try_clone();
         self.is_ended_by_quit.store(false, Ordering::SeqCst);
-        // Without a handler, it is passed over.
+        // With the handler unregistered, the signal is ignored.
         let is_off = sender.is_ok() && handler.is_some_and(unregister);
         let done = work();
         if let (true, Ok(sender)) = (is_off, sender) {
@@ -161,10 +161,10 @@ impl Interrupt {
         done
     }
 
-    /// An interrupt that no signal is tied to.
+    /// Creates an interrupt that no signal triggers.
     ///
     /// # Errors
-    /// When no socket pair can be made.
+    /// When the socket pair cannot be created.
     pub fn never() -> io::Result<Self> {
         let (wake, sender) = UnixStream::pair()?;
         Ok(Self {
@@ -176,12 +176,12 @@ impl Interrupt {
         })
     }
 
-    /// Returns whether a signal has come.
+    /// Checks whether a signal has arrived.
     ///
     /// # Errors
-    /// [`Interrupted`] when one has.
+    /// [`Interrupted`] if one has.
     pub fn check(&self) -> Result<(), Interrupted> {
-        // In this order: a byte that a lasting signal wrote is found with its flag set.
+        // The order matters: the flag of a permanent signal is set before its byte is written.
         let came = is_readable_within(self.wake.as_fd(), Duration::ZERO);
         match self.lasting() {
             Some(signal) => Err(Interrupted { signal }),
@@ -192,8 +192,8 @@ impl Interrupt {
         }
     }
 
-    /// Forgets the SIGINTs that came, and says how many there were, so that an interactive program can
-    /// stop a step and go on. 0 also where something came that lasts: then nothing is forgotten.
+    /// Clears the SIGINTs that have arrived and returns their number, so that an interactive program can
+    /// stop a step and continue. Clears nothing and returns 0 if a permanent signal has arrived.
     #[must_use]
     pub fn take(&self) -> u32 {
         if self.lasting().is_some() {
@@ -201,22 +201,22 @@ impl Interrupt {
         }
         let times = self.drain();
         if self.lasting().is_some() {
-            // It came in between, and its byte may be among those that are gone. Where that one stands
-            // no more, the socket is empty and takes another.
+            // It arrived in between, and its byte may have been cleared. If so, the socket is empty and
+            // accepts another one.
             self.raise();
             return 0;
         }
         times
     }
 
-    /// Asks for a stop as Ctrl-C does, for a screen, or a thread that drives an agent, which send no signals. It can
-    /// be taken back like one.
+    /// Asks for a stop like Ctrl-C, for callers that cannot send signals: the screen, or a thread that drives an agent.
+    /// [`take`](Self::take) clears it as well.
     pub fn raise(&self) {
-        // Where the socket is full, there are stops enough in it.
+        // A full socket already holds a wake-up.
         let _ = send(&*self.sender, b"x", SendFlags::DONTWAIT);
     }
 
-    /// The signal that has come and lasts.
+    /// Returns the permanent signal that has arrived, if any.
     #[must_use]
     pub fn lasting(&self) -> Option<Signal> {
         let number = self.lasting.load(Ordering::SeqCst);
@@ -225,7 +225,7 @@ impl Interrupt {
             .find(|signal| usize::from(signal.number()) == number)
     }
 
-    /// Reads what the handlers wrote, without waiting for more: how many bytes.
+    /// Reads the bytes that the handlers wrote, without blocking, and returns their number.
     fn drain(&self) -> u32 {
         let mut bytes = [0u8; 64];
         let mut times = 0u32;
@@ -241,12 +241,12 @@ impl Interrupt {
         }
     }
 
-    /// Waits for `duration`, or for a signal.
+    /// Waits for `duration` or until a signal arrives.
     ///
     /// # Errors
-    /// [`Interrupted`] when a signal came before the time had passed.
+    /// [`Interrupted`] if a signal arrived before the time had passed.
     pub fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
-        // A poll that fails has nothing to say that check() does not.
+        // A failed poll needs no handling: `check` below decides.
         let _ = wait(
             &mut [PollFd::new(&*self.wake, PollFlags::IN)],
             Some(duration),
@@ -254,11 +254,11 @@ impl Interrupt {
         self.check()
     }
 
-    /// Waits until one of `fds` is ready for `events` or at its end, the time has passed (`None`: no limit), or a
-    /// signal comes. Whether one of them is ready.
+    /// Waits until one of `fds` is ready for `events` or closed, the timeout has passed (`None` means no limit), or a
+    /// signal arrives. Returns whether one of `fds` is ready.
     ///
     /// # Errors
-    /// The system's error, or one of kind [`io::ErrorKind::Interrupted`] that carries [`Interrupted`].
+    /// Those of `poll(2)`, or one of kind [`io::ErrorKind::Interrupted`] that carries [`Interrupted`].
     pub fn poll(
         &self,
         fds: &[BorrowedFd<'_>],
@@ -301,16 +301,16 @@ impl AsFd for Interrupt {
     }
 }
 
-/// Waits until `fd` can be read, or the time has passed. Signals do not end it: this is for work
-/// that is done because one came.
+/// Waits until `fd` is readable or the time limit has passed. Signals do not end the wait: it is used to clean
+/// up after one.
 pub fn is_readable_within(fd: BorrowedFd<'_>, limit: Duration) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     wait(&mut fds, Some(limit)).is_ok() && !fds[0].revents().is_empty()
 }
 
-/// `poll(2)` that takes its own interruption by a signal for a wake-up.
+/// Calls `poll(2)`, treating an interruption by a signal as a wake-up.
 fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
-    // A time too long for the system's clock type is no limit.
+    // A timeout that the system's type cannot represent means no limit.
     let timeout = timeout.and_then(|limit| Timespec::try_from(limit).ok());
     match poll(fds, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),

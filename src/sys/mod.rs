@@ -1,4 +1,4 @@
-//! The ground: what the operating system gives, and texts and numbers that every room needs.
+//! The lowest layer: operating system services, and the text and number functions that all other modules use.
 //!
 //! Knows nothing of projects, models or runs.
 

@@ -1,26 +1,26 @@
-//! Lines of JSON, as Ollama streams its answers. Pure.
+//! Parses newline-delimited JSON, the format of Ollama's streamed responses. Pure.
 //!
-//! After the format's one rule: a line is a JSON text, and ends with `\n`. Blank lines are passed over. Guarantees
-//! that no byte is looked at twice, however long a line is and however the stream is cut.
+//! Each line is a JSON text that ends with `\n`. Blank lines are skipped. Guarantees
+//! that no byte is examined twice, however long a line is and however the stream is split.
 
 use memchr::memchr;
 
 use super::text::without_mark;
 
-/// Takes lines out of a stream of bytes, however it is cut into pieces.
+/// Extracts lines from a stream of bytes, however it is split into pieces.
 #[derive(Debug, Default)]
 pub struct Lines {
-    /// The line that has not ended yet.
+    /// Incomplete last line.
     line: Vec<u8>,
-    /// True once a line has ended: a byte order mark before the first one is skipped.
+    /// True once a line has ended: a byte order mark before the first line is skipped.
     begun: bool,
 }
 
 impl Lines {
-    /// Reads the next bytes, and hands every line that they end to `line`.
+    /// Processes more bytes, and passes every completed line to `line`.
     ///
     /// # Errors
-    /// The first error of `line`, at once.
+    /// The first error of `line`, which ends the reading.
     pub fn read<E>(
         &mut self,
         mut bytes: &[u8],
@@ -35,10 +35,10 @@ impl Lines {
         Ok(())
     }
 
-    /// Hands over the last line, at the end of the stream: it may have no end of its own, or be cut.
+    /// Passes the last line to `line` at the end of the stream. It may lack a line end, or be truncated.
     ///
     /// # Errors
-    /// That of `line`.
+    /// Those of `line`.
     pub fn end<E>(&mut self, line: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let is_first = !std::mem::replace(&mut self.begun, true);
         let text = if is_first {

@@ -1,14 +1,14 @@
-//! Numbers as English text writes them. Pure.
+//! Formats numbers as English text does. Pure.
 
 use std::time::Duration;
 
-/// A count of things: `1 file`, `1,230 files`.
+/// Formats a count of things: `1 file`, `1,230 files`.
 pub fn counted(count: u64, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", grouped(count))
 }
 
-/// A count with thousands set apart: `41,230`.
+/// Formats a count with thousands separators: `41,230`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -21,7 +21,7 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
-/// A share in per cent, rounded to one digit behind the point; 0 of nothing. Only nothing is 0, and only all is 100.
+/// Formats a share as a percentage with one decimal. `0.0` means exactly nothing, and `100.0` exactly all.
 pub fn percent(part: u64, whole: u64) -> String {
     let whole = u128::from(whole.max(1));
     let part = u128::from(part);
@@ -33,7 +33,7 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-/// Returns the time something took, or has taken so far, in whole seconds: `42s`, `3m 05s`, `2h 00m 07s`.
+/// Formats a duration in whole seconds: `42s`, `3m 05s`, `2h 00m 07s`.
 pub fn elapsed(duration: Duration) -> String {
     let whole = duration.as_secs();
     let (minutes, seconds) = (whole / 60, whole % 60);

@@ -1,19 +1,19 @@
-//! Work shared among two threads, which on two cores halves the time.
+//! Divides work between two threads, which on two cores halves the time.
 //!
-//! Touches nothing itself. Guarantees that all of the work is done, even where no thread is to be had.
+//! Touches nothing itself. Guarantees that all work is done, even if no thread can be started.
 
 use std::ops::Range;
 use std::thread::{self, ScopedJoinHandle};
 
-/// From this many files on, they are shared.
+/// Number of files from which on work is divided.
 const MANY_FILES: usize = 64;
-/// From this many bytes on, what is done to a text takes longer than a thread takes to start.
+/// Text size in bytes from which on work on a text takes longer than starting a thread.
 pub const MUCH_TEXT: usize = 64 << 10;
 
-/// Does `work` on parts of `0..count`, two at once where there is much to do. What came of them is in order.
+/// Applies `work` to `0..count`, in two parallel halves if there are many items. Returns the results in order.
 ///
 /// # Errors
-/// The first part's, where it fails; else the second's.
+/// The first half's error if it fails, otherwise the second's.
 pub fn in_parallel<T: Send, E: Send>(
     count: usize,
     work: impl Fn(Range<usize>) -> Result<T, E> + Sync,
@@ -26,14 +26,14 @@ pub fn in_parallel<T: Send, E: Send>(
     Ok(vec![first?, second?])
 }
 
-/// Returns a thread's result. A panic in the thread resumes here.
+/// Returns a thread's result. A panic in the thread is resumed here.
 pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Does both; where that is much, `aside` in a thread of its own. A panic there goes on here.
+/// Runs both closures, with `aside` on another thread if `is_much`. A panic there is resumed here.
 pub fn side_by_side<A: Send, B>(
     is_much: bool,
     aside: impl Fn() -> A + Sync,

@@ -1,6 +1,6 @@
-//! Where what is wrong in a JSON file stands: its line and column. Pure.
+//! Locates mistakes in a JSON file by line and column. Pure.
 //!
-//! A file is read in parts, as slices of its text; a mistake in a part is told with its place in the whole.
+//! A file is parsed in parts, which are slices of its text; a mistake in a part is reported with its place in the file.
 
 use std::fmt;
 
@@ -11,36 +11,36 @@ use serde_json::{Map, Value};
 
 use crate::sys::text::cut;
 
-/// The number of characters of serde's error that are shown.
+/// Maximum number of characters shown of serde's error.
 const REASON_LIMIT: usize = 300;
 
-/// A mistake in a text, and its place.
+/// A mistake in a text, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct Misplaced {
-    /// The line, from 1 on.
+    /// Line, counted from 1.
     pub line: usize,
-    /// The column in bytes, from 1 on.
+    /// Column in bytes, counted from 1.
     pub column: usize,
-    /// The error there.
+    /// Description of the mistake.
     pub reason: String,
 }
 
-/// The fields of an object that are known by their names, as slices of the text; and all others.
+/// Known fields of an object, as slices of the text, and all its other fields.
 pub type Fields<'t, const N: usize> = ([Option<&'t str>; N], Map<String, Value>);
 
-/// Where the parts of a text stand in it.
+/// Converts positions in parts of a text to positions in the whole text.
 #[derive(Debug, Clone, Copy)]
 pub struct Positions<'t>(pub &'t str);
 
 impl Positions<'_> {
-    /// Reads a part of the text, which is a slice of it.
+    /// Parses a part of the text, which must be a slice of it.
     ///
     /// # Errors
-    /// When the part is invalid; the error has its place in the whole text.
+    /// When the part is invalid; the error has its position in the whole text.
     pub fn parse<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, Misplaced> {
         serde_json::from_str(part).map_err(|error| {
-            // The error's own place counts from the part's beginning.
+            // serde's position is relative to the beginning of the part.
             let lines = error.line().saturating_sub(1);
             let line_start: usize = part.split_inclusive('\n').take(lines).map(str::len).sum();
             let offset = if error.is_eof() {
@@ -52,15 +52,15 @@ impl Positions<'_> {
             let reason = text
                 .rsplit_once(" at line ")
                 .map_or(&*text, |(reason, _)| reason);
-            // It may show a value, which may be of any length.
+            // The message may quote a value of any length.
             self.problem_at(self.offset(part) + offset, cut(reason, REASON_LIMIT))
         })
     }
 
-    /// Reads a part of the text that is an object; serde would take an array for one, too.
+    /// Parses a part of the text that must be an object; serde alone would also accept an array.
     ///
     /// # Errors
-    /// When the part is invalid; the error has its place in the whole text.
+    /// When the part is invalid; the error has its position in the whole text.
     pub fn object<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, Misplaced> {
         let begin = part.trim_ascii_start();
         if begin.is_empty() || begin.starts_with('{') {
@@ -69,10 +69,10 @@ impl Positions<'_> {
         Err(self.problem(begin, "an object is expected here, in `{` and `}`"))
     }
 
-    /// The fields of an object by these names, as slices of the text, and all others.
+    /// Splits an object into the fields with these names, as slices of the text, and all others.
     ///
     /// # Errors
-    /// When the part is invalid, or has a field twice.
+    /// When the part is invalid or contains a field twice.
     pub fn fields<'p, const N: usize>(
         &self,
         part: &'p str,
@@ -90,12 +90,12 @@ impl Positions<'_> {
         Ok((known, further))
     }
 
-    /// A mistake at the beginning of `part`, which is a slice of the text.
+    /// Creates a mistake at the beginning of `part`, which must be a slice of the text.
     pub fn problem(&self, part: &str, reason: impl Into<String>) -> Misplaced {
         self.problem_at(self.offset(part), reason)
     }
 
-    /// A mistake at a byte of the text, or at its end.
+    /// Creates a mistake at a byte offset, or at the end of the text if that is beyond it.
     pub fn problem_at(&self, offset: usize, reason: impl Into<String>) -> Misplaced {
         let text = self.0.as_bytes();
         let before = text.get(..offset).unwrap_or(text);
@@ -107,16 +107,16 @@ impl Positions<'_> {
         }
     }
 
-    /// Where `part` begins, which is a slice of the text.
+    /// Returns the byte offset of `part`, which must be a slice of the text.
     fn offset(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.0.as_ptr() as usize)
     }
 }
 
-/// The text of a JSON file, without the byte order mark that some editors write.
+/// Returns the text of a JSON file, without the byte order mark that some editors write.
 ///
 /// # Errors
-/// Where the first byte stands that is not UTF-8.
+/// The position of the first byte that is not UTF-8.
 pub fn text(content: &[u8]) -> Result<&str, Misplaced> {
     let text = std::str::from_utf8(content).map_err(|error| {
         let valid = content.get(..error.valid_up_to()).unwrap_or_default();
@@ -126,7 +126,7 @@ pub fn text(content: &[u8]) -> Result<&str, Misplaced> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// The entries of an object, in their order, none of them twice.
+/// The entries of an object, in order. Duplicate names are rejected.
 #[derive(Debug, Default)]
 pub struct Entries<'a>(pub Vec<(String, &'a RawValue)>);
 

@@ -1,47 +1,47 @@
-//! Server-sent events, as vendors stream their answers and MCP servers theirs. Pure.
+//! Parses server-sent events, in which vendors and MCP servers stream their responses. Pure.
 //!
-//! After the HTML standard's event stream format. What stays in force beyond its event, the last id and the retry
-//! time, is asked for; an event without data is none, but its id counts.
+//! Follows the event stream format of the HTML standard. The last ID and the retry time outlast their event and can be
+//! queried. An event without data is not reported, but its ID counts.
 
 use std::time::Duration;
 
 use super::text::without_mark;
 
-/// An event that has come to its end.
+/// A complete event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Its type; "" where it has none, which the standard calls `message`.
+    /// Type of the event; empty if it has none, which the standard calls `message`.
     pub kind: String,
-    /// Its data: the lines, with `\n` between them.
+    /// Data lines, joined with `\n`.
     pub data: Vec<u8>,
 }
 
-/// Takes events out of a stream of bytes, however it is cut into pieces.
+/// Extracts events from a stream of bytes, however it is split into pieces.
 #[derive(Debug, Default)]
 pub struct Events {
-    /// The line that has not ended yet.
+    /// Incomplete last line.
     line: Vec<u8>,
-    /// The type of the event that has not ended yet.
+    /// Type of the incomplete event.
     kind: String,
-    /// Its data.
+    /// Data of the incomplete event.
     data: Option<Vec<u8>>,
-    /// Its id.
+    /// ID of the incomplete event.
     id: Option<String>,
-    /// The id of the last event that has ended, and had one.
+    /// Last ID of a complete event.
     last_id: Option<String>,
-    /// The time the server wants a client to wait before it connects again.
+    /// Time that the server asks clients to wait before they reconnect.
     retry: Option<Duration>,
-    /// True once anything has come: a byte order mark at the very beginning is skipped.
+    /// True once a line has ended: a byte order mark at the very beginning is skipped.
     begun: bool,
-    /// True if the last byte was a `\r`, which a `\n` may follow as part of the same line end.
+    /// True if the last byte was a `\r`; a following `\n` belongs to the same line end.
     after_return: bool,
 }
 
 impl Events {
-    /// Reads the next bytes, and hands over every event that they end.
+    /// Processes more bytes, and passes every completed event to `event`.
     ///
     /// # Errors
-    /// The first error of `event`, at once.
+    /// The first error of `event`, which ends the reading.
     pub fn read<E>(
         &mut self,
         bytes: &[u8],
@@ -53,7 +53,7 @@ impl Events {
                 b'\n' if after_return => {}
                 b'\n' | b'\r' => {
                     self.after_return = byte == b'\r';
-                    // Some servers keep the connection alive by events of nothing.
+                    // Some servers send blank events to keep the connection alive.
                     if let Some(ended) = self
                         .end_line()
                         .filter(|event| !event.data.trim_ascii().is_empty())
@@ -67,23 +67,23 @@ impl Events {
         Ok(())
     }
 
-    /// The id of the last event that has ended and had one, which need not have had data: where a stream is to be
-    /// taken up again.
+    /// Returns the ID of the last complete event that had one, even if it had no data: the position at which to resume
+    /// the stream.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// Returns the time the server wants a client to wait before it takes the stream up again, as said last.
+    /// Returns the last time that the server asked clients to wait before they reconnect.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// Returns the number of bytes that are kept of the event that has not ended yet.
+    /// Returns the number of bytes buffered for the incomplete event.
     pub fn pending(&self) -> usize {
         self.line.len() + self.data.as_ref().map_or(0, Vec::len)
     }
 
-    /// The event, where the line that has come to its end ends one with data.
+    /// Ends a line, and returns the event if that completes one with data.
     fn end_line(&mut self) -> Option<Event> {
         let mut line = std::mem::take(&mut self.line);
         if !std::mem::replace(&mut self.begun, true) {
@@ -110,7 +110,7 @@ impl Events {
                     data.push(b'\n');
                     data.extend_from_slice(value);
                 }
-                // A long line is not there twice.
+                // The line's buffer is reused, so that a long line is not held twice.
                 none => {
                     line.drain(..value_start);
                     *none = Some(line);

@@ -1,4 +1,4 @@
-//! Characters that a reader does not see, or that a terminal obeys; patterns. Pure.
+//! Text for display: invisible and control characters, widths, line ends; and regex patterns. Pure.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// The expression of a constant pattern, for a `LazyLock`.
+/// Compiles a constant pattern, for a `LazyLock`.
 ///
 /// # Panics
-/// Where the pattern is none.
+/// When the pattern is invalid.
 #[expect(
     clippy::expect_used,
     reason = "patterns are constants, which the tests compile"
@@ -18,12 +18,12 @@ pub(crate) fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")
 }
 
-/// The columns that `text`, one line, takes on a terminal.
+/// Returns the number of terminal columns that a single line takes.
 pub(crate) fn text_width(text: &str) -> usize {
     text.width()
 }
 
-/// `text` in at most `columns`; `…` stands for the end of a longer one.
+/// Shortens `text` to at most `columns`, replacing the end of a longer text with `…`.
 pub(crate) fn truncated(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
@@ -35,7 +35,7 @@ pub(crate) fn truncated(text: &str, columns: usize) -> Cow<'_, str> {
         taken > room
     });
     let mut cut = beyond.next().map_or(text, |(at, _)| &text[..at]);
-    // Characters may take more together than each by itself.
+    // Adjacent characters may be wider together than separately.
     while cut.width() > room {
         cut = cut
             .char_indices()
@@ -45,17 +45,17 @@ pub(crate) fn truncated(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{cut}…"))
 }
 
-/// The mark that some editors and servers put before a text, and that is not part of it.
+/// Mark that some editors and servers write at the beginning of a text, and that is not part of it.
 pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// The same bytes without a byte order mark before them.
+/// Removes a byte order mark from the beginning.
 pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     let mark = BYTE_ORDER_MARK.as_bytes();
     bytes.strip_prefix(mark).unwrap_or(bytes)
 }
 
-/// Returns whether `c` moves a cursor, ends a line, changes the direction of text, or is an invisible letter (a tag):
-/// with such characters, the text that is read is not the text that stands there.
+/// Returns whether `c` moves the cursor, ends a line, changes the text direction, or is an invisible tag character.
+/// With such characters, a text can look different from what it contains.
 pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -63,19 +63,19 @@ pub(crate) fn is_deceptive(c: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// `text` with a sign in the place of every deceptive character but those in `kept`: what others wrote must not
-/// move the cursor, change the colours or turn around.
+/// Replaces every deceptive character not in `kept`, so that text from elsewhere cannot move the cursor,
+/// change colours or reverse its direction.
 pub(crate) fn printable(text: &str, kept: &[char]) -> String {
     text.replace(|c: char| is_deceptive(c) && !kept.contains(&c), "\u{fffd}")
 }
 
-/// Commands of CI runners: GitHub's at the beginning of a line, even after blanks; Azure's, TeamCity's and GitHub's
-/// older ones anywhere.
+/// Commands to CI runners. GitHub recognises them at the beginning of a line, even after blanks; Azure's, TeamCity's
+/// and GitHub's older ones work anywhere.
 static CI_COMMAND: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?m)(^\s*:)(:)|(#)(#(?:vso|teamcity)?\[)"));
 
-/// `text` with a blank in every such command. Where characters that are not to be seen hide one from us, they are left
-/// out: runners that compare as people do find it.
+/// Inserts a blank into every such command, so that it has no effect. If invisible characters hide a command, they are
+/// removed from the text, because some runners ignore them when they compare.
 pub(crate) fn without_ci_commands(text: &str) -> Cow<'_, str> {
     const WITH_BLANK: &str = "$1$3 $2$4";
     if text.contains(is_ignorable) {
@@ -84,14 +84,14 @@ pub(crate) fn without_ci_commands(text: &str) -> Cow<'_, str> {
             return Cow::Owned(safe);
         }
     }
-    // Each has one of these, and most texts have neither: the pattern takes longer to compile.
+    // A fast check: every command contains one of these, and compiling the pattern takes longer.
     if !text.contains("::") && !text.contains("##") {
         return Cow::Borrowed(text);
     }
     CI_COMMAND.replace_all(text, WITH_BLANK)
 }
 
-/// `text` with every deceptive character written out.
+/// Replaces every deceptive character with an escape sequence.
 pub(crate) fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
         c if is_deceptive(c) => c.escape_default().to_string(),
@@ -109,12 +109,12 @@ pub(crate) fn line_end(text: &str) -> &'static str {
     }
 }
 
-/// `text` with every line ended by `\n`: a `\r` ends one too, by itself as before a `\n`.
+/// Converts all line ends to `\n`, whether `\r\n` or a single `\r`.
 pub(crate) fn with_unix_line_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// The first `length` characters of `text`, and an ellipsis where there are more.
+/// Returns the first `length` characters of `text`, followed by an ellipsis if there are more.
 pub(crate) fn cut(text: &str, length: usize) -> Cow<'_, str> {
     match text.char_indices().nth(length) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -122,13 +122,13 @@ pub(crate) fn cut(text: &str, length: usize) -> Cow<'_, str> {
     }
 }
 
-/// `text` as part of a sentence: on one line, printable, of at most `length` characters.
+/// Formats `text` as part of a sentence: on one line, printable, at most `length` characters.
 pub(crate) fn one_line(text: &str, length: usize) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     printable(&cut(&words.join(" "), length), &[])
 }
 
-/// Unicode's `Default_Ignorable_Code_Point`: nothing is to be seen of it.
+/// Returns whether `c` is in Unicode's `Default_Ignorable_Code_Point`, and thus invisible.
 pub(crate) fn is_ignorable(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'

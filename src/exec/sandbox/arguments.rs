@@ -1,6 +1,6 @@
-//! Words of bubblewrap's command line.
+//! Builds parts of bubblewrap's command line.
 //!
-//! Looks at what is there, and reads no content.
+//! Looks at which paths exist, but reads no contents.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -14,12 +14,12 @@ pub(super) fn add(list: &mut Vec<OsString>, option: &str, values: &[impl AsRef<O
     list.extend(values.iter().map(|value| value.as_ref().to_owned()));
 }
 
-/// Lets nothing inside write to these, as far as they are there, by whatever name. What lies in one of them is closed
-/// with it.
+/// Makes these paths read-only, where they exist, under every name they are mounted at. Paths inside another of them
+/// are covered by it.
 pub(super) fn add_read_only(list: &mut Vec<OsString>, mounts: &MountTable, paths: &[PathBuf]) {
     let mut closed: Vec<PathBuf> = Vec::new();
     for path in present(paths).collect::<BTreeSet<_>>() {
-        // Whatever contains it comes before it.
+        // The paths are sorted, so a directory precedes its contents.
         if !closed.iter().any(|outer| path.starts_with(outer)) {
             closed.push(path);
         }
@@ -29,7 +29,7 @@ pub(super) fn add_read_only(list: &mut Vec<OsString>, mounts: &MountTable, paths
     }
 }
 
-/// Has what is at a path empty; whether that is a directory then.
+/// Makes a path empty inside the sandbox; returns whether it is a directory there.
 pub(super) fn add_empty(list: &mut Vec<OsString>, path: &Path) -> bool {
     let is_directory = path.is_dir() || !path.exists();
     if is_directory {

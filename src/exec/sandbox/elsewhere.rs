@@ -1,4 +1,4 @@
-//! Keys and credentials of others than the project, by the places where they commonly are.
+//! Finds keys and credentials outside the project, in their usual places.
 //!
 //! Reads directories only.
 
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use crate::secret::credentials::SECRET_PLACES;
 
-/// Where everybody may make directories, as in `/tmp`, there are no projects beside one another.
+/// Mode bit of directories where everyone may create files, such as `/tmp`. Their entries are not sibling projects.
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// Files and directories with credentials, in the home directory, as far as they are there. Each costs a mount.
+/// Returns the existing files and directories with credentials in the home directory. Each costs a mount.
 pub(super) fn credentials(home: &Path) -> Vec<PathBuf> {
     let all = SECRET_PLACES.split(' ').map(|name| home.join(name));
     all.filter(|path| path.exists()).collect()
 }
 
-/// The folders by the name of `keys` above the project and beside it, links resolved.
+/// Returns the folders named like `keys` above the project and in its siblings, with links resolved.
 pub(super) fn other_projects(root: &Path, keys: &Path) -> Vec<PathBuf> {
     let Some((name, parent)) = keys.file_name().zip(root.parent()) else {
         return Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn other_projects(root: &Path, keys: &Path) -> Vec<PathBuf> {
     above
         .chain(siblings.map(|sibling| sibling.join(name)))
         .filter(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()))
-        // Nothing can be mounted over a link, which a build may have made there.
+        // A build may have created a link there, and a mount cannot cover a link.
         .filter_map(|path| path.canonicalize().ok())
         .filter(|path| !path.starts_with(root))
         .collect()

@@ -1,7 +1,7 @@
-//! The other names of a file: a directory that is mounted twice shows the same files in both places.
+//! Finds the other names of a file: a directory mounted twice shows the same files in both places.
 //!
-//! Reads `/proc/self/mountinfo`. Guarantees that each name it gives leads to the same file now; a mount that this
-//! process does not see, and a hard link, it does not know of.
+//! Reads `/proc/self/mountinfo`. Guarantees that each returned name leads to the same file now. Does not find names
+//! under mounts that this process cannot see, or hard links.
 
 use std::ffi::OsString;
 
@@ -10,23 +10,23 @@ use std::path::{Path, PathBuf};
 
 use crate::sys::files::{Links, MIB, is_same, read};
 
-/// All that is mounted, in the order in which it was.
+/// All mounts, in the order in which they were made.
 #[derive(Debug, Default)]
 pub(super) struct MountTable(Vec<MountPoint>);
 
-/// A directory or file that is mounted.
+/// A mounted directory or file.
 #[derive(Debug, PartialEq, Eq)]
 struct MountPoint {
-    /// The file system that it belongs to,
+    /// Device number of its file system.
     device: Vec<u8>,
-    /// and its path in there.
+    /// Path within that file system.
     source: PathBuf,
-    /// Where it is mounted.
+    /// Path where it is mounted.
     point: PathBuf,
 }
 
 impl MountTable {
-    /// As things are now; empty where there is no Linux.
+    /// Reads the current mounts; empty outside Linux.
     pub fn read() -> Self {
         let table = read(Path::new("/proc/self/mountinfo"), Links::Refused, 64 * MIB);
         Self::parse(&table.unwrap_or_default())
@@ -40,8 +40,8 @@ impl MountTable {
         )
     }
 
-    /// A path, which has its links resolved, and the other names of what is there; and those of a part of it, where
-    /// only that is mounted elsewhere.
+    /// Returns a path, whose links must be resolved, and the other names of the same file. If only something inside
+    /// it is mounted elsewhere, the names of that part are returned as well.
     pub fn names(&self, path: &Path) -> Vec<PathBuf> {
         let mut names = vec![path.to_path_buf()];
         let Some((device, inner)) = self.place(path) else {
@@ -55,7 +55,7 @@ impl MountTable {
             } else {
                 continue;
             };
-            // Something else may be mounted over either.
+            // Another mount may cover either name.
             if !names.contains(&name) && is_same(&name, &original) {
                 names.push(name);
             }
@@ -63,10 +63,10 @@ impl MountTable {
         names
     }
 
-    /// The file system that holds a path, and the path in there.
+    /// Returns the file system that contains a path, and the path within it.
     fn place(&self, path: &Path) -> Option<(&[u8], PathBuf)> {
         let holds = |mount: &&MountPoint| path.starts_with(&mount.point);
-        // Of several in one place, the last covers the others.
+        // If several mounts share a mount point, the last one covers the others.
         let depth = |mount: &&MountPoint| mount.point.components().count();
         let mount = self.0.iter().filter(holds).max_by_key(depth)?;
         let rest = path.strip_prefix(&mount.point).ok()?;
@@ -74,7 +74,7 @@ impl MountTable {
     }
 }
 
-/// Reads a line such as `36 35 98:0 /source /point rw,noatime - ext4 /dev/root rw`.
+/// Parses a line such as `36 35 98:0 /source /point rw,noatime - ext4 /dev/root rw`.
 fn mount(line: &[u8]) -> Option<MountPoint> {
     let mut words = line.split(|byte| *byte == b' ').skip(2);
     Some(MountPoint {
@@ -84,7 +84,7 @@ fn mount(line: &[u8]) -> Option<MountPoint> {
     })
 }
 
-/// Blanks, line ends and backslashes are written as three octal digits.
+/// Decodes the octal escapes of blanks, line ends and backslashes.
 fn unescaped(word: &[u8]) -> PathBuf {
     let mut parts = word.split(|byte| *byte == b'\\');
     let mut path = parts.next().unwrap_or_default().to_vec();
@@ -97,7 +97,7 @@ fn unescaped(word: &[u8]) -> PathBuf {
     OsString::from_vec(path).into()
 }
 
-/// Without the slash that joining nothing leaves at the end.
+/// Joins two paths without leaving a trailing slash if `rest` is empty.
 fn joined(path: &Path, rest: &Path) -> PathBuf {
     match rest.as_os_str().as_bytes() {
         [] => path.to_path_buf(),

@@ -1,42 +1,42 @@
-//! The policy of a sandbox: paths to hide and to protect. Plain data.
+//! The sandbox policy: paths to hide and to protect. Plain data.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::repositories::settings;
 
-/// Names of this program.
+/// Names under which this program is installed.
 const NAMES: [&str; 3] = ["code-commit", "dev", "dev-agent"];
 
-/// The project that is sandboxed, and the paths to hide from it or protect.
+/// The sandboxed project, and the paths to hide or protect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SandboxPolicy {
-    /// The project's root.
+    /// Project root.
     pub root: PathBuf,
-    /// The folder with the keys, which is empty inside.
+    /// Key folder, which is empty inside the sandbox.
     pub keys: PathBuf,
-    /// Key files, which may be links to somewhere else.
+    /// Key files, which may be links to other places.
     pub key_files: Vec<PathBuf>,
-    /// git's folder, which may be missing.
+    /// git's folder, which may not exist.
     pub git: PathBuf,
     /// Other repositories in the project: each a `.git`, or the directory of a bare one.
     pub repositories: Vec<PathBuf>,
-    /// Other directories and files that are empty inside, as far as they are there in the beginning.
+    /// Other directories and files that are empty inside, if they exist at the start.
     pub hidden: Vec<PathBuf>,
-    /// The user's home directory, where there is one; a strict sandbox hides credentials in there.
+    /// User's home directory, if known; a strict sandbox hides the credentials in it.
     pub home: Option<PathBuf>,
-    /// Possible sockets of the user's services, which nothing inside reaches;
+    /// Possible sockets of user services, hidden inside the sandbox.
     pub services: Vec<PathBuf>,
-    /// except these, or those in these directories.
+    /// Exceptions to `services`: sockets, or directories of sockets, that stay reachable.
     pub allowed_sockets: Vec<PathBuf>,
-    /// Read-only paths, as far as they exist, besides git's settings and hooks and this program.
+    /// Read-only paths, where they exist, in addition to git's settings and hooks and this program.
     pub protected: Vec<PathBuf>,
-    /// Paths that the program itself writes to while the run goes on, and nothing inside may.
+    /// Paths that only this program writes to during the run; read-only inside.
     pub read_only: Vec<PathBuf>,
 }
 
 impl SandboxPolicy {
-    /// Of the repositories, what git takes settings and programs from.
+    /// Returns the paths from which git reads settings and programs, for all repositories.
     pub(super) fn settings(&self) -> Vec<PathBuf> {
         let repositories = std::iter::once(&self.git).chain(&self.repositories);
         let settings: BTreeSet<PathBuf> = repositories.flat_map(|git| settings(git)).collect();
@@ -44,7 +44,7 @@ impl SandboxPolicy {
     }
 }
 
-/// The files that users start this program by.
+/// Returns the paths at which users may start this program.
 pub(super) fn own_files(program: &Path) -> Vec<PathBuf> {
     let others = NAMES.map(|name| program.with_file_name(name));
     std::iter::once(program.to_path_buf())

@@ -1,6 +1,6 @@
-//! Where git takes settings and programs from: what may not be written to in a sandbox.
+//! Finds the files from which git takes settings and programs, which must be read-only in a sandbox.
 //!
-//! Reads the project's directories and git's own small files, and nothing else.
+//! Reads only the project's directories and git's own small files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, FileType};
@@ -8,27 +8,27 @@ use std::path::{Path, PathBuf};
 
 use crate::sys::files::{Links, beginning};
 
-/// No path is longer, in bytes.
+/// Maximum length of a path in bytes.
 const LONGEST: u64 = 8192;
 
-/// The name of a repository, in the top of its work tree.
+/// Name of a repository's folder or file in its work tree.
 const DOT_GIT: &str = ".git";
 
-/// Directories in the project's root that are not looked into.
+/// Directories in the project's root that are not searched.
 const NOT_SEARCHED: [&str; 2] = ["target", "logs"];
 
-/// The repositories and key folders below the project's root.
+/// Repositories and key folders below the project's root.
 #[derive(Debug, Default)]
 pub(super) struct Nested {
-    /// git's folders and links to such, sorted: their hooks and settings are run like the project's own.
+    /// git folders and links to such, sorted. Their hooks and settings are used just like the project's own.
     pub repositories: Vec<PathBuf>,
-    /// Folders of other projects with keys, sorted.
+    /// Key folders of other projects, sorted.
     pub keys: Vec<PathBuf>,
 }
 
 impl Nested {
-    /// Looks for them, and for folders with keys by the name of `keys`. What builds make in `target` is theirs, and
-    /// `logs` has a folder for every run.
+    /// Searches for repositories and for key folders named like `keys`. Skips `target`, which belongs to builds, and
+    /// `logs`, which has a folder for every run.
     pub fn find(root: &Path, keys: &Path) -> Self {
         let mut found = Self::default();
         let mut pending = vec![root.to_path_buf()];
@@ -58,8 +58,8 @@ impl Nested {
     }
 }
 
-/// The names in a directory, and of what kind each is. Where it cannot be listed, something in there can be opened all
-/// the same, by whoever knows its name: what is looked for is.
+/// Returns the names in a directory and their file types. In a directory that cannot be listed, only the names that are
+/// searched for are tried: files in it can still be opened by name.
 fn names(directory: &Path, keys: &Path) -> Vec<(OsString, FileType)> {
     let Ok(entries) = fs::read_dir(directory) else {
         let wanted = [Some(OsStr::new(DOT_GIT)), keys.file_name()];
@@ -74,8 +74,8 @@ fn names(directory: &Path, keys: &Path) -> Vec<(OsString, FileType)> {
     found.collect()
 }
 
-/// These, and the folders that belong to them in other places: those that files name, and those that several
-/// worktrees have in common.
+/// Returns these repositories and the folders that belong to them elsewhere: those that `.git` files point to, and
+/// those shared by several worktrees.
 pub(super) fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for git in all_git {
@@ -86,8 +86,8 @@ pub(super) fn with_linked<'g>(all_git: impl IntoIterator<Item = &'g PathBuf>) ->
     found
 }
 
-/// The settings and the hooks of a repository, whether they are there or not; none where there is no repository. Those of
-/// its submodules and work trees belong to it, and what git would go on with: a rebase runs commands.
+/// Returns the settings and hooks of a repository, existing or not; empty if there is no repository. Includes those of
+/// its submodules and worktrees, and the state of an interrupted operation, since a rebase runs commands.
 pub fn settings(git: &Path) -> Vec<PathBuf> {
     let mut found = Vec::from_iter(git.is_file().then(|| git.to_path_buf()));
     let mut pending = with_linked([&git.to_path_buf()]);
@@ -106,10 +106,10 @@ pub fn settings(git: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The names that git takes settings and programs from. The second two say where the others are.
+/// Names from which git takes settings and programs. `config.worktree` and `commondir` say where others are.
 const NAMES: &str = "config hooks config.worktree commondir rebase-merge rebase-apply sequencer";
 
-/// The folders of submodules or work trees in there. The name of a submodule may be a path.
+/// Returns the git folders of submodules or worktrees below `parent`. The name of a submodule may be a path.
 fn inner_folders(parent: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut pending = vec![parent.to_path_buf()];
@@ -131,19 +131,19 @@ fn inner_folders(parent: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The folder that a `.git` file names, if it is one.
+/// Returns the folder that a `.git` file points to, if it is such a file.
 fn linked_git(git: &Path) -> Option<PathBuf> {
     let folder = short_file(git)?;
     let folder = folder.strip_prefix("gitdir:")?.trim();
     Some(git.parent()?.join(folder))
 }
 
-/// The folder with settings and hooks that a worktree's own folder names, if it is one.
+/// Returns the shared folder with settings and hooks that a worktree's own folder points to, if it is one.
 fn common_folder(git: &Path) -> Option<PathBuf> {
     Some(git.join(short_file(&git.join("commondir"))?.trim()))
 }
 
-/// The beginning of a file, which is all of what git writes there.
+/// Reads the beginning of a file; git writes only short files here.
 fn short_file(path: &Path) -> Option<String> {
     String::from_utf8(beginning(path, Links::Followed, LONGEST).ok()?).ok()
 }

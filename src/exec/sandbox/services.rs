@@ -1,7 +1,7 @@
-//! Sockets by which services of the user's run what they are asked to, outside of any sandbox: by what programs commonly
-//! call them, and by what the environment says.
+//! Finds sockets of user services that run programs on request, outside any sandbox: those in the usual places, and
+//! those named by environment variables.
 //!
-//! Reads directories only. What is no socket in the file system, such as one of Linux' abstract names, it does not know.
+//! Reads directories only. Finds only sockets in the file system, not, for example, Linux's abstract sockets.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,27 +12,27 @@ use std::path::{Path, PathBuf};
 use super::targets::present;
 use crate::sys::environment::Environment;
 
-/// The sockets below `XDG_RUNTIME_DIR`, and what it commonly is: buses and managers of services start programs, terminals
-/// and window managers type commands, editors evaluate code, and containers have the machine's disk mounted. `{uid}` is
-/// the user's number; a `*` at the end stands for all sockets whose names begin as the last part does, where the
-/// directory is one in which a build may have others of its own.
+/// Sockets below `XDG_RUNTIME_DIR` or its usual path. Buses and service managers start programs, terminals and window
+/// managers type commands, editors evaluate code, and containers can mount the machine's disk. `{uid}` is the user's
+/// ID. A `*` at the end stands for all sockets with that prefix; it is used in directories where a build may have
+/// sockets of its own.
 const RUNTIME: &str =
     "bus dbus-1 systemd zellij wezterm kitty* hypr i3 sway-ipc.* emacs/* nvim.* docker.sock podman";
-/// Those below `/tmp`, and what `TMPDIR` and `TMUX_TMPDIR` say.
+/// Sockets below `/tmp`, `TMPDIR` and `TMUX_TMPDIR`.
 const TEMPORARY: &str = "tmux-{uid}/* screens emacs{uid}/*";
-/// Those in the home directory.
+/// Sockets in the home directory.
 const HOME: &str = ".screen .emacs.d/server .docker/run/docker.sock .docker/desktop/docker.sock";
-/// The machine's. Its bus hands requests on to those that run as root.
+/// Sockets of the machine. The system bus forwards requests to services that run as root.
 const ROOT: &str = "run/dbus/system_bus_socket run/systemd/private run/screen var/run/screen run/docker.sock \
     var/run/docker.sock run/podman run/containerd/containerd.sock run/crio/crio.sock run/buildkit/buildkitd.sock \
     run/libvirt var/lib/incus/unix.socket var/lib/lxd/unix.socket var/snap/lxd/common/lxd/unix.socket";
 
-/// Variables that hold such a socket's path, alone or behind one of the prefixes, and up to a comma.
+/// Variables that contain the path of such a socket, optionally after one of the prefixes and up to a comma.
 const VARIABLES: &str = "CONTAINER_HOST DBUS_SESSION_BUS_ADDRESS DOCKER_HOST EMACS_SOCKET_NAME I3SOCK KITTY_LISTEN_ON \
     NVIM SWAYSOCK TMUX";
 const PREFIXES: [&str; 3] = ["unix://", "unix:path=", "unix:"];
 
-/// The places of a user's services, be they there or not.
+/// Returns the possible places of user services, existing or not.
 pub fn places(environment: &Environment, uid: u32) -> Vec<PathBuf> {
     let directory = |name: &str| {
         let found = environment.os(name).map(PathBuf::from);
@@ -69,7 +69,7 @@ pub fn places(environment: &Environment, uid: u32) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The socket that one of [`VARIABLES`] names. Only sockets count: some use these names for other things.
+/// Returns the socket path in a variable's value. The `*` limits it to sockets: the names have other uses, too.
 fn path_in(value: &OsStr) -> Option<PathBuf> {
     let value = value.to_str()?;
     let mut prefixes = PREFIXES.iter();
@@ -78,7 +78,7 @@ fn path_in(value: &OsStr) -> Option<PathBuf> {
     path.starts_with('/').then(|| format!("{path}*").into())
 }
 
-/// The places that exist now, with links resolved.
+/// Returns the places that exist now, with links resolved.
 pub(super) fn found(places: &[PathBuf]) -> Vec<PathBuf> {
     let all: Vec<PathBuf> = places.iter().flat_map(|place| expanded(place)).collect();
     let mut found: Vec<PathBuf> = present(&all).collect();
@@ -96,7 +96,7 @@ fn expanded(place: &Path) -> Vec<PathBuf> {
     let named = entries.filter(|entry| entry.file_name().as_bytes().starts_with(beginning));
     let is_socket = |path: &PathBuf| {
         let kind = path.metadata().map(|found| found.file_type());
-        // An old screen has pipes.
+        // Old versions of screen use named pipes.
         kind.is_ok_and(|kind| kind.is_socket() || kind.is_fifo())
     };
     named.map(|entry| entry.path()).filter(is_socket).collect()

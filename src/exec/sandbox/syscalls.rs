@@ -1,8 +1,8 @@
-//! The system calls that fail in a strict sandbox, as the program that the kernel takes (seccomp).
+//! The system call filter of a strict sandbox, as a program for the kernel (seccomp).
 //!
-//! Pure. Guarantees that no socket comes about but those of the sandbox's own network and connected pairs, so that
-//! none of the machine's services is reached by a socket in the file system; and that the user's keyrings, other
-//! ways past the checks, and parts of the kernel that builds have no use for are out of reach.
+//! Pure. Guarantees that the only sockets that can be created are those of the sandbox's own network and connected
+//! pairs, so that no service of the machine is reachable through a socket in the file system; and that the user's
+//! keyrings, other ways around the checks, and kernel features that builds do not need are unavailable.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,12 +13,12 @@ use seccompiler::{
     SeccompFilter, SeccompRule,
 };
 
-/// Fail whatever they are given.
+/// System calls that always fail.
 const DENIED: [i64; 9] = [
     libc::SYS_add_key,
     libc::SYS_keyctl,
     libc::SYS_request_key,
-    // What goes through a ring is not seen here.
+    // The filter does not see operations submitted through a ring.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -26,24 +26,24 @@ const DENIED: [i64; 9] = [
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
 ];
-/// Sockets of these families can be made.
+/// Address families for which sockets can be created.
 const FAMILIES: [i32; 3] = [AF_INET, AF_INET6, AF_NETLINK];
-/// Pairs of these types can not: they send to any socket whose path they know. The second means the first.
+/// Socket types that pairs may not have: they can send to any socket by its path. Linux treats RAW as DGRAM.
 const DATAGRAMS: [i32; 2] = [SOCK_DGRAM, SOCK_RAW];
-/// The bits of a socket's type that are no flags.
+/// Bits of a socket's type that are not flags.
 const TYPE_BITS: u64 = 0xf;
-/// The bit by which the same calls are made with short pointers, where the kernel has that.
+/// Bit that marks calls with 32-bit pointers (the x32 ABI), where the kernel supports them.
 const X32: i64 = if cfg!(target_arch = "x86_64") {
     0x4000_0000
 } else {
     0
 };
 
-/// The program, as `bwrap` reads it. A program for another kind of processor, such as a 32-bit one, is ended by its
-/// first call.
+/// Returns the program in the format that `bwrap` reads. A process of another architecture, such as a 32-bit one, is
+/// killed at its first system call.
 ///
 /// # Errors
-/// Where nobody knows this machine's calls.
+/// When the filter does not support this machine's architecture.
 pub(super) fn filter() -> io::Result<Vec<u8>> {
     let program = compile().map_err(io::Error::other)?;
     let instruction = |one: &seccompiler::sock_filter| {

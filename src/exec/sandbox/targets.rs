@@ -1,12 +1,12 @@
-//! Where paths lead that may be links.
+//! Resolves paths that may be links.
 //!
-//! Reads what the system says of files, and no content.
+//! Reads file metadata, but no contents.
 
 use std::path::{Path, PathBuf};
 
 use crate::sys::identity::{FileIdentity, identity};
 
-/// Where a key file leads, and the directory there.
+/// Target of a key file, and the identity of its directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KeyTarget {
     target: PathBuf,
@@ -26,9 +26,9 @@ pub(super) fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// Those of these paths that exist, with links resolved.
+/// Returns the paths that exist, with links resolved.
 pub(super) fn present(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
-    // One look at what is missing is cheaper than one at each directory above it.
+    // For a missing path, one `lstat` is cheaper than resolving each directory above it.
     let there = paths.iter().filter(|path| path.symlink_metadata().is_ok());
     there.filter_map(|path| path.canonicalize().ok())
 }

@@ -1,24 +1,24 @@
-//! The part of an index that says what is tracked.
+//! Extracts the part of an index that tells what is tracked.
 //!
-//! Pure. `gix-index` reads the caches in an index by recursion, and gives paths that are written as what differs from
-//! the last all the room they ask for. Guarantees that what is handed to it has none of these caches, and
-//! paths that a system can have, of a bounded length together.
+//! Pure. `gix-index` parses the caches in an index recursively, and allocates as much memory as prefix-compressed paths
+//! require. Guarantees that the extracted part contains none of these caches, and that its
+//! paths are valid on real systems and limited in total length.
 
 use memchr::memchr;
 
-/// Signature, version, number of entries.
+/// Length of the header: signature, version and number of entries.
 const HEADER: usize = 12;
-/// The bytes before an entry's object: two times, device, inode, mode, owner, group, size.
+/// Number of bytes before an entry's object name: two times, device, inode, mode, owner, group and size.
 const STAT: usize = 40;
-/// The flag of an entry that has more flags.
+/// Flag of an entry with extended flags.
 const EXTENDED: u16 = 0x4000;
-/// The flags that tell the length of an entry's path.
+/// Bits of the flags that hold the length of an entry's path.
 const LENGTH: u16 = 0x0fff;
-/// All paths together have no more bytes.
+/// Maximum total length of all paths in bytes.
 const LARGEST: usize = 256 << 20;
 
-/// The header, the entries, the extensions that must be understood, and the checksum, which is `hash_length` long.
-/// `None` where the index is none, or damaged.
+/// Returns the header, the entries, the mandatory extensions and the checksum, whose length is `hash_length`.
+/// `None` if this is not an index or is damaged.
 pub fn part(index: &[u8], hash_length: usize) -> Option<Vec<u8>> {
     let end = index.len().checked_sub(hash_length)?;
     let mut at = end_of_entries(index.get(..end)?, hash_length)?;
@@ -59,7 +59,7 @@ fn end_of_entries(index: &[u8], hash_length: usize) -> Option<usize> {
         if version != 4 {
             at = start + (at - start).next_multiple_of(8);
         }
-        // A longer path no system takes, and its length would not stand in the flags.
+        // No system accepts longer paths, and the flags cannot hold their length.
         if path >= usize::from(LENGTH) || all > LARGEST {
             return None;
         }
@@ -74,7 +74,7 @@ fn path_without(path: usize, dropped: u64) -> Option<usize> {
     path.checked_sub(usize::try_from(dropped).ok()?)
 }
 
-/// Decodes the number of bytes dropped from the last path, and the length of this number.
+/// Decodes the number of bytes dropped from the previous path, and the length of this number.
 fn difference(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0_u64;
     for (at, byte) in bytes.iter().enumerate() {
@@ -82,7 +82,7 @@ fn difference(bytes: &[u8]) -> Option<(u64, usize)> {
         if byte & 0x80 == 0 {
             return Some((value, at + 1));
         }
-        // Longer ones than any path.
+        // Larger than the length of any path.
         if at == 3 {
             return None;
         }

@@ -1,7 +1,7 @@
-//! Takes credentials out of a stream. Pure.
+//! Removes likely credentials from a stream. Pure.
 //!
-//! Guarantees that no more than [`MAX_LINE`] bytes and a chunk are held, whatever comes; that a private key goes as a
-//! whole; and that what is put in a credential's place names its kind and nothing else of it.
+//! Guarantees that at most [`MAX_LINE`] bytes and one chunk are buffered, whatever the stream contains; that a private
+//! key is removed as a whole; and that its replacement reveals only the kind of a credential.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -13,42 +13,42 @@ use super::private_key;
 use super::search::{PRIVATE_KEY, WORDS, next_credential};
 use crate::secret::redactor::HoldingBack;
 
-/// The beginning of what takes a credential's place; its kind and a bracket follow.
+/// Beginning of a credential's replacement; its kind and a bracket follow.
 const MARKER: &str = "[REDACTED: ";
 
-/// A longer line is searched in parts,
+/// Length in bytes above which a line is searched in parts.
 const MAX_LINE: usize = 64 << 10;
-/// which overlap by so many bytes: no token is longer.
+/// Number of bytes by which the parts overlap: no token is longer.
 const OVERLAP: usize = 8 << 10;
 
-/// The end of what each of the shapes of private keys begins.
+/// Matches the last line of a private key in any of the known formats.
 static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let end = r"-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|---- END SSH2 (?:ENCRYPTED )?PRIVATE KEY ----|Private-MAC: [0-9a-f]+";
     Regex::new(end).ok()
 });
 
-/// Writes on what it is given, with the kind of a credential in the place of each. [`finish`](Self::finish) must be
-/// called at the end: until then, the last line is held back.
+/// Writer that replaces each credential by its kind. [`finish`](Self::finish) must be called at the end, because the
+/// last line is held back until then.
 #[derive(Debug)]
 pub struct Censor<W: Write> {
     held: Vec<u8>,
-    /// The number of bytes that were left out behind the beginning of a private key whose end has not come.
+    /// Number of bytes already removed from a private key whose end has not arrived; `None` outside a key.
     private_key: Option<u64>,
     kinds: BTreeSet<&'static str>,
-    /// The text that precedes the kind of a removed credential.
+    /// Text that precedes the kind in a replacement.
     marker: &'static str,
-    /// True if nothing is taken out.
+    /// True if nothing is removed.
     is_open: bool,
     inner: W,
 }
 
 impl<W: Write> Censor<W> {
-    /// One that writes to `inner`.
+    /// Creates a censor that writes to `inner`.
     pub fn new(inner: W) -> Self {
         Self::marking(inner, MARKER)
     }
 
-    /// The same with another beginning of what takes a credential's place.
+    /// Creates a censor whose replacements begin with `marker`.
     pub fn marking(inner: W, marker: &'static str) -> Self {
         Self {
             marker,
@@ -60,18 +60,18 @@ impl<W: Write> Censor<W> {
         }
     }
 
-    /// The same, but that nothing is taken out where `is_open`.
+    /// Disables the censor if `is_open`, so that everything passes unchanged.
     pub fn opened(self, is_open: bool) -> Self {
         Self { is_open, ..self }
     }
 
-    /// The kinds of what was taken out so far.
+    /// Returns the kinds of credentials removed so far.
     pub fn kinds(&self) -> &BTreeSet<&'static str> {
         &self.kinds
     }
 
-    /// Returns the held part of a line that has not ended, for a reader who follows along; empty if a credential may be
-    /// in it.
+    /// Returns the held part of an incomplete line, for a reader who follows along; empty if it may contain a
+    /// credential.
     pub fn pending(&self) -> &[u8] {
         let mut words = WORDS.iter();
         let may_hold_any = words.any(|all| all.as_ref().is_none_or(|all| all.is_match(&self.held)));
@@ -81,10 +81,10 @@ impl<W: Write> Censor<W> {
         }
     }
 
-    /// Writes what was held back, flushes, and gives the inner writer back, and the kinds of what was taken out.
+    /// Writes what was held back, flushes, and returns the inner writer and the kinds of removed credentials.
     ///
     /// # Errors
-    /// The inner writer's.
+    /// Those of the inner writer.
     pub fn finish(mut self) -> io::Result<(W, BTreeSet<&'static str>)> {
         self.give_out()?;
         if let Some(left_out @ 1..) = self.private_key {
@@ -94,8 +94,8 @@ impl<W: Write> Censor<W> {
         Ok((self.inner, self.kinds))
     }
 
-    /// Returns the number of the bytes up to `settled` belong to the private key that has begun, of which so many were
-    /// left out.
+    /// Returns the number of bytes that belong to the private key in progress, looking for its end before `settled`.
+    /// `left_out` bytes of the key were removed before.
     fn pass_over(&mut self, bytes: &[u8], settled: usize, left_out: u64) -> usize {
         let end = END.as_ref().and_then(|end| end.find(bytes));
         if let Some(end) = end.filter(|end| end.start() < settled) {
@@ -111,7 +111,7 @@ impl<W: Write> HoldingBack for Censor<W> {
         &mut self.held
     }
 
-    /// A key's first line is held back until it is known whether one follows.
+    /// A key's first line is held back until it is known whether a key follows.
     fn settled(&self, held: &[u8]) -> usize {
         if self.is_open {
             return held.len();
@@ -125,7 +125,7 @@ impl<W: Write> HoldingBack for Censor<W> {
         undecided.map_or(settled, |begin| settled.min(begin))
     }
 
-    /// A credential that begins before `settled` is taken out as a whole.
+    /// A credential that begins before `settled` is removed as a whole.
     fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize> {
         if self.is_open {
             self.inner.write_all(bytes)?;

@@ -1,8 +1,8 @@
-//! The files that hold credentials by their names. Pure.
+//! Recognises files that hold credentials by their names. Pure.
 
 use std::path::Path;
 
-/// The well-known files and directories with credentials, as they lie in a home directory.
+/// Well-known files and directories with credentials, relative to a home directory.
 pub const SECRET_PLACES: &str = ".ssh .gnupg .netrc .git-credentials .config/git/credentials .config/gh .config/glab-cli .aws .azure \
     .config/gcloud .kube .docker/config.json .config/containers/auth.json .npmrc .yarnrc.yml .pypirc \
     .cargo/credentials .cargo/credentials.toml .gem/credentials .vault-token .password-store \
@@ -16,18 +16,18 @@ pub const SECRET_PLACES: &str = ".ssh .gnupg .netrc .git-credentials .config/git
     .nuget/NuGet/NuGet.Config .config/NuGet/NuGet.Config .databrickscfg .s3cfg .boto .oci .bundle/config \
     .yarnrc .subversion/auth .config/github-copilot .local/share/opencode/auth.json";
 
-/// Of those, what projects have, too, with settings that hold none. Outside of the project, they are as any other.
+/// Those of them that projects also use for harmless settings. They count as secret only outside the project.
 const SETTINGS: [&str; 4] = [".yarnrc", ".yarnrc.yml", ".azure", ".bundle"];
 
 /// Returns whether a file at this path, relative to the project's root or absolute, commonly holds a credential,
-/// whatever else is in it.
+/// possibly among other data.
 pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
     const NAMES: &str = "id_rsa id_dsa id_ecdsa id_ed25519 _netrc .htpasswd credentials credentials.json \
         application_default_credentials.json kubeconfig .vault_pass .envrc service-account.json \
         service_account.json serviceaccountkey.json";
     const ENDINGS: &str = ".pem .key .p12 .pfx .jks .keystore .kdbx .ppk .tfstate .tfstate.backup";
     const EXAMPLES: [&str; 4] = ["example", "sample", "template", "dist"];
-    // Some file systems take letters of either case for the same.
+    // Some file systems ignore case.
     let path = path.as_ref().to_string_lossy().to_ascii_lowercase();
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_example = |variant: &str| EXAMPLES.contains(&variant.trim_start_matches('.'));
@@ -39,7 +39,7 @@ pub fn is_secret_file(path: impl AsRef<Path>) -> bool {
         || is_secret_place(Path::new(&path))
 }
 
-/// Returns whether a path, in small letters, is in one of the known places, in whatever directory.
+/// Returns whether a lower-case path is in one of the well-known places, relative to any directory.
 fn is_secret_place(path: &Path) -> bool {
     let is_known = |rest: &Path| {
         let is_setting = path.is_relative() && SETTINGS.iter().any(|it| rest.starts_with(it));

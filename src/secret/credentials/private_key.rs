@@ -1,27 +1,27 @@
-//! Tells a private key from the mere mention of one, by what follows its first line. Pure.
+//! Distinguishes a private key from the mere mention of one, by the text after its first line. Pure.
 //!
-//! Guarantees that what it has told of the beginning of a text holds for every longer one.
+//! Guarantees that a verdict on the beginning of a text stays the same for every continuation.
 
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-/// The pattern for the first line of a key in PEM or from PGP.
+/// Pattern for the first line of a PEM or PGP key.
 pub(super) const BEGIN: &str = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----";
 
-/// So many bytes behind the first line, or those up to the next one of its kind, decide.
+/// Number of bytes after the first line that decide, unless another first line comes before.
 const WINDOW: usize = 1024;
-/// A shorter run of letters and digits is part of an escape, a tag or a prefix.
+/// Length below which a run of letters and digits is ignored: it is part of an escape, a tag or a prefix.
 const SHORTEST_WORD: usize = 4;
-/// The first longer one is of a key from so many bytes on,
+/// Length from which the first run that is not ignored indicates a key.
 const FIRST_RUN: usize = 16;
-/// and any, behind headers and the prefixes of lines, from so many.
+/// Length from which any run indicates a key, even after headers and line prefixes.
 const ANY_RUN: usize = 40;
 
 static FIRST_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(BEGIN).ok());
 
-/// Returns whether a token of a private key's shape, followed by `behind`, is one; `None` if the bytes still to come
-/// decide.
+/// Returns whether a token in the form of a private key, followed by `behind`, is one; `None` if that depends on bytes
+/// still to come.
 pub(super) fn is_key(token: &[u8], behind: &[u8]) -> Option<bool> {
     if token.starts_with(b"-----BEGIN ") {
         has_material(behind)
@@ -30,14 +30,14 @@ pub(super) fn is_key(token: &[u8], behind: &[u8]) -> Option<bool> {
     }
 }
 
-/// Where the first key begins of which it is not known yet whether it is one.
+/// Returns the position of the first token for which it is still unknown whether it begins a key.
 pub(super) fn undecided(bytes: &[u8]) -> Option<usize> {
     let mut first_lines = FIRST_LINE.iter().flat_map(|line| line.find_iter(bytes));
     let undecided = first_lines.find(|line| has_material(&bytes[line.end()..]).is_none());
     undecided.map(|line| line.start())
 }
 
-/// Returns whether base64 follows, in whatever quotes, colors and escapes.
+/// Returns whether base64 follows, however it is quoted, coloured or escaped.
 fn has_material(behind: &[u8]) -> Option<bool> {
     let window = &behind[..behind.len().min(WINDOW)];
     let next = memchr::memmem::find(window, b"-----");
@@ -50,13 +50,13 @@ fn has_material(behind: &[u8]) -> Option<bool> {
     (follows || is_whole).then_some(follows)
 }
 
-/// Unlike the words of the code that mentions a key.
+/// Returns whether a run looks like the beginning of a key, unlike the words in code that mentions one.
 fn begins_a_key(run: &[u8]) -> bool {
     let is_der = |run| memchr::memmem::find(run, b"MI").is_some();
     start(run, FIRST_RUN).is_some_and(|run| run.iter().any(u8::is_ascii_digit) || is_der(run))
 }
 
-/// Unlike words and checksums.
+/// Returns whether a run looks like part of a key, unlike words and checksums.
 fn is_of_a_key(run: &[u8]) -> bool {
     let classes = [
         u8::is_ascii_digit,
@@ -66,7 +66,7 @@ fn is_of_a_key(run: &[u8]) -> bool {
     start(run, ANY_RUN).is_some_and(|run| classes.iter().all(|class| run.iter().any(class)))
 }
 
-/// The first bytes of a run that is long enough, and no path.
+/// Returns the first bytes of a run if it is long enough and not a path.
 fn start(run: &[u8], length: usize) -> Option<&[u8]> {
     let start = run.get(..length)?;
     let slashes = memchr::memchr_iter(b'/', start).count();

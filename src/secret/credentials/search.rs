@@ -1,7 +1,7 @@
-//! Finds what looks like a credential in a text that is about to travel. Pure.
+//! Finds likely credentials in a text that is about to be sent. Pure.
 //!
-//! Knows the forms that vendors document for their own scanners' sake: a fixed prefix and a length.
-//! Guarantees that nothing of what it finds but its kind and its place leaves this module.
+//! Recognises the formats that vendors document for secret scanners: a fixed prefix and a length.
+//! Guarantees that a finding reveals only the kind and the position of a credential.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -14,15 +14,15 @@ use regex::bytes::{Captures, Regex};
 use super::private_key;
 use crate::secret::{Redactor, SecretKind};
 
-/// The kind of credential that goes over several lines.
+/// Name of the only kind of credential that spans several lines.
 pub(super) const PRIVATE_KEY: &str = "a private key";
 
-/// A row of [`SHAPES`].
+/// Row of [`SHAPES`].
 type Shape = (&'static str, &'static [&'static str], &'static str);
 
-/// A kind of credential, words of which one is in each of its kind, and the whole form. Each is from
-/// its vendor's documentation of its tokens, or of secret scanning. `\b` at the beginning, which becomes [`BEFORE`], keeps
-/// apart what other words may end with.
+/// Kinds of credentials, each with words of which every credential of that kind contains one, and its full pattern. All
+/// are taken from the vendors' documentation of their tokens or of secret scanning. A `\b` at the beginning becomes
+/// [`BEFORE`]; it excludes longer words that end in the same way.
 #[rustfmt::skip]
 const SHAPES: [Shape; 56] = [
     (PRIVATE_KEY, &["PRIVATE KEY"], private_key::BEGIN),
@@ -83,63 +83,63 @@ const SHAPES: [Shape; 56] = [
     ("a Bitbucket token", &["ATBB", "ATCTT3x"], r"\b(?:ATBB[0-9A-Za-z]{32}|ATCTT3x[0-9A-Za-z_=-]{60,})"),
 ];
 
-/// The kinds of credentials that are known by their form, as they are told of.
+/// Returns the names of the kinds of credentials that are recognised by their format.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     SHAPES.into_iter().map(|(kind, ..)| kind)
 }
 
-/// From so many bytes on, a code base is searched in two halves at once.
+/// Size in bytes from which a code base is searched in two halves at the same time.
 const LARGE: usize = 1 << 20;
 
-/// Words that stand in placeholders.
+/// Words that occur in placeholders.
 const PLACEHOLDERS: [&str; 4] = ["your", "xxxx", "example-", "placeholder"];
 
-/// The pattern before a token, not part of it: no letter or digit, or the last character of a terminal's command, of an
-/// escape in a string, or of an encoded byte.
+/// Pattern before a token, not part of it: a word boundary, or the last character of a terminal's escape sequence, of
+/// an escape in a string, or of an encoded byte.
 const BEFORE: &str = r"\b|_|\[[0-9;?]*[A-Za-z]|\\(?:[A-Za-z]|[0-7]{1,3}|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})|[%=](?:25)*[0-9A-Fa-f]{2}";
 
-/// All shapes as one pattern, a group each: one pass over the text finds every one of them.
+/// All formats as one pattern with a group for each, so that a single pass finds any of them.
 static ANY_SHAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let groups = |bounded| {
         let shapes = shapes(bounded).map(|(.., shape)| shape.trim_start_matches(r"\b"));
         shapes.collect::<Vec<_>>().join(")|(")
     };
     let all = format!("(?:{BEFORE})(?:({}))|({})", groups(true), groups(false));
-    // By bytes it is quicker. They are constants, and a test sees that they compile.
+    // Matching bytes is faster. The patterns are constants, and a test checks that they compile.
     Regex::new(&all.replace(r"\b", r"(?-u:\b)")).ok()
 });
 
-/// The shapes that have to stand behind [`BEFORE`], or the others.
+/// Returns the formats that must follow [`BEFORE`], or the others.
 fn shapes(bounded: bool) -> impl Iterator<Item = Shape> {
     let shapes = SHAPES.into_iter();
     shapes.filter(move |(.., shape)| shape.starts_with(r"\b") == bounded)
 }
 
-/// Words of more bytes are rare in other texts.
+/// Maximum length in bytes of a short word. Longer ones are rare in other texts.
 const SHORT_WORD: usize = 4;
-/// So many bytes of a token stand behind a short word at the least.
+/// Minimum number of bytes of a token that follow a short word.
 const SHORTEST_REST: usize = 11;
-/// A shape begins no farther before its word,
+/// Maximum distance in bytes from the beginning of a token to its word.
 const BEFORE_WORD: usize = 256;
-/// and if there is one, as much of it as it needs stands no farther behind.
+/// Number of bytes after the word that are enough to recognise a token.
 const BEHIND_WORD: usize = 512;
 
-/// All shapes' words, the short ones apart: a search by vector instructions takes some sixty words. It spares most texts
-/// the pattern.
+/// The words of all formats, with the short ones in a separate set: a search with vector instructions handles about
+/// sixty words. Most texts contain none, and need no search for the pattern.
 pub(super) static WORDS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| {
     [true, false].map(|is_short| {
         let words = SHAPES.iter().flat_map(|(_, words, _)| words.iter());
         let words = words.filter(|word| (word.len() <= SHORT_WORD) == is_short);
         AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostFirst)
-            // The kind that is quick to build. A handful of words cannot be too many for it.
+            // This kind is fast to build, and the words are too few to exceed its limits.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(words)
             .ok()
     })
 });
 
-/// Where the next of these words that a credential may follow begins, from `from` on.
+/// Returns the position of the next of these words, at or after `from`, that may belong to a credential.
 fn next_word(words: Option<&AhoCorasick>, bytes: &[u8], mut from: usize) -> Option<usize> {
     let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_+/=.".contains(byte);
     loop {
@@ -156,11 +156,11 @@ fn next_word(words: Option<&AhoCorasick>, bytes: &[u8], mut from: usize) -> Opti
     }
 }
 
-/// Iterator over the credential-shaped parts of a text, in order and without overlaps.
+/// Iterator over the credential-like parts of a text, in order and without overlaps.
 struct Shaped<'b> {
     bytes: &'b [u8],
     from: usize,
-    /// The next word of each set.
+    /// Position of the next word in each set.
     words: [Option<usize>; 2],
 }
 
@@ -171,7 +171,7 @@ impl<'b> Shaped<'b> {
         Self { bytes, from, words }
     }
 
-    /// Takes the first word that is left.
+    /// Takes the first remaining word.
     fn take_word(&mut self) -> Option<usize> {
         let word = self.words.into_iter().flatten().min()?;
         for (next, words) in self.words.iter_mut().zip(&*WORDS) {
@@ -196,7 +196,7 @@ impl Iterator for Shaped<'_> {
             let part = &whole[..whole.len().min(word + BEHIND_WORD)];
             let found = |bytes| which(&ANY_SHAPE.as_ref()?.captures_at(bytes, start)?);
             let found = match found(part) {
-                // It may go on.
+                // The match may extend beyond the part.
                 Some((place, _)) if place.end == part.len() => found(whole),
                 found => found,
             };
@@ -209,21 +209,21 @@ impl Iterator for Shaped<'_> {
     }
 }
 
-/// The name for one of this project's own keys.
+/// Name of the kind for the project's own keys.
 const OWN_KEY: &str = "an API key of this project";
-/// The name for the value of another secret variable.
+/// Name of the kind for values of other secret variables.
 const VARIABLE: &str = "the value of a secret environment variable";
 
-/// Text that looks like a credential, and its place.
+/// A likely credential in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The kind of credential, in words.
+    /// Kind of credential, as a phrase.
     pub kind: &'static str,
-    /// The file that it stands in, relative to the root.
+    /// File that contains it, relative to the root.
     pub file: &'static str,
-    /// The line there, from 1 on.
+    /// Line in that file, counted from 1.
     pub line: usize,
-    /// In a code base: the file that was rolled up, and the line there.
+    /// For a code base, the rolled-up file and the line in it.
     pub within: Option<(String, usize)>,
 }
 
@@ -233,7 +233,7 @@ impl Finding {
         self.kind == OWN_KEY
     }
 
-    /// Returns whether the redactor knows this, and so removes it from everything that is sent.
+    /// Returns whether the redactor knows it, and so removes it from everything that is sent.
     pub fn is_redacted(&self) -> bool {
         self.is_own_key() || self.kind == VARIABLE
     }
@@ -249,15 +249,15 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Everything in `text`, which is the content of `file`, that looks like a credential, or is one of
-/// the keys that `redactor` knows.
+/// Finds everything in `text`, the content of `file`, that looks like a credential or is one of
+/// the secrets that `redactor` knows.
 #[must_use]
 pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding> {
     let middle = match text.len() {
         LARGE.. => text.len() / 2,
         _ => 0,
     };
-    // No credential reaches across the heading of a file.
+    // No credential extends over a file's heading.
     let heading = memmem::find(&text.as_bytes()[middle..], b"\n--- ").filter(|_| middle > 0);
     let (first, second) = text.split_at(heading.map_or(0, |heading| middle + heading + 1));
     let search = |part| places(part, redactor);
@@ -266,7 +266,7 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
         let spawn = || thread::Builder::new().spawn_scoped(scope, || search(first));
         let thread = is_split.then(spawn);
         let rest = search(second);
-        // Where no thread is to be had, or it panicked, it takes longer.
+        // If no thread could be started, or it panicked, this thread does all the work.
         let places = thread.and_then(|thread| thread.ok()?.join().ok());
         (places.unwrap_or_else(|| search(first)), rest)
     });
@@ -286,7 +286,7 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
     findings
 }
 
-/// The findings at these places of a text, which are in their order. A file whose name is a secret is not told.
+/// Converts sorted positions in a text to findings. A file whose name is itself a secret is not named.
 fn located(
     file: &'static str,
     text: &str,
@@ -314,7 +314,7 @@ fn located(
     findings
 }
 
-/// Where in `text` there is what looks like a credential, in their order.
+/// Returns the positions of likely credentials in `text`, in order.
 fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
     let name = |kind| match kind {
         SecretKind::Key => OWN_KEY,
@@ -335,8 +335,8 @@ fn places(text: &str, redactor: &Redactor) -> Vec<(usize, &'static str)> {
     places
 }
 
-/// Where the next credential in `bytes` is from `from` on, and of which kind: the token alone, without what stands
-/// around it.
+/// Returns the position and kind of the next credential in `bytes` at or after `from`. The position covers only the
+/// token, without surrounding characters.
 pub(super) fn next_credential(bytes: &[u8], from: usize) -> Option<(Range<usize>, &'static str)> {
     let mut shaped = Shaped::new(bytes, from);
     let (place, kind) = shaped.find(|(place, kind)| is_credential(bytes, place, kind))?;
@@ -346,21 +346,21 @@ pub(super) fn next_credential(bytes: &[u8], from: usize) -> Option<(Range<usize>
     Some((place.start..end, kind))
 }
 
-/// Which shape was found, and where.
+/// Returns the position and kind of the format that matched.
 fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
     let shapes = shapes(true).chain(shapes(false));
     let mut groups = found.iter().skip(1).zip(shapes);
     groups.find_map(|(group, (name, ..))| Some((group?.range(), name)))
 }
 
-/// Returns whether text of a credential's shape may be a real one, given all of the text there is.
+/// Returns whether a token in a credential's format may be a real one. `bytes` must be the whole text.
 fn is_credential(bytes: &[u8], place: &Range<usize>, kind: &str) -> bool {
     let (token, behind) = (&bytes[place.clone()], &bytes[place.end..]);
     is_plausible(token)
         && (kind != PRIVATE_KEY || private_key::is_key(token, behind).unwrap_or(false))
 }
 
-/// Returns whether this may be a real one: neither a documentation example nor a long name in code.
+/// Returns whether a token may be a real one, and neither a documentation example nor a long name in code.
 fn is_plausible(token: &[u8]) -> bool {
     let lower = String::from_utf8_lossy(token).to_ascii_lowercase();
     let like_a_name = ["hf_", "cio", "sk-admin-"]
@@ -370,9 +370,9 @@ fn is_plausible(token: &[u8]) -> bool {
     !PLACEHOLDERS.iter().any(|word| lower.contains(word)) && (has_digit || !like_a_name)
 }
 
-/// The file that a line like `--- src/main.rs ---` announces.
+/// Parses the path in a heading such as `--- src/main.rs ---`.
 fn heading(line: &str) -> Option<&str> {
-    /// No path is longer.
+    /// Maximum length of a path in bytes.
     const LONGEST: usize = 4096;
     let line = line.trim_start_matches('\u{feff}');
     let line = line.trim_end_matches(['\r', '\n']);

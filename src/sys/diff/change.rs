@@ -1,41 +1,41 @@
-//! The files that are compared, before and after, and how large they may be. Plain data.
+//! The files to compare, before and after, and their size limits. Plain data.
 
-/// The size beyond which a file is not compared.
+/// Maximum size of a compared file in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// The mode that a new file is assumed to have: the one that almost every umask produces.
+/// Assumed mode of a new file: the one that results from almost every umask.
 pub const NEW_MODE: u32 = 0o644;
 
-/// The number of lines beyond which a file is not compared.
+/// Number of lines from which on a file is not compared.
 pub const MAX_LINES: usize = 1 << 20;
 
-/// The number of lines, between the first and the last that differ, beyond which on both sides all of
-/// them count as replaced: a search among them takes a second at worst.
+/// Number of lines between the first and the last difference above which, if both sides exceed it, all of
+/// these lines count as replaced. A search within the limit takes at most about a second.
 pub(super) const MAX_SEARCHED: usize = 200_000;
 
-/// One file, before and after. It was created where `before` is missing, deleted where `after` is;
-/// where both are, there is nothing to show.
+/// One file, before and after. Without `before`, it was created; without `after`, it was deleted;
+/// without both, there is nothing to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// Relative to the project's root, with slashes.
+    /// Path relative to the project's root, with slashes.
     pub path: String,
-    /// The state before.
+    /// State before the change.
     pub before: Option<FileState>,
-    /// The state after.
+    /// State after the change.
     pub after: Option<FileState>,
 }
 
 /// A file's bytes and mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileState {
-    /// All of its bytes.
+    /// Content of the file.
     pub content: Vec<u8>,
-    /// The permission bits, of which git keeps one: whether the owner may execute the file.
+    /// Permission bits. git records only one of them: whether the owner may execute the file.
     pub mode: u32,
 }
 
 impl FileState {
-    /// An empty file.
+    /// Creates the state of an empty file.
     pub fn empty(mode: u32) -> Self {
         Self {
             content: Vec::new(),
@@ -43,7 +43,7 @@ impl FileState {
         }
     }
 
-    /// The mode as git writes it.
+    /// Returns the mode as git writes it.
     pub(super) fn git_mode(&self) -> &'static str {
         if self.mode & 0o100 == 0 {
             "100644"
@@ -54,7 +54,7 @@ impl FileState {
 }
 
 impl FileChange {
-    /// Returns the change of a file in its bytes alone: its mode is that of a new file, and stays.
+    /// Creates a change of content only, between files with the mode of a new file.
     pub fn of(path: String, before: Option<Vec<u8>>, after: Option<Vec<u8>>) -> Self {
         let state = |content| FileState {
             content,
@@ -67,34 +67,34 @@ impl FileChange {
         }
     }
 
-    /// The bytes that it had; none where it was not there.
+    /// Returns the content before the change; empty if the file did not exist.
     pub(crate) fn before(&self) -> &[u8] {
         content(self.before.as_ref())
     }
 
-    /// The bytes that it has now; none where it is not there.
+    /// Returns the content after the change; empty if the file no longer exists.
     pub(crate) fn after(&self) -> &[u8] {
         content(self.after.as_ref())
     }
 
-    /// The modes as git writes them, of a side that is there.
+    /// Returns the modes before and after as git writes them; `None` for a missing file.
     pub(super) fn modes(&self) -> [Option<&'static str>; 2] {
         [&self.before, &self.after].map(|state| state.as_ref().map(FileState::git_mode))
     }
 
-    /// Returns whether git has anything to show: an empty file that is created or deleted counts.
+    /// Returns whether git shows the change. The creation or deletion of an empty file counts.
     pub(super) fn is_shown(&self) -> bool {
         let [before, after] = self.modes();
         before != after || self.before() != self.after()
     }
 }
 
-/// A file that is not there has no bytes.
+/// Returns the content of a state; empty if the file does not exist.
 fn content(state: Option<&FileState>) -> &[u8] {
     state.map_or(&[], |state| &state.content)
 }
 
-/// Returns the changes that git shows, in git's order: by the paths' bytes.
+/// Returns the changes that git shows, sorted by the bytes of their paths as in git.
 pub(crate) fn in_order(changes: &[FileChange]) -> Vec<&FileChange> {
     let mut shown: Vec<&FileChange> = changes.iter().filter(|change| change.is_shown()).collect();
     shown.sort_by(|one, other| one.path.cmp(&other.path));

@@ -1,8 +1,8 @@
-//! Which lines of two texts differ, as git finds them. Pure.
+//! Compares two texts line by line, as git does. Pure.
 //!
-//! The search is Myers' with git's bounds on hard cases, and changes that may stand in several places
-//! stand where git's indent heuristic puts them: both as the crate `gix-imara-diff` has them. It takes
-//! some five microseconds a line at worst.
+//! Uses Myers' algorithm with git's limits for hard cases, and git's indent heuristic to place ambiguous changes; the
+//! crate `gix-imara-diff` implements both. It takes about five microseconds per line in the worst
+//! case.
 
 use std::ops::Range;
 
@@ -12,28 +12,28 @@ use memchr::{memchr, memchr_iter};
 
 use super::change::{MAX_BYTES, MAX_LINES, MAX_SEARCHED};
 
-/// Two texts, and what to do to make one of the other.
+/// Two texts and the changes that turn one into the other.
 #[derive(Debug)]
 pub struct Comparison<'a> {
-    /// The lines, each with its newline.
+    /// Lines of the old text, with their newlines.
     pub before: Vec<&'a [u8]>,
-    /// The same of the other text.
+    /// Lines of the new text, with their newlines.
     pub after: Vec<&'a [u8]>,
-    /// The places where the texts differ, first to last. Between two of them is a common line at least.
+    /// Changes from first to last. Between two of them is at least one common line.
     pub changes: Vec<LineChange>,
 }
 
-/// Lines of either text that take the place of each other. One of the two may be empty.
+/// Lines of the old text and the lines that replace them. One of the ranges may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineChange {
-    /// Which lines are removed, from 0 on.
+    /// Removed lines, counted from 0.
     pub before: Range<usize>,
-    /// Which are added.
+    /// Added lines, counted from 0.
     pub after: Range<usize>,
 }
 
 impl<'a> Comparison<'a> {
-    /// Counts the lines that are removed and added. `None` where one text is binary or too large.
+    /// Counts the removed and added lines. Returns `None` if a text is binary or too large.
     pub fn counts(before: &'a [u8], after: &'a [u8]) -> Option<(u64, u64)> {
         if before.is_empty() || after.is_empty() {
             let count = |text| is_comparable(text).then(|| byte_lines(text).count() as u64);
@@ -46,7 +46,7 @@ impl<'a> Comparison<'a> {
         Some((total(|at| &at.before), total(|at| &at.after)))
     }
 
-    /// Compares two texts. `None` where one is binary or too large.
+    /// Compares two texts. Returns `None` if either is binary or too large.
     pub fn of(before: &'a [u8], after: &'a [u8]) -> Option<Self> {
         if !is_comparable(before) || !is_comparable(after) {
             return None;
@@ -60,7 +60,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Returns whether a file is text, by git's rule, and of a size that is compared.
+/// Returns whether a file is text by git's rule and within the size limits.
 fn is_comparable(text: &[u8]) -> bool {
     let beginning = &text[..text.len().min(8000)];
     text.len() <= MAX_BYTES
@@ -90,7 +90,7 @@ fn changes(input: &InternedInput<&[u8]>) -> Vec<LineChange> {
     changes.collect()
 }
 
-/// Returns the number of pairs that are equal before the first that is not.
+/// Returns the number of leading pairs whose elements are equal.
 fn common<T: PartialEq>(pairs: impl Iterator<Item = (T, T)>) -> usize {
     pairs.take_while(|(one, other)| one == other).count()
 }

@@ -1,58 +1,58 @@
-//! Hunks: the changed lines of a file with some lines around them. Pure.
+//! Hunks: the changed lines of a file with some context lines. Pure.
 
 use super::compare::{Comparison, LineChange};
 
-/// The number of common lines shown around a change.
+/// Number of context lines around a change.
 const CONTEXT: usize = 3;
 
-/// Changes of a file that are near each other, with the lines around them.
+/// Nearby changes of a file, with the lines around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk<'a> {
-    /// The number of its first line in the file before, from 1 on. Where it has no lines there, the
-    /// number of the line in front of it, or 0.
+    /// Number of its first line in the old file, counted from 1. If it has no lines there, the
+    /// number of the line before it, or 0.
     pub before_start: usize,
-    /// The same of the file after.
+    /// Number of its first line in the new file, by the same rule.
     pub after_start: usize,
-    /// The nearest line above, in the file before, that begins with a letter, `_` or `$`: mostly the
-    /// function's or the section's. As in git, its first 80 bytes.
+    /// Nearest preceding line of the old file that begins with a letter, `_` or `$`, usually the start of a
+    /// function or section. Truncated to 80 bytes, as in git.
     pub heading: Option<&'a [u8]>,
-    /// Its lines, as git shows them: what is removed in front of what is added.
+    /// Lines in git's order: removed lines before added ones.
     pub lines: Vec<Line<'a>>,
 }
 
 /// A line of a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// The kind of the line.
+    /// Kind of the line.
     pub kind: LineKind,
-    /// Its bytes, without the newline. A carriage return in front of that is one of them.
+    /// Content without the newline, but including a carriage return before it.
     pub text: &'a [u8],
-    /// True if the line ends with a newline, as all but a file's last line do.
+    /// True if the line ends with a newline; only the last line of a file may not.
     pub newline: bool,
-    /// Its number in the file before, from 1 on, if it is there.
+    /// Line number in the old file, counted from 1, if the line is in it.
     pub before_line: Option<usize>,
-    /// Its number in the file after, from 1 on, if it is there.
+    /// Line number in the new file, counted from 1, if the line is in it.
     pub after_line: Option<usize>,
 }
 
-/// The kind of a line in a hunk.
+/// Kind of a line in a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
-    /// It is in both files.
+    /// The line is in both files.
     Context,
-    /// It is in the file before only.
+    /// The line is only in the old file.
     Removed,
-    /// It is in the file after only.
+    /// The line is only in the new file.
     Added,
 }
 
 impl Hunk<'_> {
-    /// Returns the number of lines it has in the file before.
+    /// Returns the number of its lines in the old file.
     pub fn before_count(&self) -> usize {
         self.count(LineKind::Added)
     }
 
-    /// Returns the number of lines it has in the file after.
+    /// Returns the number of its lines in the new file.
     pub fn after_count(&self) -> usize {
         self.count(LineKind::Removed)
     }
@@ -63,8 +63,8 @@ impl Hunk<'_> {
     }
 }
 
-/// Returns the differences between two texts, with three lines of context. `None` if one of them is binary or too large
-/// to compare; empty if they are equal.
+/// Returns the differences between two texts, with three lines of context. `None` if a text is binary or too large;
+/// empty if the texts are equal.
 pub fn hunks<'a>(before: &'a [u8], after: &'a [u8]) -> Option<Vec<Hunk<'a>>> {
     let comparison = Comparison::of(before, after)?;
     let are_near =
@@ -75,7 +75,7 @@ pub fn hunks<'a>(before: &'a [u8], after: &'a [u8]) -> Option<Vec<Hunk<'a>>> {
     Some(hunks.collect())
 }
 
-/// Makes a hunk of changes that are near each other.
+/// Builds a hunk from nearby changes.
 fn hunk<'a>(
     comparison: &Comparison<'a>,
     near: &[LineChange],
@@ -105,15 +105,15 @@ fn hunk<'a>(
     })
 }
 
-/// The number of the first of these lines, or where there is none, of the one in front.
+/// Returns the line number of a range's start or, for an empty range, of the line before it.
 fn number(start: usize, end: usize) -> usize {
     if start == end { start } else { start + 1 }
 }
 
-/// Takes a hunk's lines from the two texts.
+/// Collects a hunk's lines from the two texts.
 struct HunkBuilder<'a, 'c> {
     comparison: &'c Comparison<'a>,
-    /// The number of lines of each text that are behind it.
+    /// Number of lines of each text that were already taken or skipped.
     before: usize,
     after: usize,
     taken: Vec<Line<'a>>,
@@ -140,7 +140,7 @@ impl HunkBuilder<'_, '_> {
     }
 }
 
-/// Finds headings, hunk by hunk: no line is looked at twice.
+/// Finds the headings of successive hunks, examining each line only once.
 #[derive(Debug, Default)]
 struct Headings<'a> {
     last: Option<&'a [u8]>,

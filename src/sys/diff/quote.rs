@@ -1,13 +1,13 @@
-//! Paths as git prints them: between quotes where they hold what a terminal obeys or a reader does not see. Pure.
+//! Quotes paths as git does, if they contain control characters or invisible ones. Pure.
 
 use crate::sys::text::is_deceptive;
 
-/// `path` as git prints it with `core.quotePath=false`: letters of every language as they are.
+/// Formats `path` as git does with `core.quotePath=false`: letters of all scripts stay as they are.
 pub fn quoted(path: &str) -> String {
     quoted_behind("", path)
 }
 
-/// The same behind `a/` or `b/`, which goes between the quotes, too.
+/// Formats `path` after `a/` or `b/`; if quotes are needed, they enclose the prefix, too.
 pub fn quoted_behind(prefix: &str, path: &str) -> String {
     if path.chars().all(is_plain) {
         return format!("{prefix}{path}");

@@ -7,40 +7,40 @@ use super::change::{FileChange, in_order};
 use super::compare::Comparison;
 use super::quote::quoted;
 
-/// The changes per file, as `git diff --stat` shows them.
+/// Changes per file, as `git diff --stat` shows them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Stat {
-    /// In the order of the paths' bytes. Files without a change are not among them.
+    /// Changed files, sorted by the bytes of their paths.
     pub files: Vec<FileStat>,
 }
 
-/// The change of one file. For programs, its path and the numbers of lines.
+/// Change of one file. Serialised as its path and line counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileStat {
-    /// As in the [`FileChange`].
+    /// Path, as in the [`FileChange`].
     pub path: String,
-    /// The number of lines that were added; 0 where it is binary.
+    /// Number of added lines; 0 for a binary file.
     pub added: u64,
-    /// The number of lines that were removed; 0 where it is binary.
+    /// Number of removed lines; 0 for a binary file.
     pub removed: u64,
-    /// The kind of file.
+    /// Kind of file.
     #[serde(skip)]
     pub kind: StatKind,
 }
 
-/// The kind of file.
+/// Kind of a changed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatKind {
-    /// Lines can be counted.
+    /// Text, whose lines are counted.
     Text,
-    /// It is binary before or after, or too large to compare.
+    /// Binary before or after, or too large to compare. Sizes are in bytes.
     Binary { before: u64, after: u64 },
-    /// The same, but only its mode changed.
+    /// Binary or too large, with only its mode changed.
     SameBinary,
 }
 
-/// Counts what changed.
+/// Counts the changes per file.
 pub fn stat(changes: &[FileChange]) -> Stat {
     let files = in_order(changes).into_iter().map(FileStat::of).collect();
     Stat { files }
@@ -72,7 +72,7 @@ impl FileStat {
         self.added + self.removed
     }
 
-    /// The width of "Bin 1 -> 2 bytes", with the sizes that there are.
+    /// Returns the width of "Bin 1 -> 2 bytes" with the actual sizes.
     fn binary_width(&self) -> Option<usize> {
         match self.kind {
             StatKind::Text => None,
@@ -83,18 +83,18 @@ impl FileStat {
 }
 
 impl Stat {
-    /// Returns the number of lines that were added in all.
+    /// Returns the total number of added lines.
     pub fn added(&self) -> u64 {
         self.files.iter().map(|file| file.added).sum()
     }
 
-    /// Returns the number of lines that were removed in all.
+    /// Returns the total number of removed lines.
     pub fn removed(&self) -> u64 {
         self.files.iter().map(|file| file.removed).sum()
     }
 
-    /// Returns the output of `git diff --stat=<width> --no-renames`: a line for each file, and the summary. Each ends
-    /// with a newline. Empty if nothing changed.
+    /// Formats the changes like `git diff --stat=<width> --no-renames`: one line per file, then the summary, each
+    /// ending with a newline. Empty if nothing changed.
     pub fn text(&self, width: usize) -> String {
         if self.files.is_empty() {
             return String::new();
@@ -108,11 +108,11 @@ impl Stat {
         format!("{lines} {}\n", self.summary())
     }
 
-    /// The last line of [`Self::text`]: "2 files changed, 3 insertions(+), 1 deletion(-)".
+    /// Formats the last line of [`Self::text`]: "2 files changed, 3 insertions(+), 1 deletion(-)".
     pub fn summary(&self) -> String {
         let (added, removed) = (self.added(), self.removed());
         let mut summary = counted(self.files.len() as u64, "file", " changed");
-        // Where no line changed, both are shown.
+        // If no line changed, git shows both counts.
         if added > 0 || removed == 0 {
             summary += &format!(", {}", counted(added, "insertion", "(+)"));
         }
@@ -128,18 +128,18 @@ fn counted(count: u64, what: &str, rest: &str) -> String {
     format!("{count} {what}{plural}{rest}")
 }
 
-/// The widths of the columns. Names take their width on a terminal.
+/// Column widths. The width of a name is the number of terminal columns it takes.
 #[derive(Debug)]
 struct Columns {
     name: usize,
     number: usize,
     graph: usize,
-    /// The most lines that changed in one file.
+    /// Largest number of changed lines in one file.
     most: u64,
 }
 
 impl Columns {
-    /// Gives the names all the room they need if the graph keeps three eighths of it.
+    /// Gives the names as much width as they need, as long as the graph keeps three eighths of it.
     fn of(files: &[FileStat], names: &[String], width: usize) -> Self {
         let most = files.iter().map(FileStat::changed).max().unwrap_or(0);
         let longest = names.iter().map(|name| text_width(name)).max().unwrap_or(0);
@@ -160,7 +160,7 @@ impl Columns {
         columns
     }
 
-    /// Divides what room there is besides the numbers.
+    /// Divides the width left by the numbers between names and graph.
     fn share(&mut self, room: usize, for_graph: usize) {
         if self.graph > for_graph {
             self.graph = for_graph.max(6);
@@ -188,7 +188,7 @@ impl Columns {
         }
     }
 
-    /// A name that is too long loses its beginning, if possible up to a slash.
+    /// Shortens a name that is too long at its beginning, if possible up to a slash.
     fn shortened(&self, name: &str) -> String {
         if text_width(name) <= self.name {
             return name.to_owned();
@@ -201,7 +201,7 @@ impl Columns {
         format!("...{end}")
     }
 
-    /// Plus and minus signs: one for each line, or where there is no room, in proportion.
+    /// Returns one plus or minus sign per line, or scales their number down if there is too little room.
     fn graph(&self, file: &FileStat) -> String {
         let (mut added, mut removed) = (file.added, file.removed);
         if self.graph as u64 <= self.most {
@@ -221,7 +221,7 @@ impl Columns {
         signs("+", added) + &signs("-", removed)
     }
 
-    /// At least one sign for what is not zero.
+    /// Scales a count; a nonzero count gives at least one sign.
     fn scaled(&self, count: u64) -> u64 {
         if count == 0 {
             return 0;

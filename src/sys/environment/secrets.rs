@@ -1,34 +1,34 @@
-//! Which variables hold a secret, and what of it is to be looked for. Pure.
+//! Decides which variables hold a secret, and which texts to search for to find it. Pure.
 //!
-//! One rule for names, by their last words, and one for values, which are URLs with a password in them. Guarantees that
-//! what is looked for is not found by chance, and that it is bounded.
+//! One rule covers names, by their last words, and one covers values that are URLs with a password. Guarantees that
+//! the texts are unlikely to occur by chance, and that their size is limited.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// The endings of the last word of such a name: `NPM_TOKEN`, `PGPASSWORD`, `npm_config__authToken`.
+/// Endings of the last word in a secret's name: `NPM_TOKEN`, `PGPASSWORD`, `npm_config__authToken`.
 const ENDINGS: &str = "TOKEN SECRET PASSWORD PASSWD PASSPHRASE CREDENTIAL APIKEY AUTHKEY SECRETKEY PRIVATEKEY ACCESSKEY";
-/// Whole last words of such a name, which as endings would match other words: `KEY`, unlike `MONKEY`.
+/// Complete last words of a secret's name. As endings, they would match other words: `KEY` would match `MONKEY`.
 const WORDS: [&str; 3] = ["KEY", "AUTH", "PASS"];
-/// The same behind another word: `MYSQL_PWD`, unlike `PWD`.
+/// Last word that counts only after another word: `MYSQL_PWD`, unlike `PWD`.
 const LATER_WORD: &str = "PWD";
-/// Words that may follow, since they tell the form of the secret: `DOCKER_AUTH_CONFIG`, `SECRET_KEY_BASE`.
+/// Words that may follow, because they name the secret's form: `DOCKER_AUTH_CONFIG`, `SECRET_KEY_BASE`.
 const FORMS: [&str; 7] = ["CONFIG", "JSON", "BASE64", "B64", "PEM", "BASE", "VALUE"];
 
-/// A shorter value, in bytes, is not looked for anywhere: it would be found everywhere.
+/// Minimum length in bytes of a value to search for. Shorter ones would occur by chance.
 pub const SHORTEST_SECRET: usize = 8;
-/// The same of a value of letters alone, which may be a word: `password`, `production`.
+/// Minimum length of a value that consists only of letters and may be a word: `password`, `production`.
 const SHORTEST_OF_LETTERS: usize = 12;
-/// The same of a part of a value, which may be anything.
+/// Minimum length of a part of a value, which may be anything.
 const SHORTEST_PART: usize = 16;
-/// A longer value is not looked for as a whole: no token is, and to look for it takes memory.
+/// Maximum length of a value that is searched for as a whole. No token is longer, and the search would need memory.
 const LONGEST_SECRET: usize = 4096;
-/// Nor are its parts behind so many bytes.
+/// Length of a value's beginning in which parts are searched for.
 const LONGEST_IN_PARTS: usize = 8192;
 
-/// Returns the texts to look for of a URL whose query is a secret, whatever its fields are called: all of the query,
-/// and each field's value.
+/// Returns the texts to search for if the whole query of a URL is secret, whatever its fields are called: the query,
+/// and the value of each field.
 pub fn query_secrets(url: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let fields = query.split('&').filter_map(|field| field.split_once('='));
@@ -45,8 +45,8 @@ pub(super) fn is_secret(name: &str, value: &str) -> bool {
     is_secret_name(name) || password(value).is_some()
 }
 
-/// Returns the texts to look for of such a variable's value: all of it, its password if it is a URL, and its parts if
-/// it has several, like the lines of a private key or the fields of a service account's JSON.
+/// Returns the texts to search for to find such a variable's value: the whole value, its password if it is a URL, and
+/// its parts if it has several, like the lines of a private key or the fields of a service account's JSON.
 pub(super) fn searched(value: &str) -> Vec<Cow<'_, str>> {
     let value = value.trim();
     let mut found = vec![Cow::Borrowed(value)];
@@ -60,7 +60,7 @@ pub(super) fn searched(value: &str) -> Vec<Cow<'_, str>> {
 }
 
 fn is_secret_name(name: &str) -> bool {
-    // It names a setting of git's; the value is another variable's.
+    // Names a git setting; the value is in another variable.
     if name.starts_with("GIT_CONFIG_KEY_") {
         return false;
     }
@@ -75,7 +75,7 @@ fn is_secret_name(name: &str) -> bool {
         || last == LATER_WORD && !before.is_empty()
 }
 
-/// The words of a name, in capitals, each in the singular and without a number behind it.
+/// Splits a name into words, in capitals, singular and without trailing digits.
 fn words(name: &str) -> Vec<String> {
     let mut spaced = String::new();
     let mut after_small = false;
@@ -98,7 +98,7 @@ fn words(name: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-/// The password in a value that is a URL: behind the user's name, or in the query.
+/// Returns the password of a value that is a URL, found after the user name or in the query.
 fn password(value: &str) -> Option<&str> {
     let (scheme, rest) = value.trim().split_once("://")?;
     if scheme.is_empty() || value.trim().contains(char::is_whitespace) {
@@ -116,7 +116,7 @@ fn password(value: &str) -> Option<&str> {
     found.filter(|password| !password.is_empty())
 }
 
-/// The telling parts of a value that has several: no words, no mere numbers, and no addresses, which others know.
+/// Returns the distinctive parts of a composite value, excluding words, plain numbers and URLs, which are not secret.
 fn parts(value: &str) -> impl Iterator<Item = &str> {
     let mut back = (0..=LONGEST_IN_PARTS.min(value.len())).rev();
     let end = back.find(|at| value.is_char_boundary(*at)).unwrap_or(0);
@@ -127,13 +127,13 @@ fn parts(value: &str) -> impl Iterator<Item = &str> {
             && part.bytes().any(|byte| byte.is_ascii_alphabetic())
             && !part.contains("://")
     };
-    // JSON writes the end of a line as two signs.
+    // JSON writes a line end as two characters.
     let lines = value[..end].split("\\n");
     let parts = lines.flat_map(|line| line.split([' ', '\t', '\r', '\n', '"', '\'', ',', ';']));
     parts.filter(is_telling)
 }
 
-/// Returns whether a value is unlikely to be found by chance.
+/// Returns whether a value is unlikely to occur by chance.
 fn is_distinctive(value: &str) -> bool {
     let shortest = if value.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         SHORTEST_OF_LETTERS

@@ -1,25 +1,25 @@
-//! The head and the tail of a text too long to show. Pure.
+//! Shortens a text to its beginning and its end. Pure.
 //!
-//! Guarantees that what was left out is counted, now and before.
+//! Guarantees that everything omitted is counted, including earlier omissions.
 
 use super::left_out;
 use crate::sys::numbers::counted;
 use crate::sys::text::line_end;
 
-/// The number of bytes more such a character is in JSON: `\u0000`.
+/// Number of additional bytes that a character takes in JSON if it is escaped like `\u0000`.
 const GROWTH: usize = 5;
 
-/// Returns whether JSON writes `c` as a number.
+/// Returns whether JSON writes `c` as a numeric escape.
 fn is_escaped(c: char) -> bool {
     c < ' ' && !matches!(c, '\x08' | '\t' | '\n' | '\x0c' | '\r')
 }
 
-/// Room for the line that says what was left out.
+/// Maximum length of the line for the omitted part.
 const MARKER: usize = 96;
 
-/// `text` whole up to `limit` bytes, else its head and its tail, with a line in between that counts what was left
-/// out. The cuts go to a line's border where one is near, and never through a character. Where control characters
-/// would make the text longer than that in JSON, a sign is in the place of each.
+/// Returns `text` unchanged up to `limit` bytes, otherwise its beginning and its end, with a line in between that
+/// counts the omitted part. Cuts are at line breaks where possible, and never inside a character. If escaping its
+/// control characters in JSON would exceed the limit, each of them is replaced.
 pub fn bounded(text: &str, limit: usize) -> String {
     let growth = GROWTH * text.chars().filter(|c| is_escaped(*c)).count();
     let text = if growth > 0 && text.len() + growth > limit {
@@ -40,7 +40,7 @@ pub fn bounded(text: &str, limit: usize) -> String {
     format!("{head}{newline}[... {} left out ...]\n{tail}", size(middle))
 }
 
-/// Returns the size of the omitted text. If it contains earlier omissions, their number of lines is not known.
+/// Formats the size of the omitted text. If it contains earlier omissions, the number of lines is unknown.
 fn size(middle: &str) -> String {
     let before = middle
         .lines()
@@ -61,12 +61,12 @@ fn size(middle: &str) -> String {
     }
 }
 
-/// At most `budget` bytes of the beginning.
+/// Returns at most `budget` bytes of the beginning, up to the end of a line if one is near.
 fn head_of(text: &str, budget: usize) -> &str {
     let end = (0..=budget).rev().find(|at| text.is_char_boundary(*at));
     let head = end.and_then(|end| text.get(..end)).unwrap_or_default();
     let whole_lines = head.rfind('\n').map_or(0, |newline| newline + 1);
-    // A border that costs most of the budget is none worth having.
+    // A line break in the first half would cost too much of the budget.
     if whole_lines > budget / 2 {
         head.get(..whole_lines).unwrap_or(head)
     } else {
@@ -74,7 +74,7 @@ fn head_of(text: &str, budget: usize) -> &str {
     }
 }
 
-/// At most `budget` bytes of the end, from a line's beginning on where one is near.
+/// Returns at most `budget` bytes of the end, from the beginning of a line if one is near.
 pub fn tail_of(text: &str, budget: usize) -> &str {
     let Some(earliest) = text.len().checked_sub(budget).filter(|at| *at > 0) else {
         return text;

@@ -1,7 +1,7 @@
-//! Where a call goes: the base URL, and the proxy on the way. Pure.
+//! The destination of a call: the server's base URL and the proxy to reach it. Pure.
 //!
-//! Guarantees that a key travels encrypted, or does not leave the machine: an [`Endpoint`] is https,
-//! or http to a loopback host, or, without a key, to one of a private network; and plain http never
+//! Guarantees that a key is sent only encrypted or within this machine: an [`Endpoint`] uses https,
+//! or http to a loopback host or, without a key, to a host of a private network; and plain http never
 //! goes through a proxy.
 
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use ureq::{Proxy, ProxyBuilder, ProxyProtocol};
 use super::transport::{PlainAddresses, is_private};
 use crate::sys::environment::Environment;
 
-/// The base URL of a server, checked.
+/// The validated base URL of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     base: String,
@@ -20,57 +20,57 @@ pub struct Endpoint {
     plain: Option<PlainAddresses>,
 }
 
-/// Why a base URL or a proxy cannot be used.
+/// Errors from reading a base URL or a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum EndpointProblem {
-    /// Not a URL, or one without a host, or with a user name, query or fragment.
+    /// The value is not a URL, lacks a host, or has a user name, query or fragment.
     #[error("`{variable}` is `{}`, which is not a plain URL of a server", without_user(.value))]
     #[diagnostic(help("set `{variable}` to something like `{example}`, or unset it"))]
     NotAUrl {
-        /// The environment variable.
+        /// Name of the environment variable.
         variable: String,
-        /// The variable's value, shown without a user name in it.
+        /// Value of the variable, shown without a user name.
         value: String,
-        /// A valid value.
+        /// Example of a valid value.
         example: &'static str,
     },
-    /// Plain http to another machine.
+    /// The URL uses plain http to another machine.
     #[error("`{variable}` is `{value}`: plain http is taken for loopback hosts only{}", if *.has_key { "" } else { ", and for private addresses" })]
     #[diagnostic(help("{}use https in `{variable}`, or unset it", if *has_key { "the key travels in a header: " } else { "" }))]
     Insecure {
-        /// True if a key would travel along.
+        /// True if a key would be sent along.
         has_key: bool,
-        /// The environment variable.
+        /// Name of the environment variable.
         variable: String,
-        /// The variable's value, which is shown.
+        /// Value of the variable, which is shown.
         value: String,
     },
-    /// Nothing names a server.
+    /// No server is configured.
     #[error("no server is named: `{variable}` is not set")]
     #[diagnostic(help("set `{variable}` to something like `{example}`"))]
     Unset {
-        /// The environment variable.
+        /// Name of the environment variable.
         variable: String,
-        /// A valid value.
+        /// Example of a valid value.
         example: &'static str,
     },
-    /// The proxy's URL is none, or of a kind that is not supported.
+    /// The proxy's URL is invalid or of an unsupported kind.
     #[error("`{variable}` does not hold the URL of an http or https proxy")]
     #[diagnostic(help("set `{variable}` to something like `http://host:port`, or unset it"))]
     BadProxy { variable: String },
 }
 
-/// A URL without the user and the password that it may name: all before the last `@`.
+/// Removes the user name and password from a URL: everything before the last `@`.
 fn without_user(url: &str) -> String {
     let host = url.rsplit_once('@').map(|(_, host)| format!("…@{host}"));
     host.unwrap_or_else(|| url.to_owned())
 }
 
 impl Endpoint {
-    /// Checks a base URL; `variable` says where it was named, and `has_key` whether calls carry a key.
+    /// Validates a base URL; `variable` names its origin, and `has_key` tells whether calls carry a key.
     ///
     /// # Errors
-    /// When the URL cannot be used.
+    /// When the URL is not acceptable.
     pub fn parse(variable: &str, value: &str, has_key: bool) -> Result<Self, EndpointProblem> {
         let (variable, value) = (variable.to_owned(), value.to_owned());
         let base = value.trim().trim_end_matches('/').to_owned();
@@ -97,22 +97,22 @@ impl Endpoint {
         Ok(Self { base, host, plain })
     }
 
-    /// The URL of `path`, which begins with a slash.
+    /// Returns the URL of `path`, which must begin with a slash.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    /// The base URL, without a slash at its end.
+    /// Returns the base URL, without a trailing slash.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// The server's host, for messages.
+    /// Returns the server's host, for messages.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Returns whether calls go straight to this machine: no proxy is asked, and nothing is encrypted.
+    /// Returns whether calls stay on this machine, unencrypted and without a proxy.
     pub fn is_this_machine(&self) -> bool {
         self.plain == Some(PlainAddresses::Loopback)
     }
@@ -122,17 +122,17 @@ impl Endpoint {
         self.plain.is_none()
     }
 
-    /// The only addresses that calls go to, where they are not encrypted.
+    /// Returns the addresses that unencrypted calls may go to; `None` if calls are encrypted.
     pub fn plain(&self) -> Option<PlainAddresses> {
         self.plain
     }
 }
 
-/// The host of a URL that names nothing but a server and a path, and whether that is https.
+/// Returns the host of a URL that consists of a server and a path only, and whether the scheme is https.
 fn plain_server(base: &str) -> Option<(String, bool)> {
     let uri: Uri = base.parse().ok()?;
     let (authority, host) = (uri.authority()?, uri.host()?);
-    // A port that is no number is no port for `Uri`, and would be passed over.
+    // `Uri` would silently ignore a port that is not a number.
     let has_plain_port = authority.as_str() == host || authority.port_u16().is_some();
     let has_more = authority.as_str().contains('@') || uri.query().is_some() || base.contains('#');
     let secure = uri.scheme_str()? == "https";
@@ -146,8 +146,8 @@ fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Returns whether a host is in a private network, by its address, or may be, by its name: the addresses of a name are
-/// checked when the connection is made.
+/// Returns whether a host is in a private network, judging by its address, or may be, judging by its name. For a name,
+/// the addresses are checked when the connection is made.
 fn may_be_private(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse::<IpAddr>() {
@@ -158,15 +158,15 @@ fn may_be_private(host: &str) -> bool {
     !host.contains('.') || endings.iter().any(|ending| host.ends_with(ending))
 }
 
-/// The proxy that the environment names for https.
+/// The proxy for https that the environment configures, if any.
 #[derive(Debug, Clone, Default)]
 pub struct Proxies(Option<Proxy>);
 
 impl Proxies {
-    /// Reads `HTTPS_PROXY` and `ALL_PROXY`, in either case, less what `NO_PROXY` takes out.
+    /// Reads `HTTPS_PROXY` and `ALL_PROXY`, in upper or lower case, with the exceptions in `NO_PROXY`.
     ///
     /// # Errors
-    /// When the proxy's URL cannot be used.
+    /// When the proxy's URL is not acceptable.
     pub fn from_environment(environment: &Environment) -> Result<Self, EndpointProblem> {
         let variables = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
         let Some((variable, value)) = environment.first(&variables) else {
@@ -183,14 +183,14 @@ impl Proxies {
         }
     }
 
-    /// The proxy for calls to `endpoint`.
+    /// Returns the proxy for calls to `endpoint`.
     pub fn for_endpoint(&self, endpoint: &Endpoint) -> Option<Proxy> {
         self.0.clone().filter(|_| endpoint.is_secure())
     }
 }
 
 fn proxy(value: &str, excepted: &str) -> Option<Proxy> {
-    // `Proxy::new` takes no exceptions, so what it read goes through the builder once more.
+    // `Proxy::new` takes no exceptions, so its result is passed through the builder.
     let read = Proxy::new(value).ok()?;
     if !matches!(read.protocol(), ProxyProtocol::Http | ProxyProtocol::Https) {
         return None;

@@ -1,14 +1,14 @@
-//! The ground for whoever speaks HTTP: one way to one server, with its proxy, TLS, deadlines and signals.
+//! HTTP client for one server, with proxy, TLS, deadlines and signal handling.
 //!
-//! | part | what it is for |
+//! | part | purpose |
 //! |---|---|
-//! | here | [`HttpClient`], what can go wrong with a call, and reading answers up to a limit |
-//! | [`endpoint`] | where a call goes, and the proxy on the way there |
-//! | [`retry`] | which failures are worth another try, and when |
-//! | [`transport`] | connections that keep alive, and wake when a signal comes |
+//! | here | [`HttpClient`], its errors, and reading responses up to a limit |
+//! | [`endpoint`] | the destination of a call, and the proxy to reach it |
+//! | [`retry`] | the failures that are worth a retry, and the time to wait |
+//! | [`transport`] | connections with keepalive that wake up when a signal arrives |
 //!
-//! Touches the network. Guarantees that redirects are not followed, that a call ends within its time, whatever the
-//! server does, and that a signal ends it at once.
+//! Touches the network. Guarantees that redirects are not followed, that a call ends within its time limit, whatever
+//! the server does, and that a signal ends it immediately.
 
 pub mod endpoint;
 pub mod retry;
@@ -29,63 +29,63 @@ use self::transport::{InterruptibleResolver, Silence, TcpConnector};
 use super::interrupt::{Interrupt, Interrupted};
 use super::text::one_line;
 
-/// The time a connection may take to be made.
+/// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The time a connection is kept for the next call: as long as the least patient NATs do.
+/// Time that an idle connection is kept for the next call: NATs with the shortest timeouts drop it after that.
 const LONGEST_IDLE: Duration = Duration::from_secs(60);
-/// The number of bytes of an answer read at once.
+/// Number of bytes of a response read at a time.
 const CHUNK: usize = 64 << 10;
-/// The number of characters of a header's value that are shown.
+/// Maximum number of characters shown of a header's value.
 const LONGEST_HEADER: usize = 200;
 
-/// Why a call has no answer that can be used.
+/// Errors from a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
-    /// A signal came.
+    /// A signal arrived.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
-    /// The time for the call is over.
+    /// The time limit of the call expired.
     #[error("there was no whole answer in time")]
     TimedOut,
-    /// There was no connection: the server has not seen the call.
+    /// No connection could be made, so the server has not received the call.
     #[error("{reason}")]
     NoConnection { reason: String, is_refused: bool },
-    /// The connection broke: nobody knows what the server has made of the call.
+    /// The connection broke, so it is unknown whether the server processed the call.
     #[error("{0}")]
     Broken(String),
-    /// The server cannot be trusted.
+    /// The TLS connection failed: the server cannot be trusted.
     #[error("{0}")]
     Tls(String),
-    /// The answer is not HTTP, or a rule of this program's stands against the call.
+    /// The response is not valid HTTP, or a rule of this program forbids the call.
     #[error("{0}")]
     Protocol(String),
-    /// The server sends elsewhere, where nothing is sent.
+    /// The server redirects to another location, which is not followed.
     #[error("it redirects to `{location}` with status {status}")]
     Redirect { status: u16, location: String },
-    /// The answer is compressed, which was not asked for.
+    /// The response is compressed, although that was not requested.
     #[error("the answer is compressed as `{0}`, which was not asked for")]
     Compressed(String),
-    /// The answer is larger than it may be.
+    /// The response exceeds the size limit in bytes.
     #[error("the answer has more than {0} bytes")]
     TooLarge(u64),
 }
 
-/// The way to one server.
+/// HTTP client for one server.
 #[derive(Debug)]
 pub struct HttpClient {
-    /// Makes the calls; each takes a connection of its own, unless those before leave theirs to it.
+    /// Agent that makes the calls. Each call uses a new connection unless an earlier one was kept.
     pub agent: Agent,
-    /// Says how long a connection may be silent.
+    /// Limit on how long a connection may be silent.
     pub silence: Silence,
-    /// The number of connections that were opened.
+    /// Number of connections opened.
     opened: Arc<AtomicUsize>,
-    /// Where it leads.
+    /// Server that the calls go to.
     pub endpoint: Endpoint,
 }
 
 impl HttpClient {
-    /// The way to `endpoint`. Nothing is opened or loaded yet; TLS is set up by the first call that needs it. So many
-    /// connections are kept for the next calls, which are made by [`HttpClient::call`] then.
+    /// Creates a client for `endpoint`. Opens and loads nothing; the first call that needs TLS sets it up. Up to `kept`
+    /// connections are kept for further calls; these must then be made through [`HttpClient::call`].
     pub fn new(endpoint: Endpoint, proxies: &Proxies, interrupt: &Interrupt, kept: usize) -> Self {
         let opened = Arc::default();
         let silence = Silence::default();
@@ -125,11 +125,11 @@ impl HttpClient {
         }
     }
 
-    /// The answer of the call that `send` makes, as [`HttpClient::answer`] has it. Where a connection was kept for it that
-    /// has died meanwhile, nothing has come of the call, and it is made again at once over a new one.
+    /// Makes a call with `send` and returns its response as [`HttpClient::answer`] does. If the call used a kept
+    /// connection that has been closed meanwhile, the server has not processed it; it is then repeated on a new one.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no usable response.
     pub fn call(
         &self,
         send: impl Fn() -> Result<Response<Body>, ureq::Error>,
@@ -142,10 +142,10 @@ impl HttpClient {
         }
     }
 
-    /// The answer of a call, unless it sends elsewhere or is compressed. Its status may be that of an error.
+    /// Checks the response of a call, which must not be a redirect or compressed. Its status may be an error.
     ///
     /// # Errors
-    /// When there is none, or it does.
+    /// When there is no response, or it fails the check.
     pub fn answer(
         &self,
         called: Result<Response<Body>, ureq::Error>,
@@ -164,10 +164,10 @@ impl HttpClient {
         }
     }
 
-    /// Reads the rest of an answer, if that has no more than `limit` bytes.
+    /// Reads the rest of a response of at most `limit` bytes.
     ///
     /// # Errors
-    /// When it has more, or cannot be read.
+    /// When it is larger or cannot be read.
     pub fn read_body(&self, response: Response<Body>, limit: u64) -> Result<Vec<u8>, HttpError> {
         let announced = response.body().content_length().unwrap_or(0);
         if announced > limit {
@@ -176,7 +176,7 @@ impl HttpClient {
         let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
         let mut reader = response.into_body().into_reader();
         let mut chunk = vec![0; CHUNK];
-        // Not `read_to_end`, which reads on where a signal has ended a wait.
+        // Not `read_to_end`, which would retry a read that a signal interrupted.
         loop {
             match reader.read(&mut chunk) {
                 Ok(0) => return Ok(body),
@@ -189,7 +189,7 @@ impl HttpClient {
         }
     }
 
-    /// Converts an error of ureq's to the call's.
+    /// Converts an error from ureq.
     pub fn classify(&self, error: ureq::Error) -> HttpError {
         let reason = error.to_string();
         let unconnected = |reason: &str| HttpError::NoConnection {
@@ -217,9 +217,9 @@ impl HttpClient {
             return interrupted.into();
         }
         match error.kind() {
-            // rustls reports what it does not accept as invalid data.
+            // rustls reports certificates and messages that it rejects as invalid data.
             io::ErrorKind::InvalidData if self.endpoint.is_secure() => HttpError::Tls(reason),
-            // A connection that stands cannot be refused.
+            // An established connection cannot be refused.
             io::ErrorKind::ConnectionRefused => HttpError::NoConnection {
                 reason,
                 is_refused: true,
@@ -234,12 +234,12 @@ impl HttpClient {
     }
 }
 
-/// A header's value, where it is text.
+/// Returns a header's value if it is text.
 pub fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The signal that ended an operation, if one did.
+/// Returns the signal that ended an operation, if any.
 fn interruption(error: &io::Error) -> Option<Interrupted> {
     error.get_ref()?.downcast_ref::<Interrupted>().copied()
 }

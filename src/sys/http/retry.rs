@@ -1,25 +1,25 @@
-//! Which failures are worth another try, and when. Pure.
+//! Decides which failures are worth a retry, and how long to wait. Pure.
 //!
-//! The rules are those of the vendors' own SDKs: `reference/llm-apis.md`.
+//! Follows the rules of the vendors' own SDKs, see `reference/llm-apis.md`.
 
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
-/// The maximum number of times that a call is tried.
+/// Maximum number of attempts at a call.
 pub const MAX_TRIES: u32 = 5;
 
-/// The retry advice in an answer with an error status.
+/// Retry advice in a response with an error status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Advice {
-    /// The value of the header `x-should-retry`.
+    /// Value of the header `x-should-retry`.
     pub should_retry: Option<bool>,
-    /// `retry-after-ms` or `Retry-After`.
+    /// Value of `retry-after-ms` or `Retry-After`.
     pub wait: Option<Duration>,
 }
 
 impl Advice {
-    /// Reads the headers of an answer that came at `now`; `header` looks one up by its name.
+    /// Parses the headers of a response received at `now`; `header` looks one up by name.
     pub fn read<'h>(header: impl Fn(&str) -> Option<&'h str>, now: DateTime<FixedOffset>) -> Self {
         let milliseconds = header("retry-after-ms").and_then(|value| parse_number(value, 0.001));
         let retry_after = || header("retry-after").and_then(|value| parse_retry_after(value, now));
@@ -29,7 +29,7 @@ impl Advice {
                 Some("false") => Some(false),
                 _ => None,
             },
-            // No wait at all is no advice: all tries would be over at once.
+            // Zero is ignored: all attempts would be used up immediately.
             wait: milliseconds
                 .or_else(retry_after)
                 .filter(|wait| !wait.is_zero()),
@@ -37,14 +37,14 @@ impl Advice {
     }
 }
 
-/// Returns whether an answer with this status is worth another try.
+/// Returns whether a response with this status is worth a retry.
 pub fn is_retryable(status: u16, advice: &Advice) -> bool {
     let may_pass = matches!(status, 408 | 409 | 429 | 500..=599);
     advice.should_retry.unwrap_or(may_pass)
 }
 
-/// Returns the time to wait after `failed` tries where the server does not say: 0.5 s, doubling up to 8 s,
-/// less up to a quarter. `jitter` is between 0 and 1.
+/// Returns the time to wait after `failed` attempts if the server gives no advice: 0.5 s, doubling up to 8 s,
+/// reduced by up to a quarter. `jitter` is between 0 and 1.
 pub fn backoff(failed: u32, jitter: f64) -> Duration {
     const FIRST: f64 = 0.5;
     const LONGEST: f64 = 8.0;
@@ -52,11 +52,11 @@ pub fn backoff(failed: u32, jitter: f64) -> Duration {
     Duration::from_secs_f64(doubled.min(LONGEST) * (1.0 - 0.25 * jitter.clamp(0.0, 1.0)))
 }
 
-/// Both forms of RFC 9110: seconds, or a date.
+/// Parses either form of RFC 9110: seconds or a date.
 fn parse_retry_after(value: &str, now: DateTime<FixedOffset>) -> Option<Duration> {
     parse_number(value, 1.0).or_else(|| {
         let date = DateTime::parse_from_rfc2822(value.trim()).ok()?;
-        // A date that has passed asks for no wait.
+        // A date in the past means no wait.
         Some((date - now).to_std().unwrap_or_default())
     })
 }

@@ -1,9 +1,9 @@
-//! The TCP transport under ureq: it keeps connections alive, and wakes when a signal comes.
+//! The TCP transport for ureq: keeps connections alive, and wakes up when a signal arrives.
 //!
-//! ureq has a transport of its own, but that one sets no keepalive (a model can think for ten
-//! minutes in silence, while NATs drop connections that idle for one), and cannot be woken by a
-//! signal. Guarantees besides that plain http reaches loopback addresses only, or private ones
-//! where that is said, whatever a name resolves to.
+//! ureq's own transport does not set keepalive (a model can think silently for ten minutes, while some
+//! NATs drop connections after one idle minute), and a signal cannot interrupt it.
+//! This one also guarantees that plain http reaches only loopback addresses or, if allowed, private
+//! ones, whatever a name resolves to.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -27,35 +27,35 @@ use ureq::{Error, Timeout};
 
 use crate::sys::interrupt::Interrupt;
 
-/// The first probe on an idle connection goes out after this long, well below the 60 seconds after
-/// which the least patient NATs forget it.
+/// Idle time before the first keepalive probe, well below the 60 seconds after which NATs with the
+/// shortest timeouts drop a connection.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(45);
-/// Time between further probes.
+/// Interval between further probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// The interval at which a wait for the resolver's thread checks for a signal.
+/// Interval between checks for a signal while the resolver's thread runs.
 const RESOLVER_TICK: Duration = Duration::from_millis(50);
 
-/// Opens TCP connections, unless an earlier connector of the chain (a proxy) has done so.
+/// Opens TCP connections, unless an earlier connector in the chain (a proxy) has already done so.
 #[derive(Debug)]
 pub struct TcpConnector {
-    /// Ends every wait.
+    /// Interrupt that ends every wait.
     pub interrupt: Interrupt,
-    /// The only addresses that connections go to, whatever a name resolves to; `None`: what they carry is
+    /// Addresses that connections may go to, whatever a name resolves to; `None` if the connection is
     /// encrypted.
     pub only: Option<PlainAddresses>,
-    /// The time silence may last, where that is said.
+    /// Limit on how long a connection may be silent, if set.
     pub silence: Silence,
-    /// The number of connections that were opened.
+    /// Number of connections opened.
     pub opened: Arc<AtomicUsize>,
 }
 
-/// The time a connection may be silent before a read of it ends as one whose time is over; as long as all may take,
-/// until it is said.
+/// Limit on how long a connection may be silent before a read times out. Until it is set, only the limits of the whole
+/// call apply.
 #[derive(Debug, Clone, Default)]
 pub struct Silence(Arc<Mutex<Option<Duration>>>);
 
 impl Silence {
-    /// Allows so much from now on; `None`: as much as there is time.
+    /// Sets the limit from now on; `None` removes it.
     pub fn allow(&self, most: Option<Duration>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = most;
     }
@@ -65,12 +65,12 @@ impl Silence {
     }
 }
 
-/// Where what is not encrypted may go.
+/// Addresses that unencrypted connections may go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlainAddresses {
-    /// To this machine.
+    /// Only this machine.
     Loopback,
-    /// To this machine, and to others of a private network.
+    /// This machine and private networks.
     Private,
 }
 
@@ -80,8 +80,8 @@ impl PlainAddresses {
     }
 }
 
-/// Returns whether this is an address of a private network: RFC 1918, RFC 6598, or unique or link-local in IPv6. IPv4's
-/// link-local addresses are excluded: they belong to a cloud's metadata services.
+/// Returns whether an address belongs to a private network: RFC 1918, RFC 6598, or unique-local or link-local in IPv6.
+/// IPv4 link-local addresses are excluded, because cloud metadata services use them.
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -98,7 +98,7 @@ impl TcpConnector {
         let mut last = Error::HostNotFound;
         let mut untried = details.addrs.len();
         for address in &details.addrs {
-            // Each address gets an equal share of the time that is left.
+            // Each address gets an equal share of the remaining time.
             let share = deadline
                 .left()?
                 .map(|left| left / u32::try_from(untried).unwrap_or(1));
@@ -114,7 +114,7 @@ impl TcpConnector {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     last = error.into();
                 }
-                // Of a kind that an established connection cannot have: nothing was sent.
+                // Marked with a kind that established connections never have: nothing was sent.
                 Err(error) => last = io::Error::new(io::ErrorKind::NotConnected, error).into(),
             }
         }
@@ -187,15 +187,15 @@ fn require(only: PlainAddresses, addresses: &[SocketAddr]) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal))
 }
 
-/// A connection whose reads and writes wait for the socket and for signals at once.
+/// A connection whose reads and writes wait for the socket and for signals at the same time.
 #[derive(Debug)]
 pub struct TcpTransport {
     stream: TcpStream,
     buffers: LazyBuffers,
     interrupt: Interrupt,
     silence: Silence,
-    /// The server has answered and closed before it had read the whole request: the rest of the
-    /// request is dropped, so that the answer is read.
+    /// True if the server responded and closed before it had read the whole request. The rest of the
+    /// request is dropped, so that the response can be read.
     answered_early: bool,
 }
 
@@ -239,7 +239,7 @@ impl Transport for TcpTransport {
         let deadline = Deadline::from(timeout.for_read()).or_after(self.silence.most());
         let buffer = self.buffers.input_append_buf();
         loop {
-            // Checked on every read, so that a server which never pauses is cut off too.
+            // Checked on every read, to stop a server that never pauses, too.
             deadline.left()?;
             match self.stream.read(buffer) {
                 Ok(amount) => {
@@ -253,7 +253,7 @@ impl Transport for TcpTransport {
         }
     }
 
-    /// Returns whether the connection can take another call: the server has neither closed it nor sent unrequested
+    /// Returns whether the connection can be reused: the server has neither closed it nor sent unrequested
     /// data.
     fn is_open(&mut self) -> bool {
         let silent = self.stream.peek(&mut [0]);
@@ -268,7 +268,7 @@ fn is_closed(error: &io::Error) -> bool {
     )
 }
 
-/// When ureq wants an operation to be over.
+/// Time by which ureq requires an operation to finish.
 #[derive(Debug)]
 struct Deadline {
     at: Option<Instant>,
@@ -278,7 +278,7 @@ struct Deadline {
 impl From<NextTimeout> for Deadline {
     fn from(timeout: NextTimeout) -> Self {
         let after = timeout.not_zero().map(|after| *after);
-        // A time beyond what the clock can hold is none.
+        // A time that the clock cannot represent means no limit.
         let at = after.and_then(|after| Instant::now().checked_add(after));
         Self {
             at,
@@ -288,7 +288,7 @@ impl From<NextTimeout> for Deadline {
 }
 
 impl Deadline {
-    /// The same, or sooner: after `most`.
+    /// Returns the earlier of this deadline and `most` from now.
     fn or_after(self, most: Option<Duration>) -> Self {
         let sooner = most.and_then(|most| Instant::now().checked_add(most));
         Self {
@@ -297,7 +297,7 @@ impl Deadline {
         }
     }
 
-    /// The time that is left; `None` where there is no limit.
+    /// Returns the time left; `None` if there is no limit.
     fn left(&self) -> Result<Option<Duration>, Error> {
         match self
             .at
@@ -308,7 +308,7 @@ impl Deadline {
         }
     }
 
-    /// Where `error` says that the socket is not ready, waits until it is.
+    /// Waits until the socket is ready if `error` says that it is not.
     fn wait_after(
         &self,
         error: io::Error,
@@ -318,18 +318,18 @@ impl Deadline {
     ) -> Result<(), Error> {
         match error.kind() {
             io::ErrorKind::WouldBlock => {
-                // Whether the time is over, the caller's loop asks.
+                // The caller's loop checks whether the deadline has passed.
                 interrupt.poll(&[stream.as_fd()], events, self.left()?)?;
                 Ok(())
             }
-            // A signal that is not ours to heed.
+            // A signal that this program does not handle.
             io::ErrorKind::Interrupted => Ok(()),
             _ => Err(error.into()),
         }
     }
 }
 
-/// ureq's resolver in a thread, which a signal need not wait for; what is an address needs none.
+/// ureq's resolver on a thread, so that a signal can end the wait for it. Literal addresses need no thread.
 #[derive(Debug)]
 pub struct InterruptibleResolver(pub Interrupt);
 
@@ -349,7 +349,7 @@ impl Resolver for InterruptibleResolver {
         let (uri, config) = (uri.clone(), config.clone());
         std::thread::spawn(move || {
             let resolved = DefaultResolver::default().resolve(&uri, &config, timeout);
-            // Nobody listens any more after a signal.
+            // Fails if the wait was ended by a signal.
             let _ = sender.send(resolved);
         });
         loop {
